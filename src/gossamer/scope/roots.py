@@ -37,21 +37,24 @@ def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what:
     """
     text = text.strip("\ufeff \t\r\n\f\v")
     text = drop_user_info(text)
-    shown = ascii(text[:_SHOWN_CHARACTERS_MAX])
     if not text:
         raise ConfigError(f"an empty {what}: give an address such as https://example.org/")
     scheme = _SCHEME(text)
     if scheme is None:
-        raise ConfigError(f"the {what} {shown} has no scheme; {_suggestion(text)}")
+        raise ConfigError(f"the {what} {_shown(text)} has no scheme; {_suggestion(text)}")
     if schemes is not None and scheme[1].lower() not in schemes:
         hint = _hint(scheme[1].lower(), text[scheme.end() :], schemes)
-        raise ConfigError(f"the {what} {shown} has the scheme {scheme[1].lower()!r}; {hint}")
+        raise ConfigError(f"the {what} {_shown(text)} has the scheme {scheme[1].lower()!r}; {hint}")
     url = absolute(text)
     if url is None or host_of(url, schemes) is None:
         raise ConfigError(
-            f"the {what} {shown} is not an address: its host or its port cannot be; check it for misprints"
+            f"the {what} {_shown(text)} is not an address: its host or its port cannot be; check it for misprints"
         )
     return url
+
+
+def _shown(text: str) -> str:
+    return ascii(text[:_SHOWN_CHARACTERS_MAX])
 
 
 def _hint(scheme: str, rest: str, schemes: Sequence[str]) -> str:

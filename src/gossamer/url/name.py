@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
@@ -15,6 +16,7 @@ from gossamer.url.join import absolute
 from gossamer.url.site import partition_of, site_of
 from gossamer.url.url import DEFAULT_PORTS, Url, drop_user_info, fingerprint, split_authority
 
+_up_to_authority = re.compile("(?s:.*?)://[^/?#]*").match
 SCHEMES: Final = ("http", "https", "ftp", "ftps", "gopher", "file")
 """Schemes with a built-in protocol module."""
 
@@ -222,11 +224,8 @@ def _plain_authority(prefix: str, host: str, default_port: int) -> str:
 
 def _prefix(text: str) -> str:
     """Return an address up to the end of its authority; empty if it has none."""
-    at = text.find("://")
-    if at < 0:
-        return ""
-    ends = (text.find(mark, at + 3) for mark in "/?#")
-    return text[: min((end for end in ends if end >= 0), default=len(text))]
+    match = _up_to_authority(text)
+    return match[0] if match is not None else ""
 
 
 def host_of(text: str, schemes: Container[str] | None = SCHEMES) -> str | None:

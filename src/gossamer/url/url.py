@@ -109,7 +109,7 @@ def is_default_port(scheme: str, port: str) -> bool:
 
 def drop_user_info(url: str) -> str:
     """Return an address without user name and password."""
-    return USER_INFO.sub("", url, count=1)
+    return USER_INFO.sub("", url, count=1) if "@" in url else url
 
 
 def split_authority(authority: str) -> tuple[str | None, str, str | None]:
