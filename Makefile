@@ -14,7 +14,7 @@ APT := $(shell [ "$$(id -u)" = 0 ] || echo sudo) apt-get
 PARTS := nginx-light:/usr/sbin/nginx python3-doc:/usr/share/doc/python3-doc/html/index.html \
          postgresql-doc:/usr/share/doc/postgresql-doc/copyright \
          gcc:/usr/bin/gcc libc6-dev:/usr/include/stdio.h wget:/usr/bin/wget pygopherd:/usr/sbin/pygopherd \
-         chromium:/usr/bin/chromium iproute2:/usr/sbin/ip curl:/usr/bin/curl \
+         chromium:/usr/bin/chromium chromium-headless-shell:/usr/bin/chromium-headless-shell iproute2:/usr/sbin/ip curl:/usr/bin/curl \
          groff-base:/usr/bin/groff prometheus:/usr/bin/promtool \
          python3-venv:/usr/share/doc/python3-venv/copyright npm:/usr/bin/npm
 

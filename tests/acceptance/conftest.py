@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import gossamer
+from gossamer.render.options import PROGRAMS
 from tests.acceptance.noting import Site
 from tests.chromium import require_chromium
 from tests.cluster.nodes import Nodes
@@ -55,6 +56,7 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Site]]:
     test's, have their folders below TMPDIR.
     """
     require_chromium()
+    assert shutil.which(PROGRAMS[0]), f"{PROGRAMS[0]} is missing: `make acceptance` installs it"
     made: list[Site] = []
     # Not `tmp_path`: pytest keeps it from other users, and a browser is one.
     temporary = tempfile.mkdtemp(prefix="browsers-")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -65,27 +66,32 @@ def status(command: Crawl, crawl: Path) -> dict[str, Any]:
     return told
 
 
-def browsers() -> list[str]:
-    """Return the commands of all processes that belong to a browser of this test, and of its guard."""
-    found = []
-    folders = f"{os.environ['TMPDIR']}/gossamer-browser-"
+def browsers(sessions: set[int] | None = None) -> list[str]:
+    """Return the commands of all processes that belong to a browser of this test, and of its guard: those that name
+    its folder, and those of a session that one of these is or was in (`sessions`), since a renderer may not name it.
+    """
+    processes: list[tuple[int, str]] = []
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
-            try:
+            with suppress(OSError):
                 command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-            except OSError:
-                continue
-            if folders in command:
-                found.append(command[:200])
-    return found
+                session = (process / "stat").read_text().rpartition(")")[2].split()[3]
+                processes.append((int(session), command))
+    folders = f"{os.environ['TMPDIR']}/gossamer-browser-"
+    sessions = set() if sessions is None else sessions
+    sessions |= {session for session, command in processes if folders in command}
+    return [command[:200] for session, command in processes if session in sessions]
 
 
 @pytest.mark.promise("What is fetched", "With `--render always` links are followed that only scripts make.")
 @pytest.mark.long
-def test_links_that_only_scripts_make_are_followed(command: Crawl, tmp_path: Path, site: Callable[..., Site]) -> None:
+@pytest.mark.parametrize("program", ["", "chromium"])
+def test_links_that_only_scripts_make_are_followed(
+    command: Crawl, tmp_path: Path, site: Callable[..., Site], program: str
+) -> None:
     text = json.dumps({"text": "Brought by a script."})
     app = site({**dict.fromkeys(ROUTES, SHELL), "/app.js": APP, "/api/text.json": text})
-    options = (*OPTIONS, "--politeness", "own", "--set", "process.text=true")
+    options = (*OPTIONS, "--politeness", "own", "--set", "process.text=true", "--set", f"render.program='{program}'")
     done = command("crawl", f"{app.url}/", "-o", tmp_path / "c", "--render", "always", *options)
     assert done.returncode == 0, done.stderr
     found = rows(tmp_path / "c")
@@ -245,13 +251,14 @@ def test_a_killed_crawler_leaves_no_browser(tmp_path: Path, site: Callable[..., 
     )  # fmt: skip
     try:
         deadline = time.monotonic() + 60
-        while not any("--type=renderer" in command for command in browsers()):
+        sessions: set[int] = set()
+        while not any("--type=renderer" in command for command in browsers(sessions)):
             assert time.monotonic() < deadline, "no browser began"
             time.sleep(0.05)
     finally:
         os.killpg(crawl.pid, signal.SIGKILL)
         crawl.wait()
     deadline = time.monotonic() + 20
-    while browsers() or list(Path(os.environ["TMPDIR"]).glob("gossamer-browser-*")):
-        assert time.monotonic() < deadline, browsers()
+    while browsers(sessions) or list(Path(os.environ["TMPDIR"]).glob("gossamer-browser-*")):
+        assert time.monotonic() < deadline, browsers(sessions)
         time.sleep(0.05)

@@ -49,6 +49,16 @@ def test_a_program_is_a_name_or_a_path(tmp_path: Path) -> None:
     assert program_of(RenderOptions(program="sh")).endswith("/sh")
 
 
+def test_a_headless_shell_is_preferred_to_the_whole_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="there is none: install it"):
+        program_of(RenderOptions())
+    for name in ("chromium", "chrome-headless-shell", "chromium-headless-shell"):
+        (tmp_path / name).write_text("#!/bin/sh")
+        (tmp_path / name).chmod(0o755)
+        assert program_of(RenderOptions()) == str(tmp_path / name)
+
+
 @pytest.mark.skipif(os.getuid() != 0, reason="another user's browsers run as that user")
 def test_browsers_never_run_as_root_in_a_sandbox() -> None:
     user, group = user_of(RenderOptions())

@@ -221,11 +221,12 @@ def program_of(options: RenderOptions) -> str:
     Raises:
         ConfigError: there is none.
     """
-    found = shutil.which(options.program)
+    found = options.found()
     if found is None:
+        what = f"no {options.program!r}" if options.program else "none"
         raise ConfigError(
-            f"crawl.render needs Chromium, and there is no {options.program!r}: install it (Debian: apt-get install "
-            "chromium), or set render.program to its path"
+            f"crawl.render needs Chromium, and there is {what}: install it (Debian: apt-get install "
+            "chromium-headless-shell), or set render.program to its path"
         )
     return str(Path(found).resolve()) if "/" in options.program else found
 

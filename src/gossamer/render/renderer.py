@@ -7,7 +7,7 @@ from typing import Final
 
 from gossamer.model.errors import CrawlFailedError
 from gossamer.render.behaviors import BehaviorFile
-from gossamer.render.browser import Browser, BrowserError
+from gossamer.render.browser import Browser, BrowserError, program_of
 from gossamer.render.options import RenderOptions
 from gossamer.render.page import Document, Dom, Get, PageError, Rendering
 
@@ -89,8 +89,8 @@ class Renderer:
             self._failed_starts += 1
             if self._failed_starts >= STARTS_MAX:
                 raise CrawlFailedError(
-                    f"crawl.render: no browser starts ({error}); see that `{self._options.program} --headless "
-                    "about:blank` runs as the user of `render.user`, or crawl with --render never"
+                    f"crawl.render: no browser starts ({error}); see that `{program_of(self._options)} "
+                    "--headless about:blank` runs as the user of `render.user`, or crawl with --render never"
                 ) from error
             raise
         self._failed_starts = 0
