@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +24,7 @@ from gossamer.archive.views.permitted import permission
 from gossamer.archive.views.source import pieces_of, require_sound
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
+from gossamer.isolated.contents import ContentProcesses
 from gossamer.model.errors import ConfigError, CrawlFailedError
 
 __all__ = ["Exported", "export_of", "stream_of", "unfinished_of"]
@@ -53,19 +55,21 @@ def export_of(
         OSError: the disk is full; another call goes on.
     """
     directory = directory_of(directory)
-    return export(
-        crawl_in(directory),
-        to,
-        directory_of(target, "target"),
-        export_means(reopen(directory / "crawl.toml")),
-        table=table,
-        where=where,
-        permitted=permission(permitted, unknown=unknown, to=to),
-        dedupe=dedupe,
-        against=[_earlier(directory_of(one, "against")) for one in against],
-        memory_bytes_max=memory_bytes_max,
-        progress=progress,
-    )
+    file = directory / "crawl.toml"
+    with ContentProcesses(file, memory_bytes_max) as processes:
+        return export(
+            crawl_in(directory),
+            to,
+            directory_of(target, "target"),
+            replace(export_means(reopen(file)), contents_of=processes.contents_of),
+            table=table,
+            where=where,
+            permitted=permission(permitted, unknown=unknown, to=to),
+            dedupe=dedupe,
+            against=[_earlier(directory_of(one, "against")) for one in against],
+            memory_bytes_max=memory_bytes_max,
+            progress=progress,
+        )
 
 
 def _earlier(directory: Path) -> ExportedCrawl | Path:

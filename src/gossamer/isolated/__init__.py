@@ -1,6 +1,7 @@
 """Isolated: runs code that untrusted content can crash in separate processes.
 
-Takes    a suspect page, pages for isolated modules, or questions to a full-text index or to an archive
+Takes    a suspect page, pages for isolated modules, places of archived pages, or questions to a full-text index or to
+         an archive
 Gives    what they came to, or one line that says why there is none
 Keeps    processes
 Imports  archive, assembly, config, crawl, model, world

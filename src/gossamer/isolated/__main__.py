@@ -2,7 +2,7 @@
 
 `python -m gossamer.isolated crawl.toml` reads a reply on its standard input and writes what it came to: one suspect
 page. `… crawl.toml modules` answers for the modules that run isolated, page after page. `… search` answers queries,
-`… read` questions to archives.
+`… read` questions to archives, `… contents` what archived pages say.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ def main() -> None:
         from gossamer.isolated.reading import answer_reads  # noqa: PLC0415
 
         answer_reads(sys.stdin.buffer, sys.stdout.buffer)
+    elif sys.argv[1:] == ["contents"]:
+        from gossamer.isolated.contents import answer_contents  # noqa: PLC0415
+
+        answer_contents(sys.stdin.buffer, sys.stdout.buffer)
     else:
         from gossamer.isolated.pages import answer_for_modules, look_at_suspect  # noqa: PLC0415
 

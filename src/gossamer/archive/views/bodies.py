@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
@@ -157,6 +157,28 @@ Content = Callable[[Page], MarkdownPage]
 """Makes Markdown of a page whose content coding is removed."""
 
 
+class RecordPlace(msgspec.Struct, array_like=True, frozen=True):
+    """Place of a record."""
+
+    file: str
+    offset: int
+    length: int
+
+
+class ArchivedPage(msgspec.Struct, array_like=True, frozen=True):
+    """Where a page is archived."""
+
+    place: RecordPlace
+    original: RecordPlace | None
+    """Place of the body if the record is a revisit."""
+    url: str
+    """As requested, for messages."""
+
+
+Contents = Callable[[Path, Iterable[ArchivedPage]], Iterator[MarkdownPage | None]]
+"""Makes Markdown of pages in the WARC files of a folder, in their order; None of one without a body."""
+
+
 @dataclass(frozen=True, slots=True)
 class Means:
     """Made by `assembly`."""
@@ -172,20 +194,21 @@ class Means:
     """The key of an address; empty for what is none."""
     rewrite: Callable[[Page, Callable[[str], str]], bytes]
     """The content of a page with the addresses that the second argument makes of its own."""
+    contents_of: Contents | None = None
+    """The main contents of archived pages, found by several processes; None: by this one."""
+
+    def contents(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
+        """Find the main contents of archived pages in this process. See `Contents`."""
+        with RecordBodies(warc_folder, self.decode) as bodies:
+            for one in pages:
+                page = bodies.page(one.place, one.original, one.url)
+                yield self.content_of(page) if page is not None else None
 
 
 BODY_BYTES_MAX = 64_000_000
 """Bytes of a body, as sent, that are read at most."""
 READ_WHOLE_BYTES_MAX = 8_000_000
 """A longer record is not read in one piece."""
-
-
-class RecordPlace(msgspec.Struct, frozen=True):
-    """Place of a record."""
-
-    file: str
-    offset: int
-    length: int
 
 
 class RecordBodies:

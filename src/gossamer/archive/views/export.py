@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, get_args
@@ -330,11 +330,11 @@ def _make(
         plan = work.folder / "plan.parquet"
         make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2)
         rows = rows_of(plan)
-        with ExitStack() as stack:
-            bodies = stack.enter_context(RecordBodies(warc_folder, means.decode))
-            if to == "markdown":
-                export_markdown(work, plan, bodies, means.content_of, advance("pages", rows))
-            elif to == "mirror":
+        if to == "markdown":
+            export_markdown(work, plan, warc_folder, means, advance("pages", rows))
+            return {"pages": rows}
+        with RecordBodies(warc_folder, means.decode) as bodies:
+            if to == "mirror":
                 how = (means.key_of, means.rewrite)
                 export_mirror(work, plan, inputs.tables["pages"], bodies, how, advance("pages", rows))
             else:

@@ -14,20 +14,23 @@ import hashlib
 import re
 from base64 import b32encode
 from collections.abc import Iterator, Mapping
+from itertools import tee
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 
-from gossamer.archive.views.bodies import Content, MarkdownPage, RecordBodies
-from gossamer.archive.views.plan import Planned, planned
+from gossamer.archive.views.bodies import ArchivedPage, MarkdownPage, Means, RecordBodies
+from gossamer.archive.views.plan import Planned, planned, rows_of
 from gossamer.archive.views.source import RowSource
 from gossamer.archive.views.tables import Advance
 from gossamer.archive.views.work import CHECKPOINT_BYTES, ExportFolder
 from gossamer.world.files import AppendFile, sync_everything
 
 PAGES_A_CHECKPOINT = 2_000
+PAGES_MIN = 200
+"""Contents of fewer are found by this process, before others would have begun."""
 WRITTEN_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
 SLUG_CHARACTERS_MAX = 60
 HOST_CHARACTERS_MAX = 100
@@ -43,18 +46,15 @@ class Writing(msgspec.Struct):
     position: int = 0
 
 
-def export_markdown(
-    work: ExportFolder, plan: Path, bodies: RecordBodies, content_of: Content, advance: Advance
-) -> None:
-    """Write `out/HOST/NAME.md` for each page of the plan that is text. In memory: one page.
+def export_markdown(work: ExportFolder, plan: Path, warc_folder: Path, means: Means, advance: Advance) -> None:
+    """Write `out/HOST/NAME.md` for each page of the plan that is text. In memory: a few pages.
 
     Raises:
         OSError: the disk is full; what was noted stays done.
     """
     step = work.step(Writing)
     work.out.mkdir(exist_ok=True)
-    for position, row in planned(plan, step.position):
-        written = written_of(row, bodies, content_of)
+    for position, row, written in with_contents(plan, step.position, warc_folder, means):
         if written is not None:
             path = work.out / file_name(row.host, row.url, row.key)
             path.parent.mkdir(exist_ok=True)
@@ -68,12 +68,23 @@ def export_markdown(
     work.save(step)
 
 
-def written_of(row: Planned, bodies: RecordBodies, content_of: Content) -> MarkdownPage | None:
-    """Return the content of a page, or the text that the crawl found in a document; None where there is none."""
-    if row.document:
-        return MarkdownPage(row.document.replace("\n", "\n\n"), DOCUMENT, text=row.document)
-    page = bodies.page(row.place, row.original, row.url) if row.media_type in WRITTEN_TYPES else None
-    return content_of(page) if page is not None else None
+def with_contents(
+    plan: Path, start: int, warc_folder: Path, means: Means
+) -> Iterator[tuple[int, Planned, MarkdownPage | None]]:
+    """Yield the pages of a plan from a position on, each with the position behind it and its content, or the text that
+    the crawl found in a document; None where there is none.
+    """
+    find = means.contents if means.contents_of is None or rows_of(plan) - start < PAGES_MIN else means.contents_of
+    rows, ahead = tee(planned(plan, start))
+    asked = (ArchivedPage(row.place, row.original, row.url) for _, row in ahead if _is_read(row))
+    found = find(warc_folder, asked)
+    for position, row in rows:
+        document = MarkdownPage(row.document.replace("\n", "\n\n"), DOCUMENT, text=row.document)
+        yield position, row, document if row.document else next(found) if _is_read(row) else None
+
+
+def _is_read(row: Planned) -> bool:
+    return not row.document and row.media_type in WRITTEN_TYPES
 
 
 def file_name(host: str, url: str, key: str) -> str:
