@@ -99,6 +99,18 @@ def test_options_and_sets_name_themselves() -> None:
     assert "did you mean limits.max_pages?" in complaint(sets=["limits.maxpages=3"])
 
 
+@pytest.mark.parametrize(
+    "key",
+    [
+        "crawl.commit_s", "search.commit_s", "state.checkpoint_s", "watch.look_s", "scope.exclude_hosts_reread_s",
+        "progress.interval_s", "cluster.resend_s", "cluster.tenure_s", "cluster.address_term_s",
+        "cluster.address_turn_s",
+    ],
+)  # fmt: skip
+def test_an_interval_of_the_crawls_own_work_has_a_longest(key: str) -> None:
+    assert "or less" in complaint(sets=[f"{key}=1e9"])
+
+
 def test_a_set_takes_the_name_of_a_place_as_a_file_has_it() -> None:
     assert configure(sets=['host."a.test"={delay_s=2}']).host == configure(sets=["host.a.test={delay_s=2}"]).host
     said = complaint(sets=['request."https://a.test/x/".bearer=b5f3'])

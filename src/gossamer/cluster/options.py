@@ -87,6 +87,7 @@ class ClusterOptions(Section, frozen=True):
             "Seconds without contact to the coordinator after which a shard ends itself; its replacement on another "
             "machine starts no sooner. Must be longer than a restart of the coordinator.",
             gt=0,
+            le=86_400,
         ),
     ] = 20.0
     start_s_max: Annotated[
@@ -108,14 +109,22 @@ class ClusterOptions(Section, frozen=True):
     known_urls_max: Annotated[
         int, Key("URLs of other shards that are remembered as sent, so that they are sent once", ge=0)
     ] = 1 << 18
-    resend_s: Annotated[float, Key("A batch without confirmation is sent again after this long", gt=0)] = 5.0
+    resend_s: Annotated[float, Key("A batch without confirmation is sent again after this long", gt=0, le=3_600)] = 5.0
     address_term_s: Annotated[
         float,
-        Key("How long a shard may use an address, or token of a split site, without hearing from its owner", gt=0),
+        Key(
+            "How long a shard may use an address, or token of a split site, without hearing from its owner",
+            gt=0,
+            le=3_600,
+        ),
     ] = 15.0
     address_turn_s: Annotated[
         float,
-        Key("How long a shard uses an address, or token of a split site, for itself when others wait for it", gt=0),
+        Key(
+            "How long a shard uses an address, or token of a split site, for itself when others wait for it",
+            gt=0,
+            le=3_600,
+        ),
     ] = 2.0
 
     @property

@@ -245,7 +245,7 @@ class ProgressOptions(Section, frozen=True):
         Literal["auto", "live", "plain", "json", "quiet"],
         Key("auto: live on a terminal, plain lines elsewhere.", basic=True),
     ] = "auto"
-    interval_s: Annotated[float, Key("Seconds between plain or JSON lines.", gt=0, live=True)] = 5.0
+    interval_s: Annotated[float, Key("Seconds between plain or JSON lines.", gt=0, le=86_400, live=True)] = 5.0
 
 
 def _is_ours(address: str) -> str:

@@ -46,7 +46,7 @@ class LimitsOptions(Section, frozen=True):
 class WatchOptions(Section, frozen=True):
     """What the crawl watches of itself and of its machine: see docs/how-to/monitoring.md."""
 
-    look_s: Annotated[float, Key("Seconds between two checks", ge=0.05, live=True)] = 1.0
+    look_s: Annotated[float, Key("Seconds between two checks", ge=0.05, le=60, live=True)] = 1.0
     stall_s: Annotated[
         float, Key("Seconds without progress of the event loop that count as a stall", ge=0.5, live=True)
     ] = 5.0
@@ -128,7 +128,7 @@ class CrawlOptions(Section, frozen=True):
             live=True,
         ),
     ] = 600.0
-    commit_s: Annotated[float, Key("Longest time between two commits, in seconds", gt=0, live=True)] = 1.0
+    commit_s: Annotated[float, Key("Longest time between two commits, in seconds", gt=0, le=3_600, live=True)] = 1.0
     commit_pages: Annotated[int, Key("Visits after which a commit comes early", ge=1, live=True)] = 2_000
     epoch_bytes_max: Annotated[int, Key("Memory of uncommitted work at which a commit comes early", ge=1 << 20)] = (
         32 << 20

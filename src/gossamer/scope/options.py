@@ -149,7 +149,7 @@ class ScopeOptions(Section, frozen=True):
         str, Key("A file of further excluded hosts, one a line, # a comment; read again when it changes.", basic=True)
     ] = ""
     exclude_hosts_reread_s: Annotated[
-        float, Key("How often exclude_hosts_file is checked for changes, in seconds.", gt=0)
+        float, Key("How often exclude_hosts_file is checked for changes, in seconds.", gt=0, le=3_600)
     ] = 5.0
     against: Annotated[
         tuple[str, ...],

@@ -35,6 +35,8 @@ class StateOptions(Section, frozen=True):
     checkpoint_s: Annotated[
         float,
         Key(
-            "Time between two checkpoints of a shard, in seconds: the most work that the loss of a machine costs.", gt=0
+            "Time between two checkpoints of a shard, in seconds: the most work that the loss of a machine costs.",
+            gt=0,
+            le=604_800,
         ),
     ] = 300.0
