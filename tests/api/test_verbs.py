@@ -21,14 +21,25 @@ def test_a_crawl_of_any_number_of_shards_knows_the_verbs_of_the_table(tmp_path: 
     assert set(crawler._verbs()) == set(VERBS)
 
 
+class Answering:
+    """An engine that takes every call."""
+
+    async def call(self, name: str, **arguments: object) -> None:
+        """Take a call."""
+
+
 def test_a_crawl_of_several_shards_answers_orders_with_its_status(tmp_path: Path, run: Run) -> None:
     crawler = ClusterCrawler(["https://a.example/"], workers=2, contact="a@example.org", output=tmp_path / "crawl")
+    crawler._calls.engine = Answering()  # type: ignore[assignment]
 
     async def order() -> None:
         answer = await crawler._verbs()["stop"]({"verb": "stop"})
         assert isinstance(answer, dict)
         assert answer == {**crawler.status(), "state": "stopping", "waiting": None, "waiting_for": ""}
         assert "pages" in answer
+        paused = await crawler._verbs()["pause"]({"verb": "pause"})
+        assert isinstance(paused, dict)
+        assert paused["state"] == "stopping"  # What ends goes on ending.
 
     run(order())
 

@@ -420,8 +420,8 @@ class ClusterCrawler:
         self.config = config
 
     def _soon(self, state: str) -> dict[str, object]:
-        """Return the last status, of a state that the shards have from now on."""
-        return {**self._status, "state": state, "waiting": None, "waiting_for": ""}
+        """Return the last status, of a state that the shards have from now on; what ends goes on ending."""
+        return {**self._status, "state": "stopping" if self._stop else state, "waiting": None, "waiting_for": ""}
 
     async def _pause(self, _: Nothing) -> object:
         await self._calls.call("pause", paused=True)

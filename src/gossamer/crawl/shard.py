@@ -113,6 +113,8 @@ class Shard:
     def stop(self, *, now: bool = False) -> None:
         """Start no more visits and end; wait for those in flight, or with `now` abandon them."""
         self._stopping = "now" if now else self._stopping or "drain"
+        if self.state == "running":
+            self.state = "stopping"
         if self.on_stop is not None:
             self.on_stop(self._clock.now())
         self._wake.set()
