@@ -83,6 +83,11 @@ def test_what_cannot_be_built_is_refused_in_one_line(name: str, given: dict[str,
     [
         ("class Thing(Nothing): pass", "cannot import .*NameError: name 'Nothing' is not defined"),
         ("raise RuntimeError('two\\nlines')", "cannot import .*RuntimeError: two lines"),
+        ("raise SystemExit(3)", "cannot import .*SystemExit: 3"),
+        (
+            "class Thing:\n    def __init__(self): raise SystemExit('so')",
+            "Thing failed when it was built: SystemExit: so",
+        ),
         ("class Thing:\n    def __init__(self): 1 / 0", "Thing failed when it was built: ZeroDivisionError"),
     ],
 )
@@ -149,7 +154,7 @@ class Failing:
     """Methods of several ports, all of which fail."""
 
     def __init__(self) -> None:
-        self.error: Exception = ValueError("on purpose")
+        self.error: BaseException = ValueError("on purpose")
 
     def offer(self, urls: list[str], depths: list[int]) -> list[int]:
         raise self.error
@@ -179,3 +184,11 @@ def test_a_component_that_fails_is_named(kind: type[Failing]) -> None:
     made.error = OSError(errno.ENOSPC, "full")
     with pytest.raises(OSError, match="full"):
         made.offer([], [])
+    made.error = SystemExit(3)
+    with pytest.raises(RuntimeError, match=r"^components.thing: mine:Failing failed in offer: SystemExit: 3"):
+        made.offer([], [])
+    with pytest.raises(RuntimeError, match=r"^components.thing: mine:Failing failed in resolve \(a\): SystemExit: 3"):
+        asyncio.run(made.resolve("a"))
+    for made.error in (KeyboardInterrupt(), asyncio.CancelledError()):
+        with pytest.raises(type(made.error)):
+            asyncio.run(made.resolve("a"))

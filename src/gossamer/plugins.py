@@ -7,13 +7,14 @@ import importlib
 import importlib.util
 import inspect
 import sys
+from asyncio import CancelledError
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any
 
-from gossamer.model.errors import ConfigError, is_fatal
+from gossamer.model.errors import NO_MISTAKES, ConfigError, is_fatal
 
 GROUP = "gossamer.components"
 NAMED = "names_its_component"
@@ -62,9 +63,9 @@ def build(name: str, key: str, **given: object) -> object:
         pass  # Some native classes have no signature.
     try:
         made: object = maker(**given)
-    except (ConfigError, OSError):
+    except (ConfigError, OSError, *NO_MISTAKES):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise ConfigError(f"{key}: {name} failed when it was built: {_in_words(error)}") from error
     return made
 
@@ -105,7 +106,7 @@ def naming(made: object, name: str, key: str, *methods: str) -> object:
 
 
 def _named(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
-    def blamed(error: Exception, given: tuple[object, ...]) -> Exception:
+    def blamed(error: BaseException, given: tuple[object, ...]) -> Exception:
         first = given[0][0] if given and isinstance(given[0], list) and given[0] else given[0] if given else ""
         about = getattr(first, "url", "") or getattr(first, "text", first)
         where = f" ({about})" if isinstance(about, str) and about else ""
@@ -115,7 +116,9 @@ def _named(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
     def call(*given: object, **named: object) -> object:
         try:
             return inner(*given, **named)
-        except Exception as error:
+        except NO_MISTAKES:
+            raise
+        except BaseException as error:
             if is_fatal(error):
                 raise
             raise blamed(error, given) from error
@@ -124,7 +127,9 @@ def _named(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
     async def wait(*given: object, **named: object) -> object:
         try:
             return await inner(*given, **named)
-        except Exception as error:
+        except (CancelledError, *NO_MISTAKES):
+            raise
+        except BaseException as error:
             if is_fatal(error):
                 raise
             raise blamed(error, given) from error
@@ -145,7 +150,9 @@ def _listed(given: Mapping[str, object]) -> str:
 def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
     try:
         found: object = _of_file(Path(module_name)) if module_name.endswith(".py") else _of_path(module_name)
-    except Exception as error:  # Any error in its first lines.
+    except NO_MISTAKES:
+        raise
+    except BaseException as error:  # Any error in its first lines.
         raise ConfigError(f"{key}: cannot import {name!r}: {_in_words(error)}") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -156,7 +163,7 @@ def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
     return found
 
 
-def _in_words(error: Exception) -> str:
+def _in_words(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return text if isinstance(error, ImportError | OSError | SyntaxError) else f"{type(error).__name__}: {text}"
 

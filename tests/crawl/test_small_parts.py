@@ -38,15 +38,20 @@ def rules(text: str) -> Reply:
 
 
 class FailingPrioritizer:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
     def level(self, link: Link) -> int:
-        raise ValueError(link.url.text)
+        raise self.error
 
 
-def test_a_prioritizer_that_fails_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [ValueError("no"), SystemExit("no")])
+def test_a_prioritizer_that_fails_is_named(tmp_path: Path, error: BaseException) -> None:
     link = Link(url_of(ROOT), "anchor", 1)
     with Ring(tmp_path) as ring:
-        failing = msgspec.structs.replace(ring.stages, prioritizer=FailingPrioritizer())
-        with pytest.raises(RuntimeError, match=f"^the prioritizer FailingPrioritizer failed on {ROOT}: ValueError: "):
+        failing = msgspec.structs.replace(ring.stages, prioritizer=FailingPrioritizer(error))
+        says = f"^the prioritizer FailingPrioritizer failed on {ROOT}: {type(error).__name__}: no$"
+        with pytest.raises(RuntimeError, match=says):
             failing.level(link)
 
 

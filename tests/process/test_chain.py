@@ -83,13 +83,18 @@ def test_each_slice_of_a_module_has_its_own_time_and_no_module_runs_between_them
     assert calls.count("begin") >= 40
 
 
-def test_a_module_that_would_exit_ends_no_process() -> None:
+class PanicException(BaseException):
+    """What PyO3 raises where Rust panics."""
+
+
+@pytest.mark.parametrize("error", [SystemExit(0), PanicException("unwrap on None")])
+def test_a_module_that_would_exit_ends_no_process(error: BaseException) -> None:
     class Exits(Broken):
         def process(self, page: Page, findings: Findings) -> None:
-            raise SystemExit(0)
+            raise error
 
     processed = Modules([Exits(), *standard_modules(OPTIONS)], OPTIONS).process(page("<title>T</title>"))
-    assert processed.errors == (ModuleError("broken", "SystemExit: 0"),)
+    assert processed.errors == (ModuleError("broken", f"{type(error).__name__}: {error}"),)
     assert processed.findings.title == "T"
 
 

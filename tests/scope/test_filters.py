@@ -119,6 +119,10 @@ def fails(_: Link) -> bool:
     raise ValueError("no")
 
 
+def exits(_: Link) -> bool:
+    raise SystemExit(3)
+
+
 async def later(_: Link) -> bool:
     return False
 
@@ -127,6 +131,7 @@ async def later(_: Link) -> bool:
     ("rejects", "why"),
     [
         (fails, "ValueError: no"),
+        (exits, "SystemExit: 3"),
         (lambda _: "too far", "TypeError: it returned a str, not True or False"),
         (later, "TypeError: it returned a coroutine, not True or False"),
     ],

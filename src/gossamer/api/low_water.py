@@ -118,7 +118,7 @@ class LowWater:
         try:
             answer = self._source()
             texts = list(await answer if inspect.isawaitable(answer) else answer)
-        except Exception as error:  # noqa: BLE001 - the operator's code; without seeds the crawl is as it was
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - the operator's code; without seeds the crawl is as it was
             self._logs.critical("more_seeds_failed", error, hosts_left=left)
             self._tell(f"no more seeds: {type(error).__name__}: {error}")
             texts = []

@@ -45,6 +45,10 @@ class ComponentFailedError(CrawlFailedError):
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
+NO_MISTAKES = (KeyboardInterrupt, GeneratorExit)
+"""What passes through a component without being its mistake. All else is: `SystemExit` and panics of Rust too."""
+
+
 def is_fatal(error: BaseException) -> bool:
     """Say whether an error ends the crawl: one of the disk or of an indispensable component. The page stays queued."""
     return isinstance(error, CrawlFailedError) or (isinstance(error, OSError) and error.errno in DISK_ERRORS)

@@ -10,6 +10,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from gossamer.model.errors import NO_MISTAKES
 from gossamer.model.links import ANNOUNCING
 from gossamer.model.modules import NAME, TABLES_TAKEN, ModuleError, whole
 from gossamer.model.pages import Findings, Page, PageRow
@@ -222,7 +223,9 @@ class Modules:
                     end()
                 if is_large:
                     yield
-            except (Exception, SystemExit) as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
+            except NO_MISTAKES:
+                raise
+            except BaseException as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
                 kind: Literal["failed", "timeout"] = "timeout" if isinstance(error, TimeoutError) else "failed"
                 errors.append(ModuleError(module.name, f"{type(error).__name__}: {error}", kind))
         if findings.columns or findings.rows:
