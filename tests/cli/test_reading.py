@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.cli import control
+from gossamer.cli.directory import write_file
 from gossamer.cli.main import refusal_of
 from gossamer.world.files import closed
 from gossamer.world.process import DirectoryLock
@@ -132,6 +133,25 @@ def test_a_resume_that_may_not_write_says_so_at_once(kept: Path) -> None:
     status, out, err = as_anybody(kept, "resume", "crawl", "--log-format", "plain")
     assert (status, out) == (2, ""), "it does not wait, as it does for another process"
     assert err == f"gossamer: {closed(PermissionError(errno.EACCES, 'Permission denied'), 'crawl')}\n"
+
+
+def test_output_that_finds_no_room_says_what_to_do() -> None:
+    line = "cannot write the output: No space left on device; make room there, or write it elsewhere"
+    assert refusal_of(OSError(errno.ENOSPC, "No space left on device")) == line
+
+
+def test_a_file_to_write_may_be_a_pipe_or_a_link(tmp_path: Path) -> None:
+    pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_file(pipe, "text", "-o")
+    assert os.read(reader, 9) == b"text"
+    os.close(reader)
+    assert pipe.is_fifo(), "it is not replaced by a file"
+    link.symlink_to(target)
+    for text in ("one", "two"):
+        write_file(link, text, "-o")
+        assert (link.is_symlink(), target.read_text()) == (True, text)
 
 
 @pytest.mark.parametrize(

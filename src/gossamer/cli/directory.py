@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -66,10 +67,15 @@ def unmake(directory: Path, missing: Sequence[Path], before: Iterable[str]) -> N
 
 
 def write_file(path: Path, text: str, option: str, *, private: bool = False) -> None:
-    """Write the whole of a file that an option names. Raises ConfigError if that fails."""
+    """Write the whole of a file that an option names. What is no file, such as /dev/stdout, is written to in place, and
+    the file that a link leads to is replaced, not the link. Raises ConfigError if that fails.
+    """
     if path.is_dir():
         raise ConfigError(f"{path} is a directory; name a file in it with {option} FILE")
     try:
-        write_whole(path, text.encode(), private=private)
+        if path.exists() and not path.is_file():
+            path.write_bytes(text.encode())
+        else:
+            write_whole(Path(os.path.realpath(path)), text.encode(), private=private)
     except OSError as error:
         raise ConfigError(f"cannot write {path}: {error.strerror}; name another with {option} FILE") from error

@@ -20,7 +20,7 @@ from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import Exit, complain, epilog
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.verbs import VERBS
-from gossamer.world.files import closed
+from gossamer.world.files import NO_ROOM, closed
 from gossamer.world.process import NOT_OURS
 
 COMPLETE = "_GOSSAMER_COMPLETE"
@@ -139,7 +139,9 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
 def refusal_of(error: OSError) -> str:
     """Return the system's refusal with the file, and what to do where a right is missing."""
     if not error.filename:
-        return str(error)
+        if error.errno in NO_ROOM:
+            return f"cannot write the output: {error.strerror}; make room there, or write it elsewhere"
+        return error.strerror or str(error)
     if error.errno == errno.EROFS:
         return closed(error, error.filename)
     advice = "; run this as its owner, or have them permit it" if error.errno in NOT_OURS else ""

@@ -11,12 +11,11 @@ import typer
 from gossamer.cli import supervisor
 from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
-from gossamer.cli.directory import holds_crawl
+from gossamer.cli.directory import holds_crawl, write_file
 from gossamer.cli.output import Exit, harmless
 from gossamer.config.flags import FLAGS
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import count, counted
-from gossamer.world.files import write_whole
 
 if TYPE_CHECKING:
     from gossamer.api.reading import SiteFault
@@ -117,8 +116,8 @@ def check(
     records = records or directory / "faults.csv"
     faults = faults_of(directory)
     if page is not None:
-        write_whole(page, as_html(faults, urls[0] if urls else directory.name).encode())
-    write_whole(records, as_csv(faults).encode())
+        write_file(page, as_html(faults, urls[0] if urls else directory.name), "--html")
+    write_file(records, as_csv(faults), "--csv")
     for line in _lines(faults, records):
         typer.echo(line)
     return Exit.FAILED if any(one.kind != NOT_CHECKED for one in faults) else status
