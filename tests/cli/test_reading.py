@@ -140,6 +140,16 @@ def test_output_that_finds_no_room_says_what_to_do() -> None:
     assert refusal_of(OSError(errno.ENOSPC, "No space left on device")) == line
 
 
+def test_a_current_directory_that_was_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError) as error:
+        Path.cwd()
+    assert refusal_of(error.value) == "the current directory was removed; change to one that exists"
+
+
 def test_a_file_to_write_may_be_a_pipe_or_a_link(tmp_path: Path) -> None:
     pipe, link, target = tmp_path / "pipe", tmp_path / "link", tmp_path / "target"
     os.mkfifo(pipe)

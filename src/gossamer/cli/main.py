@@ -132,7 +132,8 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
         return Exit.REFUSED
     except OSError as error:
         complain(refusal_of(error))
-        return Exit.REFUSED if error.errno in NOT_OURS else Exit.FAILED
+        is_gone = error.errno == errno.ENOENT and not error.filename
+        return Exit.REFUSED if error.errno in NOT_OURS or is_gone else Exit.FAILED
     return status if isinstance(status, int) else 0
 
 
@@ -141,6 +142,8 @@ def refusal_of(error: OSError) -> str:
     if not error.filename:
         if error.errno in NO_ROOM:
             return f"cannot write the output: {error.strerror}; make room there, or write it elsewhere"
+        if error.errno == errno.ENOENT:  # Only `getcwd` names no file.
+            return "the current directory was removed; change to one that exists"
         return error.strerror or str(error)
     if error.errno == errno.EROFS:
         return closed(error, error.filename)
