@@ -494,6 +494,4 @@ class Crawler:
 
 
 def _already_there(directory: Path) -> ConfigError:
-    return ConfigError(
-        f"{directory} already holds a crawl; Crawler.resume or `gossamer resume {shell_word(directory)}` continues it"
-    )
+    return ConfigError(f"{directory} already holds a crawl; `gossamer resume {shell_word(directory)}` continues it")
