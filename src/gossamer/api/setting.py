@@ -20,6 +20,7 @@ from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.shard import CrawlRing
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
+from gossamer.model.words import shell_word
 from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.traps import Traps
@@ -115,7 +116,7 @@ def live_in(config: Config) -> dict[str, str]:
 
 def refused(error: ConfigError, directory: Path) -> RefusedError:
     """Return the refusal of a change, which names the crawl's directory where the mistake says DIR."""
-    return RefusedError("; ".join(error.lines).replace("resume DIR", f"resume {directory}"))
+    return RefusedError("; ".join(error.lines).replace("resume DIR", f"resume {shell_word(directory)}"))
 
 
 def assignments_of(request: Set) -> list[str]:

@@ -71,7 +71,7 @@ def changes(
             typer.echo(_line(change, of_one=bool(url)))
     ignored = IGNORED.get(reopen(directory / "crawl.toml").revisit.change)
     if ignored and not as_json:
-        typer.echo(ignored, err=True)
+        typer.echo(ignored.replace("resume DIR", f"resume {shell_word(directory)}"), err=True)
     return 0
 
 
