@@ -95,6 +95,13 @@ def test_where_any_scheme_will_do_an_address_is_still_asked_for() -> None:
         seed_url("mailto:me@example.org", None)
 
 
+def test_bytes_that_are_no_text_are_not_blamed_on_the_host() -> None:
+    with pytest.raises(
+        ConfigError, match=r"'http://a.test/h.udcc3.udca9' is not UTF-8; escape its bytes, as in %C3%A9"
+    ):
+        seed_url("http://a.test/h\udcc3\udca9")
+
+
 def test_a_byte_order_mark_where_files_were_joined_is_no_part_of_a_seed() -> None:
     assert seed_url("\ufeffhttp://example.org/") == "http://example.org/"
 

@@ -21,6 +21,7 @@ from gossamer.url.url import Url, drop_user_info, is_default_port, split_authori
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)").match
 _LOCAL = re.compile(r"localhost\b|\d+(\.\d+){3}\b|\[").match
 _COLONLESS = re.compile("(https?)/+(.*)", re.IGNORECASE).fullmatch
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]").search
 _SHOWN_CHARACTERS_MAX = 200
 _ON_REQUEST = frozenset(("ftp", "ftps", "gopher", "file"))
 """Schemes that have a protocol module and are visited if the operator enables them."""
@@ -45,6 +46,10 @@ def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what:
     if schemes is not None and scheme[1].lower() not in schemes:
         hint = _hint(scheme[1].lower(), text[scheme.end() :], schemes)
         raise ConfigError(f"the {what} {_shown(text)} has the scheme {scheme[1].lower()!r}; {hint}")
+    if _LONE_SURROGATE(text):  # What Python makes of bytes that are no text in the locale.
+        raise ConfigError(
+            f"the {what} {_shown(text)} is not UTF-8; escape its bytes, as in %C3%A9, or use a UTF-8 locale"
+        )
     url = absolute(text)
     if url is None or host_of(url, schemes) is None:
         raise ConfigError(
