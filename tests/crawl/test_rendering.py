@@ -19,7 +19,7 @@ from gossamer.render.options import RenderOptions
 from gossamer.render.renderer import Renderer
 from gossamer.testing.fakes import Answers, reply
 from gossamer.world.dice import Dice
-from tests.crawl.ring import Ring
+from tests.crawl.ring import Ring, url_of
 
 PAGE, PAGE_ID = "https://a.test/", "id-1"
 JS = "text/javascript"
@@ -146,6 +146,48 @@ def test_a_resource_that_no_page_waits_for_any_more_is_not_requested(tmp_path: P
     with Ring(tmp_path, SCRIPTS) as ring:
         asyncio.run(given_up(Rendering(ring)))
         assert ring.web.requests == []
+
+
+@pytest.mark.parametrize(("after_s", "failures"), [(1.0, 0), (40.0, 1)])
+def test_a_request_for_a_resource_ends_when_no_page_waits_for_it(tmp_path: Path, after_s: float, failures: int) -> None:
+    async def given_up(rendering: Rendering) -> None:
+        ring = rendering.ring
+        ring.web.held = asyncio.Event()
+        async with asyncio.timeout(20.0), asyncio.TaskGroup() as group:
+            task = group.create_task(rendering.resources.get("https://cdn.test/a.js", "script", PAGE_ID, PAGE))
+            await asyncio.sleep(0)
+            group.create_task(ring.turns())
+            await ring.web.asked(1)
+            ring.fake_clock.advance(after_s)
+            task.cancel()
+
+    with Ring(tmp_path, SCRIPTS) as ring:
+        asyncio.run(given_up(Rendering(ring)))
+        facts = ring.frontier.facts(url_of("https://cdn.test/a.js"))
+        assert (facts.failures, facts.requests, facts.in_flight) == (failures, 1, 0)
+        assert not ring.archive.prerequisites
+
+
+def test_a_request_goes_on_when_its_page_leaves_and_another_waits_for_it(tmp_path: Path) -> None:
+    async def left(rendering: Rendering) -> Reply | Failure:
+        ring = rendering.ring
+        ring.web.held = asyncio.Event()
+        async with asyncio.timeout(20.0), asyncio.TaskGroup() as group:
+            first, second = (
+                group.create_task(rendering.resources.get("https://cdn.test/a.js", "script", PAGE_ID, PAGE))
+                for _ in range(2)
+            )
+            await asyncio.sleep(0)
+            group.create_task(ring.turns())
+            await ring.web.asked(1)
+            first.cancel()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            ring.web.held.set()
+        return second.result()
+
+    with Ring(tmp_path, SCRIPTS) as ring:
+        assert outcome(asyncio.run(left(Rendering(ring)))) == 200
 
 
 @pytest.mark.promise("Order and fairness", "Resources that never come do not keep browsers from other pages.")

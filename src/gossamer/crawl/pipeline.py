@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 HUB_BYTES_MAX = 65_536
 """Bytes that are read of a hub's answer, which says why it refuses."""
+UNANSWERED_S = 30.0
+"""A request for a resource that no page waits for any more counts, after this long, as not answered by its host."""
 OUTLINK_BYTES_MAX = 65_536
 """Bytes that are read of a page outside the scope, to recognize bot protection, whose status says nothing about the
 page.
@@ -245,13 +247,19 @@ class Pipeline:
         request is conditional on the last visit.
         """
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
-        limit_s = self._options.request_s_max
+        limit_s, prerequisite = self._options.request_s_max, lease.prerequisite
+        resources = self.prerequisites.resources if prerequisite is not None and prerequisite.resource else None
         try:
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(limit_s) as limit:
+                ends_at = limit.when()
+                if resources is not None:
+                    resources.bound(lease.url, limit)
                 result = await self._stages.protocols.fetch(self._request(lease, held))
         except TimeoutError:
             error = f"no end of it within {limit_s:g} s"
             result = Failure("timeout", error, retry=True, host_level=True, started_at=started, ip=lease.address)
+            if limit.when() != ends_at and self._clock.now() - started < UNANSWERED_S:
+                self._ring.left(lease, started, self._clock.now())
         except asyncio.CancelledError:
             self._ring.left(lease, started, self._clock.now())
             raise

@@ -12,6 +12,7 @@ import asyncio
 import math
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -71,7 +72,7 @@ class Gates(msgspec.Struct, frozen=True):
 class Wanted:
     """A resource that is being requested."""
 
-    __slots__ = ("answer", "began", "conditions", "kind", "over", "page_id", "via")
+    __slots__ = ("answer", "began", "conditions", "kind", "limit", "others", "over", "page_id", "via")
 
     def __init__(self, kind: str, page_id: str, via: str, conditions: Headers, began: float) -> None:
         self.began = began
@@ -80,6 +81,10 @@ class Wanted:
         self.via = via
         """Address of the page that needs the resource."""
         self.conditions = conditions
+        self.limit: asyncio.Timeout | None = None
+        """Time limit of its request, once that was sent."""
+        self.others = 0
+        """Further pages that wait for it."""
         loop = asyncio.get_running_loop()
         self.answer: asyncio.Future[Reply | Failure] = loop.create_future()
         self.over: asyncio.Future[Reply | Failure | None] = loop.create_future()
@@ -119,6 +124,7 @@ class PageResources:
         if url is None:
             return Failure("unsupported", "its URL cannot be requested")
         while (other := self._wanted.get(url.text)) is not None:
+            other.others += 1
             if (found := await asyncio.shield(other.over)) is not None:
                 self._counters.rendering("resources_reused", 1)
                 return found
@@ -136,6 +142,10 @@ class PageResources:
             result = Failure("timeout", "its host has no turn within render.resource_s_max")
         finally:
             del self._wanted[url.text]
+            # A request that others wait for answers the next of them.
+            if wanted.limit is not None and not (wanted.answer.done() or (wanted.others and result is None)):
+                with suppress(RuntimeError):  # The request has ended.
+                    wanted.limit.reschedule(asyncio.get_running_loop().time())
             wanted.over.set_result(result)
         return result
 
@@ -196,6 +206,11 @@ class PageResources:
         wanted = self._wanted.get(url.text)
         headers = wanted.conditions if wanted is not None else ()
         return Request(url.text, address, port, headers, body_bytes_max=self._options.resource_bytes_max)
+
+    def bound(self, url: Url, limit: asyncio.Timeout) -> None:
+        """Have the request for a resource end, by its limit, when no page waits for it any more."""
+        if (wanted := self._wanted.get(url.text)) is not None:
+            wanted.limit = limit
 
     def answered(self, prerequisite: Prerequisite, result: Reply | Failure, now: float) -> None:
         """Handle the result of a request for a resource."""

@@ -110,8 +110,8 @@ class Ring:
         return contact
 
     def left(self, lease: Lease, started: float, now: float) -> None:
-        """Release the gates after a request that was cut off by the end of the crawl; its URL stays queued."""
-        contact = Contact(now - started, "left", error="the crawl was stopped meanwhile")
+        """Release the gates after a request that we ended, such as at a stop of the crawl; its URL stays queued."""
+        contact = Contact(now - started, "left", error="the crawl ended it")
         self._frontier.ended(lease, contact, now)
 
     def unsent(self, lease: Lease, failure: Failure, now: float) -> None:
