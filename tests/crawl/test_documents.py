@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,11 +13,14 @@ from gossamer.crawl.examine import Examiner
 from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.fetch.decoding import BoundedDecoder
 from gossamer.fetch.options import FetchOptions
+from gossamer.model.links import Link
 from gossamer.model.pages import Page
 from gossamer.process.chain import Modules, Slices
 from gossamer.process.options import ProcessOptions
 from gossamer.testing import page
-from tests.crawl.ring import Ring
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+from tests.crawl.ring import Ring, url_of
 from tests.crawl.test_pipeline import Broken
 from tests.process.pages import standard_modules
 
@@ -134,6 +137,54 @@ def test_a_page_of_many_links_is_concluded_beside_the_others(tmp_path: Path) -> 
         ring.run(first())
         assert [ring.outcomes[host] for host in HOSTS[:3]] == ["fetched"] * 3
         assert ring.frontier.counts.discovered == 3 + 2 + LINKS_AT_ONCE + 1
+
+
+def test_the_links_of_a_page_are_named_in_slices_between_which_other_work_runs(tmp_path: Path) -> None:
+    many = page(*(f"/{n}" for n in range(3 * LINKS_AT_ONCE)))
+    with Ring(tmp_path, {HOSTS[0]: many}) as ring:
+        turn, named = 0, []
+
+        class Noting(Namer):
+            def names(self, texts: Sequence[str]) -> list[Url | None]:
+                named.append((turn, len(texts)))
+                return super().names(texts)
+
+        ring.joined(namer=Noting())
+        ring.seed(HOSTS[0])
+
+        async def concluded() -> None:
+            nonlocal turn
+            while not ring.rows:
+                leased(ring)
+                turn += 1
+                await asyncio.sleep(0)
+
+        ring.run(concluded())
+        assert [number for _, number in named] == [LINKS_AT_ONCE] * 3
+        assert len({turn for turn, _ in named}) == 3
+        assert ring.frontier.counts.discovered == 1 + 3 * LINKS_AT_ONCE
+
+
+def test_a_shorter_path_that_is_found_between_the_slices_counts(tmp_path: Path) -> None:
+    many = page(*(f"/{n}" for n in range(LINKS_AT_ONCE)))
+    with Ring(tmp_path, {HOSTS[0]: many}) as ring:
+        url = url_of(HOSTS[0])
+
+        class Shortening(Namer):
+            def names(self, texts: Sequence[str]) -> list[Url | None]:
+                if len(texts) == LINKS_AT_ONCE:
+                    ring.url_seen.offer([url], [1], [0])
+                return super().names(texts)
+
+        ring.joined(namer=Shortening())
+        ring.pipeline.discovery.discover([Link(url, "anchor", 5, 0)])
+
+        async def concluded() -> None:
+            while not ring.rows:
+                await asyncio.gather(*leased(ring))
+
+        ring.run(concluded())
+        assert ring.url_seen.way(url_of(f"{HOSTS[0]}1")) == (2, 0)
 
 
 def test_other_pages_are_read_between_the_slices_of_one_that_takes_long(tmp_path: Path) -> None:

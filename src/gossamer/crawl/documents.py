@@ -280,11 +280,19 @@ class DocumentReader:
         finished without some of its links.
         """
         async with self.undivided:
-            if self.is_late():
-                return
+            finding, found = self._outcomes.links_in_slices(lease, examined), None
+            while found is None:
+                await asyncio.sleep(0)
+                if self.is_late():
+                    return
+                with self._turns.measured():
+                    try:
+                        next(finding)
+                    except StopIteration as end:
+                        found = end.value
             now = self._clock.now()
             with self._turns.measured():
-                links = self._outcomes.document(lease, reply, examined, now)
+                links = self._outcomes.document(lease, reply, examined, now, found)
             following, is_done = self._discovery.follow_in_slices(links, lease.url, now), False
             try:
                 while not is_done:

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from typing import NamedTuple
+
 from gossamer.crawl.examine import Examined
-from gossamer.model.links import EMBED, NOT_SEED, Link, Visit
-from gossamer.model.pages import Findings, PageRow, Visited
+from gossamer.model.links import EMBED, NOT_SEED, Found, Link, Visit
+from gossamer.model.modules import whole
+from gossamer.model.pages import Findings, PageRow
 from gossamer.model.visits import Reply
 from gossamer.revisit.hints import SitemapHints
 from gossamer.scope.chain import Chain
 from gossamer.url.name import Namer
+from gossamer.url.url import Url
 
 LINKS_AT_ONCE = 1_000
 """Links that are handled before other work may run: about 15 ms."""
+
+
+class FoundLinks(NamedTuple):
+    """The links of a page."""
+
+    visit: Visit
+    """The visit that found them, with the path that was known then."""
+    follow: list[Link]
+    """Those that may be followed, each once."""
+    mentions: list[Found]
+    """All of them, for the links table."""
+    keys: list[str]
+    """Their keys."""
 
 
 class PageLinks:
@@ -23,23 +41,33 @@ class PageLinks:
         self._chain = chain
         self._hints = hints
 
-    def found(self, visit: Visit, findings: Findings, visited: Visited) -> list[Link]:
-        """Name a page's links, add them to `visited` for the links table, and return those that may be followed, each
-        once.
+    def found(self, visit: Visit, findings: Findings, known: FoundLinks | None = None) -> FoundLinks:
+        """Name a page's links; return `known` if a visit by the same path found them.
 
         An embed is part of its page, so it is followed even if the page has `nofollow`. Embeds of an embed count as
         hops, so that a chain of them ends. From pages outside the scope only embeds are followed; links to such pages
         may be outlinks.
         """
-        texts = list(dict.fromkeys([found.url for found in findings.links]))
-        urls = dict(zip(texts, self._namer.names(texts), strict=True))
+        if known is not None and known.visit == visit:
+            return known
+        return whole(self.found_in_slices(visit, findings))
+
+    def found_in_slices(self, visit: Visit, findings: Findings) -> Generator[None, None, FoundLinks]:
+        """As `found`. Yields where other work may run."""
+        urls: dict[str, Url | None] = {}
         links: dict[tuple[str, str], Link] = {}
+        mentions: list[Found] = []
+        keys: list[str] = []
         outside = visit.link_type == EMBED and self._is_outside(visit)
         embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
         depth, referrer, nofollow = visit.depth + 1, visit.url.text, findings.nofollow or outside
-        has_levels, leads_out = False, self._chain.leads_out
-        mentions, keys = visited.links, visited.link_keys
-        for found in findings.links:
+        has_levels, leads_out, every = False, self._chain.leads_out, findings.links
+        for number, found in enumerate(every):
+            if number % LINKS_AT_ONCE == 0:
+                if number:
+                    yield
+                texts = list(dict.fromkeys([one.url for one in every[number : number + LINKS_AT_ONCE]]))
+                urls.update(zip(texts, self._namer.names(texts), strict=True))
             url = urls[found.url]
             if url is None:
                 continue
@@ -55,9 +83,10 @@ class PageLinks:
                 kind, level = self._chain.followed_as(link_type, url) if leads_out else link_type, found.level
                 links[key] = Link(url, kind, depth, 0, referrer, NOT_SEED, level)
                 has_levels = has_levels or level is not None
+        follow = list(links.values())
         if has_levels:  # The first of several links to a page counts.
-            return sorted(links.values(), key=lambda link: link.level is None)
-        return list(links.values())
+            follow.sort(key=lambda link: link.level is None)
+        return FoundLinks(visit, follow, mentions, keys)
 
     def in_wanted_language(self, reply: Reply, examined: Examined, row: PageRow, links: list[Link]) -> list[Link]:
         """Return a page's links if its language is wanted, else none."""

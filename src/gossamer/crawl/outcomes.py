@@ -5,14 +5,14 @@ Like `crawl.ring` it neither waits nor reads a clock: `settle` takes a result, a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 import msgspec
 
 from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.examine import Examined
 from gossamer.crawl.history import attempt_row
-from gossamer.crawl.links import PageLinks
+from gossamer.crawl.links import FoundLinks, PageLinks
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.ring import Retries
@@ -303,8 +303,16 @@ class Outcomes:
         wall = self._wall_of(reply, examined)
         return wall is not None and not wall.consent
 
-    def document(self, lease: Lease, reply: Reply, examined: Examined | None, now: float) -> list[Link]:
-        """End the visit of an examined document; None: a process died of it. Return the links to follow."""
+    def links_in_slices(self, lease: Lease, examined: Examined) -> Generator[None, None, FoundLinks]:
+        """Return the links of a document that is not concluded yet. Yields where other work may run."""
+        return self._links.found_in_slices(self._visit(lease), examined.findings)
+
+    def document(
+        self, lease: Lease, reply: Reply, examined: Examined | None, now: float, found: FoundLinks | None = None
+    ) -> list[Link]:
+        """End the visit of an examined document; None: a process died of it. Return the links to follow. `found` has
+        its links if they are known.
+        """
         visit, url, stages = self._visit(lease), lease.url, self._stages
         row = self._reply_row(visit, reply, "fetched")
         if examined is None:
@@ -328,7 +336,8 @@ class Outcomes:
                 return self._withheld(lease, reply, examined, row, refusal, now)
         self._describe(examined, row)
         visited = self._digested(visit, reply, row)
-        links = self._links.found(visit, examined.findings, visited)
+        found = self._links.found(visit, examined.findings, found)
+        links, visited.links, visited.link_keys = found.follow, found.mentions, found.keys
         visited.content, visited.findings = examined.content, examined.findings
         if examined.rendered is not None:
             visited.rendered, page_id = examined.rendered, examined.rendered.page_id
@@ -357,8 +366,7 @@ class Outcomes:
         row.outcome, row.error, row.truncated, row.body_bytes = "usage_withheld", refusal, "unspecified", 0
         self._logs.info(row.outcome, url=row.url, error=refusal)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
-        links = self._links.found(visit, findings, Visited(visit.url, row))
-        links = self._links.named(visit, findings, row, links)
+        links = self._links.named(visit, findings, row, self._links.found(visit, findings).follow)
         self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks(links))
         return links
 
