@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +44,36 @@ def test_a_crawl_of_several_shards_answers_orders_with_its_status(tmp_path: Path
         assert paused["state"] == "stopping"  # What ends goes on ending.
 
     run(order())
+
+
+class Restarting:
+    """An engine whose coordinator dies once, and has finished when it is back."""
+
+    def __init__(self, status: Mapping[str, object]) -> None:
+        over = {"is_over": True, "failure": "", "end": "finished", "refused": False}
+        common = {"status": dict(status), "is_copied": False, "notes": [], "is_over": False}
+        self.answers = [common, None, None, {**common, **over}]
+
+    async def standing(self) -> dict[str, Any]:
+        answer = self.answers.pop(0)
+        if answer is None:
+            raise ConnectionError("it restarts")
+        return answer
+
+
+def test_a_coordinator_that_dies_is_noted_once(tmp_path: Path, run: Run) -> None:
+    crawler = ClusterCrawler(["https://a.example/"], workers=2, contact="a@example.org", output=tmp_path / "crawl")
+    notes: list[str] = []
+    crawler.on_note(notes.append)
+
+    async def over() -> None:
+        assert await crawler._until_over(Restarting(crawler.status())) == "finished"  # type: ignore[arg-type]
+
+    run(over())
+    assert notes == [
+        "The coordinator does not answer: the shards crawl on, and Ray starts it again.",
+        "The coordinator answers again.",
+    ]
 
 
 def test_a_crawl_answers_each_verb_of_the_table_and_before_and_after_it_runs(make: Make, run: Run) -> None:

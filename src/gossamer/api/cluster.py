@@ -308,7 +308,7 @@ class ClusterCrawler:
         self._starts_by = heard_at + start_s_max
         # A shard that was killed ends cleanly only after it began.
         waits_until = heard_at + PLACE_S if self._cluster.address else self._starts_by
-        asked, began = "", False
+        asked, began, is_silent = "", False, False
         while True:
             if self._stop != asked:
                 with suppress(ConnectionError):
@@ -325,8 +325,14 @@ class ClusterCrawler:
                 if clock.now() - heard_at > limit_s:
                     how = "come back" if began else "begin; has every machine the same RAY_AUTH_MODE?"
                     raise CrawlFailedError(f"the coordinator does not {how} ({error})") from error
+                if began and not is_silent:
+                    is_silent = True
+                    self._tell("The coordinator does not answer: the shards crawl on, and Ray starts it again.")
                 await asyncio.sleep(LOOK_S)
                 continue
+            if is_silent:
+                is_silent = False
+                self._tell("The coordinator answers again.")
             heard_at, began = clock.now(), True
             self._take(standing, heard_at)
             if standing["is_over"]:
