@@ -169,6 +169,14 @@ def test_a_server_that_does_not_answer_is_not_waited_for(bucket: Bucket, tmp_pat
         bucket.wire.bytes_s = 0.0
 
 
+def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
+    folder = tmp_path / "more than one é"
+    store = ObjectStore(convert(ArchiveOptions, {"store": folder.as_uri()}))
+    asyncio.run(store.copy(b"content", "name"))
+    assert (folder / "name").read_bytes() == b"content"
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 def test_a_file_that_is_gone_is_that_files_fault(bucket: Bucket, tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be read: No such file") as raised:
         copied(store_of(bucket), tmp_path / "gone", "warc/gone")

@@ -125,7 +125,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_anything_is_fetched(
     with pytest.raises(ConfigError, match=r"state\.checkpoint_uri: "):
         crawl(web, tmp_path / "crawl", f"state.checkpoint_uri='file://{tmp_path}/file/below'")
     assert not (tmp_path / "crawl/warc").exists()
-    for uri in (f"file://{tmp_path}/file/below", "nobody://bucket", "s3://user:secret@bucket"):
+    for uri in ("nobody://bucket", "s3://user:secret@bucket"):
         with pytest.raises(ConfigError, match=r"state\.checkpoint_uri: "):
             restore_of([uri], tmp_path / "restored")
 
@@ -180,4 +180,6 @@ def test_what_is_no_checkpoint_is_reported(tmp_path: Path) -> None:
         restore_of([str(tmp_path / "none")], tmp_path / "back")
     with pytest.raises(ConfigError, match="there is no checkpoint at file://"):
         restore_of([f"file://{tmp_path}/none"], tmp_path / "back")
-    assert not (tmp_path / "back").exists()
+    with pytest.raises(ConfigError, match="there is no checkpoint at file://"):
+        restore_of([f"file://{tmp_path}/mis%20spelled"], tmp_path / "back")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["none"]

@@ -14,6 +14,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -293,6 +294,8 @@ def restore_of(sources: Sequence[str], directory: Path, sets: Sequence[str] = ()
         raise ConfigError(f"{directory} is not empty; name another directory with -o")
     if len(sources) > 1 or "://" not in sources[0]:
         return _restore_copies([Path(one) for one in sources], directory)
+    if sources[0].startswith("file:///") and not Path(unquote(urlsplit(sources[0]).path)).exists():
+        raise _no_checkpoint(sources[0])  # To open a folder makes it.
     try:
         return asyncio.run(_restore_newest(sources[0], directory, sets))
     except BaseException as error:
@@ -355,11 +358,15 @@ def _copy(source: Path, directory: Path) -> None:
                 shutil.copy2(Path(folder, name), target / name)
 
 
+def _no_checkpoint(uri: str) -> ConfigError:
+    return ConfigError(f"there is no checkpoint at {uri}; it begins with the first that a crawl makes")
+
+
 async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str:
     wanted = f"state.checkpoint_uri='{uri}'"
     text = await checkpoints_of(reopen_text("", "--set", sets=[*sets, wanted]), 0).config()
     if text is None:
-        raise ConfigError(f"there is no checkpoint at {uri}; it begins with the first that a crawl makes")
+        raise _no_checkpoint(uri)
     config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, wanted])
     kept = await checkpoints_of(config, 0).map()
     await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)

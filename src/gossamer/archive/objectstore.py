@@ -15,6 +15,7 @@ from datetime import timedelta
 from math import ceil
 from pathlib import Path
 from typing import Any, BinaryIO
+from urllib.parse import unquote, urlsplit
 
 import msgspec
 import obstore
@@ -264,7 +265,7 @@ def _opened(options: ArchiveOptions) -> Any:
     retry: Any = {"max_retries": 1, "retry_timeout": timedelta(seconds=options.store_request_s_max)}
     try:
         if url.startswith("file://"):
-            Path(url.removeprefix("file://")).mkdir(parents=True, exist_ok=True)
+            Path(unquote(urlsplit(url).path)).mkdir(parents=True, exist_ok=True)
             return from_url(url)
         store = from_url(url, config=config, client_options=client, retry_config=retry)
     except (exceptions.BaseError, OSError, ValueError, TypeError) as error:
