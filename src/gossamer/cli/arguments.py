@@ -125,10 +125,12 @@ NUMBER = re.compile(r"Invalid value for '(.+)': Input should be a valid (integer
 """The parser's message about a text in place of a number."""
 
 
-def one_line(error: TyperException) -> str:
-    """Return a parser's complaint as one line that names the command and the nearest thing that is right."""
+def one_line(error: TyperException, command: str = "gossamer") -> str:
+    """Return a parser's complaint as one line that names the command and the nearest thing that is right. `command` is
+    the one that was typed: some complaints do not say.
+    """
     context = getattr(error, "ctx", None)
-    command = str(getattr(context, "command_path", "gossamer"))
+    command = str(getattr(context, "command_path", command))
     message = " ".join(error.format_message().split())
     option = getattr(error, "option_name", None)
     # The parser only has messages; there is no type for an unknown command.

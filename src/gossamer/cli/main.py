@@ -110,7 +110,8 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
             obj=carry_out or partial(_elsewhere, arguments),
         )
     except TyperException as error:
-        complain(one_line(error))
+        named = [one for one in _first(list(arguments)) if not one.startswith("-")]
+        complain(one_line(error, " ".join(("gossamer", *named))))
         return Exit.REFUSED
     except ConfigError as error:
         for line in error.lines:
