@@ -111,6 +111,21 @@ def test_an_interval_of_the_crawls_own_work_has_a_longest(key: str) -> None:
     assert "or less" in complaint(sets=[f"{key}=1e9"])
 
 
+def test_ages_and_multiples_of_patterns_are_within_bounds() -> None:
+    for age_s in ("0", "-3", "1e300"):
+        assert "expected more than 0 and at most 1000000000" in complaint(sets=[f"revisit.max_age_s={{a={age_s}}}"])
+    assert "expected 0 or more" in complaint(sets=["revisit.importance={a=1, b=-1}"])
+    assert configure(sets=["revisit.importance={a=0}"]).revisit.importance == {"a": 0.0}
+    assert "RE2" in complaint(sets=["revisit.max_age_s={'('=3}"])
+
+
+@pytest.mark.parametrize("key", ["fetch.request_s_max", "limits.max_time_s", "websub.lease_s", "budget.round_s"])
+def test_no_key_in_seconds_takes_more_than_the_system_does(key: str) -> None:
+    said = complaint(sets=[f"{key}=1{'0' * 15}"])
+    assert "or less" in said
+    assert configure(sets=["fetch.low_speed_bytes_s=10000000000"]).fetch.low_speed_bytes_s == 10**10, "a rate"
+
+
 def test_a_set_takes_the_name_of_a_place_as_a_file_has_it() -> None:
     assert configure(sets=['host."a.test"={delay_s=2}']).host == configure(sets=["host.a.test={delay_s=2}"]).host
     said = complaint(sets=['request."https://a.test/x/".bearer=b5f3'])

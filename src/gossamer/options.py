@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, cast,
 
 import msgspec
 from msgspec import NODEFAULT
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 
 
 class Key(msgspec.Struct, frozen=True, eq=False):
@@ -88,6 +88,12 @@ class OptionsError(ValueError):
         self.mistakes = mistakes
 
 
+_in_seconds = re.compile(r"(?!.*(?:bytes|per)_s).*_s(_(min|max|mean|first))?").fullmatch
+_NUMBERS = (float, int, float | None, int | None)
+SECONDS_MAX = 1e9
+"""Largest value of a key that is in seconds, as its name says: 31 years. Clocks and libcurl do not take all larger
+ones.
+"""
 S = TypeVar("S", bound=Section)
 _ANY = Key()
 
@@ -109,7 +115,10 @@ def _declared(section: type[Section]) -> Iterator[DeclaredKey]:
     for field in fields(section):
         if not field.name.startswith("_"):
             default = field.default if field.default_factory is NODEFAULT else field.default_factory()
-            yield DeclaredKey(field.name, *annotated(field.type, _ANY), default)
+            hint, key = annotated(field.type, _ANY)
+            if hint in _NUMBERS and key.le is None and key.lt is None and _in_seconds(field.name):
+                key = replace(key, le=SECONDS_MAX)
+            yield DeclaredKey(field.name, hint, key, default)
 
 
 def rules_of(section: NamedSection) -> Mapping[str, Any]:

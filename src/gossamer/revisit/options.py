@@ -3,9 +3,21 @@
 from typing import Annotated, Literal
 
 from gossamer.model.patterns import regular
-from gossamer.options import Key, Section
+from gossamer.options import SECONDS_MAX, Key, Section
 
 DAY_S = 86_400.0
+
+
+def _factors(multiples: dict[str, float]) -> dict[str, float]:
+    if not all(multiple >= 0 for multiple in multiples.values()):
+        raise ValueError("expected 0 or more for each pattern")
+    return regular(multiples)
+
+
+def _ages(ages_s: dict[str, float]) -> dict[str, float]:
+    if not all(0 < age_s <= SECONDS_MAX for age_s in ages_s.values()):
+        raise ValueError(f"expected more than 0 and at most {SECONDS_MAX:.15g} seconds for each pattern")
+    return regular(ages_s)
 
 
 class RevisitOptions(Section, frozen=True):
@@ -39,7 +51,7 @@ class RevisitOptions(Section, frozen=True):
         Key(
             "Regular expressions (RE2) and by how much a match multiplies a page's importance",
             basic=True,
-            check=regular,
+            check=_factors,
         ),
     ] = {}
     max_age_s: Annotated[
@@ -48,7 +60,7 @@ class RevisitOptions(Section, frozen=True):
             "Regular expressions (RE2) and the maximum age of the copies of matching pages, as far as politeness "
             "permits",
             basic=True,
-            check=regular,
+            check=_ages,
         ),
     ] = {}
     change: Annotated[
