@@ -111,9 +111,10 @@ def test_an_interval_of_the_crawls_own_work_has_a_longest(key: str) -> None:
     assert "or less" in complaint(sets=[f"{key}=1e9"])
 
 
-def test_ages_and_multiples_of_patterns_are_within_bounds() -> None:
+def test_what_no_crawl_could_work_with_is_refused() -> None:
     for age_s in ("0", "-3", "1e300"):
         assert "expected more than 0 and at most 1000000000" in complaint(sets=[f"revisit.max_age_s={{a={age_s}}}"])
+    assert "0.01 or more" in complaint(sets=["process.module_s_max=1e-4"]), "its timer would be all that runs"
     assert "expected 0 or more" in complaint(sets=["revisit.importance={a=1, b=-1}"])
     assert configure(sets=["revisit.importance={a=0}"]).revisit.importance == {"a": 0.0}
     assert "RE2" in complaint(sets=["revisit.max_age_s={'('=3}"])

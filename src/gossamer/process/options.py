@@ -95,7 +95,7 @@ class ProcessOptions(Section, frozen=True):
         Key(
             "Processor time of one module on one page, in seconds; it may take ten times as long on a busy machine. "
             "Then it is interrupted, and the other modules run.",
-            gt=0,
+            ge=0.01,
         ),
     ] = 10.0
     isolated_bytes_max: Annotated[int, Key("Memory (address space) of a process for isolated modules.", ge=1)] = (
