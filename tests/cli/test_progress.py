@@ -177,6 +177,11 @@ def test_the_form_suits_the_place(form: str, out: io.StringIO, kind: type) -> No
     progress.close()
 
 
+def test_a_terminal_that_is_too_narrow_for_the_figures_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    assert isinstance(progress_for("auto", Terminal()), PlainLines)
+
+
 @pytest.mark.parametrize("form", ["live", "plain", "json", "quiet"])
 def test_a_reader_that_has_gone_away_is_no_error(form: str) -> None:
     progress = progress_for(form, Gone())
