@@ -45,6 +45,7 @@ def test_a_component_is_found(name: str, found: str) -> None:
         ("no_such_module:Thing", "cannot import"),
         (":Thing", "cannot import"),
         ("brought_module:Think", "did you mean Thing?"),
+        ("/no/such.py:Thing", "cannot import '/no/such.py:Thing': /no/such.py: No such file or directory"),
     ],
 )
 def test_a_component_that_is_not_there_is_one_line(name: str, says: str) -> None:

@@ -164,6 +164,8 @@ def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
 
 
 def _in_words(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}"
     text = " ".join(str(error).split())
     return text if isinstance(error, ImportError | OSError | SyntaxError) else f"{type(error).__name__}: {text}"
 

@@ -159,6 +159,8 @@ OTHERS = [
     (["exclude", "crawled", ""], "exclude: hosts[0]: expected a text that is not empty"),
     (["scale", "crawled", "--workers", "0"], "scale: workers: expected 1 or more"),
     (["seed"], "missing argument 'DIR'; gossamer seed --help says more"),
+    (["status", "x" * 5_000], f"{'x' * 200}…: File name too long; name a shorter one"),
+    ([*LOCAL, SEED, "-o", "x" * 300], f"{'x' * 200}…: File name too long; name a shorter one"),
     (["report", "x", "--html"], "option '--html' requires an argument; gossamer report --help says more"),
     (["--version=3"], "option '--version' does not take a value; gossamer --help says more"),
     (["config"], "missing command; gossamer config --help says more"),

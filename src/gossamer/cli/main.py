@@ -25,6 +25,8 @@ from gossamer.world.process import NOT_OURS
 
 COMPLETE = "_GOSSAMER_COMPLETE"
 """Set by the completion scripts when they run the program to ask for words."""
+SHOWN_CHARACTERS = 200
+"""Characters that are shown of a path that is too long for the system."""
 SHELLS = ("bash", "zsh", "fish")
 COMMANDS: Mapping[str, Mapping[str, str]] = {
     "crawl": {
@@ -134,7 +136,8 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
     except OSError as error:
         complain(refusal_of(error))
         is_gone = error.errno == errno.ENOENT and not error.filename
-        return Exit.REFUSED if error.errno in NOT_OURS or is_gone else Exit.FAILED
+        is_ours = not (error.errno in NOT_OURS or error.errno == errno.ENAMETOOLONG or is_gone)
+        return Exit.FAILED if is_ours else Exit.REFUSED
     return status if isinstance(status, int) else 0
 
 
@@ -148,6 +151,8 @@ def refusal_of(error: OSError) -> str:
         return error.strerror or str(error)
     if error.errno == errno.EROFS:
         return closed(error, error.filename)
+    if error.errno == errno.ENAMETOOLONG:
+        return f"{str(error.filename)[:SHOWN_CHARACTERS]}…: {error.strerror}; name a shorter one"
     advice = "; run this as its owner, or have them permit it" if error.errno in NOT_OURS else ""
     return f"{error.filename}: {error.strerror}{advice}"
 
