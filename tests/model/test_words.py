@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.model.words import bit_rate, count, counted, duration, size
+from gossamer.model.words import bit_rate, count, counted, duration, shell_word, size
 
 
 def test_bytes_and_bits_come_in_decimal_units() -> None:
@@ -10,6 +10,10 @@ def test_bytes_and_bits_come_in_decimal_units() -> None:
         "0 B", "999 B", "1.0 kB", "1.5 MB", "2.0 GB", "3.0 PB", "4,000.0 PB",
     ]  # fmt: skip
     assert [bit_rate(n) for n in (0, 1_500, 2e12)] == ["0.0 bit/s", "1.5 kbit/s", "2,000.0 Gbit/s"]
+
+
+def test_paths_are_words_of_a_shell_and_no_options() -> None:
+    assert [shell_word(one) for one in ("a/b", "a b", "-a", "-a b")] == ["a/b", "'a b'", "./-a", "'./-a b'"]
 
 
 def test_counts_have_separators_and_their_noun() -> None:

@@ -29,8 +29,9 @@ def bit_rate(bits_s: float) -> str:
 
 
 def shell_word(path: object) -> str:
-    """Return a path quoted for a shell."""
-    return shlex.quote(str(path))
+    """Return a path quoted for a shell, and not taken for an option."""
+    text = str(path)
+    return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
 def _scaled(number: float, units: Sequence[str]) -> str:
