@@ -37,6 +37,20 @@ def test_where_there_is_no_terminal_blocks_of_lines_come_until_the_crawl_is_over
     assert capsys.readouterr().out.split() == ["one", "two", "three"]
 
 
+def test_it_ends_when_its_reader_has_gone_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watching, "PLAIN_INTERVAL_S", 0.0)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w") as out:
+        monkeypatch.setattr(sys, "stdout", out)
+        texts: Iterator[tuple[str, bool]] = iter([("one", False), ("two", True)])
+        with pytest.raises(BrokenPipeError):
+            watching.watch(lambda: next(texts))
+        with suppress(BrokenPipeError):
+            out.close()
+    assert next(texts) == ("two", True)
+
+
 def test_on_a_terminal_it_is_redrawn_in_place_and_q_ends_it_leaving_the_last() -> None:
     leader, follower = pty.openpty()
     fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
+import typer
 from msgspec import UNSET
 
 from gossamer.cli.output import harmless, obeys_escapes, write_line
@@ -244,7 +245,7 @@ def watch(text: Callable[[], tuple[str, bool]], drawn: Callable[[int, int], list
 def _plain(text: Callable[[], tuple[str, bool]]) -> int:
     while True:
         shown, over = text()
-        write_line(sys.stdout, shown + "\n")
+        typer.echo(shown + "\n")  # Raises where the reader has gone away (`| head`).
         if over:
             return 0
         time.sleep(PLAIN_INTERVAL_S)
