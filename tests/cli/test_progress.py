@@ -156,6 +156,7 @@ def test_the_last_words_say_what_to_do() -> None:
     said = summary_of(read_status(STATUS), "my dir", "finished")
     for command in ("report 'my dir'", "serve 'my dir'", "why 'my dir' URL", "export 'my dir' --to wacz"):
         assert f"  gossamer {command}" in said
+    assert "  gossamer report ./-dir" in summary_of(read_status(STATUS), "-dir", "finished")
     fetched_at_last = {**STATUS, "outcomes": {"fetched": 5, "timeout": 2}, "terminal_outcomes": {"fetched": 5}}
     assert "why" not in summary_of(read_status(fetched_at_last), "d", "finished")
 

@@ -51,6 +51,19 @@ def test_it_ends_when_its_reader_has_gone_away(monkeypatch: pytest.MonkeyPatch) 
     assert next(texts) == ("two", True)
 
 
+def test_on_a_terminal_without_room_for_figures_it_comes_in_lines(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    leader, follower = pty.openpty()
+    monkeypatch.setenv("COLUMNS", "20")
+    with os.fdopen(follower, "w") as out, os.fdopen(os.dup(out.fileno())) as keyboard:
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stdin", keyboard)
+        assert watching.watch(lambda: ("one", True)) == 0
+        assert os.read(leader, 99) == b"one\r\n\r\n"
+    os.close(leader)
+
+
 def test_on_a_terminal_it_is_redrawn_in_place_and_q_ends_it_leaving_the_last() -> None:
     leader, follower = pty.openpty()
     fcntl.ioctl(leader, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))

@@ -8,11 +8,10 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TextIO
 
-from gossamer.cli.output import complain, harmless, obeys_escapes, write_line
-from gossamer.cli.status_text import StatusFields, line_of, summary_of
+from gossamer.cli.output import complain, harmless, write_line
+from gossamer.cli.status_text import StatusFields, line_of, redraws, summary_of
 from gossamer.model.status import read_status
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 DETAIL_COST_MAX = 0.01
 """Largest share of the time for looking through the hosts in memory."""
 DETAIL_S_MAX = 30.0
-LIVE_COLUMNS_MIN = 30
-"""In fewer columns the live view has no room for its figures."""
 
 
 class Stops:
@@ -102,12 +99,10 @@ def detailed(status: Callable[..., StatusFields]) -> Callable[[], StatusFields]:
 
 
 def progress_for(style: str, out: TextIO | None = None) -> Progress:
-    """Return the progress for a value of `progress.style`; `auto` is live on a terminal that can redraw and shows the
-    figures beside their names, else plain.
-    """
+    """Return the progress for a value of `progress.style`; `auto` is live on a terminal that can redraw, else plain."""
     out = out or sys.stdout
     if style == "auto":
-        style = "live" if obeys_escapes(out) and get_terminal_size().columns >= LIVE_COLUMNS_MIN else "plain"
+        style = "live" if redraws(out) else "plain"
     match style:
         case "live":
             from gossamer.cli.live import Live

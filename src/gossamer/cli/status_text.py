@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import get_terminal_size
+from typing import TextIO
 
 from msgspec import UNSET
 
-from gossamer.cli.output import harmless
+from gossamer.cli.output import harmless, obeys_escapes
 from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.status import Status, resume_command
-from gossamer.model.words import count, counted, duration, size
+from gossamer.model.words import count, counted, duration, shell_word, size
 
 BARS = "▁▂▃▄▅▆▇█"
 COURSE_SHOWN_MAX = 60
 COMMAND_COLUMNS = 44
+COLUMNS_MIN = 30
+"""Columns of a terminal below which views that redraw have no room for their figures."""
 WARC = "warc/"
 OUTPUTS = (WARC, "pages/", "links/", "index.cdxj")
 LIMITS = {
@@ -35,6 +38,11 @@ LIMITS = {
 
 StatusFields = Mapping[str, object]
 """A crawl's answer to `status`, which `status --json` prints; `read_status` makes a `Status` of it."""
+
+
+def redraws(out: TextIO) -> bool:
+    """Return whether a stream is a terminal that can redraw, and has room for figures beside their names."""
+    return obeys_escapes(out) and get_terminal_size().columns >= COLUMNS_MIN
 
 
 def errors_of(status: Status) -> dict[str, int]:
@@ -213,7 +221,7 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     # A directory that cannot be seen from here, of another machine for example, has all of them.
     made = [name for name in OUTPUTS if (Path(directory) / name).exists()] or OUTPUTS
     lines.append(f"Output: {harmless(directory)} ({', '.join(made)}).")
-    word = harmless(shlex.quote(directory))
+    word = harmless(shell_word(directory))
     lines += [f"  {command:<{COMMAND_COLUMNS}} {says}" for command, says in next_commands(word, status, made)]
     return "\n".join(lines)
 

@@ -16,12 +16,13 @@ from typing import Any
 import typer
 from msgspec import UNSET
 
-from gossamer.cli.output import harmless, obeys_escapes, write_line
+from gossamer.cli.output import harmless, write_line
 from gossamer.cli.status_text import (
     LIMITS,
     course_of,
     errors_of,
     modules_of,
+    redraws,
     revisits_of,
     seeds_not_fetched_lines,
     state_of,
@@ -223,7 +224,7 @@ def watch(text: Callable[[], tuple[str, bool]], drawn: Callable[[int, int], list
 
     On a terminal `drawn` draws the same for a number of columns and lines, where there is such a function.
     """
-    if not (obeys_escapes(sys.stdout) and sys.stdin.isatty()):
+    if not (redraws(sys.stdout) and sys.stdin.isatty()):
         return _plain(text)
     shown = ""
     with _screen() as keyboard:
