@@ -138,6 +138,7 @@ def test_a_resume_that_may_not_write_says_so_at_once(kept: Path) -> None:
 def test_output_that_finds_no_room_says_what_to_do() -> None:
     line = "cannot write the output: No space left on device; make room there, or write it elsewhere"
     assert refusal_of(OSError(errno.ENOSPC, "No space left on device")) == line
+    assert refusal_of(OSError(errno.ENOSPC, "cannot open the store x: full")) == "cannot open the store x: full"
 
 
 def test_a_current_directory_that_was_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

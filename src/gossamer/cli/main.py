@@ -144,7 +144,7 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
 def refusal_of(error: OSError) -> str:
     """Return the system's refusal with the file, and what to do where a right is missing."""
     if not error.filename:
-        if error.errno in NO_ROOM:
+        if error.errno in NO_ROOM and error.strerror == os.strerror(error.errno or 0):  # Else it names what is full.
             return f"cannot write the output: {error.strerror}; make room there, or write it elsewhere"
         if error.errno == errno.ENOENT:  # Only `getcwd` names no file.
             return "the current directory was removed; change to one that exists"
