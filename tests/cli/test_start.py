@@ -205,13 +205,16 @@ def test_a_configuration_reaches_a_later_child_as_it_was() -> None:
     assert job.process_s_max == config.crawl.process_s_max
 
 
-@pytest.mark.parametrize(("module", "words"), [("main", ["report", "x"]), ("supervisor", ["crawl", "x"])])
+@pytest.mark.parametrize(
+    ("module", "words"),
+    [("cli.main", ["report", "x"]), ("cli.supervisor", ["crawl", "x"]), ("world.process", ["report", "token=x"])],
+)
 def test_an_interrupt_while_modules_are_imported_is_no_traceback(module: str, words: list[str]) -> None:
     code = (
         "import sys\n"
         "class Interrupts:\n"
         "    def find_spec(self, name, path, target=None):\n"
-        f"        if name == 'gossamer.cli.{module}': raise KeyboardInterrupt\n"
+        f"        if name == 'gossamer.{module}': raise KeyboardInterrupt\n"
         "from gossamer.cli.entry import main\n"
         "sys.meta_path.insert(0, Interrupts())\n"
         f"main({words})\n"

@@ -10,22 +10,22 @@ from collections.abc import Sequence
 
 INTERRUPTED = 130
 """`Exit.INTERRUPTED`, without its import."""
-_may_be_secret = re.compile(
-    r"(?:request|login)\.|.*(?:://[^/\s]*@|(?:authorization|cookie|token|secret|passw|api[-_]?key)[^=\s]*\s*=)",
-    re.IGNORECASE | re.DOTALL,
-).match
+CREDENTIALS = (
+    r"(?:request|login)\.|.*(?:://[^/\s]*@|(?:authorization|cookie|token|secret|passw|api[-_]?key)[^=\s]*\s*=)"
+)
 """A word of the command line that seems to hold a credential: every user of the machine can read it."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command and exit with its status. A mistake is one line on standard error and status 2."""
-    open_standard_streams()
     words = sys.argv[1:] if arguments is None else arguments
-    if any(map(_may_be_secret, words)):
-        from gossamer.world.process import hide_arguments
-
-        hide_arguments(_may_be_secret)
     try:
+        open_standard_streams()
+        may_be_secret = re.compile(CREDENTIALS, re.IGNORECASE | re.DOTALL).match
+        if any(map(may_be_secret, words)):
+            from gossamer.world.process import hide_arguments
+
+            hide_arguments(may_be_secret)
         status = status_of(words)
     except KeyboardInterrupt:  # Also while modules are imported.
         status = INTERRUPTED
