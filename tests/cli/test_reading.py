@@ -18,6 +18,7 @@ from gossamer.cli.directory import write_file
 from gossamer.cli.main import refusal_of
 from gossamer.world.files import closed
 from gossamer.world.process import DirectoryLock
+from tests import commands
 from tests.cli.conftest import Real
 
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH, PR_CAPBSET_DROP = 1, 2, 24
@@ -149,6 +150,20 @@ def test_a_current_directory_that_was_removed_is_named(tmp_path: Path, monkeypat
     with pytest.raises(FileNotFoundError) as error:
         Path.cwd()
     assert refusal_of(error.value) == "the current directory was removed; change to one that exists"
+
+
+def test_a_dash_is_standard_output(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(kept)
+    before = sorted(kept.iterdir())
+    for words, begins in (
+        (("report", "crawl", "--html", "-"), "<!doctype html>"),
+        (("cookies", "crawl", "-o", "-"), "# Netscape HTTP Cookie File"),
+        (("init", "-"), "#"),
+    ):
+        status, out, err = commands.run(*words)
+        assert (status, err, out.startswith(begins)) == (0, "", True)
+        assert "The report is in" not in out
+    assert sorted(kept.iterdir()) == before
 
 
 def test_a_file_to_write_may_be_a_pipe_or_a_link(tmp_path: Path) -> None:

@@ -34,6 +34,9 @@ def init(
 ) -> int:
     """Write a configuration file that explains its keys."""
     text = starter_toml(preset or "")
+    if str(file) == "-":
+        typer.echo(text, nl=False)
+        return 0
     try:
         with file.open("x", encoding="utf-8") as new:
             new.write(text)

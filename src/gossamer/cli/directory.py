@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -68,8 +69,11 @@ def unmake(directory: Path, missing: Sequence[Path], before: Iterable[str]) -> N
 
 def write_file(path: Path, text: str, option: str, *, private: bool = False) -> None:
     """Write the whole of a file that an option names. What is no file, such as /dev/stdout, is written to in place, and
-    the file that a link leads to is replaced, not the link. Raises ConfigError if that fails.
+    the file that a link leads to is replaced, not the link; `-` is standard output. Raises ConfigError if that fails.
     """
+    if str(path) == "-":
+        sys.stdout.write(text)
+        return
     if path.is_dir():
         raise ConfigError(f"{path} is a directory; name a file in it with {option} FILE")
     try:

@@ -108,7 +108,8 @@ def report(
     if as_json:
         typer.echo(figures.as_json(found))
     elif page is not None:
-        typer.echo(f"The report is in {harmless(page)}")
+        if page.is_file():
+            typer.echo(f"The report is in {harmless(page)}")
     else:
         typer.echo(text.as_text(found, shutil.get_terminal_size().columns))
         if budgets := budgets_of(status):
