@@ -132,7 +132,8 @@ def export(
     """Make an export, or resume one with the same arguments. Blocks.
 
     A kill leaves nothing under `target`, and another call resumes. Memory: at most `memory_bytes_max` beside the
-    program. An export of a running crawl has the content of the last commit.
+    program, and again at most that for the processes that find texts. An export of a running crawl has the content of
+    the last commit.
 
     Raises:
         ConfigError: a mistake that the operator can fix.
