@@ -202,6 +202,19 @@ def test_a_dead_proxy_of_some_hosts_does_not_hold_the_others(watched: Watched) -
     assert watched.brakes.held == {}
 
 
+def test_while_hosts_wait_the_dead_proxy_of_others_does_not_hold_them(watched: Watched) -> None:
+    """Between two requests of polite hosts its failure is the last that was heard."""
+    counters, clock, brakes = watched.counters, watched.clock, watched.brakes
+    counters.received(1, clock.now())
+    clock.advance(1.0)
+    counters.proxy_failed("Could not resolve proxy: proxy.test", clock.now(), others_pass=True)
+    assert watched.alarms() == ["proxy"]
+    assert brakes.held == {}
+    counters.proxy_failed("Could not resolve proxy: proxy.test", clock.now())
+    watched.alarms()
+    assert list(brakes.held) == ["proxy"]
+
+
 def test_a_crawl_whose_directory_is_gone_ends(watched: Watched) -> None:
     watched.alarms()
     del watched.machine.disks["spill"]

@@ -430,3 +430,17 @@ def test_a_proxy_that_refuses_is_a_failure_and_nothing_goes_around_it(run: Run) 
             assert server.requests == []
 
     run(main())
+
+
+@pytest.mark.parametrize("general", ["", "http://127.0.0.1:2"])
+def test_a_proxy_that_fails_says_whether_requests_get_through_on_another_route(run: Run, general: str) -> None:
+    async def main() -> None:
+        async with serving(reply()) as server:
+            table = {f"http://a.test:{server.port}": {"proxy": "http://127.0.0.1:1"}}
+            async with speaking_by(table, proxy=general) as module:
+                first = failed(await module.fetch(to(server)))
+                await module.fetch(to(server, host="b.test"))
+                second = failed(await module.fetch(to(server)))
+            assert [(one.by_proxy, one.others_pass) for one in (first, second)] == [(True, False), (True, not general)]
+
+    run(main())

@@ -122,6 +122,8 @@ class CrawlCounters:
         self.proxy_failing_since = self.proxy_failed_at = 0.0
         self.proxy_error = ""
         """When the proxy failed first after the last request that it passed on, when last, and why; empty: never."""
+        self.others_pass = False
+        """Whether requests take another route than that of the proxy which failed last, and get through."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
 
     def reconfigure(self, options: CrawlOptions) -> None:
@@ -186,8 +188,9 @@ class CrawlCounters:
             self.unanswered_since = now
         self.unanswered = 0 if wire_bytes else self.unanswered + 1
 
-    def proxy_failed(self, error: str, now: float) -> None:
+    def proxy_failed(self, error: str, now: float, *, others_pass: bool = False) -> None:
         """Note that the proxy could not be used; what the error says of it is kept as a sentence about `it`."""
+        self.others_pass = others_pass
         rest = error.removeprefix("the proxy ")
         if self.answered_at >= self.proxy_failed_at:
             self.proxy_failing_since = now

@@ -275,7 +275,7 @@ class Pipeline:
             self._counters.received(contact.wire_bytes, now)
             return
         self._ring.unsent(lease, result, now)
-        self._counters.proxy_failed(result.error, now)
+        self._counters.proxy_failed(result.error, now, others_pass=result.others_pass)
         if self._stages.requests is not None:
             self._stages.requests.refused(lease.url)
 

@@ -313,14 +313,14 @@ class Watchdogs:
     def _look_at_proxy(self, now: float) -> None:
         counters = self._counters
         is_recent = now - counters.proxy_failed_at < PROXY_AGAIN_S
-        is_only = counters.proxy_failed_at > counters.answered_at  # Rules can send some hosts through another proxy.
-        self._brakes.cut_off_since = counters.proxy_failing_since if is_only else None
-        if not counters.proxy_error or not (is_recent or is_only):
+        is_last = counters.proxy_failed_at > counters.answered_at
+        self._brakes.cut_off_since = counters.proxy_failing_since if is_last else None
+        if not counters.proxy_error or not (is_recent or is_last):
             self._brakes.let_go("proxy")
             self._clear("proxy")
             return
         says = f"the proxy: {counters.proxy_error}; no URL is given up for it, and the crawl tries it again by itself"
-        if is_recent and is_only:
+        if is_recent and is_last and not counters.others_pass:  # Rules can send some hosts by another route.
             self._brakes.hold("proxy", says)
         else:
             self._brakes.let_go("proxy")

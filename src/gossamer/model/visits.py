@@ -153,6 +153,8 @@ class Failure(msgspec.Struct, frozen=True):
     """Received over the network, as in `Reply`."""
     by_proxy: bool = False
     """The crawl's own proxy could not be used, which says nothing about the host or the URL."""
+    others_pass: bool = False
+    """With `by_proxy`: other requests took another route, and the last of them got through."""
 
 
 class Content(msgspec.Struct, frozen=True):
