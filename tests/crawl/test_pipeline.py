@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gossamer.crawl.requests import Requests, listed
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.pages import Findings
 from gossamer.model.visits import Failure, Reply, Request
@@ -198,6 +199,34 @@ def test_retry_after_is_waited_for(tmp_path: Path) -> None:
         began = ring.clock.now()
         ring.crawl(ROOT)
         assert ring.rows[1].fetched_at >= began + 1000
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_a_listed_request_passes_its_gate_after_the_commit_of_its_mark(tmp_path: Path, *, cancelled: bool) -> None:
+    lines = tmp_path / "requests.jsonl"
+    lines.write_text(f'{{"url": "{ROOT}", "method": "POST"}}')
+    [(address, request)] = listed(lines)
+    with Ring(tmp_path, {ROOT: page()}) as ring:
+        requests = ring.stages.permit.requests = Requests(ring.epochs)
+        requests.keep(url_of(address), request)
+        began = ring.clock.now()
+
+        async def commit() -> None:
+            if ring.clock.now() < began + 5:
+                ring.frontier.control.back_off(url_of(address), 1, "another request was answered with 429", began)
+                await ring.clock.sleep_until(began + 5)
+                if cancelled:
+                    raise asyncio.CancelledError
+
+        ring.joined(requests=requests).commit = commit
+        if cancelled:
+            with pytest.raises(asyncio.CancelledError):
+                ring.crawl(address)
+            assert not requests.was_sent(url_of(address))
+            return
+        ring.crawl(address)
+        assert [(one.outcome, one.fetched_at >= began + 30) for one in ring.rows] == [("fetched", True)]
+        assert len(ring.web.requests) == 1
 
 
 def test_a_host_without_address_is_a_dns_error(tmp_path: Path) -> None:

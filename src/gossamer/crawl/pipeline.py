@@ -40,6 +40,7 @@ from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
 if TYPE_CHECKING:
+    from gossamer.crawl.requests import Requests
     from gossamer.crawl.sessions import Sessions
 
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
@@ -177,13 +178,14 @@ class Pipeline:
         stages, visit = self._stages, lease.visit
         try:
             try:
+                if stages.requests is not None and lease.prerequisite is None:
+                    await self._mark(lease.url, stages.requests)
                 started = self._clock.now()
                 if not self._ring.begun(lease, started):
+                    if stages.requests is not None:
+                        stages.requests.refused(lease.url)
                     return
                 held = stages.revisiting.held(visit) if stages.revisiting is not None and visit is not None else None
-                requests = stages.requests
-                if requests is not None and lease.prerequisite is None and requests.sending(lease.url):
-                    await self.commit()
                 result = await self._fetch(lease, started, held)
                 if isinstance(result, Failure) and result.by_proxy:
                     return  # It stays queued, and costs no attempt.
@@ -212,6 +214,17 @@ class Pipeline:
             self._caught(lease, error)
         finally:
             self._under_way.discard(lease.url.fingerprint)
+
+    async def _mark(self, url: Url, requests: Requests) -> None:
+        """Commit the mark of a listed request that must not be repeated. The gates are checked after that, since a
+        commit may take seconds.
+        """
+        if requests.sending(url):
+            try:
+                await self.commit()
+            except asyncio.CancelledError:
+                requests.refused(url)
+                raise
 
     def _wall(self, url: Url, result: Reply | Failure) -> Wall | None:
         """Return the bot protection that a reply shows in its headers or, for an error status, in its body."""

@@ -146,8 +146,8 @@ class Requests:
         return True
 
     def refused(self, url: Url) -> None:
-        """Remove the mark, because the server asked for credentials instead of acting: the request may be sent
-        again.
+        """Remove the mark, because the request was not sent, or the server asked for credentials instead of acting: the
+        request may be sent again.
         """
         if REQUEST_MARK in url.text:
             self._epochs.delete("cookie", _key(url, b"\0sent:"))
