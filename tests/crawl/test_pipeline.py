@@ -7,8 +7,9 @@ import errno
 import gzip
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,7 +19,7 @@ from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.pages import Findings
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.process.chain import ModuleError, Processed
-from gossamer.testing import page, reply
+from gossamer.testing import FixedResolver, page, reply
 from gossamer.url.url import Url
 from tests.crawl.ring import Ring, url_of
 
@@ -245,6 +246,28 @@ def test_the_next_address_has_its_turn_after_a_failure(tmp_path: Path) -> None:
         ring.crawl(ROOT)
         assert [request.ip for request in ring.web.requests] == ["127.0.0.2", "127.0.0.3"]
         assert ring.outcomes == {ROOT: "fetched"}
+
+
+@pytest.mark.parametrize("at_once", [1, 8])
+def test_the_address_that_answered_is_used_again_when_its_name_is_looked_up_again(tmp_path: Path, at_once: int) -> None:
+    answer: Callable[[Request], Reply | Failure] = lambda request: GONE if request.ip == "127.0.0.2" else page()  # noqa: E731
+    urls = [f"{ROOT}{number}" for number in range(8)]
+    patient = {"unanswered_failures_max": 0}
+    with Ring(tmp_path, dict.fromkeys(urls, answer), polite={"per_host": at_once}, frontier=patient) as ring:
+        ring.joined(resolver=FixedResolver({"a.example": ("127.0.0.2", "127.0.0.3")}, expires_at=0.0))
+        ring.seed(*urls)
+        leases: list[Coroutine[Any, Any, None]] = []
+
+        async def first() -> None:
+            while len(leases) < at_once and (lease := ring.frontier.select(ring.clock.now())) is not None:
+                if (work := ring.pipeline.lease(lease, ring.clock.now())) is not None:
+                    leases.append(work) if lease.address else await work
+            await asyncio.gather(*leases)
+
+        ring.run(first())
+        ring.run(ring.turns())
+        assert [request.ip for request in ring.web.requests] == [*["127.0.0.2"] * at_once, *["127.0.0.3"] * len(urls)]
+        assert ring.outcomes == dict.fromkeys(urls, "fetched")
 
 
 def test_a_module_that_never_ends_is_a_timeout(tmp_path: Path) -> None:

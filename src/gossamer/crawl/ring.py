@@ -80,9 +80,7 @@ class Ring:
     def resolved(self, lease: Lease, found: Located | Failure, now: float) -> None:
         """Handle the result of a lookup for a lease's host."""
         if not isinstance(found, Failure):
-            # After a failure of the origin, use the next address.
-            address = found.addresses[lease.failures % len(found.addresses)]
-            self._frontier.locate(lease, address, found.expires_at, now)
+            self._frontier.locate(lease, lease.choose(found.addresses), found.expires_at, now)
             return
         contact = Contact(0.0, "failed", error=found.error) if found.retry else None
         self._frontier.ended(lease, contact, now)

@@ -292,8 +292,8 @@ class Frontier:
             self.counts.answers += contact.kind in ("answered", "busy")
             host.contacted = True
             self.scheduler.room.rested(host.record.rest_until - now)
+            host.reached(lease.address, contact.kind)
             if contact.kind == "failed":
-                host.located_until, host.located_anew = 0.0, False  # Another address of the host may answer.
                 self.scheduler.note_closed(host, lease.origin)
             self.hosts.touch(host)
         if place is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 
 import msgspec
 
@@ -33,10 +34,10 @@ class Host:
     """One host: its record and, while it is on the workbench, its window and its place."""
 
     __slots__ = (
-        "aside_again_at", "contacted", "dirty", "due_next", "due_out", "fingerprint", "is_new", "lent", "lent_again",
-        "located_anew", "located_until", "on_bench", "out", "parked", "partition", "place", "prefix", "prerequisites",
-        "probe_from", "probing", "readings", "record", "rules", "site", "site_name", "stamp", "turn_at", "turns",
-        "window",
+        "answered_by", "aside_again_at", "contacted", "dirty", "due_next", "due_out", "failed_at", "fingerprint",
+        "is_new", "lent", "lent_again", "located_anew", "located_until", "on_bench", "out", "parked", "partition",
+        "place", "prefix", "prerequisites", "probe_from", "probing", "readings", "record", "rules", "site",
+        "site_name", "stamp", "turn_at", "turns", "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
@@ -94,6 +95,16 @@ class Host:
         """Whether no request went to its address since the lookup: the next one may, even if the address has
         expired.
         """
+        self.answered_by = self.failed_at = ""
+        """Its addresses that answered last, and failed last; empty: none in this process."""
+
+    def reached(self, address: str, kind: str) -> None:
+        """Note how a contact with one of its addresses ended. After a failure it is looked up again."""
+        if kind == "failed":
+            self.failed_at = address or self.failed_at
+            self.located_until, self.located_anew = 0.0, False
+        elif kind != "left":
+            self.answered_by = address
 
     def next_prerequisite(self) -> Prerequisite:
         """Remove the oldest waiting prerequisite fetch and return it; there must be one."""
@@ -219,9 +230,11 @@ class Lease(msgspec.Struct, eq=False, gc=False):
     is_probe: bool = False
     """Whether this is a probe: the only visit of its origin until it is known whether that answers."""
 
-    @property
-    def failures(self) -> int:
-        """Consecutive failures of the origin."""
-        origins = self.host.record.origins
+    def choose(self, addresses: Sequence[str]) -> str:
+        """Return the address to request: the one that answered last, or after a failure of the origin the next one."""
+        host, origins = self.host, self.host.record.origins
         one = origins.get(self.origin) if origins is not None else None
-        return one.failures if one is not None else 0
+        if one is None or not one.failures:
+            return host.answered_by if host.answered_by in addresses else addresses[0]
+        last = addresses.index(host.failed_at) if host.failed_at in addresses else one.failures - 1
+        return addresses[(last + 1) % len(addresses)]
