@@ -252,8 +252,7 @@ def test_the_next_address_has_its_turn_after_a_failure(tmp_path: Path) -> None:
 def test_the_address_that_answered_is_used_again_when_its_name_is_looked_up_again(tmp_path: Path, at_once: int) -> None:
     answer: Callable[[Request], Reply | Failure] = lambda request: GONE if request.ip == "127.0.0.2" else page()  # noqa: E731
     urls = [f"{ROOT}{number}" for number in range(8)]
-    patient = {"unanswered_failures_max": 0}
-    with Ring(tmp_path, dict.fromkeys(urls, answer), polite={"per_host": at_once}, frontier=patient) as ring:
+    with Ring(tmp_path, dict.fromkeys(urls, answer), polite={"per_host": at_once}) as ring:
         ring.joined(resolver=FixedResolver({"a.example": ("127.0.0.2", "127.0.0.3")}, expires_at=0.0))
         ring.seed(*urls)
         leases: list[Coroutine[Any, Any, None]] = []

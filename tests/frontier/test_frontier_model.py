@@ -481,6 +481,8 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def fail(self, health: Health, *, is_robots: bool) -> None:
         """What becomes of an origin that failed, written anew."""
+        if health.wait_until > self.now:
+            return
         health.failures += 1
         health.first_failed_at = health.first_failed_at or self.now
         failed_s, wait_s = self.now - health.first_failed_at, 0.0

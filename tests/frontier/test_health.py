@@ -158,11 +158,24 @@ def test_one_answer_makes_up_for_all_failures() -> None:
 
 def test_a_request_that_we_left_says_nothing_of_its_host() -> None:
     host = host_of()
-    feel(host, *[FAILED] * 2, Contact(0.05, "left"))
+    feel(host, FAILED, Contact(0.05, "left"))
     one = origin(host)
 
     assert one is not None
-    assert (one.failures, host.record.requests) == (2, 3)
+    assert (one.failures, host.record.requests) == (1, 2)
+
+
+def test_requests_that_fail_at_once_close_no_origin() -> None:
+    """Eight requests at once are more than the failures in a row after which an origin is given up."""
+    host = host_of()
+    feel(host, *[FAILED] * 8)
+    one = origin(host)
+    assert one is not None
+    assert (one.failures, one.closed, one.wait_until) == (1, "", T0 + 30)
+    feel(host, *[FAILED] * 8, at=T0 + 30)
+    assert (one.failures, one.closed, one.wait_until) == (2, "", T0 + 90)
+    feel(host, ANSWERED, *[FAILED] * 8, at=T0 + 90)
+    assert (one.failures, one.sleeps, one.wait_until) == (3, 1, T0 + 150), "of those that it had answered three count"
 
 
 def test_a_busy_answer_is_an_answer_too() -> None:

@@ -306,6 +306,7 @@ def settle(
       after `host_sleeps_max` such waits.
     - One that never answered waits after each failure, like a URL that is tried again, and is closed after
       `unanswered_failures_max` failures in a row or when it failed for `unanswered_s_max`, `absences` not counted.
+    - Requests that were under way when the origin began to wait count as one failure with the first of them.
     - `is_robots`: the request was for its own robots.txt. The package robots says when it is tried again and when it is
       given up, except while no host at all has answered (`no_answers`): then the seeds are wrong, and waiting
       changes nothing.
@@ -366,8 +367,10 @@ def _failed(
     no_answers: bool,
     is_robots: bool,
 ) -> None:
-    one.failures += 1
     one.error = contact.error
+    if one.wait_until > ended:
+        return  # This request was under way when the failure of another one made the origin wait: they count as one.
+    one.failures += 1
     wait_s = 0.0
     if answered:
         if one.failures % options.host_failures_max:
