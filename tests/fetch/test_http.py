@@ -347,6 +347,42 @@ def test_a_proxy_that_accepts_and_does_not_greet_is_to_blame(
     run(main())
 
 
+def test_a_proxy_that_is_silent_for_all_hosts_that_answered_is_to_blame(run: Run) -> None:
+    """One that looks for dead hosts is as silent for them, but not for others."""
+
+    async def main() -> None:
+        is_mute = False
+
+        async def answer(_server: Server, writer: asyncio.StreamWriter, head: bytes) -> bool:
+            if is_mute or b"dead" in head:
+                await asyncio.sleep(60)
+            writer.write(reply())
+            return True
+
+        async def blamed(*names: str) -> list[bool]:
+            requests = [Request(url=f"http://{name}.test/", ip="127.0.0.9", port=80) for name in names]
+            results = await asyncio.gather(*(module.fetch(request) for request in requests))
+            return [isinstance(result, Failure) and result.by_proxy for result in results]
+
+        async with serving(answer) as proxy:
+            at = f"http://u:secret@127.0.0.1:{proxy.port}"
+            async with speaking(proxy=at, proxy_resolves=True, request_s_max=0.2) as module:
+                assert not any(await blamed(*(f"dead{number}" for number in range(8))))
+                assert not any(await blamed("a", "b", "c", "d", "e"))
+                is_mute = True
+                assert not any(await blamed("a", "b", "c", "d"))
+                assert await blamed("dead1") == [False]
+                assert await blamed("e") == [True]
+                assert await blamed("f") == [True]
+                failure = failed(await module.fetch(Request(url="http://a.test/", ip="127.0.0.9", port=80)))
+                assert failure.error == f"the proxy does not answer any more (127.0.0.1:{proxy.port}), for no host"
+                is_mute = False
+                assert await blamed("e") == [False]
+                assert await blamed("dead2") == [False]
+
+    run(main())
+
+
 def test_a_proxy_that_refuses_one_tunnel_is_not_to_blame(run: Run) -> None:
     async def main() -> None:
         async with (

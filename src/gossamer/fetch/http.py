@@ -20,6 +20,7 @@ from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import WITH_BODY, Setting, Transfer
 from gossamer.fetch.transfers import (
     NOT_LET_IN,
+    RouteHealth,
     Transfers,
     broken_off,
     cut,
@@ -197,8 +198,8 @@ class HttpModule:
         self._by_rule: dict[Rule | None, _Own] = {None: self._common}
         for rule in rules or ():
             self._by_rule[rule] = _own(options, agent, rule)
-        self._unusable: dict[str, bool] = {}
-        """By proxy that was used, empty for none: whether the last request could not get through it."""
+        self._routes: dict[str, RouteHealth] = {}
+        """By proxy that was used, empty for none."""
         self._transfers = self._connections_of(None)
         self._by_route: dict[Route, Transfers] = {}
         self._h1_only: dict[str, bool] = {}
@@ -284,9 +285,12 @@ class HttpModule:
         if failed_in_h2(transfer, end):
             self._failed_in_h2(at.authority, of_stream=failed_in_stream(transfer, end))
         result = transfers.done(transfer, _result(transfer, request, started_at, shown or at, headers, end))
-        self._unusable[transfer.proxy] = isinstance(result, Failure) and result.by_proxy
+        route = self._routes.get(transfer.proxy)
+        if route is None:
+            route = self._routes[transfer.proxy] = RouteHealth(transfer.proxy)
+        result = route.judged(at.authority, result)
         if isinstance(result, Failure):
-            others_pass = result.by_proxy and not all(self._unusable.values())
+            others_pass = result.by_proxy and any(route.passes for route in self._routes.values())
             return msgspec.structs.replace(result, others_pass=True) if others_pass else result
         if result.http_version == "2":
             _note(self._h2_works, at.authority, True)

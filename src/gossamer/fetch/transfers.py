@@ -305,9 +305,53 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
     return msgspec.structs.replace(failed, by_proxy=True, error=_of_proxy(failed.error, transfer.proxy))
 
 
+SILENT_HOSTS_MIN: Final = 5
+"""Hosts that answered through a proxy and no longer do, none of them in between, after which it is to blame."""
+ROUTE_HOSTS_MAX: Final = 10_000
+
+
+class RouteHealth:
+    """Whether requests get through a proxy, or without one.
+
+    A proxy that accepts requests and answers none is as silent as one that looks for a dead host. It is to blame when
+    hosts that answered through it before are silent, several in a row and no byte comes for any other.
+    """
+
+    def __init__(self, proxy: str) -> None:
+        self._proxy = proxy
+        self._answered: dict[str, None] = {}
+        """Recent hosts that answered."""
+        self._silent: set[str] = set()
+        """Those that did not answer since the last byte."""
+        self.passes = True
+        """Whether the last request got through."""
+
+    def judged(self, authority: str, result: Reply | Failure) -> Reply | Failure:
+        """Note the result of a request; return it, or the same failure blamed on the proxy."""
+        if not self._proxy:
+            return result
+        if result.wire_bytes:
+            self._silent.clear()
+            self._answered[authority] = None
+            if len(self._answered) > ROUTE_HOSTS_MAX:
+                del self._answered[next(iter(self._answered))]
+        elif isinstance(result, Failure) and result.outcome == "timeout" and authority in self._answered:
+            self._silent.add(authority)
+        if isinstance(result, Failure) and result.outcome == "timeout" and len(self._silent) >= SILENT_HOSTS_MIN:
+            error = f"the proxy does not answer any more ({_place(self._proxy)}), for no host"
+            result = msgspec.structs.replace(result, by_proxy=True, error=error)
+        self.passes = not (isinstance(result, Failure) and result.by_proxy)
+        return result
+
+
+def _place(proxy: str) -> str:
+    """Return a proxy's host and port, without credentials."""
+    return proxy.rstrip("/").rpartition("@")[2].rpartition("//")[2]
+
+
 def _of_proxy(error: str, proxy: str) -> str:
     """Return an error that says which proxy it is about: libcurl leaves its port out."""
-    at = proxy.rstrip("/").rpartition("@")[2].rpartition("//")[2]
+    at = _place(proxy)
     if error.startswith(_NOT_CONNECTED[1:]):
         return f"{error} (proxy {at})"
     return _OVER_PROXY.sub(lambda _: f"Failed to connect to the proxy {at}", error.replace("the server", "the proxy"))
