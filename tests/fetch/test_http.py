@@ -383,6 +383,31 @@ def test_a_proxy_that_is_silent_for_all_hosts_that_answered_is_to_blame(run: Run
     run(main())
 
 
+def test_a_proxy_that_closes_kept_connections_without_a_word_gets_new_ones(run: Run) -> None:
+    async def main() -> None:
+        async def answer(server: Server, writer: asyncio.StreamWriter, _head: bytes) -> bool:
+            if len(server.requests) - server.connections > closed:
+                writer.close()  # The second request on a connection.
+                return False
+            writer.write(reply())
+            return True
+
+        closed = 0
+        async with serving(answer) as proxy:
+            at = f"http://127.0.0.1:{proxy.port}"
+            async with speaking(proxy=at, proxy_resolves=True) as module:
+                for number in range(3):
+                    replied(await module.fetch(Request(url="http://a.test/", ip="127.0.0.9", port=80)))
+                    failure = failed(await module.fetch(Request(url="http://b.test/", ip="127.0.0.9", port=80)))
+                    assert failure.error == "the kept connection closed without an answer"
+                    closed = number + 1
+                for _ in range(4):
+                    replied(await module.fetch(Request(url="http://c.test/", ip="127.0.0.9", port=80)))
+                assert proxy.connections == 7
+
+    run(main())
+
+
 def test_a_proxy_that_refuses_one_tunnel_is_not_to_blame(run: Run) -> None:
     async def main() -> None:
         async with (

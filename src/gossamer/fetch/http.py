@@ -272,6 +272,11 @@ class HttpModule:
         if self._sign is not None:
             headers = headers.and_signed(self._sign(request.method, request.url.partition(":")[0].lower(), *at))
         transfer = transfers.take()
+        route = self._routes.get(transfer.proxy)
+        if route is None:
+            route = self._routes[transfer.proxy] = RouteHealth(transfer.proxy)
+        if route.closes and not transfer.is_tunnelled(request.url):
+            request = replace(request, fresh=True)
         lines = headers.lines
         has_body = request.body or request.method in WITH_BODY
         if has_body and not any(line[:13].lower() == b"content-type:" for line in lines):
@@ -284,10 +289,9 @@ class HttpModule:
             return end
         if failed_in_h2(transfer, end):
             self._failed_in_h2(at.authority, of_stream=failed_in_stream(transfer, end))
+        if transfer.stopped == "resend" and not transfer.is_tunnelled(request.url):
+            route.closed_unanswered()
         result = transfers.done(transfer, _result(transfer, request, started_at, shown or at, headers, end))
-        route = self._routes.get(transfer.proxy)
-        if route is None:
-            route = self._routes[transfer.proxy] = RouteHealth(transfer.proxy)
         result = route.judged(at.authority, result)
         if isinstance(result, Failure):
             others_pass = result.by_proxy and any(route.passes for route in self._routes.values())

@@ -174,6 +174,10 @@ class Transfer:
             self.curl.setopt(pycurl.REQUEST_TARGET, target)  # It cannot be unset.
             self._has_target = True
 
+    def is_tunnelled(self, url: str) -> bool:
+        """Say whether connections for a URL are with its host, directly or in a tunnel, and not with a proxy."""
+        return self.pinned or url.startswith(_OVER_TLS)
+
     def use_h1(self, only: bool) -> None:
         """Offer only HTTP/1.1, or also the version in the options."""
         if only != self._h1_only:

@@ -308,6 +308,9 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
 SILENT_HOSTS_MIN: Final = 5
 """Hosts that answered through a proxy and no longer do, none of them in between, after which it is to blame."""
 ROUTE_HOSTS_MAX: Final = 10_000
+CLOSED_MIN: Final = 3
+"""Requests that a proxy left without an answer when it closed a kept connection, after which it gets a new one for each
+request. All hosts share its connections, so the next request often goes out before its closing is noticed."""
 
 
 class RouteHealth:
@@ -325,6 +328,16 @@ class RouteHealth:
         """Those that did not answer since the last byte."""
         self.passes = True
         """Whether the last request got through."""
+        self._closed = 0
+
+    @property
+    def closes(self) -> bool:
+        """Whether the proxy closes kept connections without a word."""
+        return self._closed >= CLOSED_MIN
+
+    def closed_unanswered(self) -> None:
+        """Note that a kept connection was closed without an answer."""
+        self._closed += bool(self._proxy)
 
     def judged(self, authority: str, result: Reply | Failure) -> Reply | Failure:
         """Note the result of a request; return it, or the same failure blamed on the proxy."""
