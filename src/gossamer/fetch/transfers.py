@@ -345,10 +345,11 @@ class RouteHealth:
             return result
         if result.wire_bytes:
             self._silent.clear()
+        if isinstance(result, Reply):
             self._answered[authority] = None
             if len(self._answered) > ROUTE_HOSTS_MAX:
                 del self._answered[next(iter(self._answered))]
-        elif isinstance(result, Failure) and result.outcome == "timeout" and authority in self._answered:
+        elif result.outcome == "timeout" and not result.wire_bytes and authority in self._answered:
             self._silent.add(authority)
         if isinstance(result, Failure) and result.outcome == "timeout" and len(self._silent) >= SILENT_HOSTS_MIN:
             error = f"the proxy does not answer any more ({_place(self._proxy)}), for no host"
