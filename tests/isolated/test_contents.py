@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import os
 import shutil
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,6 +51,34 @@ def test_several_processes_find_what_one_finds(tmp_path: Path, crawled: Path, me
             }
     assert made["several"] == made["one"]
     assert made["one"]
+
+
+def test_the_processes_have_no_network(crawled: Path, means: Means, tmp_path: Path) -> None:
+    """By the same call as processes of `tests/world/test_sandbox.py`: here the kernel says that these made it. They end
+    with the export.
+    """
+    with ContentProcesses(crawled / "crawl.toml", MEMORY_BYTES) as processes:
+        export(
+            ExportedCrawl(crawled, running=False), "markdown", tmp_path / "m",
+            replace(means, contents_of=processes.contents_of),
+        )  # fmt: skip
+        found = children()
+        assert len(found) == 3
+        for status in found.values():
+            assert "NoNewPrivs:\t1\n" in status
+            assert "Seccomp:\t2\n" in status
+    assert not children().keys() & found.keys()
+
+
+def children() -> dict[int, str]:
+    """Return the processes that this one has started for contents, and what the kernel says of them."""
+    pids = map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+    found = {}
+    for pid in pids:
+        with suppress(OSError):
+            if b"contents" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found[pid] = Path(f"/proc/{pid}/status").read_text()
+    return found
 
 
 def test_a_damaged_record_is_named_as_by_one_process(tmp_path: Path, crawled: Path, means: Means) -> None:

@@ -30,6 +30,7 @@ def main() -> None:
 
         answer_reads(sys.stdin.buffer, sys.stdout.buffer)
     elif sys.argv[1:] == ["contents"]:
+        confine_worker(None)
         from gossamer.isolated.contents import answer_contents  # noqa: PLC0415
 
         answer_contents(sys.stdin.buffer, sys.stdout.buffer)
