@@ -13,7 +13,6 @@ from gossamer.model.visits import Reply
 from gossamer.revisit.hints import SitemapHints
 from gossamer.scope.chain import Chain
 from gossamer.url.name import Namer
-from gossamer.url.url import Url
 
 LINKS_AT_ONCE = 1_000
 """Links that are handled before other work may run: about 15 ms."""
@@ -54,7 +53,6 @@ class PageLinks:
 
     def found_in_slices(self, visit: Visit, findings: Findings) -> Generator[None, None, FoundLinks]:
         """As `found`. Yields where other work may run."""
-        urls: dict[str, Url | None] = {}
         links: dict[tuple[str, str], Link] = {}
         mentions: list[Found] = []
         keys: list[str] = []
@@ -62,27 +60,26 @@ class PageLinks:
         embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
         depth, referrer, nofollow = visit.depth + 1, visit.url.text, findings.nofollow or outside
         has_levels, leads_out, every = False, self._chain.leads_out, findings.links
-        for number, found in enumerate(every):
-            if number % LINKS_AT_ONCE == 0:
-                if number:
-                    yield
-                texts = list(dict.fromkeys([one.url for one in every[number : number + LINKS_AT_ONCE]]))
-                urls.update(zip(texts, self._namer.names(texts), strict=True))
-            url = urls[found.url]
-            if url is None:
-                continue
-            mentions.append(found)
-            keys.append(url.key)
-            link_type = found.link_type
-            key = found.url, link_type
-            if key in links:
-                continue
-            if link_type == EMBED:
-                links[key] = Link(url, EMBED, depth, embed_hops, referrer)
-            elif not (nofollow or found.nofollow):
-                kind, level = self._chain.followed_as(link_type, url) if leads_out else link_type, found.level
-                links[key] = Link(url, kind, depth, 0, referrer, NOT_SEED, level)
-                has_levels = has_levels or level is not None
+        for start in range(0, len(every), LINKS_AT_ONCE):
+            if start:
+                yield
+            some = every[start : start + LINKS_AT_ONCE]
+            texts = list(dict.fromkeys([found.url for found in some]))
+            urls = dict(zip(texts, self._namer.names(texts), strict=True))
+            named = [(found, url) for found in some if (url := urls[found.url]) is not None]
+            mentions += [found for found, _ in named]
+            keys += [url.key for _, url in named]
+            for found, url in named:
+                link_type = found.link_type
+                key = found.url, link_type
+                if key in links:
+                    continue
+                if link_type == EMBED:
+                    links[key] = Link(url, EMBED, depth, embed_hops, referrer)
+                elif not (nofollow or found.nofollow):
+                    kind, level = self._chain.followed_as(link_type, url) if leads_out else link_type, found.level
+                    links[key] = Link(url, kind, depth, 0, referrer, NOT_SEED, level)
+                    has_levels = has_levels or level is not None
         follow = list(links.values())
         if has_levels:  # The first of several links to a page counts.
             follow.sort(key=lambda link: link.level is None)

@@ -207,7 +207,8 @@ class Links:
     ) -> bool:
         """Add some anchors; return whether any so far leads within the page. `known` has those that were added."""
         join, text_of, options, named = self.base.join, markup.anchor_text, self._options, self._nofollow
-        url_bytes_max, text_bytes_max, links_max = options.url_bytes_max, options.anchor_bytes_max, options.links_max
+        url_bytes_max, links_max = options.url_bytes_max, options.links_max
+        left, characters_max = links_max - len(named), options.anchor_bytes_max // 4
         for href, rel, within in some:
             if href[:1] == "#":
                 if in_page:
@@ -226,11 +227,14 @@ class Links:
                 known[key] = None
                 continue
             nofollow = bool(rel) and _nofollow(rel)
-            if url not in named and len(named) < links_max:
+            if left > 0 and url not in named:
                 named[url] = nofollow
+                left -= 1
             elif not self._room(url, nofollow):
                 continue
-            text = " ".join(key[2].split()) if len(key[2]) * 4 <= text_bytes_max else collapsed(key[2], text_bytes_max)
+            text = key[2]
+            is_short = len(text) <= characters_max
+            text = " ".join(text.split()) if is_short else collapsed(text, options.anchor_bytes_max)
             found = known[key] = Found(url, "anchor", text, nofollow)
             self._anchors.append(found)
         return in_page

@@ -78,8 +78,8 @@ def make_corpus(
     """Write the corpus of a crawl's `work.inputs`; go on where an earlier call stopped. Return how many texts
     were written, and how many were left out as `exact` and `near` copies.
 
-    Beside finding the text of a page (2 to 7 ms, by several processes) 1.5 ms, 2 ms to find near-duplicates too, and some 3
-    KB on disk meanwhile. In memory: `memory_bytes_max`.
+    Beside finding the text of a page (2 to 7 ms, by several processes) 1.5 ms, 2 ms to find near-duplicates too, and
+    some 3 KB on disk meanwhile. In memory: `memory_bytes_max`.
 
     Raises:
         ConfigError: the memory does not suffice, or an earlier crawl lacks a file.
