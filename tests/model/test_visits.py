@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.model.visits import Reply, http_date, max_age_s, retry_after_s
+from gossamer.model.visits import LOWER_NAMES_MAX, LowerNames, Reply, http_date, max_age_s, retry_after_s
 
 NOON = 784_900_800.0  # 1994-11-15 12:00:00 UTC
 
@@ -75,3 +75,13 @@ def test_dates_that_are_none() -> None:
     for text in ("", "Tue, 99 Nov 1994 12:00:00 GMT", "Tue, 15 Nov 99999 12:00:00 GMT", "0"):
         assert http_date(text) is None
     assert http_date("Tue, 15 Nov 1994 12:00:00 GMT") == NOON
+
+
+def test_names_of_headers_are_kept_within_bounds() -> None:
+    names = LowerNames()
+    assert names["X-" + "A" * 100] == "x-" + "a" * 100
+    assert not names
+    for number in range(2_000):
+        assert names[f"X-{number}"] == f"x-{number}"
+    assert len(names) == LOWER_NAMES_MAX
+    assert names["X-0"] == "x-0"

@@ -17,7 +17,7 @@ from isal import igzip_lib, isal_zlib
 
 from gossamer.archive.options import ArchiveOptions
 from gossamer.model.pages import digest_text
-from gossamer.model.visits import LargeBody, Reply
+from gossamer.model.visits import LargeBody, Reply, lower_names
 
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 PROTOCOLS = {"1.0": "http/1.0", "1.1": "http/1.1", "2": "h2", "2.0": "h2", "2.0-tls": "h2", "3": "h3", "3.0": "h3"}
@@ -39,7 +39,7 @@ def response_head(reply: Reply) -> bytes:
     renamed = _FRAMING if reply.truncated else _FRAMING[:1]
     lines = [f"HTTP/{version} {reply.status:03d} {reason}"]
     lines += [
-        f"X-Archive-Orig-{name}: {value}" if name.lower() in renamed else f"{name}: {value}"
+        f"X-Archive-Orig-{name}: {value}" if lower_names[name] in renamed else f"{name}: {value}"
         for name, value in reply.headers
     ]
     text = "\r\n".join(lines)

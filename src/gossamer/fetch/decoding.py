@@ -10,7 +10,7 @@ import msgspec
 from gossamer.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, is_zlib
 from gossamer.fetch.options import FetchOptions
 from gossamer.model.modules import whole
-from gossamer.model.visits import Content, Reply
+from gossamer.model.visits import Content, Reply, lower_names
 from gossamer.world.spill import Spills
 
 _CODINGS_MAX: Final = 4
@@ -90,7 +90,7 @@ def content_codings(headers: tuple[tuple[str, str], ...]) -> list[str]:
     """Return the codings in the order they were applied, lower case; identity and empty ones left out."""
     codings: list[str] = []
     for name, value in headers:
-        if len(name) == 16 and name.lower() == "content-encoding":
+        if lower_names[name] == "content-encoding":
             codings += [coding.strip().lower() for coding in value.split(",")]
     return [coding for coding in codings if coding not in ("", "identity", "none")]
 

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from gossamer.model.visits import lower_names
+
 _STATUS_LINE = re.compile(rb"HTTP/(\d(?:\.\d)?)[ \t]+(\d{3})(?:[ \t]+([^\r\n]*?))?[ \t]*\r?\n?\Z")
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+\Z")
 _CHARSET = re.compile(r""";[ \t]*charset[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;]*))""", re.IGNORECASE)
@@ -55,7 +57,7 @@ def _parse_block(block: Sequence[bytes]) -> Head | None:
         name, colon, value = line.partition(":")
         if name[:1] not in _BLANK:
             if colon:
-                headers.append((name.rstrip(_BLANK), value.strip(_BLANK)))
+                headers.append((name.rstrip(_BLANK) if name[-1:] in _BLANK else name, value.strip(_BLANK)))
         elif line and headers and line[0] != ":":
             name, value = headers[-1]
             headers[-1] = (name, f"{value} {line.strip(_BLANK)}".strip(_BLANK))
@@ -69,7 +71,7 @@ def content_type(headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:
     """
     media_type, charset = "", ""
     for name, value in headers:
-        if len(name) == 12 and name.lower() == "content-type":
+        if lower_names[name] == "content-type":
             found = _parse_content_type(value)
             if found[0]:
                 media_type, charset = found

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC
 from email.utils import parsedate_to_datetime
-from typing import BinaryIO, Literal, Protocol
+from typing import BinaryIO, Final, Literal, Protocol
 
 import msgspec
 
@@ -80,6 +80,22 @@ class Located(msgspec.Struct, frozen=True, gc=False):
     """Wall time at which the host must be looked up again."""
 
 
+class LowerNames(dict[str, str]):
+    """Names of headers in lower case, by their names as sent: servers send few different ones, and many parts of a
+    crawl look for one. The first are kept, up to 64 KB.
+    """
+
+    def __missing__(self, name: str) -> str:
+        lower = name.lower()
+        if len(self) < LOWER_NAMES_MAX and len(name) <= NAME_CHARACTERS_MAX:
+            self[name] = lower
+        return lower
+
+
+LOWER_NAMES_MAX, NAME_CHARACTERS_MAX = 1_000, 64
+lower_names: Final = LowerNames()
+
+
 class Reply(msgspec.Struct, frozen=True):
     """A server's reply as sent, with its transfer coding removed and its content coding kept."""
 
@@ -128,7 +144,7 @@ class Reply(msgspec.Struct, frozen=True):
     def header(self, name: str) -> str | None:
         """Return the first value of a header, by its lower-case name."""
         for key, value in self.headers:
-            if key.lower() == name:
+            if lower_names[key] == name:
                 return value
         return None
 

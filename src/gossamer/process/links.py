@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from gossamer.model.links import FEED_FILE, HUB, RELATED, SELF, Found
 from gossamer.model.pages import Findings, Page
+from gossamer.model.visits import lower_names
 from gossamer.process.charset import python_codec
 from gossamer.process.html import HTML_TYPES, HtmlDocument, Markup, document_of
 from gossamer.process.options import ProcessOptions, TypedModule
@@ -152,7 +153,7 @@ class HeaderLinks(TypedModule):
     def process(self, page: Page, findings: Findings) -> None:
         links: Links | None = None
         for name, value in page.headers:
-            kind = name.lower() if len(name) in (4, 7) else ""
+            kind = lower_names[name]
             if kind not in ("link", "refresh"):
                 continue
             links = links or Links(Base(page.url), self._options)

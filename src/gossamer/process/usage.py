@@ -22,6 +22,7 @@ from gossamer.model.usage import (
     statement,
     tdm_reservation,
 )
+from gossamer.model.visits import lower_names
 from gossamer.process.facts import moment
 from gossamer.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.process.links import Base, base_href, link_values, utf8_again
@@ -47,7 +48,6 @@ _VALUED = frozenset((_UNTIL, "max-snippet", "max-image-preview", "max-video-prev
 _HEADERS = frozenset(
     ("x-robots-tag", "content-usage", "content-signal", "content-signals", "tdm-reservation", "tdm-policy", "link")
 )
-_HEADER_LENGTHS = frozenset(map(len, _HEADERS))
 _TDM = frozenset(("tdm-reservation", "tdm-policy"))
 
 
@@ -68,7 +68,7 @@ class Directives:
     def process(self, page: Page, findings: Findings) -> None:
         named: dict[str, list[str]] = {}
         for name, value in page.headers:
-            if len(name) in _HEADER_LENGTHS and (lower := name.lower()) in _HEADERS:
+            if (lower := lower_names[name]) in _HEADERS:
                 if lower == "link" and "license" not in value.lower():
                     continue
                 named.setdefault(lower, []).append(value)

@@ -15,6 +15,7 @@ import msgspec
 
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
+from gossamer.model.visits import lower_names
 
 LOOKED_AT_BYTES_MAX: Final = 65_536
 """Beginning of a body that is examined, since a wall is a small page."""
@@ -87,8 +88,8 @@ class Walls:
     def in_headers(self, headers: Iterable[tuple[str, str]]) -> Wall | None:
         """Return the wall that the headers of a reply show, or None."""
         known = self._headers
-        for name, value in [header for header in headers if header[0].lower() in known]:
-            for pattern, wall in known[name.lower()]:
+        for name, value in [header for header in headers if lower_names[header[0]] in known]:
+            for pattern, wall in known[lower_names[name]]:
                 if pattern.fullmatch(value.strip()):
                     return wall
         return None
