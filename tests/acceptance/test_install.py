@@ -1,7 +1,8 @@
-"""The wheel installs into clean environments: from a package index, and from the lock with all extras."""
+"""Gossamer installs into clean environments: by the README's commands, from the wheel, and by tools for commands."""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 
 from gossamer.model.extras import EXTRAS
 from gossamer.model.product import __version__
+from tests.docs.shown import Place, blocks, served
 from tests.test_release import ROOT, build
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
@@ -26,10 +28,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def run(*words: str | Path, cwd: Path) -> str:
+def run(*words: str | Path, cwd: Path, home: Path | None = None) -> str:
     """Run a program in a clean environment and return its output."""
     # Of itself uv knows no certificates but its own.
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(cwd), "LANG": "C.UTF-8", "UV_NATIVE_TLS": "true"}
+    environment = {"PATH": "/usr/bin:/bin", "HOME": str(home or cwd), "LANG": "C.UTF-8", "UV_NATIVE_TLS": "true"}
     done = subprocess.run(
         [str(word) for word in words],
         cwd=cwd,
@@ -46,6 +48,41 @@ def environment_in(directory: Path) -> Path:
     """Make a clean environment and return where its programs are."""
     run(sys.executable, "-m", "venv", directory, cwd=directory.parent)
     return directory / "bin"
+
+
+def copy_source(directory: Path) -> Path:
+    """Copy what the repository has, as a clone does, and return the copy."""
+    listed = run(
+        "git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard", cwd=ROOT
+    )
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (directory / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, directory / name)
+    return directory
+
+
+@pytest.mark.promise(
+    "Operation", "The README's commands install Gossamer from a clone, and crawl, as they are written."
+)
+def test_the_commands_of_the_readme_work_in_a_clone_and_a_new_environment(tmp_path: Path) -> None:
+    clone = copy_source(tmp_path / "clone")
+    (first, install), crawl = (
+        [block.text for block in blocks(ROOT / "README.md") if block.language == language]
+        for language in ("console", "sh")
+    )
+    assert first == "$ make demo\n$ make test\n"  # CI runs both, in a fresh clone.
+    programs = tmp_path / "gossamer/bin"
+    (tmp_path / "python").mkdir()
+    (tmp_path / "python/python3").symlink_to(sys.executable)
+    run("sh", "-euc", f"PATH={tmp_path}/python:$PATH\n{install.replace('$ ', '')}", cwd=clone, home=tmp_path)
+    assert (
+        run(programs / "python", "-c", EXTRAS_THERE, *EXTRAS, cwd=tmp_path) == "['starlette', 'tantivy', 'uvicorn']\n"
+    )
+    with served() as port:
+        place = Place(tmp_path / "work", port, python=programs / "python")
+        for block in crawl:
+            place.run(block)
 
 
 @pytest.mark.long

@@ -145,10 +145,14 @@ def served() -> Iterator[int]:
 
 
 class Place:
-    """A directory in which the commands of one page run, one block after the other."""
+    """A directory in which the commands of one page run, one block after the other.
 
-    def __init__(self, directory: Path, port: int) -> None:
+    They run with the interpreter of these tests and the source under test, or with what is installed for another one.
+    """
+
+    def __init__(self, directory: Path, port: int, *, python: Path | None = None) -> None:
         self._directory = directory
+        directory.mkdir(exist_ok=True)
         bin_ = directory.parent / f"{directory.name}-bin"
         bin_.mkdir()
         with socket() as free:
@@ -158,11 +162,13 @@ class Place:
         (bin_ / "hosts").write_text(f"127.0.0.1 {HOST}\n")
         for name, program in (("gossamer", GOSSAMER), ("python", PYTHON)):
             (bin_ / f"{name}_here.py").write_text(program.format(hosts=bin_ / "hosts"))
-            (bin_ / name).write_text(f'#!/bin/sh\nexec {sys.executable} {bin_}/{name}_here.py "$@"\n')
+            (bin_ / name).write_text(f'#!/bin/sh\nexec {python or sys.executable} {bin_}/{name}_here.py "$@"\n')
             (bin_ / name).chmod(0o755)
         source = str(Path(gossamer.__file__).parents[1])
         path = os.pathsep.join([str(bin_), str(Path(sys.executable).parent), os.environ["PATH"]])
-        self._environment = {**os.environ, "PATH": path, "PYTHONPATH": source, "COLUMNS": "100"}
+        self._environment = {**os.environ, "PATH": path, "COLUMNS": "100"}
+        if python is None:
+            self._environment["PYTHONPATH"] = source
 
     def local(self, text: str) -> str:
         """Return the text with the addresses of this machine in the place of those shown."""

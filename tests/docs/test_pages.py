@@ -162,6 +162,16 @@ def test_commands_named_in_the_text_exist() -> None:
         assert named <= known, name(page)
 
 
+def test_only_the_page_on_installing_shows_what_needs_a_package_index() -> None:
+    """No package index has Gossamer yet: these commands fail, and say so where they are shown."""
+    from_index = re.compile(r"(?:pip|pipx|tool) install '?gossamer\b")
+    pages = [*PAGES, *ROOT.glob("deploy/*.*"), *ROOT.glob("examples/*")]
+    shown = [name(page) for page in pages if page.is_file() and from_index.search(page.read_text(encoding="utf-8"))]
+    assert shown == ["docs/how-to/install.md"]
+    published = (ROOT / shown[0]).read_text(encoding="utf-8").partition("## Once Gossamer is published")[2]
+    assert len(from_index.findall(published)) == 2
+
+
 def test_the_site_lists_every_page_once() -> None:
     nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
     listed = [place for entry in nav for part in entry.values() for place in places(part)]
