@@ -6,6 +6,7 @@ import codecs
 import functools
 import re
 
+from gossamer.process.multibyte import CODEC
 from gossamer.process.scan import attributes
 
 PRESCAN_BYTES_MAX = 1024
@@ -76,16 +77,16 @@ _ENCODINGS = {
     "windows-1258": ("cp1258", "cp1258 x-cp1258"),
     "x-mac-cyrillic": ("mac-cyrillic", "x-mac-ukrainian"),
     "gbk": (
-        "gb18030",
+        CODEC + "gbk",
         "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 iso-ir-58 x-gbk",
     ),
-    "gb18030": ("gb18030", ""),
-    "big5": ("big5hkscs", "big5-hkscs cn-big5 csbig5 x-x-big5"),
-    "euc-jp": ("euc_jp", "cseucpkdfmtjapanese x-euc-jp"),
-    "iso-2022-jp": ("iso2022_jp", "csiso2022jp"),
-    "shift_jis": ("cp932", "csshiftjis ms932 ms_kanji shift-jis sjis windows-31j x-sjis"),
+    "gb18030": (CODEC + "gb18030", ""),
+    "big5": (CODEC + "big5", "big5-hkscs cn-big5 csbig5 x-x-big5"),
+    "euc-jp": (CODEC + "euc-jp", "cseucpkdfmtjapanese x-euc-jp"),
+    "iso-2022-jp": (CODEC + "iso-2022-jp", "csiso2022jp"),
+    "shift_jis": (CODEC + "shift_jis", "csshiftjis ms932 ms_kanji shift-jis sjis windows-31j x-sjis"),
     "euc-kr": (
-        "cp949",
+        CODEC + "euc-kr",
         "cseuckr csksc56011987 iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949",
     ),
     "utf-16be": ("utf-16-be", "unicodefffe"),
@@ -97,6 +98,8 @@ _LABELS = {label: name for name, (_, labels) in _ENCODINGS.items() for label in 
 _SINGLE_BYTE = frozenset(
     name for name in _ENCODINGS if name.startswith(("iso-8859", "windows-", "koi8", "ibm", "mac", "x-"))
 )
+_OTHERWISE = {"koi8-u": {0xAE: "ў", 0xBE: "Ў"}, "windows-1255": {0xCA: "\u05ba"}}
+"""Bytes that Python's tables lack or map otherwise."""
 _META = re.compile(rb"<(?:(?P<comment>!--)|(?P<meta>(?i:meta)[\t\n\f\r /])|(?P<tag>/?[a-zA-Z][^\t\n\f\r >]*)|[!/?])")
 _RAW_ENDS = {
     name: re.compile(rb"</" + name + rb"(?=[\t\n\f\r />])", re.IGNORECASE)
@@ -117,6 +120,8 @@ _CONTENT_CHARSET = re.compile(
 _XML_ENCODING = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*(?:\"([^\">]*)\"|'([^'>]*)')")
 
 
+_ISO_2022_JP = re.compile(rb"\x1b\$[@B](?>(?:[\x21-\x7e]{2})+)\x1b\([BJ]").search
+"""Finds Japanese of two bytes between its escapes, which is valid UTF-8 too."""
 _WHATWG = {
     "cp1251": "windows-1251",
     "cp949": "euc-kr",
@@ -182,6 +187,8 @@ def _undeclared(body: bytes) -> str:
         for name, zeros, others in (("utf-16le", head[1::2], head[::2]), ("utf-16be", head[::2], head[1::2])):
             if zeros.count(0) * 10 >= len(zeros) * 9 and others.count(0) * 10 <= len(others):
                 return name
+    if _ISO_2022_JP(body[:DETECTED_BYTES_MAX]):
+        return "iso-2022-jp"
     try:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -288,5 +295,7 @@ def _table(name: str) -> str:
     if name == "x-user-defined":
         return "".join(chr(i if i < 0x80 else 0xF700 + i) for i in range(256))
     table = bytes(range(256)).decode(_ENCODINGS[name][0], "replace")
+    for byte, character in _OTHERWISE.get(name, {}).items():
+        table = table[:byte] + character + table[byte + 1 :]
     # Unlike Python's tables, WHATWG's leave no hole among the C1 controls.
     return "".join(chr(i) if c == "\ufffd" and 0x80 <= i < 0xA0 else c for i, c in enumerate(table))
