@@ -150,19 +150,11 @@ TABLE: dict[str, tuple[str | bytes, list[str]]] = {
     "byte order mark against meta": (
         codecs.BOM_UTF8 + "<meta charset=cp1251><a href='ж'>n</a>".encode(),
         ["anchor %D0%B6"]),
+    # --- scripts, SVG
+    "foreign CDATA": ("<svg><![CDATA[ > <a href=no>n</a>]]></svg><a href=x>n</a>", ["anchor x"]),
+    "script with a script in a comment": (
+        "<script><!--<script></script><a href=no></script>--></script><a href=x>n</a>", ["anchor x"]),
 }  # fmt: skip
-
-DIFFERENCES: dict[str, tuple[str | bytes, list[str], list[str]]] = {
-    "foreign CDATA is text to the tree, a bogus comment to the scan": (
-        "<svg><![CDATA[ > <a href=x>n</a>]]></svg>", [], ["anchor x"],
-    ),
-    "script with a script in a comment: the tree knows its double escape": (
-        "<script><!--<script></script><a href=no></script>--></script><a href=x>n</a>",
-        ["anchor x"],
-        ["anchor no", "anchor x"],
-    ),
-}  # fmt: skip
-"""Where the readers differ, and how: tree first."""
 
 
 def named(body: str | bytes, options: ProcessOptions) -> list[str]:
@@ -178,10 +170,3 @@ def named(body: str | bytes, options: ProcessOptions) -> list[str]:
 def test_what_a_page_names(case: str, options: ProcessOptions) -> None:
     body, expected = TABLE[case]
     assert named(body, options) == expected
-
-
-@pytest.mark.parametrize("case", DIFFERENCES)
-def test_where_the_readers_differ(case: str) -> None:
-    body, by_tree, by_scan = DIFFERENCES[case]
-    assert named(body, TREE) == by_tree
-    assert named(body, SCAN) == by_scan

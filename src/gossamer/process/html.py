@@ -16,12 +16,22 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 from gossamer.model.pages import Page
 from gossamer.process.charset import to_utf8
 from gossamer.process.options import ProcessOptions
-from gossamer.process.scan import XLINK_HREF, Element, ScannedMarkup
-from gossamer.process.walk import RAW, ElementWalk
+from gossamer.process.raw import RAW
+from gossamer.process.scan import XLINK_HREF, Element, ScannedMarkup, is_shadow_root
+from gossamer.process.walk import ElementWalk
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
-_ELEMENTS = "area,frame,iframe,link,base,meta,title,blockquote[cite],q[cite],ins[cite],del[cite]"
-_FOREIGN = ("svg", "math")
+_ELEMENTS = (
+    "area,frame,iframe,link,base,meta,title,blockquote[cite],q[cite],ins[cite],del[cite],noframes,"
+    "template[shadowrootmode]"
+)
+_FOREIGN = ",".join(
+    f"{root} {name}"
+    for root in ("svg", "math")
+    for name in ("area", "link", "base", "title", "q", "ins", "del", "iframe")
+)
+"""Elements that are HTML's only within an integration point."""
+_HTML_WITHIN = frozenset(("foreignobject", "desc", "title", "annotation-xml"))
 
 
 class TreeMarkup:
@@ -33,12 +43,19 @@ class TreeMarkup:
         self._anchors: list[tuple[str, str, LexborNode]] | None = None
         self._elements: list[Element] = []
         self._title = ""
+        self.hides = False
+        """Whether the page has links that are not in the tree: within `<noframes>`, or in a shadow root."""
         titled = False
+        foreign = {node.mem_id for node in self._tree.css(_FOREIGN) if _is_foreign(node)} if _may_draw(body) else ()
         for node in self._tree.css(_ELEMENTS):
             tag = node.tag
+            if foreign and node.mem_id in foreign:
+                continue
             if tag == "title":
-                if not titled and _in_html(node):
+                if not titled:
                     self._title, titled = node.text(), True
+            elif tag in ("noframes", "template"):
+                self.hides = self.hides or tag == "noframes" or is_shadow_root(node.attributes)
             elif tag is not None:
                 self._elements.append((tag, node.attributes))
 
@@ -81,9 +98,18 @@ _ABSENT = "\0"
 """Cannot be in an attribute, because the tokenizer replaces it."""
 
 
-def _in_html(node: LexborNode) -> bool:
+def _may_draw(body: bytes) -> bool:
+    return any(root in body for root in (b"<svg", b"<math", b"<SVG", b"<MATH"))
+
+
+def _is_foreign(node: LexborNode) -> bool:
+    """Say whether an element within a root of SVG or MathML is theirs, and not HTML's."""
     parent = node.parent
-    return parent is None or parent.tag not in _FOREIGN
+    while parent is not None and (tag := (parent.tag or "").lower()) not in ("svg", "math"):
+        if tag in _HTML_WITHIN:
+            return False
+        parent = parent.parent
+    return parent is not None
 
 
 def _alternative(node: LexborNode) -> str:
@@ -157,7 +183,11 @@ class HtmlDocument:
         """The page's markup. Only the first call has a cost."""
         if self._markup is None:
             body = self._decode()[0]
-            self._markup = TreeMarkup(body) if bears_tree(body, self._options) else ScannedMarkup(body)
+            if bears_tree(body, self._options):
+                tree = TreeMarkup(body)
+                self._markup = ScannedMarkup(body) if tree.hides else tree
+            else:
+                self._markup = ScannedMarkup(body)
         return self._markup
 
     def read(self) -> Iterator[None]:

@@ -1,9 +1,10 @@
 """Scan: extracts the same data as the tree, in one pass over arbitrary bytes.
 
 Follows the tokenizer of the HTML standard (section 13.2.5) for all that decides where a tag is: comments, raw text,
-quoted attribute values. It builds no tree, so it has nothing to say about misnesting: an anchor ends at its end tag or
-at the next anchor. Known differences from the tree: the content of foreign CDATA, titles inside `<svg>`, scripts that
-hold `<!--<script>`, and the text of an anchor around a tag with an angle bracket in an attribute.
+quoted attribute values. Tags within SVG and MathML are read as `process.foreign` says, the content of `<noframes>` for
+its links. It builds no tree, so it has nothing to say about misnesting: an anchor ends at its end tag or at the next
+anchor, and a frame outside a frameset counts. A known difference from the tree is the text of an anchor around a tag
+with an angle bracket in an attribute.
 
 Cost: linear. Every search continues where the last one ended, and the first that reaches the end of the page ends the
 scan, as in the standard. It is also bounded, because 32 MB of the shortest tags would take a minute: beyond the limits
@@ -21,9 +22,14 @@ from typing import Any, cast
 
 import re2
 
-_RAW = ("script", "style", "textarea", "xmp", "noembed", "noframes", "title", "iframe")
+from gossamer.process.foreign import ROOTS, WATCHED, ForeignContent, end_of_plain_root
+from gossamer.process.raw import RAW, RAW_NAMES, end_tag
+
 _CITING = ("blockquote", "q", "ins", "del")
-_NAMED = (*_CITING, "area", "frame", "link", "base", "meta", "template", "/template", "plaintext", *_RAW)
+_NAMED = (
+    *_CITING, "area", "frame", "link", "base", "meta", "template", "/template", "noframes", "/noframes", "plaintext",
+    "svg", "math", *RAW,
+)  # fmt: skip
 _SPACE = r"\t\n\f\r "
 
 
@@ -43,11 +49,17 @@ def _automaton(pattern: str) -> Any:  # RE2 has no types.
     return re2.compile(pattern.encode(), options)  # type: ignore[no-untyped-call]
 
 
-_BREAKER = _automaton(
-    rf"<(?:(?:{'|'.join(_NAMED)})[{_SPACE}/>]"
-    r"|!--|[!?]|/[^a-z>]"
-    rf"""|[a-z/][^<>"']*{_DOUBLE}(?:<|"[^"<>]*(?:[<>]|\z)|{_SINGLE}*'[^'<>]*(?:[<>]|\z)|{_SINGLE}+[<"]))"""
-)
+def _breaker(names: Iterable[str]) -> Any:
+    return _automaton(
+        rf"<(?:(?:{'|'.join(names)})[{_SPACE}/>]"
+        r"|!--|[!?]|/[^a-z>]"
+        rf"""|[a-z/][^<>"']*{_DOUBLE}(?:<|"[^"<>]*(?:[<>]|\z)|{_SINGLE}*'[^'<>]*(?:[<>]|\z)|{_SINGLE}+[<"]))"""
+    )
+
+
+_INSIDE = dict.fromkeys((*_NAMED, *WATCHED))
+"""What is looked at within a drawing or formula."""
+_BREAKER, _INSIDE_BREAKER = _breaker(_NAMED), _breaker(_INSIDE)
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first group is the href of
 # an anchor as most are written: lower case, double quotes, no rel, no reference.
 _OTHERS = r"""(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*+"""
@@ -61,13 +73,20 @@ _ANCHOR = re.compile(
 )
 _ANCHOR_EDGE = re.compile(rf"</?[aA](?=[{_SPACE}/>])".encode())
 _CITES = frozenset(name.encode() for name in _CITING)
+_KEPT = frozenset((b"area", b"frame", b"link", b"base", b"meta", *_CITES))
 _INLINE = frozenset((b"<area", b"<frame", b"<link", b"<base", b"<meta", *(b"<" + name for name in _CITES)))
+_ROOTS = frozenset(b"<" + name for name in ROOTS)
+_PASSED = frozenset(f"<{name}".encode() for name in {*WATCHED} - {*_NAMED})
+"""Tags that matter only within a drawing or formula, and need not divide the text there."""
+_NO_FRAMES = frozenset((b"noframes", b"/noframes"))
+_OF_PAGE = frozenset((b"base", b"meta"))
+"""Elements that say something about a page, and so not where its frames are missing."""
+CDATA = b"<![CDATA["
 _IMAGE = re.compile(rb"<[iI][mM][gG](?=[\t\n\f\r /])")
 _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 _COMMENT_END = re.compile(rb"--!?>")
-_NAMES = frozenset(f"<{name}".encode() for name in _NAMED)
+_NAMES = frozenset(f"<{name}".encode() for name in _INSIDE)
 """Of the breakers those that have one more character."""
-_RAW_END = {name.encode(): re.compile(f"</{name}(?=[{_SPACE}/>])".encode()) for name in _RAW}
 _ATTRIBUTE = re.compile(
     rb"[\t\n\f\r /]*([^\t\n\f\r />][^\t\n\f\r />=]*)"
     rb"(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*)|(?=>|\Z)))?"
@@ -75,7 +94,8 @@ _ATTRIBUTE = re.compile(
 _ATTRIBUTE_NAME = re.compile(rb"[\t\n\f\r /]*(?:(>)|([^\t\n\f\r />][^\t\n\f\r />=]*)[\t\n\f\r ]*)")
 _SPACES = re.compile(rb"[\t\n\f\r ]*")
 _UNQUOTED = re.compile(rb"[^\t\n\f\r >]*")
-_TAG = re.compile(rb"<[^<>]*>")
+_TAG = re.compile(rb"<[a-zA-Z/!?][^<>]*>")
+_CUT_TAG = re.compile(rb"</?[a-zA-Z]")
 _BREAK = re.compile(
     rb"</?(?i:address|article|aside|blockquote|body|br|caption|center|dd|details|dialog|dir|div|dl|dt|fieldset|"
     rb"figcaption|figure|footer|form|h[1-6]|header|hgroup|hr|legend|li|main|menu|nav|ol|option|p|pre|section|summary|"
@@ -153,6 +173,11 @@ class ScannedMarkup:
         self._title: str | None = None
         self._lines: list[tuple[int, int]] = []
         self._template = 0
+        self._foreign = ForeignContent()
+        self._no_frames = False
+        self._silent = False
+        """Whether the text here is not shown, though its links count."""
+        self._search = _BREAKER.search
         self._texts: dict[bytes, str] = {}
         """Texts by markup of anchors, which pages repeat."""
         if scanned:
@@ -196,42 +221,45 @@ class ScannedMarkup:
 
     def scan(self) -> Iterator[None]:
         """Scan the page, once. Yields each few milliseconds."""
-        body, lower, search = self._body, self._lower, _BREAKER.search
+        body, lower, search = self._body, self._lower, self._search
         line_from = position = steps = 0
         while (token := search(lower, position)) is not None:
-            start, found, hidden = token.start(), token[0], self._template
-            odd = False
+            start, found, hidden, silent = token.start(), token[0], self._template, self._silent
+            late = None
             steps += 1
             if steps > STEPS_MAX:
                 break
             if steps % STEPS_AT_ONCE == 0:
                 yield
-            if (name := found[:-1]) in _NAMES:
-                position = self._element(name[1:], token.end() - 1)
-                if name in _INLINE and position >= 0 and _is_plain(body, start, position):
+            if found[:-1] in _NAMES:
+                position, divides = self._named(found[:-1], start, token.end() - 1)
+                search = self._search
+                if not divides:
                     continue
             elif found == b"<!--":
                 position = skipped_comment(body, start)
             elif found[1:2].isalpha() or (found[1:2] == b"/" and found[2:3].isalpha()):
-                odd = True
+                late = self._odd
             else:
-                position = body.find(b">", start + 2) + 1 or -1
+                late = self._declaration
             if not hidden:
-                yield from self._line(line_from, start)
-            if odd:
-                position = self._odd(start)
+                yield from self._line(line_from, start, silent=silent)
+            if late is not None:
+                position = late(start)  # It may add what comes after the line.
             if position < 0:
                 return
             line_from = position
         self._lower = b""
         if not self._template:
-            yield from self._line(line_from, len(body) if token is None else token.start())
+            end = _end_of_tags(body) if token is None else token.start()
+            yield from self._line(line_from, end, silent=self._silent)
 
-    def _line(self, start: int, end: int) -> Iterable[None]:
+    def _line(self, start: int, end: int, *, silent: bool) -> Iterable[None]:
         """Read a piece of plain tags and text, in slices if it is long."""
         if start >= end:
             return ()
-        self._lines.append((start, end))
+        if not silent:
+            self._lines.append((start, end))
         if end - start > _LONG_BYTES:
             return self._long_line(start, end)
         self._take(_ANCHOR.findall(self._body, start, end), end)
@@ -273,42 +301,92 @@ class ScannedMarkup:
         end = edge.start() if edge is not None else start + ANCHOR_SCAN_BYTES_MAX
         return _COMMENT.sub(b"", self._body[start:end])
 
+    def _named(self, name: bytes, start: int, position: int) -> tuple[int, bool]:
+        """Read one tag of interest; return as `_element`, and whether the tag divides the line that it is in."""
+        if name in _ROOTS and (end := end_of_plain_root(self._lower, start)):
+            return end, False
+        silent = self._silent
+        position = self._element(name[1:], position)
+        passes = name in _INLINE or (name in _PASSED and silent is self._silent)
+        return position, not (passes and position >= 0 and is_plain(self._body, start, position))
+
     def _element(self, name: bytes, position: int) -> int:
         """Read one tag of interest; return where to continue, or -1 at the end of the page."""
         body = self._body
-        if name == b"plaintext":
-            return -1
+        begin = position
         found, position = attributes(body, position)
         if position < 0:
             return -1
+        if (self._foreign or name in ROOTS) and self._is_foreign(name, found, body[begin : position - 1]):
+            return position
         if name == b"template":
-            self._template += 1
+            self._template += self._template > 0 or not is_shadow_root(found)
         elif name == b"/template":
             self._template = max(0, self._template - 1)
-        elif name in _RAW_END:
+        elif name in RAW_NAMES:
             return self._raw(name, found, position)
-        elif not self._template and (name not in _CITES or "cite" in found):
+        elif name in _NO_FRAMES:
+            self._no_frames = name == b"noframes"
+            self._silent = self._no_frames
+        elif name in _KEPT and not self._template and (name not in _CITES or "cite" in found):
             self._add(name, found)
-        return position
+        return -1 if name == b"plaintext" else position
+
+    def _is_foreign(self, name: bytes, found: Mapping[str, str], tag: bytes) -> bool:
+        """Take a tag at or within a root of SVG or MathML."""
+        is_foreign = self._foreign.takes(name, found, tag)
+        self._silent = self._no_frames or self._foreign.hides
+        self._search = _INSIDE_BREAKER.search if self._foreign else _BREAKER.search
+        return is_foreign
+
+    def _declaration(self, start: int) -> int:
+        """Return the place after a declaration, or what counts as a comment; in SVG and MathML also CDATA."""
+        body = self._body
+        if not self._foreign.is_foreign or not body.startswith(CDATA, start):
+            return body.find(b">", start + 2) + 1 or -1
+        end = body.find(b"]]>", start)
+        if not self._silent and not self._template:
+            self._lines.append((~(start + len(CDATA)), end if end >= 0 else len(body)))
+        return end + 3 if end >= 0 else -1
 
     def _add(self, name: bytes, found: Mapping[str, str | None]) -> None:
-        if len(self._elements) < ELEMENTS_MAX:
+        if len(self._elements) < ELEMENTS_MAX and not (self._no_frames and name in _OF_PAGE):
             self._elements.append((name.decode(), found))
 
     def _raw(self, name: bytes, found: dict[str, str], position: int) -> int:
         """Skip an element whose content is not markup."""
         if name == b"iframe" and not self._template:
             self._add(name, found)
-        end = _RAW_END[name].search(self._lower, position)
-        if end is None:
-            return -1
-        if name == b"title" and self._title is None and not self._template:
-            title = self._body[position : min(end.start(), position + TITLE_SCAN_BYTES_MAX)]
+        end, after = end_of_raw(self._body, self._lower, name, position)
+        if name == b"title" and self._title is None and not self._template and not self._no_frames:
+            title = self._body[position : min(end, position + TITLE_SCAN_BYTES_MAX)]
             self._title = text_of(title.replace(b"<", b"&lt;"))
-        return self._body.find(b">", end.end()) + 1 or -1
+        return after
 
 
-def _is_plain(body: bytes, start: int, end: int) -> bool:
+def end_of_raw(body: bytes, lower: bytes, name: bytes, position: int) -> tuple[int, int]:
+    """Return where the content of an element without markup ends that begins here, and the place after its end tag: -1
+    when the page ends first.
+    """
+    found = end_tag(lower, name, position)
+    if found is None:
+        return len(body), -1
+    after = found.end() + 1 if body.startswith(b">", found.end()) else attributes(body, found.end())[1]
+    return found.start(), after
+
+
+def is_shadow_root(found: Mapping[str, str | None]) -> bool:
+    """Say whether a template with these attributes is shown (HTML standard, section 4.12.3)."""
+    return (found.get("shadowrootmode") or "").lower() in ("open", "closed")
+
+
+def _end_of_tags(body: bytes) -> int:
+    """Return where a page ends, without a tag that is cut off."""
+    last = body.rfind(b"<")
+    return last if last > body.rfind(b">") and _CUT_TAG.match(body, last) is not None else len(body)
+
+
+def is_plain(body: bytes, start: int, end: int) -> bool:
     """Say whether a tag has no angle brackets inside."""
     return body.find(b">", start) == end - 1 and body.find(b"<", start + 1, end) < 0
 
@@ -384,9 +462,16 @@ def skipped_comment(body: bytes, start: int) -> int:
     return end.end() if end is not None else -1
 
 
+def _literal(text: bytes) -> bytes:
+    return text.replace(b"&", b"&amp;").replace(b"<", b"&lt;")
+
+
 def block_text(body: bytes, pieces: list[tuple[int, int]]) -> str:
-    """Return the text of the pieces, one line a block, spaces collapsed. Linear."""
-    markup = b"".join([body[start:end] for start, end in pieces])
+    """Return the text of the pieces, one line a block, spaces collapsed. Linear.
+
+    A piece whose start is inverted (`~`) holds no markup.
+    """
+    markup = b"".join([body[start:end] if start >= 0 else _literal(body[~start:end]) for start, end in pieces])
     text = text_of(_BREAK.sub(b"\n", markup))
     lines = (" ".join(line.split()) for line in text.split("\n"))
     return "\n".join(line for line in lines if line)

@@ -55,6 +55,9 @@ NAME = r"[a-zA-Z][^\t\n\f\r />]*+"
 VALUES = r"""[^"'>]*+(?:"[^"]*+"[^"'>]*+|'[^']*+'[^"'>]*+)*+"""
 _TAG = re.compile(rf"(/?+)({NAME})({VALUES})")
 
+_SHADOW_ROOT = re.compile(
+    r"""[\t\n\f\r /]shadowrootmode[\t\n\f\r ]*+=[\t\n\f\r ]*+["']?(?:open|closed)\b""", re.IGNORECASE
+)
 Tag = tuple[str, str]
 """An edge of an element: its name, with a slash before it where the element ends, and its attributes as written."""
 
@@ -130,6 +133,8 @@ class Tags(dict[str, Read]):
     def start(self, name: str, rest: str) -> Read:
         """Return what the start tag of a name in lower case is."""
         event, action = (name, rest), _ACTIONS.get(name, INLINE)
+        if name == "template" and _SHADOW_ROOT.search(rest) is not None:
+            action = INLINE  # It is shown where it stands.
         if name not in _DIVIDING:
             return action, name, event, 0
         place = self._places.get(event)

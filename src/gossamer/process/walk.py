@@ -10,12 +10,21 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from gossamer.process.scan import PLAIN_TAG, STEPS_MAX, attributes, skipped_comment
+from gossamer.process.foreign import ROOTS, WATCHED, ForeignContent, closes_itself, end_of_plain_root
+from gossamer.process.raw import RAW, RAW_NAMES
+from gossamer.process.scan import (
+    CDATA,
+    PLAIN_TAG,
+    STEPS_MAX,
+    attributes,
+    end_of_raw,
+    is_plain,
+    is_shadow_root,
+    skipped_comment,
+)
 
-RAW = ("script", "style", "textarea", "xmp", "noembed", "noframes", "title", "iframe")
-_ALWAYS = (*RAW, "template", "/template", "plaintext")
+_ALWAYS = (*RAW, "template", "/template", "plaintext", "svg", "math")
 _SPACE = r"\t\n\f\r "
-_RAW_END = {name.encode(): re.compile(rf"</{name}(?=[{_SPACE}/>])".encode()) for name in RAW}
 _NAME = re.compile(rb"[^\t\n\f\r />]{1,64}")
 
 
@@ -30,69 +39,121 @@ class WalkStep(NamedTuple):
 
 
 class ElementWalk:
-    """Walks over pages for elements of certain names. Comments and the content of `<template>` are passed over."""
+    """Prepares walks over pages for elements of certain names. Comments and the content of `<template>` are passed
+    over.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
-        known = tuple(dict.fromkeys((*names, *_ALWAYS)))
-        self._known = frozenset(name.encode() for name in known)
-        self._breaker = re.compile(
-            (
-                rf"<(?:(?:{'|'.join(known)})(?=[{_SPACE}/>])"
-                r"|!--|[!?]|/[^a-z>]"
-                rf"|[a-z/]{PLAIN_TAG}[^>])"
-            ).encode()
-        )
+        self.wanted = frozenset(name.encode() for name in (*names, *_ALWAYS)) - (ROOTS - {*map(str.encode, names)})
+        self.outside = _Breaker((*names, *_ALWAYS))
+        self.inside = _Breaker((*names, *_ALWAYS, *WATCHED))
 
     def over(self, body: bytes, steps_max: int = STEPS_MAX) -> Iterator[WalkStep]:
         """Yield the steps of a page in UTF-8, in order. An element comes between the stretches around it.
 
         A tag with an angle bracket in an attribute, or quotes that do not pair, is a step too, with any name.
         """
+        return _PageWalk(self, body).steps(steps_max)
+
+
+class _Breaker:
+    """Finds the tags of some names, and all that is no plain tag."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        known = tuple(dict.fromkeys(names))
+        self.known = frozenset(name.encode() for name in known)
+        self.search = re.compile(
+            (
+                rf"<(?:(?:{'|'.join(known)})(?=[{_SPACE}/>])"
+                r"|!--|[!?]|/[^a-z>]"
+                rf"|[a-z/]{PLAIN_TAG}[^>])"
+            ).encode()
+        ).search
+
+
+class _PageWalk:
+    """A walk over one page."""
+
+    def __init__(self, walk: ElementWalk, body: bytes) -> None:
+        self._walk = walk
+        self._body = body
         # Sought in lower case, which is much quicker than to ignore it; a byte stays where it is.
-        search, lower = self._breaker.search, body.lower()
-        line_from = position = hidden = steps = 0
+        self._lower = body.lower()
+        self._breaker = walk.outside
+        self._foreign = ForeignContent()
+        self._templates = 0
+        """Those that are open, shadow roots aside."""
+
+    def steps(self, steps_max: int) -> Iterator[WalkStep]:
+        body, lower, wanted, breaker = self._body, self._lower, self._walk.wanted, self._breaker
+        search, known = breaker.search, breaker.known
+        line_from = position = steps = 0
         while (token := search(lower, position)) is not None:
             steps += 1
             if steps > steps_max:
                 return
-            start, name = token.start(), token[0][1:]
+            start, name, hidden = token.start(), token[0][1:], self._templates
+            is_known = name in known
+            if is_known and name in ROOTS and name not in wanted and end_of_plain_root(lower, start):
+                position = token.end()
+                continue
+            step = None
+            if is_known or name[:1].isalpha():
+                step, position = self._element(start, name, is_known=is_known)
+                if breaker is not self._breaker:
+                    breaker = self._breaker
+                    search, known = breaker.search, breaker.known
+                if is_known and name not in wanted and position > 0 and is_plain(body, start, position):
+                    continue
+            else:
+                position = self._passed_over(start, name)
             if not hidden and line_from < start:
                 yield WalkStep("", {}, line_from, start)
-            if name in self._known or name[:1].isalpha():
-                step, position = self._element(body, lower, start, name)
-                hidden = max(0, hidden + (step.name == "template") - (step.name == "/template"))
-                if not hidden and position and step.name[:1] != "/":
-                    yield step
-            else:
-                position = _passed_over(body, start, name)
+            if step is not None and not self._templates and position and step.name[:1] != "/":
+                yield step
             if position <= 0:
                 return
             line_from = position
-        if not hidden and line_from < len(body):
+        if not self._templates and line_from < len(body):
             yield WalkStep("", {}, line_from, len(body))
 
-    def _element(self, body: bytes, lower: bytes, start: int, name: bytes) -> tuple[WalkStep, int]:
+    def _element(self, start: int, name: bytes, *, is_known: bool) -> tuple[WalkStep, int]:
         """Return an element and where to go on: -1 when the page ends with it, 0 when it ends within its tag."""
-        if name not in self._known:
+        body = self._body
+        if not is_known:
             found = _NAME.match(body, start + 1)
             name = found[0].lower() if found is not None else b""
-        named, position = attributes(body, start + 1 + len(name))
+        begin = start + 1 + len(name)
+        named, position = attributes(body, begin)
         if position < 0:
             return WalkStep("", {}, start, start), 0
+        is_foreign, tag = False, body[begin : position - 1]
+        if self._foreign or name in ROOTS:
+            is_foreign = self._foreign.takes(name, named, tag)
+            self._breaker = self._walk.inside if self._foreign else self._walk.outside
         text = end = position
-        if name in _RAW_END:
-            closing = _RAW_END[name].search(lower, position)
-            end = closing.start() if closing is not None else len(body)
-            position = body.find(b">", end) + 1 or -1
-        elif name == b"plaintext":
+        if name in RAW_NAMES and not (is_foreign and closes_itself(tag)):
+            last, after = end_of_raw(body, self._lower, name, position)
+            if after >= 0 or not is_foreign:
+                end, position = last, after
+            if is_foreign and after >= 0:
+                self._foreign.takes(b"/" + name, {}, b"")
+        elif name == b"plaintext" and not is_foreign:
             position = -1
+        elif name == b"template" and not is_foreign:
+            self._templates += self._templates > 0 or not is_shadow_root(named)
+        elif name == b"/template" and not is_foreign:
+            self._templates = max(0, self._templates - 1)
         return WalkStep(name.decode("utf-8", "replace"), named, text, end), position
 
-
-def _passed_over(body: bytes, start: int, token: bytes) -> int:
-    """Return the place after a comment, a declaration or an end tag; -1 at the end of the page."""
-    if token == b"!--":
-        return skipped_comment(body, start)
-    if token[:1] == b"/" and token[1:2].isalpha():
-        return attributes(body, start + 2)[1]
-    return body.find(b">", start + 2) + 1 or -1
+    def _passed_over(self, start: int, token: bytes) -> int:
+        """Return the place after a comment, a declaration or an end tag; -1 at the end of the page."""
+        body = self._body
+        if token == b"!--":
+            return skipped_comment(body, start)
+        if token[:1] == b"/" and token[1:2].isalpha():
+            return attributes(body, start + 2)[1]
+        if self._foreign.is_foreign and body.startswith(CDATA, start):
+            end = body.find(b"]]>", start)
+            return end + 3 if end >= 0 else -1
+        return body.find(b">", start + 2) + 1 or -1
