@@ -56,7 +56,17 @@ def test_no_value_raises(values: list[str]) -> None:
         ("application/ld+json", ("application/ld+json", "")),
         ("html", ("", "")),
         ("", ("", "")),
-        ("text/html, text/plain", ("", "")),
+        ("text/html, text/plain", ("text/plain", "")),
+        ("text/html, text/html; charset=latin1", ("text/html", "latin1")),
+        ("text/html;charset=gbk, text/html", ("text/html", "gbk")),
+        ("text/html; charset=gbk, text/plain", ("text/plain", "")),
+        ("text/html; charset=gbk, rubbish, */*", ("text/html", "gbk")),
+        (", text/html,", ("text/html", "")),
+        ('text/html; x=",text/plain"', ("text/html", "")),
+        ('text/html; x="; charset=gbk"; charset=utf-8', ("text/html", "utf-8")),
+        ("text/html; charset=; charset=utf-8; charset=gbk", ("text/html", "utf-8")),
+        ('text/html; charset="utf-8', ("text/html", "utf-8")),
+        ("*/*; charset=utf-8", ("", "")),
     ],
 )
 def test_content_types(value: str, expected: tuple[str, str]) -> None:

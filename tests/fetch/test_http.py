@@ -1008,6 +1008,13 @@ def test_trailers_are_no_headers(run: Run) -> None:
     run(main())
 
 
+XHTML_PAGE = (
+    b"<?xml version='1.0'?>\n<!-- a -- b ><?p q?>\n-->"
+    b"<!DOCTYPE html PUBLIC '-//WAPFORUM//DTD XHTML Mobile 1.0//EN' 'x.dtd' [<!ENTITY a 'b'>]>\n"
+    b"<html xmlns='http://www.w3.org/1999/xhtml'><body><a href='x'>y</a></body></html>"
+)
+
+
 @pytest.mark.parametrize(
     ("headers", "body", "media_type"),
     [
@@ -1020,6 +1027,20 @@ def test_trailers_are_no_headers(run: Run) -> None:
         ((), b"hello <html>", ""),
         ((), b"", ""),
         ((b"Content-Type: text/plain",), b"<html>", "text/plain"),
+        ((b"Content-Type: */*",), b"<html>", "text/html"),
+        ((b"Content-Type: unknown/unknown; charset=utf-8",), b"<html>", "text/html"),
+        ((b"Content-Type: Application/Unknown",), b"<p>", "text/html"),
+        ((b"Content-Type: application/unknown",), b"hello", "application/unknown"),
+        ((b"Content-Type: application/octet-stream",), b"<html>", "application/octet-stream"),
+        ((b"Content-Type: application/xml",), XHTML_PAGE, "application/xhtml+xml"),
+        ((b"Content-Type: text/xml; charset=utf-8",), b"\xef\xbb\xbf" + XHTML_PAGE, "application/xhtml+xml"),
+        ((b"Content-Type: application/vnd.wap.xhtml+xml",), b"<html>", "application/xhtml+xml"),
+        ((b"Content-Type: text/xml", b"Content-Encoding: gzip"), gzip.compress(XHTML_PAGE), "application/xhtml+xml"),
+        ((), XHTML_PAGE, "application/xhtml+xml"),
+        ((b"Content-Type: text/xml",), b"<urlset><html>", "text/xml"),
+        ((b"Content-Type: text/xml",), b"<!-- <html> --><rss>", "text/xml"),
+        ((b"Content-Type: text/xml",), b"<html5/>", "text/xml"),
+        ((b"Content-Type: image/svg+xml",), b"<html>", "image/svg+xml"),
         ((b"Content-Encoding: gzip",), gzip.compress(b"<html>" + b" <p>" * 50_000, mtime=0), "text/html"),
         ((b"Content-Encoding: gzip, br",), brotli.compress(gzip.compress(b"<html>", mtime=0)), "text/html"),
         ((b"Content-Encoding: gzip",), b"<html>", "text/html"),

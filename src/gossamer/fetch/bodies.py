@@ -69,6 +69,22 @@ _BEGINS_AS_HTML = re.compile(
 _BEGINS_AS_XML = re.compile(rb"[\t\n\f\r ]*<\?xml").match
 
 
+XHTML: Final = "application/xhtml+xml"
+_OTHER_XML: Final = frozenset((XHTML, "image/svg+xml", "application/rss+xml", "application/atom+xml"))
+begins_as_xhtml = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?>(?:[\t\n\f\r ]+|<\?(?>(?:[^?]|\?(?!>))*)\?>|<!--(?>(?:[^-]|-(?!->))*)-->"
+    rb"|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\][^<>]*)?>)*)<html[\t\n\f\r >]"
+).match
+"""Matches the beginning of an XML document whose outermost element is `html`."""
+
+
+def may_be_xhtml(media_type: str) -> bool:
+    """Say whether a document of a type can be XHTML although its type is that of XML in general, or of one of the many
+    kinds of XML.
+    """
+    return media_type.endswith(("/xml", "+xml")) and media_type not in _OTHER_XML
+
+
 def media_type_of(name: str) -> str:
     """Return the media type of a file by its extension; empty if unknown. About 2 µs."""
     kind, coding = _TABLE.guess_type("/" + name.rpartition("/")[2])
@@ -78,10 +94,10 @@ def media_type_of(name: str) -> str:
 def sniffed(body: bytes) -> str:
     """Return the media type of a body that came without one, as browsers detect it; empty if none matches.
 
-    WHATWG MIME Sniffing, section 7.1, only for types with links. About 1 µs.
+    WHATWG MIME Sniffing, section 7.1, only for types with links; XHTML is told from other XML. About 1 µs.
     """
     if _BEGINS_AS_HTML(body):
         return "text/html"
     if _BEGINS_AS_XML(body):
-        return "text/xml"
+        return XHTML if begins_as_xhtml(body) else "text/xml"
     return "application/pdf" if body.startswith(b"%PDF-") else ""

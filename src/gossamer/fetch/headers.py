@@ -11,7 +11,9 @@ from gossamer.model.visits import lower_names
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d(?:\.\d)?)[ \t]+(\d{3})(?:[ \t]+([^\r\n]*?))?[ \t]*\r?\n?\Z")
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+\Z")
-_CHARSET = re.compile(r""";[ \t]*charset[ \t]*=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^;]*))""", re.IGNORECASE)
+_ONE_TYPE = re.compile(r"""(?>(?:[^,"]|"(?>(?:[^"\\]|\\.)*)"?)+)""")
+"""One of several types in a field: no comma outside quotes."""
+_PARAMETER = re.compile(r""";([^=;]*)(?:=[ \t]*(?:"(?>((?:[^"\\]|\\.)*))"?[^;]*|([^;]*)))?""")
 _QUOTED_PAIR = re.compile(r"\\(.)")
 
 _CONTENT_TYPES_MAX = 1024
@@ -43,6 +45,8 @@ def parse_head(lines: Sequence[bytes]) -> Head | None:
     return head if head is not None and head.status >= 200 else None
 
 
+UNKNOWN_TYPES = frozenset(("", "unknown/unknown", "application/unknown"))
+"""Types that say nothing (MIME Sniffing, section 7)."""
 LINE_ENDS = (b"\r\n", b"\n")
 _BLANK = " \t\r"
 
@@ -67,27 +71,31 @@ def _parse_block(block: Sequence[bytes]) -> Head | None:
 def content_type(headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:
     """Return the media type, lower case without parameters, and the charset as written; each empty if not given.
 
-    Of several Content-Type headers the last well-formed one counts (Fetch standard, "extract a MIME type").
+    Of several types, in one header or in several, the last well-formed one counts; the charset of an equal one before
+    it is kept (Fetch standard, "extract a MIME type"). `*/*` is no type.
     """
-    media_type, charset = "", ""
-    for name, value in headers:
-        if lower_names[name] == "content-type":
-            found = _parse_content_type(value)
-            if found[0]:
-                media_type, charset = found
-    return media_type, charset
+    values = [value for name, value in headers if lower_names[name] == "content-type"]
+    return _parse_content_type(values[0] if len(values) == 1 else ",".join(values)) if values else ("", "")
 
 
 @lru_cache(maxsize=_CONTENT_TYPES_MAX)
-def _parse_content_type(value: str) -> tuple[str, str]:
-    media_type = value.partition(";")[0].strip(_BLANK).lower()
-    if not _MEDIA_TYPE.match(media_type):
-        return "", ""
-    match = _CHARSET.search(value)
-    if match is None:
-        return media_type, ""
-    quoted, plain = match.groups()
-    return media_type, _QUOTED_PAIR.sub(r"\1", quoted) if quoted is not None else plain.strip(" \t'")
+def _parse_content_type(values: str) -> tuple[str, str]:
+    media_type = charset = ""
+    for value in _ONE_TYPE.findall(values):
+        one = value.partition(";")[0].strip(_BLANK).lower()
+        if _MEDIA_TYPE.match(one) and one != "*/*":
+            charset = _charset(value) or (charset if one == media_type else "")
+            media_type = one
+    return media_type, charset
+
+
+def _charset(value: str) -> str:
+    """Return the first charset parameter that is not empty."""
+    for name, quoted, plain in _PARAMETER.findall(value):
+        charset = _QUOTED_PAIR.sub(r"\1", quoted) or plain.strip(" \t'")
+        if charset and name.strip(_BLANK).lower() == "charset":
+            return charset
+    return ""
 
 
 def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
@@ -96,4 +104,4 @@ def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
     if parsed is None or not 200 <= parsed.status < 300:
         return True
     kind = content_type(parsed.headers)[0]
-    return not kind or any(one in (kind, kind.partition("/")[0] + "/*", "*/*") for one in media_types)
+    return kind in UNKNOWN_TYPES or any(one in (kind, kind.partition("/")[0] + "/*", "*/*") for one in media_types)

@@ -10,12 +10,12 @@ import msgspec
 import pycurl
 from msgspec.structs import replace
 
-from gossamer.fetch.bodies import BodyMemory, sniffed
+from gossamer.fetch.bodies import XHTML, BodyMemory, begins_as_xhtml, may_be_xhtml, sniffed
 from gossamer.fetch.certificates import check_trusted, trusted
 from gossamer.fetch.credentials import REDACTED, is_credential
 from gossamer.fetch.decoding import BEGINNING_BYTES, beginning, content_codings, is_complete
 from gossamer.fetch.driver import End
-from gossamer.fetch.headers import Head, content_type, parse_head
+from gossamer.fetch.headers import UNKNOWN_TYPES, Head, content_type, parse_head
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.transfer import WITH_BODY, Setting, Transfer
 from gossamer.fetch.transfers import (
@@ -456,7 +456,7 @@ def _reply(
         request_head=request_head(at, head.http_version, headers, request),
         request_body=request.body,
         truncated=truncated,
-        media_type=media_type or _sniffed(head, body, transfer.file),
+        media_type=_read_as(media_type, head, body, transfer.file),
         charset=charset,
         file=transfer.file,
         authenticated=any(is_credential(name) for name, _ in request.headers) if request.headers else False,
@@ -469,8 +469,16 @@ def _is_of_all(head: Head) -> bool:
     return len(ranges) == 1 and ranges[0] is not None and int(ranges[0][1]) + 1 == int(ranges[0][2])
 
 
-def _sniffed(head: Head, body: bytes, file: Spill | None) -> str:
-    """Return the media type of a reply that does not state one, by the beginning of its content."""
+def _read_as(media_type: str, head: Head, body: bytes, file: Spill | None) -> str:
+    """Return the media type as which a reply is read: that which it states, unless that says nothing, or says XML of a
+    document whose elements are those of XHTML. Then its content decides.
+    """
+    is_unknown = media_type in UNKNOWN_TYPES
+    if not is_unknown and not may_be_xhtml(media_type):
+        return media_type
     begun = body if file is None else file.pread(BEGINNING_BYTES, 0)
     codings = content_codings(head.headers)
-    return sniffed(beginning(codings, begun) if codings else begun)
+    begun = beginning(codings, begun) if codings else begun
+    if is_unknown:
+        return sniffed(begun) or media_type
+    return XHTML if begins_as_xhtml(begun) else media_type
