@@ -45,6 +45,52 @@ def test_the_strings_of_an_image_set_are_addresses() -> None:
     assert [address for address, _ in embedded(b"<style>i{b:image-set('3.png' 1x)}</style>")] == ["3.png"]
 
 
+@pytest.mark.parametrize(
+    ("sheet", "expected"),
+    [
+        ('a:before{content:"/*"} b{background:url(x)} /* c */ d{background:url(y)}', ["x", "y"]),
+        ("a:before{content:'/*'} /* url(no) */ b{background:url(x)}", ["x"]),
+        ('b{background:url("a/*b*/c")}', ["a/*b*/c"]),
+        ("b{background:url(a/*b*/c)} /* url(no) */", ["a/*b*/c"]),
+        ("b{background:URL( /*b*/c )}", ["/*b*/c"]),
+        ("@import url('https://h.test/*');b{background:url(x)}", ["https://h.test/*", "x"]),
+        ("@import/* c */'x'; @import/**/url(y);", ["x", "y"]),
+        ("/* \" */ b{background:url(x)} /* ' */ c{background:url(y)}", ["x", "y"]),
+        ('a{content:"a\\"/*"} b{background:url(x)} /**/', ["x"]),
+        ('.a\\"b{background:url(x)} /* url(no) */ .c\\"{background:url(y)}', ["x", "y"]),
+        ('a{content:"not ended /*\n} b{background:url(x)} /* url(no) */', ["x"]),
+        ('a{content:"goes \\\n on /*"} b{background:url(x)}', ["x"]),
+        ("a{content:'goes \\\r\n on url(no)'} b{background:url(x)}", ["x"]),
+        ("b{background:url(x)} /* not ended url(no)", ["x"]),
+        ("b{background:url(x\\)/*y)} c{background:url(z)}", ["x)/*y", "z"]),
+        ('a{content:"url(no)"} b{background:url(x)}', ["x"]),
+        ("a{content:'@import \\'no\\''} b{background:url(x)}", ["x"]),
+        ("@namespace url(http://www.w3.org/1999/xhtml); b{background:url(x)}", ["x"]),
+        ("@namespace svg 'no'; @import 'x';", ["x"]),
+        ("b{background:url(a b)} c{background:url(x)}", ["x"]),
+        ("b{background:url(a'b)} c{background:url(x)} d{content:'e'}", ["x"]),
+        ("b{background:url(a(b) } c{background:url(x)}", ["x"]),
+        ("b{background:url(x", ["x"]),
+        ("b{background:url('x", ["x"]),
+        ('@import "x', ["x"]),
+        ("b{background:url(\\78\\79 z)}", ["xyz"]),
+        ("@import url(x) layer(a) supports(display: grid) screen;", ["x"]),
+        ("u/**/rl(no) b{background:url/**/(no)}", []),
+        ("a/*/ b{background:url(no)} /* */ c{background:url(x)}", ["x"]),
+    ],
+)
+def test_a_comment_begins_only_where_one_can(sheet: str, expected: list[str]) -> None:
+    assert list(addresses(sheet)) == expected
+    placed = with_addresses(sheet, lambda address: "/" + address)
+    assert list(addresses(placed)) == ["/" + one for one in expected]
+
+
+def test_a_sheet_with_other_addresses_says_the_same() -> None:
+    sheet = 'a/* c */.b:after{content:"url(no) /* no */"} @namespace url(n); .c/**/d{background:url( x ) }'
+    expected = 'a.b:after{content:"url(no) /* no */"} @namespace url(n); .c/**/d{background:url("y") }'
+    assert with_addresses(sheet, lambda _: "y") == expected
+
+
 def test_a_stylesheet_in_another_encoding_has_addresses_in_utf_8() -> None:
     assert of("p{b:url('ж?ж')}".encode("cp1251"), "text/css", "windows-1251") == [D + "%D0%B6?%D0%B6"]
 

@@ -20,12 +20,23 @@ from gossamer.process.scan import attributes, reference_free
 from gossamer.process.walk import ElementWalk
 
 # Possessive quantifiers, so that even a stylesheet of only opening brackets costs one pass.
-_STRING = r"""(?:"((?:[^"\\\n]|\\.)*+)"|'((?:[^'\\\n]|\\.)*+)')"""
+_STRING = r"""(?:"((?:[^"\\\n]|\\.)*+)(?:"|\Z)|'((?:[^'\\\n]|\\.)*+)(?:'|\Z))"""
 _URL = (
     rf"""url\([\t\n\f\r ]*+(?:{_STRING}|((?:[^)\\"'(\t\n\f\r ]|\\[0-9a-f]{{1,6}}[\t\n\f\r ]?|\\.)*+))"""
-    r"""[\t\n\f\r ]*+\)"""
+    r"""[\t\n\f\r ]*+(?:\)|\Z)"""
 )
-_NAMED = re.compile(rf"{_URL}|@import[\t\n\f\r ]*+{_STRING}", re.IGNORECASE | re.DOTALL)
+_QUOTED = r"""\\.|"(?>(?:[^"\\\n]|\\.)*)"?|'(?>(?:[^'\\\n]|\\.)*)'?"""
+# What looks like an address, or may hold what does: a text, a URL that is not valid, the name of a namespace.
+_OTHER = rf"{_QUOTED}|url\((?>(?:[^)\\]|\\.)*)\)?|@namespace\b[^;]*"
+_NAMED = re.compile(rf"{_URL}|@import[\t\n\f\r ]*+{_STRING}|{_OTHER}", re.IGNORECASE | re.DOTALL)
+_COMMENT = re.compile(
+    rf"/\*.*?(?:\*/|\Z)|(?<![\w-])url\([\t\n\f\r ]*+(?![\"'])(?>(?:[^)\\]|\\.)*)\)?|{_QUOTED}",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A comment, or what may hold the beginning of one: only in a text or a URL it is none."""
+_NAME_CHARACTER = re.compile(r"[\w(\\-]")
+"""Characters that would be one name, or a function, without a comment between them."""
+_NEW_LINE = re.compile(r"\r\n?|\f")
 _SET = "image-set("
 _OF_SETS = re.compile(rf"{_URL}|(image-set)?(\()|(\))|{_STRING}", re.IGNORECASE | re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[\t\n\f\r ]?|(\n)|(.))", re.DOTALL)
@@ -56,7 +67,11 @@ def with_addresses(stylesheet: str, place: Callable[[str], str]) -> str:
 
 
 def _plain(stylesheet: str) -> str:
-    """Return a stylesheet without its comments, and with `url()` around the addresses of each `image-set()`."""
+    """Return a stylesheet without its comments, its line breaks alike (CSS Syntax Level 3, section 3.3), and with
+    `url()` around the addresses of each `image-set()`.
+    """
+    if "\r" in stylesheet or "\f" in stylesheet:
+        stylesheet = _NEW_LINE.sub("\n", stylesheet)
     if "/*" in stylesheet:
         stylesheet = _without_comments(stylesheet)
     if _SET not in stylesheet.lower():
@@ -77,16 +92,13 @@ def _plain(stylesheet: str) -> str:
 
 
 def _without_comments(stylesheet: str) -> str:
-    kept: list[str] = []
-    position = 0
-    while (start := stylesheet.find("/*", position)) >= 0:
-        kept.append(stylesheet[position:start])
-        end = stylesheet.find("*/", start + 2)
-        if end < 0:
-            return "".join(kept)
-        position = end + 2
-    kept.append(stylesheet[position:])
-    return "".join(kept)
+    def kept(match: re.Match[str]) -> str:
+        if match[0][:2] != "/*":
+            return match[0]
+        before, after = stylesheet[match.start() - 1 : match.start()], stylesheet[match.end() : match.end() + 1]
+        return "/**/" if _NAME_CHARACTER.match(before) and _NAME_CHARACTER.match(after) else ""
+
+    return _COMMENT.sub(kept, stylesheet)
 
 
 def _unescaped(match: re.Match[str]) -> str:
