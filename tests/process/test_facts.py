@@ -52,6 +52,18 @@ def test_meta_elements_and_links_come_second() -> None:
         ("<p><time datetime=2024-01-02>one</time> and <time datetime=2024-01-02>again</time>", (1, 2), None),
         ("<time datetime=2024-01-02><time datetime=2024-01-03>", None, None),
         ("<time datetime=P2D><time>2024-01-02</time>", None, None),
+        ("<time class='entry-date published updated' datetime=2024-01-02>", (1, 2), (1, 2)),
+        (
+            "<time class='updated entry-date' datetime=2024-01-03><time class=published datetime=2024-01-02>",
+            (1, 2),
+            (1, 3),
+        ),
+        ("<time itemprop='datePublished dateModified' datetime=2024-01-02><time datetime=2023-01-01>", (1, 2), (1, 2)),
+        (
+            "<time class=post-date datetime=2024-01-02><time class='post-date modified' datetime=2024-01-03>",
+            (1, 2),
+            (1, 3),
+        ),
         ("<time class=unpublished datetime=2024-01-02><time datetime=2024-01-04>", None, None),
     ],
 )
@@ -106,6 +118,9 @@ def test_open_graph_has_columns_of_its_own() -> None:
         ("May 6, 2024 12:08:09 a.m.", datetime(2024, 5, 6, 0, 8, 9, tzinfo=UTC)),
         ("6 May 2024 12:08 pm +0100", datetime(2024, 5, 6, 11, 8, tzinfo=UTC)),
         ("6 May 2024 19:08 PM", datetime(2024, 5, 6, 19, 8, tzinfo=UTC)),
+        ("Mon, 06 May 2024 07:08:09 +01:00", datetime(2024, 5, 6, 6, 8, 9, tzinfo=UTC)),
+        ("2024-05-06 07:08 CEST", datetime(2024, 5, 6, 5, 8, tzinfo=UTC)),
+        ("6 May 2024 12:08 pm EST", datetime(2024, 5, 6, 17, 8, tzinfo=UTC)),
         ("31 June 2024", None),
         ("05/06/2024", None),
         ("\uff12\uff10\uff12\uff14-05-06", None),
@@ -117,6 +132,29 @@ def test_open_graph_has_columns_of_its_own() -> None:
 )
 def test_times(written: str, expected: datetime | None) -> None:
     assert moment(written) == expected
+
+
+VIDEO = '{"@type": "VideoObject", "uploadDate": "2020-01-01", "dateModified": "2020-01-02"}'
+ENTRY = "<time class=entry-date datetime=2024-05-06>"
+
+
+@pytest.mark.parametrize(
+    ("block", "body", "day"),
+    [
+        (f'[{{"@type": "Article", "dateCreated": "2024-05-06"}}, {VIDEO}]', "", 6),
+        (f'{{"@graph": [{VIDEO}, {{"@type": "NewsArticle"}}]}}', "<meta name=date content=2024-05-07>", 7),
+        (f'{{"@graph": [{VIDEO}, {{"@type": ["WebPage", "BlogPosting"]}}]}}', "", None),
+        (f'[{VIDEO}, {{"@type": "Recipe"}}]', "<time datetime=2024-05-08>", 8),
+        (VIDEO, ENTRY, 6),
+        ('{"@type": "ImageObject", "uploadDate": "2020-01-01", "datePublished": "2020-01-01"}', ENTRY, 6),
+        ('{"@type": "VideoObject", "uploadDate": "2024-05-09"}', "<time datetime=2020-01-01>", 9),
+        ('{"@type": "WebPage", "mainEntity": {"@type": "VideoObject", "uploadDate": "2024-05-09"}}', "", 9),
+    ],
+)
+def test_an_embedded_video_does_not_date_an_article(block: str, body: str, day: int | None) -> None:
+    columns = found(Metadata(), f'<script type="application/ld+json">{block}</script>{body}').columns
+    assert columns.get("published") == (None if day is None else datetime(2024, 5, day, tzinfo=UTC))
+    assert "modified" not in columns
 
 
 @pytest.mark.parametrize(

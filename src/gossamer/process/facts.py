@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
+
+from gossamer.process.zones import mail_date, without_zone
 
 OBJECTS_MAX = 500
 """Objects of a page's JSON-LD that are examined."""
@@ -34,6 +35,9 @@ _IN_WORDS = re.compile(
 """A date in English: the month as a word is never taken for the day."""
 _MEANS_PUBLISHED = re.compile(r"datepublished|\b(?:published|pubdate|(?:entry|post)[-_]date)\b")
 _MEANS_MODIFIED = re.compile(r"datemodified|\b(?:updated|modified)\b")
+_MEDIA = frozenset(("VideoObject", "AudioObject", "ImageObject", "MediaObject", "Clip"))
+_ARTICLES = ("Article", "Posting", "Review", "Recipe", "Report")
+"""Types of pages of which a video or an image is a part, so that its dates are not theirs."""
 COMMONS = re.compile(r"https?://creativecommons\.org/(?:licenses|publicdomain)/[a-z+-]+/[0-9.]+", re.IGNORECASE)
 _LOCAL = re.compile(r"^.*[/#:]", re.DOTALL)
 _BY = re.compile(r"^by\s+", re.IGNORECASE)
@@ -73,11 +77,16 @@ def facts(
     """
     held = list(_objects(blocks))
     of_elements = _times(times)
-    published = _first(_dates(held, "datePublished", "uploadDate", "dateCreated"), map(metas.get, _PUBLISHED))
-    modified = _first(_dates(held, "dateModified"), map(metas.get, _MODIFIED))
+    media = [one for one in held if not _MEDIA.isdisjoint(_types([one]))]
+    others = [one for one in held if one not in media] if media else held
+    published = _first(_dates(others, "datePublished", "dateCreated"), map(metas.get, _PUBLISHED))
+    modified = _first(_dates(others, "dateModified"), map(metas.get, _MODIFIED))
+    published = published or of_elements.get("published")
+    if published is None and not any(name.endswith(_ARTICLES) for name in _types(others)):
+        published = _first(_dates(media, "datePublished", "uploadDate", "dateCreated"), iter(()))
     author = next((_clean(one) for one in map(metas.get, _AUTHORS) if one and _clean(one)), "")
     found: dict[str, object] = {
-        "published": published or of_elements.get("published"),
+        "published": published or of_elements.get("only"),
         "modified": modified or of_elements.get("modified"),
         "byline": _byline(held) or author or _clean(linked.author),
         "license": linked.license
@@ -93,7 +102,7 @@ def moment(written: str) -> datetime | None:
     """Parse a time: ISO 8601 (also with slashes or without separators), the format of e-mail, or a day in English, also
     with a time of day such as `10:30 PM`. None for anything else, such as `01/02/2024`. Without a zone: UTC.
     """
-    written = _HALF_DAY.sub(_of_whole_day, written.strip()[:60])
+    written, stated = without_zone(_HALF_DAY.sub(_of_whole_day, written.strip()[:60]))
     found, words = _ISO.match(written), _IN_WORDS.fullmatch(written)
     try:
         if found is not None:
@@ -102,10 +111,11 @@ def moment(written: str) -> datetime | None:
         elif words is not None and (words[1] is None) != (words[3] is None):
             time = datetime(int(words[4]), _MONTHS.index(words[2].lower()) + 1, int(words[1] or words[3]), tzinfo=UTC)
         else:
-            time = parsedate_to_datetime(written)
+            time = mail_date(written)
     except (ValueError, OverflowError, IndexError, TypeError):
         return None
-    time = time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    if stated is not None or time.tzinfo is None:
+        time = time.replace(tzinfo=stated or UTC)
     return time if 1970 < time.year < 2100 else None
 
 
@@ -115,8 +125,12 @@ def _of_whole_day(found: re.Match[str]) -> str:
 
 
 def _times(times: Sequence[Mapping[str, str]]) -> dict[str, datetime]:
-    """Return the dates of `time` elements with a known meaning; if a page has only one date, it counts as published."""
+    """Return the dates of `time` elements with a known meaning, or as `only` that of a page that has no other.
+
+    An element that means both, as themes have it for an entry that was not changed, yields to one that means one.
+    """
     found: dict[str, datetime] = {}
+    both: datetime | None = None
     every: set[str] = set()
     for one in times[:TIMES_MAX]:
         time = moment(one.get("datetime", ""))
@@ -124,13 +138,17 @@ def _times(times: Sequence[Mapping[str, str]]) -> dict[str, datetime]:
             continue
         every.add(one["datetime"])
         meant = f"{one.get('itemprop', '')} {one.get('class', '')}".lower()
-        if _MEANS_MODIFIED.search(meant):
-            found.setdefault("modified", time)
-        elif "pubdate" in one or _MEANS_PUBLISHED.search(meant):
-            found.setdefault("published", time)
+        is_modified = _MEANS_MODIFIED.search(meant) is not None
+        is_published = "pubdate" in one or _MEANS_PUBLISHED.search(meant) is not None
+        if is_modified and is_published:
+            both = both or time
+        elif is_modified or is_published:
+            found.setdefault("modified" if is_modified else "published", time)
+    if both is not None:
+        found = {"published": both, "modified": both, **found}
     if not found and len(every) == 1:
         only = moment(every.pop())
-        return {"published": only} if only is not None else {}
+        return {"only": only} if only is not None else {}
     return found
 
 

@@ -8,13 +8,13 @@ import re
 from codecs import BOM_UTF8
 from collections.abc import Generator, Iterable, Mapping
 from datetime import UTC, datetime, timedelta, timezone
-from email.utils import parsedate_to_datetime
 from itertools import islice
 
 import msgspec
 
 from gossamer.model.links import Announced, Announcement
 from gossamer.process.xml import StopParsing
+from gossamer.process.zones import mail_date, without_zone
 from gossamer.url.join import join
 
 YEARS = range(1990, 2200)
@@ -38,7 +38,7 @@ def instant(text: str) -> float:
     """Return the wall time in a text, in seconds, or 0 if it is not valid.
 
     W3C Date and Time Formats (a profile of ISO 8601; sitemaps, Atom, Dublin Core), or RFC 822 with RFC 2822's years
-    (RSS). A day alone is its midnight, UTC.
+    (RSS), in the zones of RFC 822 and `process.zones`. A day alone is its midnight, UTC.
     """
     text = text.strip()[:64]
     if len(text) >= ISO_CHARACTERS_MIN and text[4] == "-" and text[10] == "T":
@@ -48,9 +48,12 @@ def instant(text: str) -> float:
             pass
         else:
             return _timestamp(date)
-    match = _W3C.fullmatch(text)
+    bare, zone = without_zone(text)
+    match = _W3C.fullmatch(bare)
     try:
-        return _timestamp(_w3c(match) if match is not None else parsedate_to_datetime(text))
+        if match is None:
+            return _timestamp(mail_date(text))
+        return _timestamp(_w3c(match) if zone is None else _w3c(match).replace(tzinfo=zone))
     except (ValueError, TypeError, OverflowError, IndexError):
         return 0.0
 
