@@ -31,11 +31,11 @@ WRITTEN = [
     # markup, Markdown
     ("<h1>A<a class=headerlink href=#a>¶</a></h1><h2> B #</h2><h3></h3>", "# A\n\n## B \\#"),
     ("<p>a <b>b </b>c <em>d</em><i>e</i> <s>f</s>", "a **b** c *de* ~~f~~"),
-    ("<p><a href=x>a<br></a><b>b<br></b>c", "[a](https://e.example/d/x)\n**b** c"),
+    ("<p><a href=x>a<br></a><b>b<br></b>c", "[a](https://e.example/d/x)\n**b**\\\nc"),
     ("<h2>*a<br></h2><dl><dt>\\b<br></dl>", "## \\*a\n\n**\\\\b**"),
     ("<p>a <b>b:&nbsp;</b>c", "a **b:**\xa0c"),
     ("<p>a<b>\"b\"</b>c <b></b>d", "a\"b\"c d"),
-    ("<p><b>a</b><b>b</b><em><strong>c</strong></em>", "ab**c**"),
+    ("<p><b>a</b><b>b</b><em><strong>c</strong></em>", "**ab*****c***"),
     ("<p>1 * 2 _a_ b_c [d] `e` <b>&lt;p&gt;</b> &amp;amp; f~g a|b !<a href=x>h</a>",
      "1 \\* 2 \\_a\\_ b_c \\[d\\] \\`e\\` **\\<p\\>** &amp;amp; f\\~g a\\|b \\![h](https://e.example/d/x)"),
     ("<p># a<p>- b<p>1. c<p>12) d<p>+ e<p>===<p>1986. f",
@@ -93,6 +93,93 @@ def test_each_element_has_its_markdown(markup: str, expected: str) -> None:
     assert markdown(markup) == expected
 
 
+AGAIN = [
+    "a <em><strong>b</strong></em> c",
+    "a<em><strong>b</strong></em>c",
+    "<em><strong>a</strong> b</em>",
+    "<em>a <strong>b</strong></em>",
+    "<em>a<strong>b</strong></em>",
+    "<em>a <strong>b</strong> c</em>",
+    "<strong><em>a</em> b</strong>",
+    "<strong>a <em>b</em></strong>",
+    "<strong>a<em>b</em>c</strong>",
+    "<em>a</em><strong>b</strong>",
+    "<strong>a</strong><em>b</em>",
+    "<em>(<strong>a</strong>)</em>",
+    "<strong>(<em>a</em>)</strong>",
+    "*<em>a</em>*",
+    "_<strong>a</strong>_",
+    "<em>*</em> <strong>\\</strong>",
+    "\\<em>a</em>",
+    "<s>a <em>b</em></s>",
+    "<em><s>a</s></em>",
+    "<s><em><strong>a</strong></em></s>",
+    "<em>a<br>b</em>",
+    "<strong>a<br>b <em>c<br>d</em></strong>",
+    "<em>a</em><br><em>b</em>",
+    '[a <em>[b <a href="https://e.example/x">c</a>](d)</em>]',
+    '<a href="https://e.example/x"><em>a <strong>b</strong></em></a>',
+    "<em><code>a</code></em>",
+    "<code>a</code> <code>b</code>",
+]
+"""Paragraphs that a parser reads as they were."""
+
+
+@pytest.mark.parametrize("markup", AGAIN)
+def test_a_paragraph_is_read_again_as_it_was(markup: str) -> None:
+    assert PARSER.render(markdown(f"<p>{markup}</p>")) == f"<p>{markup.replace('<br>', '<br />' + chr(10))}</p>" + chr(
+        10
+    )
+
+
+@pytest.mark.parametrize(
+    ("markup", "expected"),
+    [
+        ("a<em>(b)</em>c", "a(b)c"),  # No mark would be recognized there, and none is left.
+        ("a<em><strong>'b'</strong></em>c", "a'b'c"),
+        ("a<strong>b.<em>(c)</em></strong>d", "ab.(c)d"),
+        ("<em>a <em>b</em> c</em>", "*a b c*"),
+        ("<strong><em>a</em></strong>", "***a***"),
+        ("<em> a </em>b<em> </em>", "*a* b"),
+        ("<em><strong> a</strong> </em>b", "***a*** b"),
+        ("<strong>a<br></strong><br>b", "**a**\\\n\\\nb"),
+        ("<code>a</code><code>(`)</code>", "``a(`)``"),
+        ("<code> a  b </code>", "`a b`"),
+    ],
+)
+def test_what_has_no_markdown_is_written_as_the_next_best(markup: str, expected: str) -> None:
+    assert markdown(f"<p>{markup}</p>") == expected
+
+
+@pytest.mark.parametrize("tag", ["ul", "ol"])
+@pytest.mark.parametrize("item", ["<hr>", "<hr><p>a</p>", "a<hr>", "<ul><li><hr></li></ul>"])
+def test_a_rule_in_an_item_stays_in_it(tag: str, item: str) -> None:
+    for lists in (1, 2):  # The second has another mark.
+        body = f"<p>Before</p>{f'<{tag}><li>Foo</li><li>{item}</li></{tag}>' * lists}<p>After</p>"
+        opened = [token.type for token in PARSER.parse(markdown(body))]
+        assert opened.count("hr") == lists
+        assert opened.count("list_item_open") == lists * (2 + item.count("<li>"))
+        last = len(opened) - 1 - opened[::-1].index("hr")
+        assert opened[last:].count(f"{'bullet' if tag == 'ul' else 'ordered'}_list_close") >= 1
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "expected"),
+    [
+        ("<th align=right>a<th>b", "<td>1<td>2", "| ---: | --- |"),
+        ("<th style='color: red; TEXT-ALIGN:Center'>a<th align=LEFT>b", "<td>1<td>2", "| :---: | :--- |"),
+        ("<th>a<th>b", "<td>1<td align=right>2", "| --- | ---: |"),
+        ("<th align=left>a<th>b", "<td align=right>1<td style='text-align: center'>2", "| :--- | :---: |"),
+        ("<th colspan=2 align=center>a<th align=right>b", "<td>1<td align=left>2<td>3", "| :---: | :--- | ---: |"),
+        ("<th align=justify>a<th style='text-align:inherit'>b", "<td>1<td>2", "| --- | --- |"),
+    ],
+)
+def test_columns_keep_their_alignment(head: str, row: str, expected: str) -> None:
+    text = markdown(f"<table><thead><tr>{head}</thead><tbody><tr>{row}</tbody></table>")
+    assert text.splitlines()[1] == expected
+    assert read_again(text)[2] == 2
+
+
 def test_what_is_not_chosen_is_left_out_with_the_pictures_beside_it() -> None:
     body = "<nav><ul><li><a href=x><img src=a>n</a></ul></nav><p>one<p><img src=b alt=c><p>two<footer><img src=d>"
     body += "f</footer>"
@@ -136,7 +223,9 @@ def test_documentation_is_read_again_as_it_was_written() -> None:
         text = markdown(page)
         plain, links, rows = read_again(text)
         fenced = re.sub(r"^( *)(`{3,}).*?\n\1\2$", "", text, flags=re.MULTILINE | re.DOTALL)
-        written = [line for line in re.findall(r"^(?:[> ]|- )*\|.*\|$", fenced, re.MULTILINE) if "| --- |" not in line]
+        written = [
+            line for line in re.findall(r"^(?:[> ]|- )*\|.*\|$", fenced, re.MULTILINE) if re.search("[^|: >-]", line)
+        ]
         assert rows == len(written)
         assert links == len(re.findall(r"(?<!\\)\]\(<?https?://", fenced)) - len(re.findall(r"!\[", fenced))
         assert "](" not in plain

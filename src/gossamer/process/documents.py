@@ -18,6 +18,7 @@ from xml.parsers import expat
 from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import to_utf8
 from gossamer.process.facts import moment
+from gossamer.process.html import as_html
 from gossamer.process.links import Base, Links, collapsed
 from gossamer.process.options import ProcessOptions, TypedModule
 from gossamer.process.scan import ScannedMarkup
@@ -371,7 +372,7 @@ def _epub(archive: zipfile.ZipFile, found: Gathered) -> None:
     for chapter in chapters[:CHAPTERS_MAX]:
         name = posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(chapter.partition("#")[0])))
         if name in archive.NameToInfo:
-            add_html(to_utf8(b"".join(_pieces(archive, name, found)), "")[0], found)
+            add_html(as_html(to_utf8(b"".join(_pieces(archive, name, found)), "")[0]), found)
 
 
 def add_html(body: bytes, found: Gathered) -> None:

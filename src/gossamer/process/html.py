@@ -224,7 +224,7 @@ class HtmlDocument:
         if self._decoded is None:
             body, name = to_utf8(self._bytes(), self._page.charset)
             if self._page.media_type == XHTML:
-                body = _EMPTY.sub(rb"<\1\2></\1>", body)
+                body = as_html(body)
             self._decoded = _without_nulls(body), name
         return self._decoded
 
@@ -234,6 +234,11 @@ class HtmlDocument:
             return self._page.body
         with self._page.open() as file:
             return file.read(self._options.markup_bytes_max)
+
+
+def as_html(xhtml: bytes) -> bytes:
+    """Return XHTML in UTF-8 with start and end tags for the empty elements of which HTML takes the rest as content."""
+    return _EMPTY.sub(rb"<\1\2></\1>", xhtml)
 
 
 class HtmlPage(Page, frozen=True, kw_only=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from gossamer.process.kept import Element
@@ -39,7 +40,7 @@ class Marked(NamedTuple):
     """Text between two marks, which Markdown recognizes only next to certain characters."""
 
     mark: str
-    text: str
+    pieces: Sequence[str | Marked]
 
 
 class Inline:
@@ -51,21 +52,26 @@ class Inline:
 
     def text(self, children: Iterable[Element | str], marks: frozenset[str] = frozenset()) -> str:
         """Return the Markdown of elements and texts, white space collapsed; a line break of the page is one here."""
+        return joined(self._pieces(children, marks))
+
+    def _pieces(self, children: Iterable[Element | str], marks: frozenset[str]) -> list[str | Marked]:
         pieces: list[str | Marked] = []
-        for child in children:
-            if isinstance(child, str):
-                pieces += escaped(child)
-            else:
-                pieces.append(self._element(child, marks))
-        return joined(pieces)
+        for is_code, some in groupby(children, lambda child: isinstance(child, Element) and child.name in _CODE):
+            if is_code:  # Two code spans without anything between are one to a parser.
+                pieces.append(code("".join(one if isinstance(one, str) else one.text() for one in some)))
+                continue
+            for child in some:
+                if isinstance(child, str):
+                    pieces += escaped(child)
+                else:
+                    pieces.append(self._element(child, marks))
+        return pieces
 
     def _element(self, element: Element, marks: frozenset[str]) -> str | Marked:
         name = element.name
         mark = _MARKS.get(name)
         if mark is not None and mark not in marks:
-            return Marked(mark, self.text(element.children, marks | {mark}))
-        if name in _CODE:
-            return code(element.text())
+            return Marked(mark, self._pieces(element.children, marks | {mark}))
         if name == "a" and "a" not in marks:
             return self._link(element, marks)
         if name == "img":
@@ -144,68 +150,114 @@ def _escaped(text: str) -> str:
     return _SPECIAL.sub(marked, text) if _MAY_MARK.search(text) is not None else text
 
 
+class _Mark:
+    """A mark at one end of marked text; written if both are recognized."""
+
+    __slots__ = ("is_recognized", "mark", "opening")
+
+    def __init__(self, mark: str, opening: _Mark | None = None) -> None:
+        self.mark = mark
+        self.opening = opening
+        self.is_recognized = False
+
+
 class _InlineText:
-    """Pieces of text one after another, with at most one space between words."""
+    """Pieces of text one after another, with at most one space between words, and white space outside of marks."""
 
     def __init__(self) -> None:
-        self.pieces: list[str] = []
-        self.last = ""
+        self._tokens: list[str | _Mark] = []
+        self._last = ""
+        self._space = ""
+        """White space after the last text, which marks that close come before."""
+        self._waiting: list[str] = []
+        """Marks that open with the next text."""
+        self._open: list[_Mark] = []
 
-    def add(self, piece: str) -> None:
-        """Add a piece; no space follows a space or a line break."""
-        if piece[:1] == " " and self.last in ("", " ", "\n"):
-            piece = piece[1:]
-        if piece:
-            if piece[0] == "[" and self.last == "!":
-                self.pieces[-1] = self.pieces[-1][:-1] + "\\!"  # With it, the link would be an image.
-            self.pieces.append(piece)
-            self.last = piece[-1]
-
-    def add_marked(self, marked: Marked, following: str) -> None:
-        """Add marked text, with white space outside the marks, and without marks that would not be recognized."""
-        text = unbroken(marked.text)
-        core = text.strip()  # Also of no-break spaces, which are white space to a parser.
-        if not core:
-            self.add(text)
+    def add(self, piece: str | Marked) -> None:
+        if isinstance(piece, str):
+            self._add(piece)
             return
-        after = text[len(text.rstrip()) :]
-        self.add(text[: len(text) - len(text.lstrip())])
-        if _beside(self.last, core[0]) and _beside((after or following)[:1], core[-1]):
-            core = marked.mark + core + marked.mark
-        self.add(core)
-        self.add(after)
+        self._waiting.append(piece.mark)
+        for one in piece.pieces:
+            self.add(one)
+        if self._waiting:
+            self._waiting.pop()  # It held no text.
+        else:
+            self._tokens.append(_Mark(piece.mark, self._open.pop()))
+
+    def _add(self, text: str) -> None:
+        if text[:1] == " " and (self._space or self._last)[-1:] in ("", " ", "\n"):
+            text = text[1:]
+        start, end = edges(text)
+        self._space += text[:start] if start < end else text
+        if start == end:
+            return
+        core = text[start:end]
+        if core[0] == "[" and self._last == "!" and not self._space and isinstance(self._tokens[-1], str):
+            self._tokens[-1] = self._tokens[-1][:-1] + "\\!"  # With it, the link would be an image.
+        if self._space:
+            self._tokens.append(self._space)
+        for mark in self._waiting:
+            before = self._tokens[-1] if self._tokens else ""
+            if isinstance(before, _Mark) and before.mark == mark and before.opening is not None:
+                self._open.append(before.opening)  # Neighbours with the same mark become one.
+                self._tokens.pop()
+            else:
+                self._open.append(_Mark(mark))
+                self._tokens.append(self._open[-1])
+        self._tokens.append(core)
+        self._waiting, self._last, self._space = [], core[-1], text[end:]
+
+    def text(self) -> str:
+        """Return the text, without marks that would not be recognized (CommonMark 0.31, section 6.2)."""
+        before = ""
+        after = self._space[:1]
+        following: list[str] = []
+        for token in reversed(self._tokens):
+            following.append(after)
+            after = token[0] if isinstance(token, str) else "~" if token.mark == "~~" else after
+        for token in self._tokens:
+            after = following.pop()
+            if isinstance(token, str):
+                before = token[-1]
+                continue
+            if token.opening is None:
+                token.is_recognized = _beside(before, after)
+            else:
+                token.is_recognized = token.opening.is_recognized = token.opening.is_recognized and _beside(
+                    after, before
+                )
+            if token.mark == "~~":
+                before = "~"
+        marks = (one if isinstance(one, str) else one.mark * one.is_recognized for one in self._tokens)
+        return "".join(marks) + self._space
 
 
 def joined(pieces: Iterable[str | Marked]) -> str:
     """Return pieces as one text; neighbours with the same mark become one."""
     line = _InlineText()
-    mark, waiting = "", list[str]()
     for piece in pieces:
-        if isinstance(piece, Marked):
-            if waiting and piece.mark != mark:
-                line.add_marked(Marked(mark, "".join(waiting)), piece.mark)
-                waiting = []
-            mark = piece.mark
-            waiting.append(piece.text)
-        elif piece:
-            if waiting:
-                line.add_marked(Marked(mark, "".join(waiting)), piece[0])
-                waiting = []
-            line.add(piece)
-    if waiting:
-        line.add_marked(Marked(mark, "".join(waiting)), "")
-    return "".join(line.pieces)
+        line.add(piece)
+    return line.text()
 
 
 def _beside(outer: str, inner: str) -> bool:
     """Say whether a mark between these characters is recognized (CommonMark 0.31, section 6.2)."""
-    if inner in "*~" or outer in ("*", "~", "\\", "_"):
-        return False
     return not outer or outer.isspace() or _punctuation(outer) or not _punctuation(inner)
 
 
 def _punctuation(character: str) -> bool:
     return not character.isalnum() and not character.isspace()
+
+
+def edges(text: str) -> tuple[int, int]:
+    """Return where a text begins and ends but for white space and line breaks."""
+    start, end = 0, len(text)
+    while end and (text[end - 1].isspace() or (text[end - 1] == "\\" and text[end : end + 1] == "\n")):
+        end -= 1
+    while start < end and (text[start].isspace() or text.startswith("\\\n", start)):
+        start += 1
+    return start, end
 
 
 def unbroken(text: str) -> str:

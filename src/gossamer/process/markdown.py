@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
 
-from gossamer.process.inline import Inline, Join, Marked, code, escaped, joined, line_safe, unbroken
+from gossamer.process.inline import Inline, Join, Marked, code, edges, escaped, joined, line_safe, unbroken
 from gossamer.process.kept import Element
-from gossamer.process.tables import cells_of, is_layout
+from gossamer.process.tables import alignments, cells_of, is_layout
 from gossamer.process.tokens import HEADINGS
 
 _LANGUAGE = re.compile(
@@ -16,6 +16,8 @@ _LANGUAGE = re.compile(
 )
 _NO_LANGUAGE = frozenset(("default", "text", "plain", "none", "notranslate", "plaintext", "output"))
 _FENCE = re.compile(r"^ *(`{3,})", re.MULTILINE)
+_RULES = {"": "---", "left": ":---", "right": "---:", "center": ":---:"}
+"""Below the head of a column, by its alignment."""
 _LISTS = frozenset(("ul", "ol", "menu"))
 _HEADING = re.compile(r"(#{1,6} )?(.*)", re.DOTALL)
 _MARK = re.compile(r"^(?:[-*]|\d{1,9}[.)]) ", re.MULTILINE)
@@ -71,7 +73,9 @@ class _MarkdownWriter:
     def _paragraph(self, run: Sequence[Element | str]) -> list[str]:
         if not run:
             return []
-        text = _without_breaks(self._inline.text(run))
+        text = self._inline.text(run)
+        start, end = edges(text)
+        text = text[start:end]
         return [line_safe(re.sub(r"\n +", "\n", text))] if text else []
 
     def _block(self, element: Element, language: str, before: str) -> list[str]:
@@ -94,7 +98,7 @@ class _MarkdownWriter:
             return self._card(element, language)
         if name == "dt":
             text = unbroken(self._inline.text(element.children, frozenset(("**",)))).strip()
-            return [line_safe(joined([Marked("**", text)]))] if text else []
+            return [line_safe(joined([Marked("**", (text,))]))] if text else []
         return self._blocks(element.children, language)
 
     def _indented(self, element: Element, language: str, before: str) -> list[str]:
@@ -177,6 +181,8 @@ class _MarkdownWriter:
                 other = not other
             mark = f"{number}{')' if other else '.'} " if ordered else "* " if other else "- "
             number, expected = max(number + step, 0), number + 1
+            if lines[0] == "---" and mark == "- ":
+                lines[0] = "***"  # With the mark of the item, it would be a rule outside of the list.
             indent = " " * len(mark)
             items.append("\n".join([mark + lines[0], *(indent + line if line else "" for line in lines[1:])]))
         return [("\n\n" if loose else "\n").join(items)] * bool(items) + notes
@@ -200,7 +206,7 @@ class _MarkdownWriter:
             held = [one for one in element.children if one is not caption]
             return out + self._blocks(held, language)
         lines = ["| " + " | ".join(row) + " |" for row in rows]
-        lines.insert(1, "|" + " --- |" * len(rows[0]))
+        lines.insert(1, "|" + "".join(f" {_RULES[one]} |" for one in alignments(element, len(rows[0]))))
         return [*out, "\n".join(lines)]
 
     def _cell(self, cell: Element) -> str:
@@ -219,16 +225,6 @@ def _bare(line: str) -> str:
     """Return a line of a cell, where block marks mean nothing; a bar in code ends a cell there too."""
     line = re.sub(r"(?<!\\)\|", r"\\|", line.strip())
     return re.sub(r"^(?:#{1,6}|>) +", "", line)
-
-
-def _without_breaks(text: str) -> str:
-    """Return a text without white space and line breaks at its ends."""
-    start, end = 0, len(text)
-    while end and (text[end - 1] in " \n" or (text[end - 1] == "\\" and text[end : end + 1] == "\n")):
-        end -= 1
-    while start < end and (text[start] in " \n" or text.startswith("\\\n", start)):
-        start += 1
-    return text[start:end]
 
 
 def _number(element: Element, name: str, without: int) -> int:

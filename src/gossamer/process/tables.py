@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from gossamer.process.kept import Element
@@ -11,6 +12,7 @@ CELLS_MAX = 50_000
 """Cells of one table, those that others span included; further rows are left out."""
 _PARTS = frozenset(("thead", "tbody", "tfoot"))
 _CELLS = frozenset(("td", "th"))
+_TEXT_ALIGN = re.compile(r"text-align[ \t]*:[ \t]*(left|right|center)", re.IGNORECASE)
 _LARGE = frozenset(("table", "h1", "h2", "h3"))
 
 
@@ -80,6 +82,27 @@ def cells_of(table: Element, written: Callable[[Element], str]) -> list[list[str
             grid.append(line)
     width = max((len(line) for line in grid), default=0)
     return [line + [""] * (width - len(line)) for line in grid]
+
+
+def alignments(table: Element, columns: int) -> list[str]:
+    """Return the alignment of each column (`left`, `right`, `center`, or empty), as its head states it, otherwise as
+    the first row below.
+    """
+    rows = [row for row in rows_of(table) if row][:2]
+    found = [""] * columns
+    for row in rows:
+        at = 0
+        for cell in row:
+            if at < columns:
+                found[at] = found[at] or _alignment(cell)
+            at += _span(cell, "colspan")
+    return found
+
+
+def _alignment(cell: Element) -> str:
+    styled = _TEXT_ALIGN.search(cell.attributes.get("style", ""))
+    stated = (styled[1] if styled is not None else cell.attributes.get("align", "")).strip().lower()
+    return stated if stated in ("left", "right", "center") else ""
 
 
 def _span(cell: Element, name: str) -> int:
