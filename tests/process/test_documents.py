@@ -113,7 +113,8 @@ def test_a_book_has_its_chapters_in_the_order_of_the_spine() -> None:
         {
             "META-INF/container.xml": '<container><rootfile full-path="OEBPS/p.opf"/></container>',
             "OEBPS/p.opf": package,
-            "OEBPS/text/b b.xhtml": "<html><body><p>Second.</p><a href='https://e.example/'>x</a></body></html>",
+            "OEBPS/text/b b.xhtml": "<html><head><title/><script src='s'/></head>"
+            "<body><p>Second.</p><a href='https://e.example/'>x</a></body></html>",
             "a.xhtml": "<html><head><title>t</title></head><body><h1>First</h1><a href='b.xhtml'>on</a></body></html>",
         }
     )

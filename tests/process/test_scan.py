@@ -177,6 +177,11 @@ def nested(n: int) -> bytes:
 
 
 HOSTILE: dict[str, Callable[[int], bytes]] = {
+    "drawings within drawings": lambda n: b"<svg><title>" * (n // 4),
+    "drawings that do not end": lambda n: b"<svg><path a='b'>" * (n // 4),
+    "styles of drawings that do not end": lambda n: b"<svg><style>" * (n // 4),
+    "drawings with CDATA": lambda n: b"<svg><![CDATA[<a>]]>" * (n // 4),
+    "scripts with comments": lambda n: b"<script><!--<script></script>" * (n // 4),
     "nested": nested,
     "nested and closed": lambda n: b"<div>" * n + b"</div>" * n,
     "wrong end tags": lambda n: b"<x></y>" * n,

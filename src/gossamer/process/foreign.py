@@ -13,6 +13,8 @@ from typing import Any
 
 import re2
 
+OPEN_MAX = 64
+"""Elements that are followed at once; those within are passed over, so that a tag costs the same everywhere."""
 ROOTS = frozenset((b"svg", b"math"))
 _POINTS: Mapping[bytes, frozenset[bytes]] = {
     b"svg": frozenset((b"foreignobject", b"desc", b"title")),
@@ -109,7 +111,7 @@ class ForeignContent:
             return self._end(name[1:])
         if not language and name not in ROOTS:
             return False
-        if not closes_itself(tag):
+        if len(open_) < OPEN_MAX and not closes_itself(tag):
             self._start(name, language, attributes)
         return True
 

@@ -81,6 +81,8 @@ class _PageWalk:
         self._lower = body.lower()
         self._breaker = walk.outside
         self._foreign = ForeignContent()
+        self._never_closed: set[bytes] = set()
+        """Names that have no end tag in the rest of the page, so that it is searched once for each."""
         self._templates = 0
         """Those that are open, shadow roots aside."""
 
@@ -132,12 +134,14 @@ class _PageWalk:
             is_foreign = self._foreign.takes(name, named, tag)
             self._breaker = self._walk.inside if self._foreign else self._walk.outside
         text = end = position
-        if name in RAW_NAMES and not (is_foreign and closes_itself(tag)):
+        if name in RAW_NAMES and not (is_foreign and (closes_itself(tag) or name in self._never_closed)):
             last, after = end_of_raw(body, self._lower, name, position)
             if after >= 0 or not is_foreign:
                 end, position = last, after
             if is_foreign and after >= 0:
                 self._foreign.takes(b"/" + name, {}, b"")
+            elif after < 0:
+                self._never_closed.add(name)
         elif name == b"plaintext" and not is_foreign:
             position = -1
         elif name == b"template" and not is_foreign:
