@@ -22,16 +22,12 @@ from gossamer.process.walk import ElementWalk
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _ELEMENTS = (
-    "area,frame,iframe,link,base,meta,title,blockquote[cite],q[cite],ins[cite],del[cite],noframes,"
-    "template[shadowrootmode]"
+    "area,frame,iframe,link,base,meta,title,blockquote[cite],q[cite],ins[cite],del[cite],noframes,template,svg,math"
 )
-_FOREIGN = ",".join(
-    f"{root} {name}"
-    for root in ("svg", "math")
-    for name in ("area", "link", "base", "title", "q", "ins", "del", "iframe")
-)
-"""Elements that are HTML's only within an integration point."""
-_HTML_WITHIN = frozenset(("foreignobject", "desc", "title", "annotation-xml"))
+_ROOTS = frozenset(("svg", "math"))
+_LEAVING = frozenset(("meta", "blockquote", "frame"))
+"""Of these elements those that are never SVG's or MathML's."""
+_HTML_WITHIN = frozenset(("foreignObject", "desc", "title", "annotation-xml"))
 
 
 class TreeMarkup:
@@ -46,12 +42,14 @@ class TreeMarkup:
         self.hides = False
         """Whether the page has links that are not in the tree: within `<noframes>`, or in a shadow root."""
         titled = False
-        foreign = {node.mem_id for node in self._tree.css(_FOREIGN) if _is_foreign(node)} if _may_draw(body) else ()
+        is_drawn = False
         for node in self._tree.css(_ELEMENTS):
             tag = node.tag
-            if foreign and node.mem_id in foreign:
+            if tag in _ROOTS:
+                is_drawn = True
+            elif is_drawn and tag not in _LEAVING and _is_foreign(node):
                 continue
-            if tag == "title":
+            elif tag == "title":
                 if not titled:
                     self._title, titled = node.text(), True
             elif tag in ("noframes", "template"):
@@ -98,14 +96,10 @@ _ABSENT = "\0"
 """Cannot be in an attribute, because the tokenizer replaces it."""
 
 
-def _may_draw(body: bytes) -> bool:
-    return any(root in body for root in (b"<svg", b"<math", b"<SVG", b"<MATH"))
-
-
 def _is_foreign(node: LexborNode) -> bool:
     """Say whether an element within a root of SVG or MathML is theirs, and not HTML's."""
     parent = node.parent
-    while parent is not None and (tag := (parent.tag or "").lower()) not in ("svg", "math"):
+    while parent is not None and (tag := parent.tag or "") not in ("svg", "math"):
         if tag in _HTML_WITHIN:
             return False
         parent = parent.parent

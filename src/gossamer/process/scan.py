@@ -174,6 +174,7 @@ class ScannedMarkup:
         self._lines: list[tuple[int, int]] = []
         self._template = 0
         self._foreign = ForeignContent()
+        self._is_drawn = False
         self._no_frames = False
         self._silent = False
         """Whether the text here is not shown, though its links count."""
@@ -303,12 +304,16 @@ class ScannedMarkup:
 
     def _named(self, name: bytes, start: int, position: int) -> tuple[int, bool]:
         """Read one tag of interest; return as `_element`, and whether the tag divides the line that it is in."""
+        body = self._body
+        if name in _INLINE:
+            position = self._element(name[1:], position)
+            return position, position < 0 or not is_plain(body, start, position)
         if name in _ROOTS and (end := end_of_plain_root(self._lower, start)):
             return end, False
         silent = self._silent
         position = self._element(name[1:], position)
-        passes = name in _INLINE or (name in _PASSED and silent is self._silent)
-        return position, not (passes and position >= 0 and is_plain(self._body, start, position))
+        passes = self._is_drawn and name in _PASSED and silent is self._silent and position >= 0
+        return position, not (passes and is_plain(body, start, position))
 
     def _element(self, name: bytes, position: int) -> int:
         """Read one tag of interest; return where to continue, or -1 at the end of the page."""
@@ -317,7 +322,7 @@ class ScannedMarkup:
         found, position = attributes(body, position)
         if position < 0:
             return -1
-        if (self._foreign or name in ROOTS) and self._is_foreign(name, found, body[begin : position - 1]):
+        if (self._is_drawn or name in ROOTS) and self._is_foreign(name, found, body[begin : position - 1]):
             return position
         if name == b"template":
             self._template += self._template > 0 or not is_shadow_root(found)
@@ -336,7 +341,8 @@ class ScannedMarkup:
         """Take a tag at or within a root of SVG or MathML."""
         is_foreign = self._foreign.takes(name, found, tag)
         self._silent = self._no_frames or self._foreign.hides
-        self._search = _INSIDE_BREAKER.search if self._foreign else _BREAKER.search
+        self._is_drawn = bool(self._foreign)
+        self._search = _INSIDE_BREAKER.search if self._is_drawn else _BREAKER.search
         return is_foreign
 
     def _declaration(self, start: int) -> int:
