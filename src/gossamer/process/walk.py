@@ -64,11 +64,19 @@ class _Breaker:
         self.known = frozenset(name.encode() for name in known)
         self.search = re.compile(
             (
-                rf"<(?:(?:{'|'.join(known)})(?=[{_SPACE}/>])"
+                rf"<(?:(?:{_any_of(known)})(?=[{_SPACE}/>])"
                 r"|!--|[!?]|/[^a-z>]"
                 rf"|[a-z/]{PLAIN_TAG}[^>])"
             ).encode()
         ).search
+
+
+def _any_of(names: Iterable[str]) -> str:
+    """Return a pattern for names, in which their first character decides: quicker than to try each."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(name[0], []).append(name[1:])
+    return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in groups.items())
 
 
 class _PageWalk:
