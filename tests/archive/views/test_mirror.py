@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from gossamer.archive.views.mirror import file_of
+from gossamer.archive.views.mirror import Names, file_of
+from gossamer.archive.views.pages import hash_of
+from gossamer.archive.views.plan import COLUMNS, MORE
 from gossamer.model.pages import Page
 from gossamer.process.rewriting import HEAD, rewritten
 from tests.archive.views.conftest import Exporting
@@ -30,6 +34,11 @@ BASE = "http://www.test/a/b"
         ("..%2f..%2fetc/passwd", "text/plain", "_/_/etc/passwd.txt"),
         ("%2e%2e%5cx/.hidden", "", "x/hidden.bin"),
         ("con/nul.txt", "text/plain", "_con/_nul.txt"),
+        ("-con/.nul", "text/html", "_con/_nul.html"),
+        ("z.7z", "application/x-7z-compressed", "z.7z"),
+        ("z.7z/w", "text/html", "z.7z_/w.html"),
+        ("a.webmanifest/y", "text/html", "a.webmanifest_/y.html"),
+        ("3.12/x", "text/html", "3.12/x.html"),
         ("caf%C3%A9", "text/html", "caf.html"),
         ("x" * 300, "text/html", "x" * 80 + ".html"),
         ("data", "application/x-of-its-own", "data.bin"),
@@ -37,6 +46,46 @@ BASE = "http://www.test/a/b"
 )
 def test_a_name_follows_the_url_and_is_safe(path: str, media_type: str, name: str) -> None:
     assert "".join(file_of("www.test", f"http://www.test/{path}", media_type)) == f"www.test/{name}"
+
+
+@pytest.mark.parametrize("extension", ["7z", "webmanifest", "3gp", "mp3", "z", "1a", "x-bzip2", "html", "bin", "7Z"])
+@pytest.mark.parametrize("media_type", ["", "text/html", "application/x-7z-compressed", "application/manifest+json"])
+def test_no_file_has_the_name_of_a_directory(extension: str, media_type: str) -> None:
+    """Also where the URL, its media type or a page below it chooses the name."""
+    base = f"http://www.test/z.{extension}"
+    files = ["".join(file_of("www.test", url, media_type)) for url in (base, f"{base}?a", f"{base}.", f"{base}/w")]
+    folders = {str(folder) for name in files for folder in Path(name).parents}
+    assert not folders & set(files)
+
+
+def test_a_host_with_the_name_of_the_index_is_another_folder() -> None:
+    assert "".join(file_of("index.html", "http://index.html/", "text/html")) == "index.html_/index.html"
+
+
+def test_addresses_that_spell_the_hash_of_another_take_no_page_its_name(tmp_path: Path) -> None:
+    victim = "http://www.test/a.html?"
+    spelled = [f"http://www.test/a-{hash_of(victim * number)}.html" for number in (1, 2, 3)]
+    keys = ["http://www.test/a.html", *spelled, victim]
+    plan = tmp_path / "plan.parquet"
+    numbers = {"status": 200, "depth": 1, "body_bytes": 1, "at": 0, "offset": 0, "length": 1}
+    tail = (
+        "document",
+        "anchors",
+        "at",
+        "file",
+        "offset",
+        "length",
+        "original_file",
+        "original_offset",
+        "original_length",
+    )
+    blank = {name: numbers.get(name, "") for name in (*COLUMNS, *MORE, *tail)}
+    rows = [blank | {"url": key, "key": key, "host": "www.test", "media_type": "text/html"} for key in keys]
+    pq.write_table(pa.Table.from_pylist(rows), plan)
+    with Names.made(tmp_path / "names", plan, [], str) as names:
+        files = [names.of_key(key) for key in keys]
+    assert all(files)
+    assert len(set(files)) == len(keys)
 
 
 def place(url: str) -> str:

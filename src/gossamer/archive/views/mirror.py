@@ -42,7 +42,10 @@ PAGES_A_CHECKPOINT = 500
 DIRECTORIES_MAX = 16
 PART_CHARACTERS_MAX, STEM_CHARACTERS_MAX = 60, 80
 HOPS_MAX = 10
-_EXTENSION = re.compile(r"\.[a-z][a-z0-9]{0,6}$")
+NAMES_MAX = 100
+"""Names that are tried for a URL: a site can have addresses that spell the hashes of others."""
+_EXTENSION = re.compile(r"\.(?=[0-9]*[a-z])[a-z0-9]{1,16}$")
+"""What a file may end with, and no directory does. One of digits alone is part of a version."""
 _KINDS = {
     "text/html": ".html", "application/xhtml+xml": ".html", "text/css": ".css", "text/javascript": ".js",
     "application/javascript": ".js", "application/x-javascript": ".js", "image/jpeg": ".jpg", "image/png": ".png",
@@ -78,8 +81,8 @@ def export_mirror(
     with Names.made(work.folder / NAMES, plan, pages, key_of) as names:
         for position, row in planned(plan, step.position):
             page = bodies.page(row.place, row.original, row.url)
-            if page is not None:
-                name = names.of_key(row.key)
+            name = names.of_key(row.key)
+            if page is not None and name:
                 page = msgspec.structs.replace(page, url=row.url, media_type=row.media_type)
                 path = work.out / name
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -150,8 +153,10 @@ class Names:
 
 def _settle(database: sqlite3.Connection, row: Planned) -> None:
     stem, extension = file_of(row.host, row.url, row.media_type)
-    for name in (stem + extension, f"{stem}-{hash_of(row.key)}{extension}"):
-        if database.execute("INSERT OR IGNORE INTO files VALUES (?, ?)", (row.key, name)).rowcount:
+    for number in range(NAMES_MAX):
+        mark = f"-{hash_of(row.key * number)}" if number else ""
+        found = (row.key, f"{stem}{mark}{extension}")
+        if database.execute("INSERT OR IGNORE INTO files VALUES (?, ?)", found).rowcount:
             return
 
 
@@ -166,18 +171,19 @@ def file_of(host: str, url: str, media_type: str) -> tuple[str, str]:
     parts = urlsplit(url)
     *directories, last = unquote(parts.path, errors="replace").lstrip("/").split("/")
     folders = [_directory(one) for one in directories[:DIRECTORIES_MAX]]
-    stem = safe(last).strip("-.")
+    stem = safe(safe(last).strip("-."))  # Twice: what was stripped may have hidden a reserved name.
     extension = _extension(stem, media_type)
     if stem.endswith(extension):
         stem = stem.removesuffix(extension)
     if parts.query:
         stem += "-" + safe(unquote(parts.query, errors="replace")).strip("-.")
     stem = stem[:STEM_CHARACTERS_MAX].strip(".") or "index"
-    return posixpath.join(folder_of(host), *folders, stem), extension
+    folder = folder_of(host)
+    return posixpath.join(folder + "_" if folder == INDEX else folder, *folders, stem), extension
 
 
 def _directory(part: str) -> str:
-    name = safe(part)[:PART_CHARACTERS_MAX].strip(".-") or "_"
+    name = safe(safe(part)[:PART_CHARACTERS_MAX].strip(".-")) or "_"
     return name + "_" if _EXTENSION.search(name) else name
 
 
@@ -186,6 +192,7 @@ def _extension(stem: str, media_type: str) -> str:
     found = _EXTENSION.search(stem)
     own = found[0] if found is not None else ""
     wanted = _KINDS.get(media_type) or mimetypes.guess_extension(media_type or "") or ""
+    wanted = wanted if _EXTENSION.fullmatch(wanted) else ""
     if own and _SAME.get(own, own) == wanted:
         return own
     return wanted or own or ".bin"
