@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
+from gossamer.assembly.integrity import manifest_of
 from gossamer.config import Config
 from gossamer.lab.shards import Shards, Wire
 
@@ -39,7 +40,7 @@ class RestoredShards(Shards):
         copy = Home(fresh, number, self.shards)
         copy.state.mkdir(parents=True)
         storage.store.checkpoint(copy.store)
-        for name in storage.journals.files():
+        for name in storage.journals.files(manifest_of(storage.store)):
             path = copy.journals().path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(storage.journals.path(name), path)

@@ -38,11 +38,17 @@ class DurableState(msgspec.Struct, frozen=True):
         Files that still grow are shared with the crawl: copy the checkpoint (`cp -r`) before resuming it.
         """
         await self.committer.commit()
+        return await self.committer.hold(self._link)
+
+    def _link(self) -> Path:
+        """Link the files of the commit that the store has: the journals themselves may be ahead of it."""
         home, storage = self.home, self.storage
         folder = home.directory / CHECKPOINTS
         shard = f"shard-{home.shard}-" if home.shards > 1 else ""  # Each shard numbers its own epochs.
         name = f"{shard}{storage.store.epoch:08d}"
         remove_unfinished_checkpoints(home.directory, shard)
+        if (folder / name).exists():
+            return folder / name  # Another request made it, of the same commit.
         begun = folder / f".{name}"  # An incomplete checkpoint must not have the final name.
         copy = Home(begun, home.shard, home.shards)
         copy.state.mkdir(parents=True)
@@ -50,7 +56,7 @@ class DurableState(msgspec.Struct, frozen=True):
         storage.store.checkpoint(copy.store)
         journals = copy.journals()
         lists = [FORGOTTEN] if (home.directory / FORGOTTEN).exists() else []
-        for file in [*storage.journals.files(), "crawl.toml", *lists]:
+        for file in [*storage.journals.files(manifest_of(storage.store)), "crawl.toml", *lists]:
             journals.path(file).parent.mkdir(parents=True, exist_ok=True)
             journals.path(file).hardlink_to(storage.journals.path(file))
         if home.shards > 1:

@@ -232,15 +232,17 @@ class Journals:
         if not keep:
             self._leaving.add(name)
 
-    def files(self) -> list[str]:
-        """Return every local file of the manifest by its current name. Files that an upload or the user has moved away
-        are not included.
+    def files(self, committed: Iterable[ManifestEntry]) -> list[str]:
+        """Return every local file of a committed manifest by its present name. Files that an upload or the user has
+        moved away are not included. Call it between two commits (`Committer.hold`): only then names stay.
         """
-        return [
-            name + ".open" if name in self._open else name
-            for name, entry in sorted(self._manifest.items())
-            if entry.phase < Phase.FINAL or self.path(name).exists()
-        ]
+        names = []
+        for entry in committed:
+            if self.path(entry.name).exists():
+                names.append(entry.name)
+            elif entry.phase < Phase.FINAL:
+                names.append(entry.name + ".open")
+        return sorted(names)
 
     def close(self, journal: Journal) -> None:
         """End a journal. The next commit makes it `closed`; `settle` then renames its file."""
