@@ -335,6 +335,9 @@ def _restore_copies(sources: Sequence[Path], directory: Path) -> str:
             # Copies: files that were growing are shared with the crawl that the checkpoint was made of.
             _copy(source, directory)
         shutil.copy2(sources[0] / "crawl.toml", directory)  # Last: without it the directory holds no crawl.
+    except ConfigError:
+        shutil.rmtree(directory, ignore_errors=True)
+        raise
     except OSError as error:
         shutil.rmtree(directory, ignore_errors=True)
         if error.errno in NO_ROOM:  # The error of a copy names what is read.
@@ -345,13 +348,25 @@ def _restore_copies(sources: Sequence[Path], directory: Path) -> str:
 
 
 def _copy(source: Path, directory: Path) -> None:
-    """Copy all files but the configuration. Raises OSError of the first that cannot be copied."""
+    """Copy all files but the configuration; folders may be links to other disks.
+
+    Raises:
+        ConfigError: a link leads to a folder that is met twice: copies could have no end.
+        OSError: of the first that cannot be copied.
+    """
 
     def refuse(error: OSError) -> None:
         raise error
 
+    copied: set[Path] = set()
     for folder, _, names in os.walk(source, onerror=refuse, followlinks=True):
-        target = directory / Path(folder).relative_to(source)
+        here = Path(folder)
+        if (real := here.resolve()) in copied:
+            raise ConfigError(
+                f"{here} is a link to {real}, which is copied already: remove it, then repeat the command"
+            )
+        copied.add(real)
+        target = directory / here.relative_to(source)
         target.mkdir(parents=True, exist_ok=True)
         for name in names:
             if Path(folder, name) != source / "crawl.toml":

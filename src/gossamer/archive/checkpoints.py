@@ -11,20 +11,25 @@ import asyncio
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 from msgspec.structs import replace
 
 from gossamer.archive.objectstore import ObjectStore
 from gossamer.archive.options import ArchiveOptions
+from gossamer.archive.uploads import StoreError
 from gossamer.model.decodable import decodable
+from gossamer.model.paths import folded, is_of_crawl, is_plain
 from gossamer.model.product import FORGOTTEN
 from gossamer.state.journals import STATE
 
+T = TypeVar("T")
 STORE = STATE + "store/"
 TABLE = ".sst"
 CONFIG, PARTITIONS, MOVES = "crawl.toml", "partitions.json", "moves.json"
 UPLOADS_AT_ONCE = 4
+SHOWN_CHARACTERS = 200
 
 
 class ShardClaim(msgspec.Struct, frozen=True):
@@ -76,6 +81,8 @@ class Checkpoints:
             ConfigError: the URI or an option is no good.
         """
         self._store = ObjectStore(replace(options, store=uri))
+        self._shares = options.store.rstrip("/") == uri.rstrip("/")
+        """Whether the archive's own files have the same place: those that no checkpoint lists are no strays."""
         self._own = f"shard-{shard}"
         self.saved: SavedCheckpoint | None = None
         """The newest known checkpoint: its files need not be sent again."""
@@ -88,8 +95,7 @@ class Checkpoints:
 
     async def claimed(self) -> ShardClaim | None:
         """Return the claim of the shard's holder, if there was one. Raises StoreError."""
-        found = await self._store.read(f"{self._own}/claim.json")
-        return None if found is None else msgspec.json.decode(found, type=ShardClaim)
+        return await self._read(f"{self._own}/claim.json", ShardClaim)
 
     async def claim(self, claim: ShardClaim) -> None:
         """Write a claim of the shard. Raises StoreError."""
@@ -120,12 +126,17 @@ class Checkpoints:
     async def config(self) -> str | None:
         """Return the crawl's configuration, or None before the first checkpoint. Raises StoreError."""
         found = await self._store.read(CONFIG)
-        return None if found is None else found.decode()
+        return None if found is None else found.decode("utf-8", "replace")
 
     async def latest(self) -> SavedCheckpoint | None:
-        """Return the newest checkpoint, or None before the first. Raises StoreError."""
-        found = await self._store.read(f"{self._own}/latest.json")
-        self.saved = None if found is None else msgspec.json.decode(found, type=SavedCheckpoint)
+        """Return the newest checkpoint, or None before the first.
+
+        Raises:
+            StoreError: it cannot be read, or has a file that is none of a crawl.
+        """
+        self.saved = await self._read(f"{self._own}/latest.json", SavedCheckpoint)
+        if self.saved is not None and (what := _fault(self.saved.parts)):
+            raise StoreError(f"{self._store.url}/{self._own}/latest.json {what}: no crawl wrote this", lasting=True)
         self._number = max(self._number, self.saved.number if self.saved is not None else 0)
         return self.saved
 
@@ -216,7 +227,16 @@ class Checkpoints:
             await self._store.remove(strays)
         return len(strays)
 
+    async def _read(self, name: str, kind: type[T]) -> T | None:
+        found = await self._store.read(name)
+        try:
+            return None if found is None else msgspec.json.decode(found, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise StoreError(f"{self._store.url}/{name} cannot be read ({error})", lasting=True) from error
+
     def _is_own(self, name: str) -> bool:
+        if self._shares:
+            return name.startswith(self._own + "/")
         number = int(self._own.removeprefix("shard-"))
         return name.startswith(self._own + "/") or bool(re.fullmatch(rf"[^/]+/[^/]+-{number:03d}-\d+-\d+\..+", name))
 
@@ -234,6 +254,20 @@ class Checkpoints:
         if _is_final(file):
             return f"{own}/{file.name.removeprefix(STATE)}"
         return f"{own}/{self._number:06d}/{file.name.removeprefix(STATE)}"
+
+
+def _fault(parts: Sequence[Part]) -> str:
+    """Return why a list of files is not to be followed, as the rest of a sentence; empty if it is. A name that leads
+    out of the crawl's directory, or to another file in it than its own, would be written wherever it says.
+    """
+    known: set[str] = set()
+    for part in parts:
+        if not (is_of_crawl(part.name) and is_plain(part.key) and part.length >= 0):
+            return f"lists a file {part.name[:SHOWN_CHARACTERS]!r}"
+        if folded(part.name) in known:
+            return f"lists {part.name[:SHOWN_CHARACTERS]!r} twice"
+        known.add(folded(part.name))
+    return ""
 
 
 def _is_final(file: SnapshotFile) -> bool:

@@ -19,6 +19,7 @@ from gossamer.archive.members import members_of
 from gossamer.archive.views.bodies import is_zstd
 from gossamer.archive.views.source import naming, open_database, read_through
 from gossamer.model.errors import DamagedError
+from gossamer.model.paths import is_file_name
 from gossamer.state.journals import DIFFERS, ManifestEntry, differs
 from gossamer.state.sums import sums_of
 
@@ -155,6 +156,8 @@ def faults_of_index_lines(index: Path, records: RecordPlaces) -> Iterator[FileFa
         for line in file:
             try:
                 entry = msgspec.json.decode(line[line.index(b"{") :], type=_IndexLine)
+                if not is_file_name(entry.filename):
+                    raise ValueError(entry.filename)
                 records.add("lines", entry.filename, int(entry.offset), int(entry.length), entry.url)
             except (ValueError, msgspec.MsgspecError):
                 yield FileFault(index, "has a line that is no index entry", at)

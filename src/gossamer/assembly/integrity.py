@@ -16,6 +16,7 @@ from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError, Damage, DamagedError, DamageKind, require_none
+from gossamer.model.paths import is_of_crawl
 from gossamer.model.words import shell_word
 from gossamer.state.journals import DIFFERS, STATE, ManifestEntry, Phase, differs, lacking
 from gossamer.state.redo import DamagedStoreError
@@ -25,6 +26,7 @@ from gossamer.state.store import Store
 from gossamer.world.clock import pause
 from gossamer.world.files import GoneError
 
+SHOWN_CHARACTERS = 200
 TRIES, TRY_S = 100, 0.05
 """Attempts to read the store of a running crawl, and the time between two attempts."""
 FORGETTING = "state/forget.json"
@@ -178,8 +180,19 @@ def _remedy(directory: Path, kind: DamageKind) -> str:
 
 
 def manifest_of(store: Store) -> list[ManifestEntry]:
-    """Return the manifest of the last commit."""
-    return stored(store, MANIFEST, list[ManifestEntry], [])
+    """Return the manifest of the last commit.
+
+    Raises:
+        DamagedError: it names a file that is none of a crawl: the state came from elsewhere, and no crawl wrote it.
+    """
+    manifest = stored(store, MANIFEST, list[ManifestEntry], [])
+    for entry in manifest:
+        if not is_of_crawl(entry.name):
+            raise DamagedError(
+                f"the manifest names a file {entry.name[:SHOWN_CHARACTERS]!r}, which is outside the crawl's folders: "
+                "no crawl wrote this state; restore a checkpoint that you trust, or start another crawl with -o"
+            )
+    return manifest
 
 
 def accept_loss(config: Config, home: Home) -> list[str]:

@@ -10,10 +10,9 @@ from pathlib import Path
 import msgspec
 
 from gossamer.archive.checkpoints import STORE, SnapshotFile
-from gossamer.assembly.home import stored
+from gossamer.assembly.integrity import manifest_of
 from gossamer.crawl.commit import Storage
-from gossamer.state.journals import ManifestEntry, Phase
-from gossamer.state.schema import MANIFEST
+from gossamer.state.journals import Phase
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -34,8 +33,7 @@ def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool]) -> 
     storage.store.checkpoint(folder / "store")
     taken = [SnapshotFile(STORE + path.name, path) for path in sorted((folder / "store").iterdir()) if path.is_file()]
     kept = []
-    manifest: list[ManifestEntry] = stored(storage.store, MANIFEST, list[ManifestEntry], [])
-    for number, entry in enumerate(manifest):
+    for number, entry in enumerate(manifest_of(storage.store)):
         if entry.phase >= Phase.AWAY:
             continue
         path, link = storage.journals.path(entry.name), folder / f"{number:08d}"

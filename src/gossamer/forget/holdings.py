@@ -18,6 +18,7 @@ from gossamer.config import Config
 from gossamer.crawl.counters import Totals
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError, require_none
+from gossamer.model.paths import is_of_crawl
 from gossamer.model.words import shell_word
 from gossamer.scope.forgotten import Matching
 from gossamer.state.journals import DIFFERS, ManifestEntry, Phase, differs
@@ -172,6 +173,8 @@ class Holdings:
         if note.exists():
             swap = msgspec.json.decode(note.read_bytes(), type=_Swap)
             path, known = self.path(swap.name), self.manifest.get(swap.name)
+            if not is_of_crawl(swap.name):
+                raise DamagedError(f"{note} names {swap.name!r}, which is no file of a crawl: remove the note")
             if path.exists() and (known is None or known.crc != swap.sums.crc) and sums_of(path) == swap.sums:
                 self._enter(swap.name, swap.sums)
 

@@ -16,7 +16,9 @@ from gossamer.archive.search.folder import SUMS, indexes_of
 from gossamer.config import Config
 from gossamer.forget.holdings import ASIDE, ForgottenPages
 from gossamer.frontier.priority import RANKS_FILE
+from gossamer.model.errors import DamagedError
 from gossamer.model.extras import require
+from gossamer.model.paths import is_file_name, is_plain
 from gossamer.model.product import FORGOTTEN
 from gossamer.world.files import publish, sync_directory, write_whole
 
@@ -61,6 +63,8 @@ def _rewrite_search(directory: Path, folder: Path, config: Config, pages: Forgot
             write_whole(ready, msgspec.json.encode((str(folder.relative_to(directory)), names)))
     if ready.exists():
         named, names = msgspec.json.decode(ready.read_bytes(), type=tuple[str, list[str]])
+        if not (is_plain(named) and all(map(is_file_name, names))):
+            raise DamagedError(f"{ready} names files outside of an index; remove {aside}, then repeat the command")
         _take_place(directory / named, aside, names)
     shutil.rmtree(aside, ignore_errors=True)
     return gone

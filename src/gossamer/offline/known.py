@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
+from gossamer.model.paths import is_file_name
 from gossamer.offline.filters import Filters
 from gossamer.offline.kinds import KNOWN, WAY_BITS, WAY_MASK, least
 from gossamer.offline.records import Rows, Runs, RunWriter, heads, spans
@@ -204,6 +205,8 @@ class KnownUrls:
         except msgspec.MsgspecError as error:
             raise ConfigError(f"--known {directory}: its manifest.json cannot be read ({error})") from error
         manifest = self.manifest
+        if not all(map(is_file_name, filter(None, (*manifest.runs, manifest.left, manifest.scope)))):
+            raise ConfigError(f"--known {directory}: its manifest.json names files outside of it; no build wrote this")
         if manifest.rules != rules:
             raise ConfigError(
                 f"--known {directory}: its keys were made by other rules of the section [url]; set them back"

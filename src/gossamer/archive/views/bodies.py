@@ -23,6 +23,7 @@ from gossamer.archive.views.work import ExportPiece
 from gossamer.model import visits
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.pages import Page
+from gossamer.model.paths import is_file_name
 from gossamer.model.visits import Reply
 
 READ_BYTES = 1 << 20
@@ -260,6 +261,8 @@ class RecordBodies:
         return None
 
     def _member(self, place: RecordPlace, url: str) -> BinaryIO:
+        if not is_file_name(place.file):
+            raise DamagedError(f"the row of {url} in `pages` names a WARC file {place.file!r}, which is no file's name")
         if place.file != self._name or self._file is None:
             if self._file is not None:
                 self._file.close()

@@ -1,0 +1,45 @@
+"""Names from outside, before a path is made of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer.model.paths import folded, is_file_name, is_of_crawl, is_plain
+
+OUTSIDE = (
+    "", "/", "/etc/passwd", "..", "../x", "a/../../x", "state/../../x", "state/store/../../../x", ".", "./x",
+    "a/./x", "a//x", "a/", "a\\..\\..\\x", "C:x", "C:/x", "a/b:stream", "a\0b", "a/b\n", "a/con", "a/NUL.txt", "a/com1", "a/x.", "a/x ",
+    "a/" + "x" * 256, "a/" + "é" * 128, "a/b\x7f", "a/?", "\udc80/../x",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_a_name_that_leads_elsewhere_is_not_plain(name: str) -> None:
+    assert not is_plain(name)
+    assert not is_file_name(name)
+    assert not is_of_crawl(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["crawl.toml", "forgotten.jsonl", "logs/x", "search/x", "checkpoints/1/x", ".git/x", "x"]
+)
+def test_a_file_of_a_commit_has_a_folder_that_commits_write(name: str) -> None:
+    assert is_plain(name)
+    assert not is_of_crawl(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "warc/gossamer-000-0001-000001.warc.gz", "pages/pages-000-0001-000001.parquet", "items/offer/items-1.parquet",
+        "state/store/000012.sst", "state/store/CURRENT", "state/store/MANIFEST-000005", "state/seen/3-12.run",
+        "warc/.x", "state/slots", "warc/a b+c=1~(é).warc.gz", "warc/consent.warc", "state/contacts",
+    ],
+)  # fmt: skip
+def test_names_of_a_crawls_own_files_are_taken(name: str) -> None:
+    assert is_of_crawl(name)
+
+
+def test_names_that_one_file_system_takes_for_another_are_equal() -> None:
+    assert folded("warc/E\u0301.gz") == folded("warc/é.GZ")
+    assert folded("warc/a") != folded("warc/b")
