@@ -252,6 +252,30 @@ def test_reopening_takes_changes_and_knows_them(tmp_path: Path) -> None:
     assert config.origin("scope.scope") == "default"
 
 
+WHOLE = effective_toml(configure(options={"max_pages": 5}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n \n", "# The configuration of this crawl\n", "\ufeff", "format = 1\n", "\0" * 4096, "[seeds]\n"],
+)
+def test_a_configuration_that_was_emptied_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "crawl.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"crawl\.toml (is empty|ends early|is not TOML)") as refused:
+        reopen(tmp_path / "crawl.toml")
+    assert len(refused.value.lines) == 1
+
+
+def test_a_configuration_that_was_cut_at_any_line_is_refused(tmp_path: Path) -> None:
+    lines = WHOLE.splitlines(keepends=True)
+    for end in range(0, lines.index("[progress]\n"), 7):
+        (tmp_path / "crawl.toml").write_text("".join(lines[:end]), encoding="utf-8")
+        with pytest.raises(ConfigError, match=r"crawl\.toml (is empty|ends early)"):
+            reopen(tmp_path / "crawl.toml")
+    (tmp_path / "crawl.toml").write_text(WHOLE, encoding="utf-8")
+    assert reopen(tmp_path / "crawl.toml").limits.max_pages == 5
+
+
 @given(st.text() | st.integers() | st.booleans() | st.lists(st.text()) | st.floats(allow_nan=False))
 def test_what_is_written_is_read(value: object) -> None:
     assert tomllib.loads(f"value = {written(value)}")["value"] == value

@@ -11,6 +11,7 @@ import pytest
 from gossamer.archive.views.bodies import ArchivedPage, Means, RecordPlace
 from gossamer.archive.views.export import ExportedCrawl, export
 from gossamer.assembly.views import export_means
+from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.isolated.contents import ContentProcesses
 from gossamer.model.errors import ConfigError, DamagedError
@@ -22,7 +23,7 @@ MEMORY_BYTES = 512_000_000
 @pytest.fixture(scope="module")
 def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = crawl(tmp_path_factory.mktemp("made") / "crawl")
-    (directory / "crawl.toml").touch()
+    (directory / "crawl.toml").write_text(effective_toml(Config()))
     return directory
 
 

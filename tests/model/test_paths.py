@@ -8,7 +8,8 @@ from gossamer.model.paths import folded, is_file_name, is_of_crawl, is_plain
 
 OUTSIDE = (
     "", "/", "/etc/passwd", "..", "../x", "a/../../x", "state/../../x", "state/store/../../../x", ".", "./x",
-    "a/./x", "a//x", "a/", "a\\..\\..\\x", "C:x", "C:/x", "a/b:stream", "a\0b", "a/b\n", "a/con", "a/NUL.txt", "a/com1", "a/x.", "a/x ",
+    "a/./x", "a//x", "a/", "a\\..\\..\\x", "C:x", "C:/x", "a/b:stream", "a\0b", "a/b\n", "a/con", "a/NUL.txt", "a/com1",
+    "a/x.", "a/x ",
     "a/" + "x" * 256, "a/" + "é" * 128, "a/b\x7f", "a/?", "\udc80/../x",
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from gossamer import Crawler
 from gossamer.api.maintenance import verify_of
 from gossamer.api.restoring import restore_of
 from gossamer.api.status import status_of
-from gossamer.config import Config, configure
+from gossamer.config import Config, configure, effective_toml
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
@@ -166,7 +166,7 @@ def test_a_crawl_that_runs_is_no_checkpoint(tmp_path: Path) -> None:
 
 def test_a_restored_copy_that_fails_leaves_nothing(tmp_path: Path) -> None:
     (tmp_path / "checkpoint/state/store").mkdir(parents=True)
-    (tmp_path / "checkpoint/crawl.toml").write_text("")
+    (tmp_path / "checkpoint/crawl.toml").write_text(effective_toml(Config()))
     (tmp_path / "checkpoint/state/store/CURRENT").write_text("x")
     (tmp_path / "checkpoint/state/gone").symlink_to(tmp_path / "nowhere")
     with pytest.raises(FileNotFoundError, match="state/gone"):

@@ -25,6 +25,8 @@ from gossamer.model.words import shell_word
 from gossamer.options import Mistake, OptionsError, convert, declared
 from gossamer.url.url import drop_user_info
 
+_LAST = "progress"
+"""Last section of each file that a version has written for a crawl of this format."""
 NESTED = "too many values within each other; no key takes such a value"
 
 # Relative paths start at their origin: the file's directory, or the current directory of the command.
@@ -92,9 +94,18 @@ def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Ite
     Values keep their recorded origin; the origin of values that were added to the file is their line.
 
     Raises:
-        ConfigError: as `configure`.
+        ConfigError: as `configure`; or the file was emptied or cut, so that limits and scope would be forgotten.
     """
-    return reopen_text(read_text(file), str(file), options=options, sets=sets)
+    text = read_text(file)
+    config = reopen_text(text, str(file), options=options, sets=sets)
+    tables = re.findall(r"^\[(\w+)\]", text, re.MULTILINE)
+    if _LAST not in tables:
+        what = f"ends early (the section [{_LAST}] is missing)" if tables else "is empty"
+        raise ConfigError(
+            f"{file} {what}, as a power cut or a full disk leaves files: put a sound copy in its place, such as a "
+            "checkpoint's (docs/how-to/checkpoints.md)"
+        )
+    return config
 
 
 def reopen_text(
