@@ -34,6 +34,7 @@ from gossamer.world.files import sync_directory, write_whole
 from gossamer.world.process import DirectoryLock
 
 Note = Callable[[str], None]
+EXPORTS_STEP = "remove exports"
 READINGS_MAX = 5
 """Readings of a shard that runs, for one count: its logs become tables meanwhile."""
 
@@ -104,7 +105,11 @@ def forget(config: Config, directory: Path, asked: ForgetRequest, now: float, no
         try:
             plan = _planned(config, directory, asked, now)
         except _NoneLeftError:
-            return Result(_prolonged(config, directory, asked, now))
+            entry = _prolonged(config, directory, asked, now)
+            if not (config.archive.store or config.state.checkpoint_uri):
+                return Result(entry)
+            # A copy elsewhere may be older than the first removal: it is compared again.
+            plan = ForgetPlan(asked.pattern, entry, now, _incarnations(config, directory), [EXPORTS_STEP])
         _remove_unfinished_checkpoints(config, directory)
         steps = _ForgetSteps(config, directory, plan, note)
         for home in homes(directory, config.cluster.workers):
@@ -160,7 +165,7 @@ class _ForgetSteps:
         self._step(f"rewrite the search index{place}", lambda: views.rewrite_search(directory, config, self._pages))
         self._step(f"remove lines from the logs{place}", lambda: views.thin_logs(directory, self._pages))
         if directory == self._directory:
-            self._step("remove exports", self._remove_exports)
+            self._step(EXPORTS_STEP, self._remove_exports)
 
     def _where(self, directory: Path) -> str:
         return f" in checkpoint {directory.name}" if directory != self._directory else ""
@@ -233,13 +238,18 @@ def _planned(config: Config, directory: Path, asked: ForgetRequest, now: float) 
         _listed(one)  # Refuses a list that is none.
     pages = ForgottenPages(asked.pattern, namer_for(config))
     entry = _entry(asked, now, _counted(config, directory, pages, asked))
-    incarnations = {}
-    for home in homes(directory, config.cluster.workers):
-        with Holdings(config, home, directory / FOLDER) as kept:
-            incarnations[str(home.shard)] = kept.totals.incarnation + 1
-    plan = ForgetPlan(asked.pattern, entry, now, incarnations)
+    plan = ForgetPlan(asked.pattern, entry, now, _incarnations(config, directory))
     _write(directory, plan)
     return plan
+
+
+def _incarnations(config: Config, directory: Path) -> dict[str, int]:
+    """Return, by shard, the number of the next file that takes rewritten records."""
+    numbers = {}
+    for home in homes(directory, config.cluster.workers):
+        with Holdings(config, home, directory / FOLDER) as kept:
+            numbers[str(home.shard)] = kept.totals.incarnation + 1
+    return numbers
 
 
 def _counted(

@@ -124,6 +124,8 @@ async def _replaced(
     known = {part.name: part.sha256 for part in saved.parts if not part.grows}
     files, absent = [], []
     for entry in holdings.finals(""):
+        if entry.phase == Phase.AWAY:
+            continue  # The store of finished files has it; what an older checkpoint had of it goes with the sweep.
         path = holdings.path(entry.name)
         if not path.exists():
             absent.append(entry.name)
