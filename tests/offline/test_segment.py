@@ -6,12 +6,14 @@ from contextlib import closing
 from pathlib import Path
 
 import duckdb
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
+from gossamer.offline.merge import merge, split, summary
 from gossamer.offline.segment import GROUP_ROWS, METADATA, SCHEMA, Segment, SegmentInfo, SegmentWriter, table_of
 from gossamer.url.name import Namer
 
@@ -116,6 +118,116 @@ def test_what_is_no_segment_is_reported_in_one_line(tmp_path: Path) -> None:
             Segment(path)
         assert "\n" not in str(raised.value)
         assert str(path) in str(raised.value)
+
+
+def rewritten(path: Path, target: Path, **columns: pa.Array | pa.ChunkedArray) -> Path:
+    """Write the rows of a segment again with some columns replaced, as another program does."""
+    table = pq.read_table(path)
+    for name, column in columns.items():
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    return saved(table, target)
+
+
+def saved(table: pa.Table, target: Path) -> Path:
+    pq.write_table(table.replace_schema_metadata({METADATA: msgspec.json.encode(SegmentInfo(rules="{}"))}), target)
+    return target
+
+
+TEXT = [name for name in SCHEMA.names if not pa.types.is_integer(SCHEMA.field(name).type)]
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string()),
+        pa.dictionary(pa.int32(), pa.large_string()),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_columns_of_texts_may_be_of_any_kind_of_text(tmp_path: Path, kind: pa.DataType) -> None:
+    links = links_of(50)
+    written(tmp_path / "a.parquet", links)
+    table = pq.read_table(tmp_path / "a.parquet")
+    for name in TEXT:
+        plain = table[name].combine_chunks()
+        plain = plain.dictionary_decode() if pa.types.is_dictionary(plain.type) else plain
+        column = plain.cast(kind.value_type).dictionary_encode() if pa.types.is_dictionary(kind) else plain.cast(kind)
+        table = table.set_column(table.schema.get_field_index(name), name, column)
+    with closing(Segment(saved(table, tmp_path / "b.parquet"))) as segment:
+        assert [link for part in segment.links() for link in part.links] == links
+    found, wanted = summary(tmp_path / "b.parquet", 3), summary(tmp_path / "a.parquet", 3)
+    assert {name for name in wanted if found[name] != wanted[name]} <= {"file", "made_by", "sites"}
+
+
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint32(), pa.int32(), pa.uint16()], ids=str)
+def test_columns_of_numbers_may_be_of_any_width(tmp_path: Path, kind: pa.DataType) -> None:
+    links = links_of(50)
+    written(tmp_path / "a.parquet", links)
+    table = pq.read_table(tmp_path / "a.parquet")
+    columns = {name: table[name].cast(kind) for name in ("partition", "level", "depth", "hops", "listed", "seed")}
+    with closing(Segment(rewritten(tmp_path / "a.parquet", tmp_path / "b.parquet", **columns))) as segment:
+        assert [link for part in segment.links() for link in part.links] == links
+
+
+def test_a_segment_that_duckdb_and_pandas_wrote_again_is_read(tmp_path: Path) -> None:
+    links = links_of(50)
+    about = written(tmp_path / "a.parquet", links)
+    said = msgspec.json.encode(about).decode().replace("'", "''")
+    with duckdb.connect() as database:
+        database.execute(
+            f"COPY (FROM '{tmp_path}/a.parquet' ORDER BY partition, site) TO '{tmp_path}/b.parquet' "
+            f"(FORMAT parquet, KV_METADATA {{'gossamer.segment': '{said}'}})"
+        )
+    assert summary(tmp_path / "b.parquet", 3)["urls"] == 50
+    assert [one.urls for one in split(tmp_path / "b.parquet", tmp_path / "c.parquet", 2)] != [50, 0]
+    merge([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "d.parquet")
+    assert summary(tmp_path / "d.parquet", 3)["urls"] == 50
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEMA.names if name != "key"])
+def test_a_row_without_a_value_is_reported_in_one_line(tmp_path: Path, name: str) -> None:
+    written(tmp_path / "a.parquet", links_of(50))
+    column = pq.read_table(tmp_path / "a.parquet")[name].to_pylist()
+    kind = SCHEMA.field(name).type
+    plain = pa.array([None, *column[1:]], kind.value_type if pa.types.is_dictionary(kind) else kind)
+    path = rewritten(tmp_path / "a.parquet", tmp_path / "b.parquet", **{name: plain})
+    with pytest.raises(ConfigError, match=f"has rows without {name}; make it without them") as raised:
+        summary(path, 3)
+    assert "\n" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "said"),
+    [
+        ("url", pa.array([1] * 50), "the column url is of int64; write text"),
+        ("url", pa.array([b"a"] * 50), "the column url is of binary; write text"),
+        ("depth", pa.array([0.5] * 50), "the column depth is of double; write whole numbers"),
+        ("host", pa.array([["a"]] * 50), "the column host is of list<"),
+        ("partition", pa.array([-1] * 50), "a partition that does not fit"),
+        ("level", pa.array([1_000] * 50), "a level that does not fit"),
+        ("seed", pa.array([True] * 50), "the column seed is of bool; write whole numbers"),
+    ],
+)
+def test_columns_of_other_types_are_reported_in_one_line(
+    tmp_path: Path, name: str, values: pa.Array, said: str
+) -> None:
+    written(tmp_path / "a.parquet", links_of(50))
+    path = rewritten(tmp_path / "a.parquet", tmp_path / "b.parquet", **{name: values})
+    with pytest.raises(ConfigError, match=said) as raised:
+        summary(path, 3)
+    assert "\n" not in str(raised.value)
+
+
+def test_rows_that_are_not_sorted_are_not_split_or_merged(tmp_path: Path) -> None:
+    written(tmp_path / "a.parquet", links_of(50))
+    table = pq.read_table(tmp_path / "a.parquet")
+    saved(table.take(list(reversed(range(50)))), tmp_path / "b.parquet")
+    for work in (
+        lambda: split(tmp_path / "b.parquet", tmp_path / "c.parquet", 2),
+        lambda: merge([tmp_path / "b.parquet"], tmp_path / "c.parquet"),
+    ):
+        with pytest.raises(ConfigError, match="is not sorted: write it again with ORDER BY partition, site"):
+            work()
 
 
 def test_damage_inside_is_found_when_it_is_read(tmp_path: Path) -> None:

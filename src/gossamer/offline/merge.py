@@ -58,7 +58,7 @@ def split(source: Path, target: Path, parts: int) -> list[SegmentInfo]:
     _absent(targets)
     with closing(Segment(source)) as segment:
         said = msgspec.structs.replace(segment.about, made_by=f"{PRODUCT} {__version__} segment split", order="")
-        rows = segment.batches()
+        rows = segment.sorted_batches()
         waiting = next(rows, None)
         for part, name in enumerate(targets):
             end = -((part + 1) * PARTITIONS // -parts)
@@ -88,7 +88,7 @@ class _SegmentReader:
     """Rows of one segment, held by whole partitions."""
 
     def __init__(self, segment: Segment) -> None:
-        self._batches = segment.batches()
+        self._batches = segment.sorted_batches()
         self._held: list[pa.Table] = []
         self._row = 0
         self._ended = False
