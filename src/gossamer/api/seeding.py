@@ -81,7 +81,7 @@ class Seeding:
             counted.count, counted.first = 0, []
             self.add(self._arguments(), SEED_ARGUMENT)
             if seeds.file:
-                await self._add_all(file_seeds(Path(seeds.file), self._schemes))
+                await self._add_all(file_seeds(Path(seeds.file), self._schemes, self._counters.note))
             if self._requests is not None:
                 await self._add_requests(self._requests)
             if seeds.domains_file:

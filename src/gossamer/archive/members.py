@@ -71,6 +71,14 @@ def members_of(file: BinaryIO, length: int, *, zstd: bool) -> Iterator[GzipMembe
         yield GzipMember(offset, reader.taken - offset, about.record_type, about.url, fault)
 
 
+def next_member(file: BinaryIO, length: int, offset: int, *, zstd: bool) -> int:
+    """Return the next place behind `offset` at which a WARC record's member begins; -1 where none does."""
+    file.seek(0)
+    reader = _MemberReader(file, length, zstd=zstd)
+    reader.skip_to_next(offset)
+    return reader.taken if reader.taken < length else -1
+
+
 class _MemberReader:
     """Reads members one after another."""
 

@@ -165,6 +165,8 @@ def _check_build(rank: str, bloom: float | None, known: Path | None, per_host: i
 
 
 def _show_built(built: SegmentBuilt, bloom: float | None, shown: Shown, took_s: float) -> int:
+    for line in built.damaged:
+        shown.line(line)
     for directory in built.running:
         shown.line(f"{directory} is still crawling: the segment is made of its last commit")
     for path in built.paths:

@@ -79,15 +79,16 @@ def form_of(path: Path) -> Form:
     return "csv" if _column(first.decode("utf-8", "replace")) else "lines"
 
 
-def addresses(path: Path, form: Form) -> Iterator[str]:
-    """Yield the addresses of a file, as written, equal ones in a row once; memory does not grow with the file.
+def addresses(path: Path, form: Form, note: Callable[[str], None] = lambda _: None) -> Iterator[str]:
+    """Yield the addresses of a file, as written, equal ones in a row once; memory does not grow with the file. `note`
+    is called with a line about what was left out.
 
     Raises:
         ConfigError: the file cannot be read, or is cut short.
     """
     before = ""
     try:
-        for address in _READERS[form](path):
+        for address in _warc(path, note) if form == "warc" else _READERS[form](path):
             if address and address != before:
                 before = address
                 yield address
@@ -177,15 +178,16 @@ def _json(path: Path) -> Iterator[str]:
             yield decode(line[start:]).url
 
 
-def _warc(path: Path) -> Iterator[str]:
-    from fastwarc.warc import ArchiveIterator, WarcRecordType  # noqa: PLC0415 - other crawls have no use for it
+def _warc(path: Path, note: Callable[[str], None] = lambda _: None) -> Iterator[str]:
+    from gossamer.archive.salvage import CAPTURES, SalvagedRecords  # noqa: PLC0415 - other crawls have no use for it
 
-    kinds = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit
-    with path.open("rb") as file:
-        for record in ArchiveIterator(file, record_types=kinds, parse_http=False):
-            address = record.headers.get("WARC-Target-URI") or ""
-            if not address.endswith("/robots.txt"):
-                yield address.strip("<>")
+    records = SalvagedRecords(path, CAPTURES, parse_http=False)
+    for record in records:
+        address = record.headers.get("WARC-Target-URI") or ""
+        if not address.endswith("/robots.txt"):
+            yield address.strip("<>")
+    if says := records.says():
+        note(says)
 
 
 _READERS: Mapping[Form, Callable[[Path], Iterator[str]]] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import groupby
@@ -30,9 +30,10 @@ def seed(text: str, what: str = "seed") -> str:
     return seed_url(text, None, what)
 
 
-def file_seeds(path: Path, schemes: Sequence[str]) -> Iterator[str]:
+def file_seeds(path: Path, schemes: Sequence[str], note: Callable[[str], None] = lambda _: None) -> Iterator[str]:
     """Yield the seeds of a file, checked one by one; memory does not grow. The file has one URL a line, and `#` begins
-    a comment; or it is of a format of `config.seedfiles`, where addresses that are no seeds are left out.
+    a comment; or it is of a format of `config.seedfiles`, where addresses that are no seeds are left out. `note` is
+    called with a line about damaged parts of such a file.
 
     Raises:
         ConfigError: the file cannot be read, or a line is no seed; the line number is named. One of another format
@@ -43,7 +44,7 @@ def file_seeds(path: Path, schemes: Sequence[str]) -> Iterator[str]:
     form = form_of(path) if path.is_file() else "lines"
     if form != "lines":
         is_empty = True
-        for address in addresses(path, form):
+        for address in addresses(path, form, note):
             with suppress(ConfigError):
                 yield seed_url(address, schemes)
                 is_empty = False

@@ -82,6 +82,7 @@ class SegmentBuilt:
     rejected: Mapping[str, int]
     """URLs by the filter that rejected them; of a build that was resumed, since then."""
     running: tuple[str, ...] = ()
+    damaged: tuple[str, ...] = ()
 
 
 def build(
@@ -205,7 +206,9 @@ def _finish(made: Build, about: SegmentInfo, targets: Sequence[Path]) -> Segment
     found = _done(targets, about)
     assert found is not None, "what was published is there"
     rejected = {name: count for name, count in chain.counts.items() if count}
-    return SegmentBuilt(found.paths, found.urls, found.sites, False, resumed, figures, rejected, running)
+    return SegmentBuilt(
+        found.paths, found.urls, found.sites, False, resumed, figures, rejected, running, tuple(made.inputs.damaged)
+    )
 
 
 def _publish(work: BuildFolder) -> None:

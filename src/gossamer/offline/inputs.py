@@ -13,9 +13,10 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
+from fastwarc.warc import WarcRecord, WarcRecordType
 
 from gossamer.archive.members import HEAD_BYTES_MAX
+from gossamer.archive.salvage import CAPTURES, SalvagedRecords
 from gossamer.archive.schema import LINKS, PAGES
 from gossamer.archive.views.export import inputs_of
 from gossamer.archive.views.source import RowSource, pieces_of
@@ -133,12 +134,14 @@ def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progre
         tables = _Tables(folder, number)
         piece = inputs.warcs[number]
         try:
-            _read(Path(piece.path), tables, reader, namer)
+            says = _read(Path(piece.path), tables, reader, namer)
         finally:
             tables.close()
         if not piece.links_only:
             inputs.pages.append(tables.piece("pages"))
         inputs.links.append(tables.piece("links"))
+        if says:
+            inputs.damaged.append(says)
         work.state.position += 1
         work.save()
         progress("WARC files", work.state.position, len(inputs.warcs))
@@ -180,26 +183,18 @@ class _Tables:
             self._rows[table] = []
 
 
-def _read(path: Path, tables: _Tables, reader: Reader, namer: Namer) -> None:
-    kinds = WarcRecordType.response | WarcRecordType.resource | WarcRecordType.revisit
-    found = 0
+def _read(path: Path, tables: _Tables, reader: Reader, namer: Namer) -> str:
+    """Fill the tables of a file; return a line about damaged records, empty if there are none."""
+    records = SalvagedRecords(path, CAPTURES, auto_decode="transfer", max_header_len=HEAD_BYTES_MAX)
     try:
-        with path.open("rb") as file:
-            for record in ArchiveIterator(
-                file, record_types=kinds, auto_decode="transfer", max_header_len=HEAD_BYTES_MAX
-            ):
-                found += 1
-                _take(record, tables, reader, namer)
-    except (OSError, ValueError, RuntimeError) as error:
+        for record in records:
+            records.take(record, lambda one: _take(one, tables, reader, namer))
+    except OSError as error:
         said = " ".join(str(error).split())
         raise ConfigError(f"{path} is damaged, or no WARC file: {said}; leave it out, or repair it") from error
-    if not found and path.stat().st_size and not _is_warc(path):
+    if not records.found and path.stat().st_size:
         raise ConfigError(f"{path} is no WARC file; name those of a crawler, or the directory of a crawl")
-
-
-def _is_warc(path: Path) -> bool:
-    with path.open("rb") as file:
-        return next(iter(ArchiveIterator(file, parse_http=False)), None) is not None
+    return records.says()
 
 
 def _take(record: WarcRecord, tables: _Tables, reader: Reader, namer: Namer) -> None:

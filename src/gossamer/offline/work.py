@@ -39,6 +39,8 @@ class BuildInputs(msgspec.Struct):
     warcs: list[BuildPiece] = []
     running: list[str] = []
     """Crawls that went on meanwhile: their finished files count."""
+    damaged: list[str] = []
+    """Lines about WARC files with damaged records."""
 
 
 @decodable
