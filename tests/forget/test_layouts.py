@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -21,6 +22,7 @@ from gossamer.config.gather import reopen
 from gossamer.lab.shards import Shards
 from gossamer.model.errors import ConfigError
 from tests.cluster.crawls import WORKERS
+from tests.crash.forks import forks
 from tests.forget import marks
 from tests.forget.crawls import AGAIN, BATCH
 from tests.forget.site import GONE, MARKS, Site
@@ -48,6 +50,8 @@ LAYOUTS = [
     )
 ]
 FIRST = Layout("away", "both")
+KILLS = 8
+"""Of about fifty changes of the disk behind the first that a store sees."""
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +82,8 @@ async def crawl_alone(config: Config, directory: Path, layout: Layout) -> None:
         running = group.create_task(crawler.run())
         while int(str(crawler.status().get("pages", 0))) < 20:  # noqa: ASYNC110 - no event says so
             await asyncio.sleep(0.02)
+        with pytest.raises(ConfigError, match=r"is in use by another crawl; .* ends it"):
+            await asyncio.to_thread(forget_of, directory, GONE)
         if layout.checkpoints in ("here", "both"):
             assert (await crawler.ask({"verb": "checkpoint"}))["ok"]
         if layout.end == "stopped":
@@ -143,6 +149,7 @@ def require_clean(folder: Path, layout: Layout) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.parametrize("layout", with_further(FIRST, *[(one,) for one in LAYOUTS if one != FIRST]), ids=str)
 def test_no_layout_of_stores_keeps_a_byte_of_a_page(site: Site, tmp_path: Path, layout: Layout) -> None:
     """Also after a second removal, of other pages, which finds what the first has left of files and objects."""
@@ -162,6 +169,7 @@ class _InterruptedError(Exception):
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 def test_a_removal_that_ended_before_its_stores_is_finished_by_the_same_command(site: Site, tmp_path: Path) -> None:
     layout = Layout("away", "there")
     directory = crawl(site, tmp_path, layout)
@@ -177,3 +185,27 @@ def test_a_removal_that_ended_before_its_stores_is_finished_by_the_same_command(
         asyncio.run(Crawler.resume(directory).run())
     forget_of(directory, GONE)
     require_clean(tmp_path, layout)
+
+
+@pytest.mark.heavy
+@pytest.mark.long
+def test_a_kill_while_stores_are_changed_leaves_nothing_of_a_page(site: Site, tmp_path: Path) -> None:
+    layout = Layout("away", "both")
+    folder, pristine = tmp_path / "crawled", tmp_path / "pristine"
+    directory = crawl(site, folder, layout)
+    shutil.copytree(folder, pristine)
+    notes = tmp_path / "notes"
+    job = {"directory": str(directory), "pattern": GONE, "notes": str(notes), "answer": str(tmp_path / "answer")}
+    with forks("tests.forget.killing") as program:
+        notes.write_text("")
+        assert program(fatal=0, **job) == "done"
+        begins = [int(line.split()[0]) for line in notes.read_text().splitlines() if "send the" in line]
+        last = int((tmp_path / "answer").read_text())
+        assert last > begins[0] + 10
+        for fatal in range(begins[0] + 1, last + 1, max(1, (last - begins[0]) // KILLS)):
+            shutil.rmtree(folder)
+            shutil.copytree(pristine, folder)
+            assert program(fatal=fatal, **job) == "killed", fatal
+            assert program(fatal=0, **job) == "done", fatal
+            require_clean(folder, layout)
+            shutil.rmtree(folder / "back-0")
