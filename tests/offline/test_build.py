@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import random
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from gossamer.config import configure
+from gossamer.model.errors import ConfigError
 from gossamer.offline import steps
 from gossamer.offline.build import ALL, SegmentBuilt, SegmentOrder, build
 from gossamer.offline.segment import Segment
@@ -83,3 +88,44 @@ def test_it_lists_what_a_simple_reference_lists(
             assert (text, kind, referrer) in one.shortest
         more, new = web(random.Random(100 + seed), 120, 40)
         pages, links = more, new
+
+
+PAGE = {
+    "url": "http://a.example/", "key": "http://a.example/", "fetched_at": datetime(2026, 1, 1, tzinfo=UTC),
+    "outcome": "fetched", "status": 200, "depth": 0, "link_type": "seed", "redirect_to": "", "attempt": 1,
+}  # fmt: skip
+LINK = {
+    "from_url": "http://a.example/", "to_url": "http://a.example/x", "to_key": "http://a.example/x",
+    "link_type": "anchor", "nofollow": False,
+}  # fmt: skip
+
+
+def built_of(folder: Path, pages: list[dict[str, Any]], links: list[dict[str, Any]]) -> int:
+    """Build from tables that another program wrote."""
+    for name, found in (("pages", pages), ("links", links)):
+        (folder / "in" / name).mkdir(parents=True)
+        pq.write_table(pa.Table.from_pylist(found), folder / "in" / name / "a.parquet")
+    return build(SegmentOrder((folder / "in",), folder / "next.parquet", sets=("scope.scope=any",))).urls
+
+
+def test_tables_of_another_program_are_read(tmp_path: Path) -> None:
+    empty = {name: None for name in PAGE if name not in ("url", "outcome")}
+    assert built_of(tmp_path, [PAGE, PAGE | {"url": "http://a.example/y"} | empty], [LINK]) == 1
+
+
+@pytest.mark.parametrize("name", [*PAGE, *LINK])
+@pytest.mark.parametrize("how", ["lacks", "is null", "is a list"])
+def test_tables_of_another_program_that_do_not_fit_are_reported_in_one_line(
+    tmp_path: Path, name: str, how: str
+) -> None:
+    row = PAGE if name in PAGE else LINK
+    others = {key: value for key, value in row.items() if key != name}
+    worse = {"lacks": others, "is null": row | {name: None}, "is a list": row | {name: [1]}}[how]
+    rows = [row, worse] if how == "is null" else [worse]
+    tables = ([PAGE], rows) if row is LINK else (rows, [LINK])
+    if how == "is null" and name not in ("url", "outcome", "from_url", "to_url"):
+        assert built_of(tmp_path, *tables) == 1
+        return
+    with pytest.raises(ConfigError, match=rf"a\.parquet.* {name}\b") as raised:
+        built_of(tmp_path, *tables)
+    assert "\n" not in str(raised.value)

@@ -19,7 +19,7 @@ from gossamer.archive.members import HEAD_BYTES_MAX
 from gossamer.archive.salvage import CAPTURES, SalvagedRecords
 from gossamer.archive.schema import LINKS, PAGES
 from gossamer.archive.views.export import inputs_of
-from gossamer.archive.views.source import RowSource, pieces_of
+from gossamer.archive.views.source import RowSource, naming, pieces_of
 from gossamer.archive.views.work import ExportPiece as TablePiece
 from gossamer.assembly.modules import Reader, reader_of
 from gossamer.assembly.views import crawl_in
@@ -81,6 +81,10 @@ def _add_crawl(inputs: BuildInputs, place: Path, config: Config, logs: Path) -> 
 def _add_files(inputs: BuildInputs, place: Path) -> None:
     pages, links = pieces_of(place / "pages"), pieces_of(place / "links")
     if pages or links:
+        for piece in pages:
+            _require_table(piece.path, PAGES, _FOREIGN[0], ("url", "outcome"))
+        for piece in links:
+            _require_table(piece.path, LINKS, _FOREIGN[1], ("from_url", "to_url"))
         # By which rules its keys were made is unknown.
         inputs.pages += _pieces(pages, foreign=True)
         inputs.links += _pieces(links, foreign=True)
@@ -89,6 +93,37 @@ def _add_files(inputs: BuildInputs, place: Path) -> None:
     if not warcs:
         raise ConfigError(f"{place} holds no crawl (no crawl.toml), no tables (pages/, links/) and no WARC files")
     inputs.warcs += warcs
+
+
+def _require_table(path: str, schema: pa.Schema, needed: Sequence[str], filled: Sequence[str]) -> None:
+    """Look at a table that another program may have written. Reads the columns of `filled`.
+
+    Raises:
+        ConfigError: it lacks a column, has one of another type, or has no value where one is needed.
+    """
+    with naming(path), pq.ParquetFile(path) as file:
+        there = file.schema_arrow
+        for field in map(schema.field, needed):
+            if field.name not in there.names:
+                raise ConfigError(f"{path} lacks the column {field.name}; name a directory of tables of a crawl")
+            kind = there.field(field.name).type
+            if _kind(kind) != _kind(field.type):
+                raise ConfigError(f"{path}: the column {field.name} is of {kind}, and {_plain(field.type)} is needed")
+        for batch in file.iter_batches(columns=list(filled)):
+            for name in filled:
+                if batch[name].null_count:
+                    raise ConfigError(f"{path} has rows without {name}; write it without them")
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _kind(kind: pa.DataType) -> str:
+    kind = _plain(kind)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    return "number" if pa.types.is_integer(kind) else "time" if pa.types.is_timestamp(kind) else str(kind)
 
 
 def _pieces(pieces: Sequence[TablePiece], *, foreign: bool) -> list[BuildPiece]:
@@ -113,6 +148,11 @@ _PAGE_COLUMNS = (
     "attempt", "referrer",
 )  # fmt: skip
 _PAGES = pa.schema([*(PAGES.field(name) for name in _PAGE_COLUMNS), ("nofollow", pa.bool_())])
+_FOREIGN = (
+    ("url", "key", "fetched_at", "outcome", "status", "depth", "link_type", "redirect_to", "attempt"),
+    ("from_url", "to_url", "to_key", "link_type", "nofollow"),
+)
+"""Columns that a build needs of tables of pages and of links that another program wrote."""
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
 _NO_PAGES = ("metadata:", "dns:", "urn:", "whois:")
 
