@@ -34,7 +34,9 @@ class Layout(NamedTuple):
     """Where a crawl keeps what."""
 
     store: str
-    """Object store of finished files: `none`, `kept` (WARC files stay here too), `away` (they do not)."""
+    """Object store of finished files: `none`, `kept` (WARC files stay here too), `away` (they do not), `same` (nor
+    here, and the place is that of the checkpoints).
+    """
     checkpoints: str
     """`none`, `here` (in the crawl's directory), `there` (in an object store), `both`."""
     shards: int = 1
@@ -49,6 +51,7 @@ LAYOUTS = [
         ("none", "kept", "away"), ("none", "here", "there", "both"), (1, 2), ("finished", "stopped"), (True, False)
     )
 ]
+LAYOUTS += [Layout("same", "there", shards) for shards in (1, 2)]
 FIRST = Layout("away", "both")
 KILLS = 8
 """Of about fifty changes of the disk behind the first that a store sees."""
@@ -65,7 +68,8 @@ def config_of(site: Site, folder: Path, layout: Layout) -> Config:
     sets = [*(AGAIN if layout.end == "stopped" else BATCH), f"search.enabled={str(layout.search).lower()}"]
     sets.append("archive.warc_segment_bytes_max=60_000")
     if layout.store != "none":
-        sets.append(f"archive.store='{(folder / 'archive').as_uri()}'")
+        archive = folder / ("elsewhere" if layout.store == "same" else "archive")
+        sets.append(f"archive.store='{archive.as_uri()}'")
         sets.append(f"archive.store_keep_warc={str(layout.store == 'kept').lower()}")
     if layout.checkpoints in ("there", "both"):
         sets += [f"state.checkpoint_uri='{(folder / 'elsewhere').as_uri()}'", "state.checkpoint_s=0.2"]
@@ -161,7 +165,11 @@ def test_no_layout_of_stores_keeps_a_byte_of_a_page(site: Site, tmp_path: Path, 
     require_clean(tmp_path, layout)
     forget_of(directory, GONE)
     require_clean(tmp_path, layout)
-    assert {row["host"] for row in rows(directory / "pages")} == {"kept.test"}
+    found = rows(directory / "pages")
+    assert {row["host"] for row in found} == {"kept.test"}
+    archive = {"none": "crawl", "same": "elsewhere"}.get(layout.store, "archive")
+    for name in {row["warc_file"] for row in found} - {None, ""}:
+        assert (tmp_path / archive / "warc" / name).stat().st_size, "what kept pages need is there"
 
 
 class _InterruptedError(Exception):
