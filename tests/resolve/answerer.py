@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import cast
@@ -26,6 +26,9 @@ class Zone:
     asked: list[tuple[str, str]] = field(default_factory=list)
     port: int = 0
     held: asyncio.Event | None = None
+    raw: dict[str, Callable[[bytes, bytes], bytes | None]] = field(default_factory=dict)
+    """By a name or its domain: what is sent for a query and its question at once; None for the usual answer."""
+    delay_s: float = 0.0
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -52,7 +55,14 @@ class _Answerer(asyncio.DatagramProtocol):
         self.zone.arrived.set()
         if name in self.zone.silent or (name, kind) in self.zone.silent:
             return
+        raw = self.zone.raw.get(name) or self.zone.raw.get(name.partition(".")[2])
+        if raw is not None and (sent := raw(data, question)) is not None:
+            self.transport.sendto(sent, addr)
+            return
         reply = _reply(self.zone, data[:2], name, kind, question)
+        if self.zone.delay_s:
+            asyncio.get_running_loop().call_later(self.zone.delay_s, self.transport.sendto, reply, addr)
+            return
         if self.zone.held is None:
             self.transport.sendto(reply, addr)
             return

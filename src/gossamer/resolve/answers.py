@@ -25,6 +25,16 @@ class DnsRecords(NamedTuple):
     """The answers as lines of a zone file (RFC 1035, section 5), aliases included."""
 
 
+class LookupAnswer(NamedTuple):
+    """Addresses of a host or why there are none, and whether this can be trusted."""
+
+    found: DnsRecords | Failure
+    is_malformed: bool = False
+    """An answer to this name cannot be parsed, or one to a name that was looked up in the same channel."""
+    is_doubtful: bool = False
+    """The lookup may have failed because of another name: repeat it alone."""
+
+
 def reply_of(host: str, records: DnsRecords, asked_at: float, answered_at: float) -> Reply:
     """Return an answer of name servers in its archived form: text/dns (RFC 4027) after the date, as in Heritrix."""
     date = f"{datetime.fromtimestamp(asked_at, UTC):%Y%m%d%H%M%S}"

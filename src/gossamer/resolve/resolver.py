@@ -11,13 +11,13 @@ import msgspec
 
 from gossamer.model.counters import Counters
 from gossamer.model.visits import Failure, Located, Reply
-from gossamer.resolve.answers import HostsFile, failed, reply_of
+from gossamer.resolve.alone import LoneLookups
+from gossamer.resolve.answers import HostsFile, LookupAnswer, failed, reply_of
 from gossamer.resolve.guard import canonical, guarded
 from gossamer.resolve.options import ResolveOptions
 from gossamer.world.clock import Clock
 
 if TYPE_CHECKING:
-    from gossamer.resolve.answers import DnsRecords
     from gossamer.resolve.lookup import Lookup
 
 _COUNTED: Final = tuple(name for name in Counters.__struct_fields__ if name.startswith("dns_"))
@@ -38,6 +38,7 @@ class DnsResolver:
     Every returned address has passed the guard, from any source. Answers are valid for their TTL, within bounds,
     failures for `failure_ttl_s`; beyond `cache_hosts_max` the least recently used are dropped. Concurrent requests for
     one host share one lookup, at most `lookups_max` lookups run at once, and each has a deadline. 1 µs from the cache.
+    A lookup that another name's malformed answer may have failed is repeated alone.
     """
 
     def __init__(self, options: ResolveOptions, clock: Clock, on_answer: Callable[[Reply], None] | None = None) -> None:
@@ -53,6 +54,7 @@ class DnsResolver:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._under_way: dict[str, asyncio.Future[Located | Failure | None]] = {}
         self._turns = asyncio.Semaphore(options.lookups_max)
+        self._alone = LoneLookups(options.lookup_s_max, lambda: self._servers().lone())
         self._late: dict[asyncio.Timeout, None] = {}
         """Lookups that have lasted for `timeout_s`, the oldest first."""
         self._counters = Counters()
@@ -87,6 +89,7 @@ class DnsResolver:
 
     async def close(self) -> None:
         """End all lookups; those under way fail."""
+        await self._alone.close()
         if self._lookup is not None:
             await self._lookup.close()
 
@@ -108,10 +111,15 @@ class DnsResolver:
         if host.rstrip(".").rpartition(".")[2] in _NOWHERE:
             return self._remember(host, failed("a name that exists nowhere", retry=False))
         self._make_room()
-        # The wait is bounded by the deadlines of the lookups before this one.
-        async with self._turns:
-            asked_at = self._clock.now()
-            records = await self._ask(host)
+        asked_at = self._clock.now()
+        if self._alone.holds(host):
+            records = await self._alone.ask(host)
+        else:
+            # The wait is bounded by the deadlines of the lookups before this one.
+            async with self._turns:
+                asked_at = self._clock.now()
+                answer = await self._ask(host)
+            records = await self._alone.ask(host, answer.found) if answer.is_doubtful else answer.found
         self._counted(self._clock.now() - asked_at, failed=isinstance(records, Failure))
         if isinstance(records, Failure):
             return self._remember(host, records)
@@ -120,7 +128,7 @@ class DnsResolver:
         ttl_s = min(max(records.ttl_s, self._options.ttl_s_min), self._options.ttl_s_max)
         return self._judge(host, records.addresses, ttl_s)
 
-    async def _ask(self, host: str) -> DnsRecords | Failure:
+    async def _ask(self, host: str) -> LookupAnswer:
         try:
             async with asyncio.timeout(None) as limit:
                 late = asyncio.get_running_loop().call_later(self._options.timeout_s, self._is_late, limit)
@@ -130,7 +138,7 @@ class DnsResolver:
                     late.cancel()
                     self._late.pop(limit, None)
         except TimeoutError:
-            return failed("no answer in time, as for most lookups under way", retry=True)
+            return LookupAnswer(failed("no answer in time, as for most lookups under way", retry=True))
 
     def _is_late(self, limit: asyncio.Timeout) -> None:
         self._late[limit] = None
