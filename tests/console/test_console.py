@@ -124,10 +124,12 @@ def test_the_status_is_json_for_this_machines_own_names_alone() -> None:
     assert json.loads(body)["pages"] == 3
     assert b"content-type: application/json" in head.lower()
     assert b"server:" not in head.lower()
-    bad = ask(
-        Crawl(), *(request("GET /api/status", host=name) for name in ("evil.example", "", "127.0.0.1.evil.example"))
-    )
-    assert statuses(bad) == [421, 421, 421]
+    others = (
+        "evil.example", "", "127.0.0.1.evil.example", "127.0.0.1:80@evil.example", "localhost:1@x", "[::1]x",
+        "[::1]:1@x", "[::1]:1:2", "::1", "127.0.0.1:80:80", "localhost:x", "localhost:123456", "user@localhost",
+        "[::1%25x]", "[localhost]", "localhost/", "localhost\t:1", "0x7f.1", "2130706433", "127.1",
+    )  # fmt: skip
+    assert statuses(ask(Crawl(), *(request("GET /api/status", host=name) for name in others))) == [421] * len(others)
 
 
 def test_what_is_not_there_or_not_allowed() -> None:

@@ -20,7 +20,7 @@ import stat
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -121,11 +121,15 @@ class Guard:
         return hmac.compare_digest(token.strip().encode("latin-1"), self._token) and scheme.lower() == "bearer"
 
 
+_HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[0-9a-z.-]+)(?::[0-9]{0,5})?")
+"""`Host` of RFC 9110, section 7.2, in lower case: nothing else may stand beside the name and the port."""
+
+
 def _is_loopback(host: str) -> bool:
     """Return whether a `Host` is this machine's own: a name can resolve to anything, an address cannot."""
-    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    place = _HOST.fullmatch(host)
     try:
-        return name == "localhost" or ip_address(name.removeprefix("[").removesuffix("]")).is_loopback
+        return place is not None and (place[1] == "localhost" or ip_address(place[1].strip("[]")).is_loopback)
     except ValueError:
         return False
 
