@@ -109,6 +109,27 @@ def test_who_names_it_is_spoken_for_and_those_it_names_inherit_that(hints: Sitem
     assert names(hints.admitted(url(child), SITEMAP_FILE, 1, sitemap(), given)) == ["https://other.example/page"]
 
 
+def test_a_robots_file_has_few_sitemaps_of_other_sites_fetched(hints: SitemapHints) -> None:
+    strange = [f"https://victim.example/{i}.xml" for i in range(500)]
+    own = [f"https://cdn.evil.example/{i}.xml" for i in range(500)]
+    found, _ = hints.named(
+        url("https://a.evil.example/"), [name for pair in zip(strange, own, strict=True) for name in pair]
+    )
+    assert names(found) == [name for pair in zip(strange[:20], own[:20], strict=True) for name in pair] + own[20:]
+    assert names(hints.named(url("https://a.evil.example/"), strange)[0]) == strange[:20], "again, the same"
+    more = [f"https://victim.example/more/{i}.xml" for i in range(50)]
+    assert hints.named(url("https://b.evil.example/"), more)[0] == [], "hosts of one site count together"
+    assert names(hints.named(url("https://victim.example/"), more)[0]) == more, "a host names its own"
+    assert len(hints.named(url("https://sound.example/"), [f"{one}?2" for one in more])[0]) == 20
+
+
+def test_redirects_of_sitemaps_lead_to_few_of_other_sites(hints: SitemapHints) -> None:
+    targets = [url(f"https://victim.example/{i}") for i in range(100)]
+    led = [hints.leads_to(url("https://evil.example/s.xml"), target) for target in targets]
+    assert led == [True] * 20 + [False] * 80
+    assert all(hints.leads_to(url("https://evil.example/s.xml"), url(f"https://b.evil.example/{i}")) for i in range(99))
+
+
 def test_who_is_named_too_late_is_read_again_once(hints: SitemapHints) -> None:
     hints.heard(url(MAP), sitemap(), (), NOW)
     assert names(hints.named(url("https://other.example/"), [MAP])[1]) == [MAP]

@@ -218,6 +218,8 @@ class Outcomes:
         if requests is not None and reply.status in REPEATS_THE_BODY and requests.of(lease.url) is not None:
             return []  # The redirect asks for the same request elsewhere, which is not listed.
         kept = visit.link_type in (EMBED, *ANNOUNCING)
+        if visit.link_type == SITEMAP_FILE and stages.hints is not None:
+            kept = stages.hints.leads_to(visit.url, target)
         kind = visit.link_type if kept else stages.chain.followed_as("redirect", target)
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
         if kind == SITEMAP_FILE and stages.hints is not None and stages.hints.redirected(visit.url, target):

@@ -64,6 +64,10 @@ def _awake(announcement: Announcement, at: float) -> float:
 
 VOUCHERS_MAX = 1_000
 """Other hosts over which one sitemap may have authority."""
+STRANGERS_MAX = 20
+"""Sitemaps on other sites that the hosts of one registrable domain may have fetched. A host names its own in any number
+up to `sitemaps_per_host_max`.
+"""
 CLAIMS_MAX = 64
 """Claims of a source that wait to be checked."""
 
@@ -119,9 +123,17 @@ class HintSources:
 
     def begin(self, url: Url, kind: bytes, most: int) -> bool:
         """Count a document of a kind for its host, only once; False if the host has `most` others already."""
+        return self._begin(url, url.partition.to_bytes(2) + b"\0" + kind + url.host.encode(), most)
+
+    def begin_elsewhere(self, url: Url, by: Url) -> bool:
+        """Count a sitemap on another site for the site that names it, as `begin`. True for one on the same site."""
+        return url.site == by.site or self._begin(
+            url, by.partition.to_bytes(2) + b"\0x" + by.site.encode(), STRANGERS_MAX
+        )
+
+    def _begin(self, url: Url, key: bytes, most: int) -> bool:
         if self._epochs.get("hints", _key(url)) is not None:
             return True
-        key = url.partition.to_bytes(2) + b"\0" + kind + url.host.encode()
         value = self._epochs.get("hints", key)
         counted = int.from_bytes(value) if value is not None else 0
         if counted >= most:
@@ -186,7 +198,7 @@ class SitemapHints:
             # The standard requires absolute addresses; paths of the origin are common. Other text is ignored.
             address = join(referrer, text) if "://" in text[:12] or text.startswith("/") else None
             url = self._name(address) if address is not None else None
-            if url is None:
+            if url is None or not self._sources.begin_elsewhere(url, origin):
                 continue
             link = Link(url, SITEMAP_FILE, 0, 0, referrer)
             if url.host != origin.host and self._vouch(url, (origin.host,)):
@@ -225,6 +237,10 @@ class SitemapHints:
                 why = "they are not below its directory"
             announcement.error = f"{counted(count, what)} of it {'is' if count == 1 else 'are'} left: {why}"
         return found
+
+    def leads_to(self, sitemap: Url, target: Url) -> bool:
+        """Say whether the target of a sitemap's redirect is fetched as a sitemap, also outside the scope."""
+        return self._sources.begin_elsewhere(target, sitemap)
 
     def redirected(self, sitemap: Url, target: Url) -> bool:
         """Give the target of a sitemap's redirect the authority of the sitemap, whose host has chosen the target; say
