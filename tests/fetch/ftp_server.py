@@ -29,7 +29,9 @@ class FtpServer:
 
 @contextmanager
 def ftp_server(root: Path, at: Path, **options: str) -> Iterator[FtpServer]:
-    """Serve `root`; options: `certificate` (a PEM file: implicit TLS), `user`, `password`, `banner`, `max_cons`."""
+    """Serve `root`; options: `certificate` (a PEM file: implicit TLS), `user`, `password`, `banner`, `max_cons`,
+    `refusal` (answer to EPSV and MDTM), `sizes` (SIZE is answered with the name of the file, without its extension).
+    """
     at.mkdir(parents=True, exist_ok=True)
     log_file = at / "ftp.log"
     log_file.touch()

@@ -20,7 +20,12 @@ logging.disable()
 class Logged(FTPHandler):  # type: ignore[misc]
     def pre_process_command(self, line: str, cmd: str, arg: str) -> None:
         log.write(f"{cmd} {arg}\n")
-        super().pre_process_command(line, cmd, arg)
+        if cmd == "SIZE" and "sizes" in options:
+            self.respond(arg.partition(".")[0])
+        elif cmd in ("EPSV", "MDTM") and "refusal" in options:
+            self.respond(options["refusal"])
+        else:
+            super().pre_process_command(line, cmd, arg)
 
 
 class Implicit(TLS_FTPHandler):  # type: ignore[misc]

@@ -121,6 +121,39 @@ def test_a_refusal_is_reported_in_the_servers_words_and_harms_nothing(run: Run, 
     run(main())
 
 
+@pytest.mark.parametrize("refusal", ["500 what", "502 no", "522 use another"])
+def test_a_server_that_refuses_sizes_and_epsv_is_read(run: Run, tmp_path: Path, refusal: str) -> None:
+    names = ["550 none", "500 what", "502 no", "504 no", "450 busy", "213 x", "213 -1", "213 2"]
+    for name in names:
+        (tmp_path / f"{name}.txt").write_bytes(b"all")
+
+    async def main() -> None:
+        with ftp_server(tmp_path, tmp_path / "log", sizes="by name", refusal=refusal) as server:
+            async with speaking() as module:
+                for name in names:
+                    reply = replied(await module.fetch(to(server.port, f"/{name.replace(' ', '%20')}.txt")))
+                    assert (reply.status, reply.body, reply.truncated) == (226, b"all", "")
+                failure = failed(await module.fetch(to(server.port, "/550%20missing.txt")))
+                assert (failure.outcome, failure.retry) == ("http_error", False)
+                assert failure.error.startswith("FTP 550 ")
+            assert server.asked("RETR") == server.asked("SIZE") == [f"{name}.txt" for name in [*names, "550 missing"]]
+            assert len(server.asked("USER")) == 1
+
+    run(main())
+
+
+def test_a_file_shorter_than_the_size_that_was_named_is_not_taken_for_whole(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "213 8.txt").write_bytes(b"half")
+
+    async def main() -> None:
+        with ftp_server(tmp_path, tmp_path / "log", sizes="by name") as server:
+            async with speaking() as module:
+                failure = failed(await module.fetch(to(server.port, "/213%208.txt")))
+                assert (failure.outcome, failure.retry) == ("protocol_error", True)
+
+    run(main())
+
+
 def test_the_control_connection_is_used_again(run: Run, tree: Path, tmp_path: Path) -> None:
     async def main() -> None:
         with ftp_server(tree, tmp_path) as own:

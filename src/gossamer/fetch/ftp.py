@@ -8,6 +8,7 @@ import netrc
 import re
 from functools import partial
 from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes
 
 import pycurl
 
@@ -69,6 +70,7 @@ _NO_FILE: Final = 550
 _IS_DIRECTORY: Final = "; if it is a directory, its URL ends with a slash"
 _ADDRESS = re.compile(r"(ftps?)://(?:[^/@]*@)*((\[[0-9a-f:.]+\]|[^/@:\[\]]+)(?::\d*)?)(/[!-~]*)?", re.IGNORECASE)
 _CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
+_DIGITS = re.compile(rb"[0-9]{1,18}")
 _TYPED = re.compile(r";type=(.*)\Z", re.IGNORECASE | re.DOTALL)
 _CONTACT = re.compile(r"\(\+(?:mailto:)?([^\s()]+)\)")
 _REFUSED: Final = frozenset(
@@ -134,9 +136,15 @@ class FtpModule:
             transfer.curl.setopt(pycurl.CUSTOMREQUEST, self._options.ftp_listing)
         else:
             transfer.curl.unsetopt(pycurl.CUSTOMREQUEST)
+        # libcurl gives up after a 550 to its own SIZE (RFC 3659, section 4), which many servers send for files that
+        # they serve. With `*` a refusal counts for nothing.
+        transfer.curl.setopt(pycurl.PREQUOTE, [b"*SIZE " + unquote_to_bytes(at.name)] if at.name else [])
         end = await self._transfers.run(transfer, request, started_at)
         if isinstance(end, Failure):
             return end
+        size = _size(transfer) if not end.code and at.name else 0
+        if transfer.body_bytes < size:
+            end = End(pycurl.E_PARTIAL_FILE, f"{transfer.body_bytes} of {size} bytes came")
         return self._transfers.done(transfer, _result(transfer, request, started_at, at, end))
 
     async def close(self) -> None:
@@ -168,6 +176,7 @@ def _transfer(options: FetchOptions, bodies: BodyMemory) -> Transfer:
         (pycurl.FTP_FILEMETHOD, pycurl.FTPMETHOD_MULTICWD),  # RFC 1738, section 3.2.2
         (pycurl.FTP_RESPONSE_TIMEOUT, max(1, round(options.request_s_max))),
         (pycurl.TRANSFERTEXT, 0),
+        (pycurl.IGNORE_CONTENT_LENGTH, 1),
     ]
     transfer = Transfer(options, settings, bodies)
     transfer.open_only_pinned()
@@ -221,6 +230,12 @@ def _result(transfer: Transfer, request: Request, started_at: float, at: FtpPlac
         media_type=media_type_of(at.name) if at.name else FTP_LISTING,
         file=transfer.file,
     )
+
+
+def _size(transfer: Transfer) -> int:
+    """Return the size that the server named for a file; 0 if it named none."""
+    sizes = [line[4:].strip() for line in transfer.head if line.startswith(b"213 ")]
+    return int(sizes[-1]) if sizes and _DIGITS.fullmatch(sizes[-1]) else 0
 
 
 def _may_be_directory(at: FtpPlace, code: int) -> bool:
