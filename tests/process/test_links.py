@@ -308,8 +308,17 @@ def test_link_headers_start_from_the_page() -> None:
         ("  https://other.example ", "https://other.example/"),
         ("//other.example/x", "https://other.example/x"),
         ("/caf\u00c3\u00a9", "https://example.org/caf%C3%A9"),
-        ("/caf\u00e9", "https://example.org/caf%C3%A9"),
-        ("", URL),
+        ("/caf\u00e9", "https://example.org/caf%E9"),
+        ("/\u00d3\u00ee?\u00c3\u00a9=\u00ff", "https://example.org/%D3%EE?%C3%A9=%FF"),
+        ("caf%e9\u00e9#\u00e9", D + "caf%e9%E9"),
+        ("http://other.example/\u00e9", "http://other.example/%E9"),
+        ("", "https://example.org/second"),
+        (" \t ", "https://example.org/second"),
+        ("#x", URL),
+        ("a b\tc", D + "a%20bc"),
+        (r"\\other.example\x", "https://other.example/x"),
+        ("HTTPS:/x", "https://example.org/x"),
+        ("https:///other.example/x", "https://other.example/x"),
         ("javascript:x", None),
         ("https://[", None),
     ],
@@ -320,6 +329,8 @@ def test_redirect_target(location: str, target: str | None) -> None:
 
 def test_no_location_is_no_redirect() -> None:
     assert redirect_target(URL, (("Link", "x"),)) is None
+    assert redirect_target(URL, (("Location", ""),)) is None
+    assert redirect_target(URL, (("Location", " "), ("location", "\t"))) is None
 
 
 @given(

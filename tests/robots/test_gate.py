@@ -143,6 +143,8 @@ def test_redirects_are_followed_up_to_their_bound() -> None:
         ("/r", "https://example.org/r"),
         ("//other.example/r", "https://other.example/r"),
         ("r\u00c3\u00a9", "https://example.org/r%C3%A9"),
+        ("r\u00e9", "https://example.org/r%E9"),
+        ("", None),
         ("ftp://example.org/r", None),
         ("javascript:x", None),
         ("https://[", None),

@@ -14,7 +14,7 @@ from gossamer.process.charset import python_codec
 from gossamer.process.html import HTML_TYPES, HtmlDocument, Markup, document_of
 from gossamer.process.options import ProcessOptions, TypedModule
 from gossamer.process.scan import Element
-from gossamer.url.join import Joiner, join
+from gossamer.url.join import Joiner, join, location_of
 
 AT_ONCE = 1_000
 """Elements that are handled in a slice: up to 10 ms."""
@@ -327,12 +327,10 @@ def link_values(value: str) -> Iterator[tuple[dict[str, str], str]]:
 def redirect_target(reply_url: str, headers: Iterable[tuple[str, str]]) -> str | None:
     """Return the target of a redirect, absolute, without fragment; None without a Location that can be fetched.
 
-    Location is often sent as raw UTF-8 or with white space around it; this is handled as in browsers.
+    Location is often sent as raw bytes or with white space around it; this is handled as in browsers.
     """
-    for name, value in headers:
-        if len(name) == 8 and name.lower() == "location":
-            return Base(reply_url).join(utf8_again(value))
-    return None
+    location = location_of(value for name, value in headers if len(name) == 8 and name.lower() == "location")
+    return Base(reply_url).join(location) if location else None
 
 
 def utf8_again(value: str) -> str:

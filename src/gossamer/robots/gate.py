@@ -16,7 +16,7 @@ from gossamer.model.visits import Failure, Reply, max_age_s, retry_after_s
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.record import AnswerKind, RecentlyUsed, RobotsRecord
 from gossamer.robots.rules import RobotsRules, cut
-from gossamer.url.join import join
+from gossamer.url.join import join, location_of
 from gossamer.url.url import Url
 from gossamer.world.clock import Absences, absent_s
 
@@ -197,8 +197,8 @@ class RobotsGate:
     ) -> RobotsRecord | Redirect:
         if reply.status == 304 and previous is not None and previous.kind != AnswerKind.UNREACHABLE:
             return RobotsRecord(previous.kind, previous.text, now, now + self._ttl_s(reply))
-        location = reply.header("location")
-        target = join(reply.url, _utf8_again(location)) if location is not None and reply.status != 304 else None
+        location = location_of(value for name, value in reply.headers if name.lower() == "location")
+        target = join(reply.url, location) if location and reply.status != 304 else None
         if target is None or not target.startswith(("http://", "https://")) or hops >= self._options.redirects_max:
             # Section 2.3.1.2: such a file may be treated as unavailable, like a missing one.
             return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
@@ -271,10 +271,3 @@ class RobotsGate:
 def asked_s(reply: Reply, now: float) -> float:
     """Return the seconds of a Retry-After header, bounded; 0 without one."""
     return min(retry_after_s(reply, now) or 0.0, RETRY_AFTER_S_MAX)
-
-
-def _utf8_again(value: str) -> str:
-    try:
-        return value.encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return value

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
 from urllib.parse import quote
 
@@ -38,6 +39,21 @@ def join(base: str, href: str) -> str | None:
         changed = mended_base != base or mended_href != href
         return join(mended_base, mended_href) if changed else None
     return url[: url.index("#")] if "#" in url else url
+
+
+def location_of(values: Iterable[str]) -> str:
+    """Return the href of a redirect from the values of its Location fields, decoded as latin-1; empty if none has one.
+
+    As in browsers: empty fields do not count, so that an empty Location is no redirect to the same address; text is
+    UTF-8, and bytes that are not UTF-8 are percent-encoded.
+    """
+    location = next((value for one in values if (value := one.strip("\t\n\f\r "))), "")
+    try:
+        return location.encode("latin-1").decode()
+    except UnicodeDecodeError:
+        return _NOT_ASCII.sub(lambda run: quote(run[0].encode("latin-1")), location)
+    except UnicodeEncodeError:
+        return location  # A protocol module has decoded it.
 
 
 def absolute(text: str) -> str | None:
