@@ -51,7 +51,7 @@ WALLS_MAX = 8
 """Consecutive walls after which a host is closed, except in a continuous crawl."""
 WALLED_HOSTS_MAX = 10_000
 """Hosts whose walls are counted at the same time."""
-CHALLENGES_MAX = 8
+CHALLENGES_MAX = 16
 """Digest challenges that are answered for one URL. A crash between a challenge and its answer loses the challenge, so
 that the URL gets another one."""
 LOGGED_OUT_MAX = 3

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 import secrets
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 from gossamer.fetch.credentials import origin_of
+from gossamer.model.visits import Reply
 
 CHALLENGES_MAX: Final = 1_024
 """Origins whose challenges are kept; for others a request is sent twice."""
+UNAUTHORIZED: Final = 401
+TURN_S_MAX: Final = 10.0
+"""Longest wait for a turn, where each nonce is taken once."""
 _HASHES: Final = {"SHA-512-256": "sha512_256", "SHA-256": "sha256", "MD5": "md5"}
 """Algorithms, the strongest first."""
 _PARAMETER = re.compile(r'([a-zA-Z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
@@ -48,6 +54,24 @@ class Digests:
 
     def __init__(self) -> None:
         self._challenges: OrderedDict[str, Challenge] = OrderedDict()
+        self._turns: OrderedDict[str, asyncio.Lock] = OrderedDict()
+        """Of origins that seem to take each nonce once: requests there go one after another, so that each has the
+        newest.
+        """
+
+    @asynccontextmanager
+    async def turn(self, url: str) -> AsyncIterator[None]:
+        """Wait until a request may go out, for `TURN_S_MAX` at most, and pass the turn on after it."""
+        lock, has_turn = self._turns.get(origin_of(url)), False
+        if lock is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(TURN_S_MAX):
+                    has_turn = await lock.acquire()
+        try:
+            yield
+        finally:
+            if lock is not None and has_turn:
+                lock.release()
 
     def answer(self, url: str, target: str, login: tuple[str, str], method: str = "GET") -> str:
         """Return the value of Authorization for a request; empty if no challenge is known."""
@@ -57,22 +81,60 @@ class Digests:
         challenge.answers += 1
         return authorization(challenge, target, login, method, secrets.token_hex(8))
 
-    def challenged(self, url: str, headers: Iterable[tuple[str, str]], *, answered: bool) -> bool:
-        """Process the challenges of a 401. True: send the request again; False: the answer to the challenge was
-        rejected.
+    def received(self, url: str, reply: Reply, answer: str) -> bool:
+        """Process a reply to a request with this `answer`; say whether it is a challenge that the next one answers."""
+        if reply.status == UNAUTHORIZED:
+            return self.challenged(url, reply.headers, answer)
+        origin = origin_of(url)
+        challenge = self._challenges.get(origin)
+        if challenge is not None and answer:
+            if challenge.answers > 1 and _nonce_in(challenge, answer):
+                self._turns.pop(origin, None)
+            # RFC 7616, section 3.5
+            following = _parameters(reply.header("authentication-info") or "").get("nextnonce", "")
+            if following not in ("", challenge.nonce):
+                challenge.nonce = following
+                challenge.answers = 0
+        return False
+
+    def challenged(self, url: str, headers: Iterable[tuple[str, str]], answer: str = "") -> bool:
+        """Process the challenges of a 401 to a request with this `answer`. True: send the request again; False: its
+        answer was rejected, though its nonce was the newest, and no other request had it.
         """
         challenge = best_challenge(value for name, value in headers if name.lower() == "www-authenticate")
-        if challenge is None or (answered and not challenge.stale):
+        if challenge is None:
             return False
         origin = origin_of(url)
         before = self._challenges.get(origin)
+        if answer and before is not None:
+            is_first = before.answers == 1 and _nonce_in(before, answer)
+            if not challenge.stale and (is_first or before.nonce == challenge.nonce):
+                return False
+            if not is_first:
+                self._turns.setdefault(origin, asyncio.Lock())
+                if len(self._turns) > CHALLENGES_MAX:
+                    self._turns.popitem(last=False)
         if before is not None and before.nonce == challenge.nonce:
             challenge.answers = before.answers  # A server may reject a count that it has seen before.
+        self._keep(origin, challenge)
+        return True
+
+    def _keep(self, origin: str, challenge: Challenge) -> None:
         self._challenges[origin] = challenge
         self._challenges.move_to_end(origin)
         if len(self._challenges) > CHALLENGES_MAX:
             self._challenges.popitem(last=False)
-        return True
+
+
+def _nonce_in(challenge: Challenge, answer: str) -> bool:
+    return f"nonce={_quoted(challenge.nonce)}," in answer
+
+
+def _parameters(text: str) -> dict[str, str]:
+    return {
+        name.lower(): re.sub(r"\\(.)", r"\1", quoted) if quoted else plain
+        for name, quoted, plain in _PARAMETER.findall(text)
+    }
 
 
 def best_challenge(values: Iterable[str]) -> Challenge | None:
@@ -83,10 +145,7 @@ def best_challenge(values: Iterable[str]) -> Challenge | None:
             rest = value[begin.end() :]
             end = _NEXT_SCHEME.search(rest)
             text = rest[: end.start()] if end else rest
-            parameters = {
-                name.lower(): re.sub(r"\\(.)", r"\1", quoted) if quoted else plain
-                for name, quoted, plain in _PARAMETER.findall(text)
-            }
+            parameters = _parameters(text)
             challenge = Challenge(parameters)
             if challenge.nonce and challenge.hash_name and (challenge.qop or "qop" not in parameters):
                 found.append(challenge)

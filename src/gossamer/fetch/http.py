@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 """The codings that `BoundedDecoder` removes."""
 
-UNAUTHORIZED: Final = 401
 PARTIAL_CONTENT: Final = 206
 PROXY_LOGIN_REQUIRED: Final = 407
 H2_HOSTS_MAX: Final = 10_000
@@ -214,7 +213,10 @@ class HttpModule:
         if at is None:  # libcurl would guess what is meant
             return self._transfers.ours(request, started_at, "unsupported", "no URL that can be sent as written")
         if self._rules is not None and (rule := self._rules.of(request.url)) is not None:
-            return await self._fetch_by(rule, request, started_at)
+            if rule.digest is None or self._digests is None:
+                return await self._fetch_by(rule, request, started_at)
+            async with self._digests.turn(request.url):
+                return await self._fetch_by(rule, request, started_at)
         headers = self._common.with_(request.headers) if request.headers else self._common.headers
         return await self._send(self._transfers, request, started_at, at, headers)
 
@@ -244,12 +246,9 @@ class HttpModule:
         reply = result.came if isinstance(result, Failure) else result
         if reply is None:
             return result
-        again = (
-            rule.digest is not None
-            and self._digests is not None
-            and reply.status == UNAUTHORIZED
-            and self._digests.challenged(request.url, reply.headers, answered=bool(answer))
-        )
+        again = False
+        if rule.digest is not None and self._digests is not None:
+            again = self._digests.received(request.url, reply, answer)
         reply = msgspec.structs.replace(
             reply,
             headers=tuple((name, rule.unsent(value)) for name, value in reply.headers) if rule.query else reply.headers,
