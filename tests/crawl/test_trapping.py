@@ -9,7 +9,7 @@ import pytest
 from gossamer.model.pages import PageRow
 from gossamer.model.visits import Content
 from gossamer.scope.traps import SCORE_MIN
-from gossamer.testing.fakes import Answers, page
+from gossamer.testing.fakes import Answers, page, reply
 from tests.crawl.ring import Ring, url_of
 
 ROOT = "http://example.org/"
@@ -125,3 +125,25 @@ def test_only_a_copy_of_a_page_of_its_host_is_evidence_without_a_look(
         row = PageRow(url.text, url.text, url.host, url.site, 0.0, "fetched", 200, "text/html", duplicate_of=original)
         ring.trapping.fetched(url, Content(b"<p>There are no events"), row)
         assert looks == [is_looked_at]
+
+
+def test_a_page_counts_for_the_address_from_which_redirects_led_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pages: dict[str, Answers] = {
+        ROOT: page("/go/1", "/plain"),
+        ROOT + "go/1": reply(b"", status=302, headers=[("Location", "/go/2")]),
+        ROOT + "go/2": reply(b"", status=302, headers=[("Location", "/room/x")]),
+        ROOT + "room/x": page("/go/3"),
+        ROOT + "plain": page(),
+    }
+    with Ring(tmp_path, pages) as ring:
+        counted: dict[str, str] = {}
+        redirects: list[str] = []
+        monkeypatch.setattr(
+            ring.traps, "visited", lambda url, *given: counted.update({url.text: given[-1].text}) or None
+        )
+        monkeypatch.setattr(ring.traps, "redirected", lambda url: redirects.append(url.text))
+        ring.crawl(ROOT)
+        assert counted == {ROOT: ROOT, ROOT + "plain": ROOT + "plain", ROOT + "room/x": ROOT + "go/1"}
+        assert redirects == [ROOT + "go/1", ROOT + "go/2"]

@@ -20,11 +20,11 @@ from gossamer.url.url import Url
 NAMER = Namer()
 YEAR = 2026
 Site = Callable[[str], tuple[Iterable[object], Sequence[str]]]
-"""What a page says and which paths it names."""
+"""What a page says and which paths it names. A path that begins with // names another host too."""
 
 
 def named(path: str, host: str = "h.example") -> Url:
-    url = NAMER.name(f"http://{host}{path}")
+    url = NAMER.name(f"http:{path}" if path.startswith("//") else f"http://{host}{path}")
     assert url is not None
     return url
 
@@ -37,7 +37,16 @@ def sketch_of(words: Iterable[object]) -> Sketch:
 class Crawl:
     """A crawl of a made site, breadth first, with nothing but the watch."""
 
-    def __init__(self, site: Site, traps: Traps | None = None, **options: object) -> None:
+    def __init__(
+        self,
+        site: Site,
+        traps: Traps | None = None,
+        redirects: Callable[[str], str] = lambda _: "",
+        **options: object,
+    ) -> None:
+        """`redirects` returns the path to which another one redirects; empty if it is a page."""
+        self._redirects = redirects
+        self._requested: dict[str, Url] = {}
         self._fingerprints: set[int] = set()
         self.traps = traps or Traps(
             convert(ScopeOptions, options), is_fetched=lambda _, fingerprint: fingerprint in self._fingerprints
@@ -60,6 +69,12 @@ class Crawl:
         return self
 
     def _fetch(self, url: Url, path: str) -> None:
+        target = self._redirects(path)
+        if target:
+            self.traps.redirected(url)
+            self._requested[target] = self._requested.get(path, url)
+            self._queue.append(target)
+            return
         words, paths = self.site(path)
         self.fetched.append(path)
         self._fingerprints.add(url.fingerprint)
@@ -68,15 +83,17 @@ class Crawl:
             self.sketched += 1
             return sketch_of(words)
 
-        trap = self.traps.visited(url, sketch, YEAR)
+        trap = self.traps.visited(url, sketch, YEAR, requested=self._requested.get(path))
         self.sprung += [trap] if trap is not None else []
         links = [Link(named(to), "anchor", 1, 0, url.text) for to in paths]
         admitted = [link for link in links if not Trapped(self.traps).rejects(link)]
         new = [link.url.text not in self._known for link in admitted]
         self._known.update(link.url.text for link in admitted)
-        self.traps.offered(admitted, [int(one) for one in new])
+        self.traps.offered(admitted, [int(one) for one in new], url.text)
         self._queue.extend(
-            link.url.text[len("http://h.example") :] for link, one in zip(admitted, new, strict=True) if one
+            link.url.text.removeprefix("http:").removeprefix("//h.example")
+            for link, one in zip(admitted, new, strict=True)
+            if one
         )
 
 
@@ -148,6 +165,110 @@ def test_a_maze_is_cut_off_by_its_size() -> None:
     crawl = Crawl(maze, trap_maze_pages_max=1_000).run("/maze/1")
     assert [trap.template for trap in crawl.sprung] == ["/maze/{n}"]
     assert 1_000 <= len(crawl.fetched) <= 1_600
+
+
+def rooms(path: str, form: str, count: int = 4) -> tuple[list[object], list[str]]:
+    """A page of a maze, with doors of a form."""
+    dice = random.Random(path)
+    return own(path, 12), [form.format(dice.getrandbits(48)) for _ in range(count)]
+
+
+def doors(path: str) -> str:
+    """Return the address to which one of a maze redirects; empty for a room."""
+    dice = random.Random(path)
+    return "" if path.endswith("x") else f"/r/{dice.getrandbits(48)}{'x' if dice.random() < 0.4 else ''}"
+
+
+def pool(path: str) -> tuple[list[object], list[str]]:
+    """A maze of 100,000 addresses, so that some doors lead to known ones."""
+    return own(path, 12), [f"/pool/{random.Random(f'{path}{n}').randrange(100_000)}" for n in range(6)]
+
+
+def with_menu(path: str) -> tuple[list[object], list[str]]:
+    """A maze with a menu of as many links as doors."""
+    words, paths = rooms(path, "/m/{}", 5)
+    return words, [*(f"/m/{number}" for number in range(5)), *paths]
+
+
+def with_way_back(path: str) -> tuple[list[object], list[str]]:
+    words, paths = rooms(path, "/m/{}", 5)
+    return words, [f"/m/{random.Random(path).randrange(500)}", *paths]
+
+
+def in_turn(path: str) -> tuple[list[object], list[str]]:
+    """A maze whose rooms are of two templates in turn."""
+    return rooms(path, "/b/{}" if path.startswith("/a/") else "/a/{}")
+
+
+def on_two_hosts(path: str) -> tuple[list[object], list[str]]:
+    return rooms(path, "/a/{}" if path.startswith("//") else "//other.example/b/{}")
+
+
+def nothing(_: str) -> str:
+    return ""
+
+
+@pytest.mark.heavy
+@pytest.mark.promise("What is fetched", "Traps are cut off, and no other page of their host.")
+@pytest.mark.parametrize(
+    ("site", "start", "redirects"),
+    [
+        (lambda path: rooms(path, "/r/{}"), "/r/1", doors),
+        (lambda path: rooms(path, "/r/{}"), "/r/1", lambda path: f"//b.example/m{path[2:]}" * path.startswith("/r/")),
+        (pool, "/pool/1", nothing),
+        (with_menu, "/m/1", nothing),
+        (with_way_back, "/m/1", nothing),
+        (in_turn, "/a/1", nothing),
+        (on_two_hosts, "/a/1", nothing),
+    ],
+    ids=["redirects", "redirects to another host", "pool", "menu", "way back", "two templates", "two hosts"],
+)
+def test_a_maze_that_hides_its_growth_is_cut_off(site: Site, start: str, redirects: Callable[[str], str]) -> None:
+    crawl = Crawl(site, redirects=redirects, trap_maze_pages_max=1_500).run(start, pages_max=8_000)
+    assert crawl.sprung
+    assert len(crawl.fetched) <= 6_000
+
+
+def tree(path: str) -> tuple[list[object], list[str]]:
+    """A directory of 3,905 files in folders, such as tiles or the sources of a program: nearly all are leaves."""
+    below = [f"{path}{number}/" for number in range(5)] if path.count("/") < 7 else []
+    return own(path, 12), below
+
+
+def forum(path: str) -> tuple[list[object], list[str]]:
+    """Threads that lead to members, and members without a word of their own that lead to threads."""
+    kind, number = path[1], int(path.rpartition("/")[2])
+    dice = random.Random(path)
+    if kind == "f":
+        return own(path), [f"/t/{number * 40 + n}" for n in range(40)] + [f"/f/{number + 1}"] * (number < 99)
+    if kind == "t":
+        return own(path), [f"/u/{dice.randrange(2_000)}" for _ in range(5)]
+    return frame(), [f"/t/{dice.randrange(4_000)}" for _ in range(3)]
+
+
+def redirected(path: str) -> tuple[list[object], list[str]]:
+    """Old addresses, each of which redirects to its new one."""
+    number = int(path.rpartition("/")[2])
+    return own(path), [f"/old/{n % 4_000}" for n in (number + 1, 3 * number + 1, 7 * number + 5, number // 2)]
+
+
+@pytest.mark.heavy
+@pytest.mark.promise("What is fetched", "Traps are cut off, and no other page of their host.")
+@pytest.mark.parametrize(
+    ("site", "start", "redirects", "pages"),
+    [
+        (tree, "/t/", nothing, 3_906),
+        (forum, "/f/0", nothing, 6_100),
+        (redirected, "/old/0", lambda path: path.replace("/old/", "/new/") * path.startswith("/old/"), 4_000),
+    ],
+    ids=["tree", "forum", "redirected"],
+)
+def test_large_sites_that_resemble_mazes_are_fetched_whole(
+    site: Site, start: str, redirects: Callable[[str], str], pages: int
+) -> None:
+    crawl = Crawl(site, redirects=redirects, trap_maze_pages_max=2_000).run(start, pages_max=10_000)
+    assert crawl.sprung == []
+    assert len(set(crawl.fetched)) >= 0.99 * pages
 
 
 def catalogue(path: str) -> tuple[list[object], list[str]]:

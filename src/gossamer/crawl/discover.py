@@ -122,7 +122,7 @@ class Discovery:
         for at in judged:
             link = found[at]
             self._admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
-        stages.trapping.found(links, admitted, answers)
+        stages.trapping.found(links, admitted, answers, page)
 
     def _offer_now(self, links: Sequence[Link]) -> Sequence[int]:
         return self._stages.url_seen.offer(

@@ -199,6 +199,7 @@ class Outcomes:
         visit, stages = self._visit(lease), self._stages
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
+        stages.trapping.redirected(visit.url)
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
         seed = self.recorder.seed(visit)
         if seed:
@@ -346,7 +347,7 @@ class Outcomes:
             visited.reply = msgspec.structs.replace(reply, page_id=page_id, resource_type="document")
         follow = stages.copies.judge(visit, examined.content, links, row)
         if not visit.revisit:  # A revisit is no evidence of a trap.
-            stages.trapping.fetched(url, examined.content, row)
+            stages.trapping.fetched(url, examined.content, row, self._requested(visit))
         if stages.chain.judges_language:
             links = self._links.in_wanted_language(reply, examined, row, links)
         links = self._links.named(visit, examined.findings, row, links)
@@ -356,6 +357,18 @@ class Outcomes:
         if stages.hubs is not None:
             stages.hubs.found(url, examined.findings.links, now)
         return links if follow else []
+
+    def _requested(self, visit: Visit) -> Url:
+        """Return the address from which redirects led to a page. Reads a record for each of them."""
+        url, referrer = visit.url, visit.referrer
+        for _ in range(visit.hops):
+            source = self._stages.namer.name(referrer)
+            record = self._stages.history.get(source) if source is not None else None
+            if source is None or record is None or not record.redirect_to:
+                break
+            url = source
+            referrer = record.referrer
+        return url
 
     def _withheld(
         self, lease: Lease, reply: Reply, examined: Examined, row: PageRow, refusal: str, now: float

@@ -66,24 +66,36 @@ class Trapping:
         trap = self._traps.trap_of(url)
         return trap.says() if trap is not None else None
 
-    def fetched(self, url: Url, content: Content, row: PageRow) -> None:
-        """Record a fetched page. Only texts are evidence of a trap."""
+    def redirected(self, url: Url) -> None:
+        """Record a request that was redirected."""
+        self._traps.redirected(url)
+
+    def fetched(self, url: Url, content: Content, row: PageRow, requested: Url | None = None) -> None:
+        """Record a fetched page. Only texts are evidence of a trap. `requested` is the address from which redirects led
+        to the page.
+        """
         if not is_text(row.media_type):
             return
         copy = bool(row.duplicate_of) and _host_of(row.duplicate_of) == _host_of(row.url)
         sketch = None if copy else lambda: self._sketcher(content.body, row.charset, url.text)
         year = datetime.fromtimestamp(row.fetched_at, UTC).year
         trap = self._traps.visited(
-            url, sketch, year, lambda: self._sketcher(content.body, row.charset, hosts_named(url, content.body))
+            url,
+            sketch,
+            year,
+            lambda: self._sketcher(content.body, row.charset, hosts_named(url, content.body)),
+            requested,
         )
         if trap is not None:
             self._counters.note(f"{trap.says()}; `gossamer release DIR '{trap.name}'` lets it go on")
 
-    def found(self, links: Sequence[Link], admitted: Sequence[Link], answers: Sequence[int]) -> None:
+    def found(
+        self, links: Sequence[Link], admitted: Sequence[Link], answers: Sequence[int], page: Url | None = None
+    ) -> None:
         """Process a page's links: all of them, the admitted ones, and the eliminator's answers for these."""
         if len(admitted) < len(links):
             self._traps.hold(links)
-        self._traps.offered(admitted, answers)
+        self._traps.offered(admitted, answers, page.text if page is not None else "")
 
     def counts_answers(self, links: Sequence[Link]) -> bool:
         """Say whether `found` needs to know which of a page's links are new. Costs nothing except for suspected

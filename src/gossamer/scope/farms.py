@@ -104,8 +104,7 @@ class Farm:
         self.dirty = True
         self.inside += new
         self.naming += 1
-        for _ in range(new if self.node.suspected else 0):
-            self.node.grow()
+        self.node.grow(new)
         self.node.fresh_links += (new / total - self.node.fresh_links) / FRESH_MEMORY_PAGES
 
     def is_witness(self, host: int) -> bool:
@@ -177,20 +176,20 @@ class Farms:
         self._look_closer(site, farm)
         return farm
 
-    def counts(self, links: Sequence[Link]) -> bool:
-        """Say whether `offered` may need the eliminator's answers to a page's links."""
-        if not self._close or not links or not links[0].referrer:
+    def counts(self, links: Sequence[Link], page: str) -> bool:
+        """Say whether `offered` may need the eliminator's answers to the links of a page, named by its address."""
+        if not self._close:
             return False
-        page_host = host_of(links[0].referrer) or ""
+        page_host = host_of(page) or ""
         return (bool(page_host) and site_of(page_host) in self._close) or any(
             link.url.site in self._close for link in links
         )
 
-    def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None:
+    def offered(self, links: Sequence[Link], answers: Sequence[int], page: str) -> None:
         """Note which of a page's links were new. Costs nothing unless a site is watched closely."""
-        if not self._close or not links or not links[0].referrer:
+        if not self._close:
             return
-        page_host = host_of(links[0].referrer) or ""
+        page_host = host_of(page) or ""
         page_site = site_of(page_host) if page_host else ""
         ours = self._close.get(page_site)
         if ours is not None and not ours.is_witness(fingerprint_of(page_host)):

@@ -2,8 +2,11 @@
 template's content is new, which is the evidence for traps.
 """
 
+from __future__ import annotations
+
 import re
 from array import array
+from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
@@ -145,6 +148,13 @@ SUSPECTED_FROM, CLEARED_BELOW = 0.5, 0.25
 """Share of stale pages from which every page is examined and growth is counted, and below which that ends."""
 CALM_BELOW = 0.75 / MEMORY_PAGES
 """The share nine pages after a single stale page."""
+MAZE_MEMORY_PAGES = 64
+"""Pages, or new addresses, over which shares of links are averaged."""
+ANCESTORS_MAX = 32
+"""Templates whose descendants are counted for each template."""
+COMMON_MAX, COMMON_LINKS = 32, 16
+"""Known addresses whose links are counted, which is enough for all that get one in 32 of the links, and the weight from
+which an address counts as part of a menu."""
 CONFIRMED_PAGES, CONFIRMED_JUDGEMENTS = 32, 2
 """Pages and judgements that are needed after the suspicion begins before a template counts as a trap."""
 _ALL = (1 << 64) - 1
@@ -202,8 +212,8 @@ class TemplateNode:
     """A watched template of a host. 4 KB when its sample is full."""
 
     __slots__ = (
-        "_due", "_due_near", "_found", "_together",
-        "doubted", "fresh_links", "judged", "known", "near", "pages", "stale",
+        "_ancestors", "_due", "_due_near", "_found", "_name", "_often", "_together",
+        "branching", "doubted", "fresh_links", "judged", "known", "near", "pages", "stale", "through",
     )  # fmt: skip
 
     def __init__(self, pages: int = 0) -> None:
@@ -217,6 +227,18 @@ class TemplateNode:
         self.near = Suspicion()
         self.fresh_links = 0.0
         """Recent share of new addresses among those of this template that its pages link to: stays near 1 in mazes."""
+        self.branching = 0.0
+        """The same as a number: new addresses of this template per page."""
+        self.through = 0.0
+        """Further requests that it leads to: of its addresses that redirect, and of pages of other templates that
+        descend from it and link back to it.
+        """
+        self._ancestors: dict[object, float] = {}
+        """By the `_name` of another template, or its own: the share of its recent addresses that descend from there."""
+        self._name = object()
+        """Stands for it in `_ancestors`, which keep no template in memory."""
+        self._often: dict[int, int] = {}
+        """Known addresses that many of its pages link to, with their weight (Misra and Gries 1982)."""
         self.known = array("Q")
         self._due = self._due_near = self._found = 0.0
         self._together = 0
@@ -237,11 +259,51 @@ class TemplateNode:
             if suspicion.since:
                 suspicion.since += 1
 
-    def grow(self) -> None:
-        """Count a new address that one of its pages links to."""
+    def grow(self, addresses: int) -> None:
+        """Count new addresses that pages without new content link to."""
         for suspicion in (self.stale, self.near):
             if suspicion.since:
-                suspicion.grown += 1
+                suspicion.grown += addresses
+
+    def named(self, by: TemplateNode, new: int, known: Sequence[int], pages: int = 1) -> None:
+        """Take into account that a page of `by` links to addresses of this template: `new` new ones, and `known`
+        ones by their fingerprints. `pages` is the number of pages that the examined one stands for.
+
+        A page of another template counts as far as its template descends from this one: a maze may alternate between
+        templates, while an album that leads to photos is not found through photos. A page without new addresses
+        counts too, since most pages of a tree are leaves, and none of a maze.
+        """
+        descends = 1.0 if by is self else by._ancestors.get(self._name, 0.0)
+        if by.suspected:
+            self.grow(new)
+        if new:
+            self._descend(by, new)
+        total = new + sum(not self._is_common(one) for one in known)
+        if descends:
+            weight = descends * pages / MAZE_MEMORY_PAGES
+            self.fresh_links += (new / max(1, total) - self.fresh_links) * weight
+            self.branching += (new - self.branching) * weight
+            self.through += descends * pages if by is not self else 0.0
+
+    def _descend(self, by: TemplateNode, new: int) -> None:
+        """Count new addresses as descendants of the template that links to them, and of its own ancestors."""
+        kept = (1 - 1 / MAZE_MEMORY_PAGES) ** new
+        from_there = {**by._ancestors, by._name: 1.0}
+        shares = {
+            name: kept * self._ancestors.get(name, 0.0) + (1 - kept) * from_there.get(name, 0.0)
+            for name in {**self._ancestors, **from_there}
+        }
+        largest = sorted(shares, key=shares.__getitem__, reverse=True)[:ANCESTORS_MAX]
+        self._ancestors = {name: shares[name] for name in largest}
+
+    def _is_common(self, fingerprint: int) -> bool:
+        """Count a link to a known address; say whether many pages link to it, as they do in a menu."""
+        often = self._often
+        if fingerprint in often or len(often) < COMMON_MAX:
+            often[fingerprint] = often.get(fingerprint, 0) + 1
+        else:
+            self._often = {one: weight - 1 for one, weight in often.items() if weight > 1}
+        return often.get(fingerprint, 0) > COMMON_LINKS
 
     def judge(self, sketch: Sketch) -> bool:
         """Take a page into account; say whether it seems worth its visit. About 40 µs for a page with new words, 20 µs

@@ -17,24 +17,22 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from gossamer.model.decodable import decodable
 from gossamer.model.links import Link
 from gossamer.model.pages import Sketch
 from gossamer.model.patterns import PatternSet
 from gossamer.ports import NEW
 from gossamer.scope.farms import ANY, Farm, Farms, fingerprint_of, packed, unpacked
-from gossamer.scope.mirrors import Fetched, Mirrors
+from gossamer.scope.mirrors import Fetched
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.templates import (
     WATCHED_FROM_PAGES,
-    NodeRecord,
     TemplateNode,
     literal_start,
-    node_of,
     templates_of,
     width_of,
     years_of,
 )
+from gossamer.scope.wards import Ward
 from gossamer.url.url import Url
 
 HOST_FROM_PAGES = 32
@@ -43,8 +41,6 @@ HOSTS_COUNTED_MAX = 100_000
 """Hosts whose pages are counted in memory, 150 bytes each."""
 WARDS_MAX = 500
 """Hosts in memory whose templates are counted, 5 KB each; the others wait in the store."""
-COUNTS_MAX, NODES_MAX = 64, 16
-"""Templates of one host that are counted, and that are watched (4 KB each); those with the fewest pages make room."""
 TRAPS_OF_HOST_MAX = 64
 """A host with more traps is a trap as a whole."""
 HELD_MAX = 64
@@ -58,9 +54,12 @@ MAZE_FROM_PAGES = 1_000
 """Pages of a template before the links of its pages are examined."""
 MAZE_SAMPLED = 4
 """One in this many pages of a template without suspicion is examined."""
-MAZE_MEMORY_PAGES = 64
-"""Pages over which the share of new links is averaged."""
 MAZE_SHARE = 0.95
+MAZE_BRANCHING_SHARE, MAZE_BRANCHING = 0.6, 2.0
+"""Share of new links and new addresses per page from which a template that branches is a maze: pages that also link to
+where they come from have a lower share than `MAZE_SHARE`, while of a chain most links are new."""
+REQUESTED_MAX = 1_000
+"""Pages that redirects led to, whose links are still to come."""
 SCORE_MIN = 0.9
 CHAIN_GROWTH, CHAIN_FACTOR = 1.5, 2
 YEARS_AHEAD_MAX, YEAR_MIN = 10, 1500
@@ -101,75 +100,6 @@ class Trap(msgspec.Struct):
         return f"{self.name} is a trap (score {self.score:.2f} after {self.pages} {pages}): {self.reason}"
 
 
-@decodable
-class WardRecord(msgspec.Struct, array_like=True, frozen=True):
-    """The stored form of a watched host."""
-
-    counts: dict[str, int]
-    nodes: list[NodeRecord]
-
-
-class Ward:
-    """One watched host."""
-
-    __slots__ = ("counts", "dirty", "mirrors", "nodes", "partition", "touched")
-
-    def __init__(self, partition: int) -> None:
-        self.partition = partition
-        self.counts: dict[str, int] = {}
-        """Pages per template, while they are too few to watch it."""
-        self.nodes: dict[str, TemplateNode] = {}
-        """Templates that are watched."""
-        self.mirrors = Mirrors()
-        self.touched = False
-        self.dirty = False
-        """Whether a watched template changed, so that the next commit stores this. Counts alone may be lost with the
-        process.
-        """
-
-    def node(self, name: str) -> TemplateNode | None:
-        """Count a page of a template; return the template if it is watched, from now on or already."""
-        self.touched = True
-        node = self.nodes.get(name)
-        if node is None:
-            count = self.counts.get(name, 0) + 1
-            if count <= WATCHED_FROM_PAGES:
-                counts = self.counts
-                if len(counts) >= COUNTS_MAX and name not in counts:
-                    del counts[min(counts, key=counts.__getitem__)]
-                counts[name] = count
-                return None
-            if len(self.nodes) >= NODES_MAX and not self._made_room():
-                return None
-            self.counts.pop(name, None)
-            node = self.nodes[name] = TemplateNode(count - 1)
-        node.visit()
-        return node
-
-    def first_watched(self, address: str) -> TemplateNode | None:
-        """Return the narrowest watched template of an address, which gets its evidence."""
-        if not self.nodes:
-            return None
-        for name in templates_of(address):
-            if name in self.nodes:
-                return self.nodes[name]
-        return None
-
-    def dump(self) -> bytes:
-        return msgspec.msgpack.encode(WardRecord(self.counts, [node.record(name) for name, node in self.nodes.items()]))
-
-    def load(self, dumped: bytes) -> None:
-        record = msgspec.msgpack.decode(dumped, type=WardRecord)
-        self.counts = record.counts
-        self.nodes = {node.name: node_of(node) for node in record.nodes}
-
-    def _made_room(self) -> bool:
-        idle = [name for name, node in self.nodes.items() if not node.suspected]
-        if idle:
-            del self.nodes[min(idle, key=lambda name: self.nodes[name].pages)]
-        return bool(idle)
-
-
 class Traps:
     """The templates that are cut off, and those that are watched.
 
@@ -195,6 +125,8 @@ class Traps:
         """Hosts that were dropped from memory since the last commit: partition and dump."""
         self._close_hosts: set[str] = set()
         """Hosts whose links are examined too."""
+        self._requested: OrderedDict[str, Url] = OrderedDict()
+        """By the address of a recent page: the one that was requested and redirected to it."""
         self._traps: dict[str, list[Trap]] = {}
         self._farms = Farms(recall)
         self._cut: dict[str, tuple[Trap, set[int]]] = {}
@@ -269,71 +201,103 @@ class Traps:
 
     # ---- what is watched
 
+    def redirected(self, url: Url) -> None:
+        """Count a request that was redirected: a maze may answer most of them so."""
+        ward = self._wards.get(url.host)
+        node = ward.first_watched(url.text) if ward is not None else None
+        if node is not None:
+            node.through += 1
+
     def visited(
         self,
         url: Url,
         sketch: Callable[[], Sketch] | None,
         year: int,
         sketch_but_hosts: Callable[[], Sketch] | None = None,
+        requested: Url | None = None,
     ) -> Trap | None:
         """Record a fetched page; return the trap that it confirms. `sketch` is called only if needed; None means an
         exact copy of another page of the host. `year` is the present one. `sketch_but_hosts` ignores the names of the
-        site's hosts, to compare pages of several hosts.
+        site's hosts, to compare pages of several hosts. `requested` is the address from which redirects led to the
+        page: the page counts for that one, since pages link to it.
         """
         if not self._enabled or (self._exempt is not None and self._exempt.matches(url.text)):
             return None
         sketch_but_hosts = sketch_but_hosts or sketch
-        if sketch_but_hosts is not None and url.host != url.site and ANY + url.site not in self._traps:
-            farm = self._farms.visited(url, sketch_but_hosts)
-            if farm is not None and (trap := self._confirm_farm(url, farm)) is not None:
+        requested = requested or url
+        if requested is not url:
+            self._requested[url.text] = requested
+            if len(self._requested) > REQUESTED_MAX:
+                self._requested.popitem(last=False)
+        if (
+            sketch_but_hosts is not None
+            and requested.host != requested.site
+            and ANY + requested.site not in self._traps
+        ):
+            farm = self._farms.visited(requested, sketch_but_hosts)
+            if farm is not None and (trap := self._confirm_farm(requested, farm)) is not None:
                 return trap
-        ward = self._ward(url) if self.trap_of(url) is None else None
+        ward = self._ward(requested) if self.trap_of(requested) is None else None
         if ward is None:
             return None
-        for name in templates_of(url.text):
+        for name in templates_of(requested.text):
             node = ward.node(name)
             if node is not None:
                 # A page that counts for a narrow template is no evidence against a wider one.
                 self._judge(url, ward, node, sketch, year)
-                return self._confirm(url, ward, name, node)
+                if ward.dirty:
+                    self._look_closer(requested.host, ward)
+                return self._confirm(requested, ward, name, node)
         return None
 
     def counts(self, links: Sequence[Link]) -> bool:
         """Say whether `offered` needs the eliminator's answers to a page's links. Costs nothing except for suspected
         hosts.
         """
-        return self._farms.counts(links) or self._counting(links) is not None
+        page = self._page_of(links[0].referrer if links else "")
+        return bool(page) and (self._farms.counts(links, page) or self._counting(links, page) is not None)
 
-    def _counting(self, links: Sequence[Link]) -> tuple[str, Ward, TemplateNode] | None:
-        """Return the host, its ward and the template of a page whose links are counted."""
-        if not self._close_hosts or not links or not links[0].referrer:
-            return None
-        host = _host_of(links[0].referrer)
-        ward = self._wards.get(host) if host in self._close_hosts else None
-        node = ward.first_watched(links[0].referrer) if ward is not None else None
-        if ward is None or node is None:
-            return None
-        counts = node.suspected or (node.pages >= MAZE_FROM_PAGES and node.pages % MAZE_SAMPLED == 0)
-        return (host, ward, node) if counts else None
+    def _page_of(self, address: str) -> str:
+        """Return the address for which a page counts."""
+        return self._requested[address].text if address in self._requested else address
 
-    def offered(self, links: Sequence[Link], answers: Sequence[int]) -> None:
-        """Note which of a page's links were new (1) and which were known. Costs nothing except for suspected hosts."""
-        self._farms.offered(links, answers)
-        counting = self._counting(links)
+    def _counting(self, links: Sequence[Link], page: str) -> tuple[TemplateNode, int] | None:
+        """Return the template of a page whose links are counted, and how many pages this one stands for."""
+        if not self._close_hosts:
+            return None
+        host = _host_of(page)
+        close = [self._wards[one] for one in {host, *[link.url.host for link in links]} & self._close_hosts]
+        ward = self._wards.get(host) if close else None
+        node = ward.first_watched(page) if ward is not None else None
+        if node is None:
+            return None
+        if any(ward.is_suspected for ward in close):
+            return node, 1
+        is_sampled = node.pages >= MAZE_FROM_PAGES and node.pages % MAZE_SAMPLED == 0
+        return (node, MAZE_SAMPLED) if is_sampled else None
+
+    def offered(self, links: Sequence[Link], answers: Sequence[int], page: str = "") -> None:
+        """Note which of a page's links were new (1) and which were known. Costs nothing except for suspected hosts.
+        `page` is the page's address, needed if it has no links.
+        """
+        page = self._page_of(page or (links[0].referrer if links else ""))
+        if not page:
+            return
+        self._farms.offered(links, answers, page)
+        counting = self._counting(links, page)
         if counting is None:
             return
-        host, ward, node = counting
-        new = total = 0
+        node, pages = counting
+        named: dict[TemplateNode, tuple[list[int], list[int]]] = {}
         for link, answer in zip(links, answers, strict=True):
-            if link.url.host == host:
-                of_link = ward.first_watched(link.url.text)
-                new += of_link is node and answer == NEW
-                total += of_link is node
-                if answer == NEW and node.suspected and of_link is not None:
-                    of_link.grow()
-        if total:
-            stands_for = 1 if node.suspected else MAZE_SAMPLED
-            node.fresh_links += (new / total - node.fresh_links) * stands_for / MAZE_MEMORY_PAGES
+            ward = self._wards.get(link.url.host)
+            of_link = ward.first_watched(link.url.text) if ward is not None else None
+            if of_link is not None:
+                named.setdefault(of_link, ([], []))[answer != NEW].append(link.url.fingerprint)
+        if not any(new for new, _ in named.values()):
+            named.setdefault(node, ([], []))
+        for of_link, (new, known) in named.items():
+            of_link.named(node, len(new), known, pages)
 
     def take_changed(self) -> Iterator[tuple[int, str, str, bytes]]:
         """Yield partition, host, template and dump of the traps that changed since the last call."""
@@ -403,10 +367,9 @@ class Traps:
         else:
             return
         ward.dirty = True
-        self._look_closer(url.host, ward)
 
     def _look_closer(self, host: str, ward: Ward) -> None:
-        if any(node.suspected or node.pages >= MAZE_FROM_PAGES for node in ward.nodes.values()):
+        if ward.is_suspected or any(node.pages >= MAZE_FROM_PAGES for node in ward.nodes.values()):
             self._close_hosts.add(host)
         else:
             self._close_hosts.discard(host)
@@ -452,7 +415,8 @@ class Traps:
         perhaps only a narrower one within it is a trap. So does one that grows by at most one address per page:
         calendars, galleries and lists do too, and some of them end.
         """
-        if not (node.suspected or node.pages >= self._maze_pages_max):
+        size = node.pages + node.through
+        if not (node.suspected or size >= self._maze_pages_max):
             return None
         score = node.stale.score
         chain = CHAIN_FACTOR if node.stale.growth < CHAIN_GROWTH else 1
@@ -461,7 +425,8 @@ class Traps:
         score = node.near.score
         if score >= SCORE_MIN and node.pages >= self._near_pages_min * width:
             return score, f"{node.near.share:.0%} of its last {pages} are nearly the same, and they go on naming others"
-        if node.pages >= self._maze_pages_max and node.fresh_links >= MAZE_SHARE:
+        branches = node.branching >= MAZE_BRANCHING and node.fresh_links >= MAZE_BRANCHING_SHARE
+        if size >= self._maze_pages_max and (branches or node.fresh_links >= MAZE_SHARE):
             return (
                 node.fresh_links,
                 f"{node.fresh_links:.0%} of what its {pages} name of their like is new, without end",
