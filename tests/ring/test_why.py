@@ -38,7 +38,7 @@ def test_every_outcome_and_every_rejection_is_reported_after_the_end(site: Site,
         "http://a.test/robots.txt": "User-agent: *\nDisallow: /private/\n",
     }
     hosts = f"127.0.0.1 {NAMES} refused.test\n"
-    sets = ("scope.exclude=['pdf$']", "scope.exclude_hosts=['c.test']")
+    sets = ("scope.exclude=['pdf$']", "scope.path_repeats_max=3", "scope.exclude_hosts=['c.test']")
     result = crawled(site, tmp_path, "http://a.test/", hosts=hosts, sets=sets, scope="any", max_depth=2)
     assert result.end == "finished"
 

@@ -20,7 +20,7 @@ def test_defaults() -> None:
         2048,
         ("http", "https"),
     )
-    assert (options.depth_max, options.include, options.exclude, options.path_repeats_max) == (None, (), (), 3)
+    assert (options.depth_max, options.include, options.exclude, options.path_repeats_max) == (None, (), (), 40)
 
 
 @pytest.mark.parametrize(

@@ -152,7 +152,9 @@ def test_mistakes_are_named(options: dict[str, object], said: str) -> None:
 
 
 def test_filters_say_more_of_what_they_reject() -> None:
-    chain = chain_of(exclude=("x", r"\.gif$"), exclude_hosts=("g.example",), depth_max=3, url_bytes_max=40)
+    chain = chain_of(
+        exclude=("x", r"\.gif$"), exclude_hosts=("g.example",), depth_max=3, url_bytes_max=40, path_repeats_max=3
+    )
     told = {
         chain.explain(link): chain.detail(link)
         for link in (

@@ -131,6 +131,11 @@ def deeper(path: str) -> tuple[list[object], list[str]]:
     return frame(), [f"{path}{dice.choice(['red', 'blue', 'wide', 'tall', 'old'])}{n * 'x'}/" for n in range(3)]
 
 
+def again(path: str) -> tuple[list[object], list[str]]:
+    """Relative links that lead below themselves, by the same two names."""
+    return frame(), [f"{path}a/", f"{path}b/"]
+
+
 def facets(path: str) -> tuple[list[object], list[str]]:
     chosen = set(path.partition("?")[2].split("&")) - {""}
     dice = random.Random(path)
@@ -151,6 +156,7 @@ def maze(path: str) -> tuple[list[object], list[str]]:
         (sessions, "/s/000000000000a1/1", "/s/{id}/{n}", 200),
         (long_sessions, "/s/000000000000a1/1", "/s/{id}/{n}", 300),
         (deeper, "/d/", "/d/*/*/**", 340),
+        (again, "/a/", "/a/*/*/**", 340),
         (facets, "/list?", "/list?*", 500),
     ],
 )
@@ -235,6 +241,13 @@ def tree(path: str) -> tuple[list[object], list[str]]:
     return own(path, 12), below
 
 
+def pairs(path: str) -> tuple[list[object], list[str]]:
+    """A collection by ids in pairs of digits, with a folder for each pair: /00/00/00/00/17/."""
+    depth = path.count("/") - 1
+    digits = range(12) if depth >= 3 else range(5)
+    return frame(*own(path, 12)), [f"{path}{n % 2}{n}/" for n in digits] if depth < 5 else []
+
+
 def forum(path: str) -> tuple[list[object], list[str]]:
     """Threads that lead to members, and members without a word of their own that lead to threads."""
     kind, number = path[1], int(path.rpartition("/")[2])
@@ -258,15 +271,16 @@ def redirected(path: str) -> tuple[list[object], list[str]]:
     ("site", "start", "redirects", "pages"),
     [
         (tree, "/t/", nothing, 3_906),
+        (pairs, "/", nothing, 1 + 5 + 25 + 125 + 125 * 12 + 125 * 144),
         (forum, "/f/0", nothing, 6_100),
         (redirected, "/old/0", lambda path: path.replace("/old/", "/new/") * path.startswith("/old/"), 4_000),
     ],
-    ids=["tree", "forum", "redirected"],
+    ids=["tree", "pairs", "forum", "redirected"],
 )
 def test_large_sites_that_resemble_mazes_are_fetched_whole(
     site: Site, start: str, redirects: Callable[[str], str], pages: int
 ) -> None:
-    crawl = Crawl(site, redirects=redirects, trap_maze_pages_max=2_000).run(start, pages_max=10_000)
+    crawl = Crawl(site, redirects=redirects, trap_maze_pages_max=2_000).run(start, pages_max=20_000)
     assert crawl.sprung == []
     assert len(set(crawl.fetched)) >= 0.99 * pages
 

@@ -136,18 +136,21 @@ class PathDepth:
 
 
 class RepeatedPath:
-    """Paths that repeat one segment more than `path_repeats_max` times: `/a/b/a/b/a/b/a/b`, the mark of a trap."""
+    """Paths that repeat one segment more than `path_repeats_max` times, such as `/a/b/a/b/a/b/a/b`. By default never:
+    `/00/00/00/00/17/` of a collection looks like the relative links of a trap, which `traps` tells apart by content.
+    """
 
     name = "repeated_path"
-    keys: tuple[str, ...] = ("path_repeats_max",)
+    keys: tuple[str, ...] = ("path_repeats_max", "path_segments_max")
     by_place = False
 
     def __init__(self, path_repeats_max: int) -> None:
         self._repeats_max = path_repeats_max
 
     @classmethod
-    def made(cls, given: Given) -> Self:
-        return cls(given.options.path_repeats_max)
+    def made(cls, given: Given) -> Self | None:
+        repeats_max = given.options.path_repeats_max
+        return cls(repeats_max) if repeats_max < given.options.path_segments_max else None
 
     def rejects(self, link: Link) -> bool:
         text = link.url.text

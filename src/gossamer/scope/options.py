@@ -205,7 +205,15 @@ class ScopeOptions(Section, frozen=True):
         ),
     ] = ("http", "https")
     path_segments_max: Annotated[int, Key("Segments of a path: `/a/b/c` has three.", ge=1, live=True)] = 40
-    path_repeats_max: Annotated[int, Key("How often one segment may occur in a path.", ge=1, live=True)] = 3
+    path_repeats_max: Annotated[
+        int,
+        Key(
+            "How often one segment may occur in a path. Paths of ids and tiles repeat segments too, and traps are "
+            "recognized by what their pages say: lower it for sites that you know.",
+            ge=1,
+            live=True,
+        ),
+    ] = 40
     follow: Annotated[
         tuple[str, ...],
         Key(
