@@ -26,6 +26,7 @@ from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.uploads import StoreError
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import publish
+from gossamer.world.inputs import read_input
 
 PARTS_MAX = 9_000
 """S3 takes 10,000 parts an object."""
@@ -279,7 +280,7 @@ def _secrets(path: str) -> dict[str, str]:
     if not path:
         return {}
     try:
-        found = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        found = tomllib.loads(read_input(Path(path)).decode("utf-8"))
     except OSError as error:
         raise ConfigError(
             f"archive.store_secrets_file: {path} cannot be read: {error.strerror}; name a file that you can read"

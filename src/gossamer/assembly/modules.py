@@ -34,6 +34,7 @@ from gossamer.scope.roots import Roots
 from gossamer.state.slots import ShardSlots
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock, WallClock
+from gossamer.world.inputs import open_input
 from gossamer.world.spill import Spills
 
 
@@ -154,7 +155,7 @@ def _by_rank(file: str) -> Prioritizer:
     if not file:
         raise ConfigError("frontier.priority is rank: set frontier.ranks_file to a file of gossamer rank")
     try:
-        with Path(file).open("rb") as opened:
+        with open_input(Path(file)) as opened:
             return priority.ByRank(memoryview(mmap(opened.fileno(), 0, access=ACCESS_READ)))
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no file of gossamer rank"

@@ -24,6 +24,9 @@ from gossamer.url.name import Namer
 from gossamer.url.site import site_of
 from gossamer.url.url import Url
 
+COOKIES_BYTES_MAX = 16 << 20
+"""Of a file of cookies: a browser keeps some thousands of at most 4 KB."""
+
 
 def sessions(
     config: Config,
@@ -42,7 +45,7 @@ def sessions(
     sites = {_site_of(name, rule, namer) for name, rule in rules.items()}
     jars = Jars(epochs, None if config.cookies.wanted else frozenset(sites))
     if config.cookies.file:
-        text = read_text(Path(config.cookies.file))
+        text = read_text(Path(config.cookies.file), COOKIES_BYTES_MAX)
         cookies = of_file(text, config.cookies.file, now)
 
         def holds(host: str) -> bool:

@@ -19,6 +19,7 @@ from gossamer.config.seeds import check_seeds
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.world.files import there_before
+from gossamer.world.inputs import open_input
 
 SPOOLED = "seeds.txt"
 """File in the crawl's directory with seeds that came on standard input or through a pipe."""
@@ -147,8 +148,12 @@ def _spooled(config: Config, directory: Path, spool: Spool) -> Config:
     if config.seeds.file in STANDARD_INPUT:
         spool(file)
     else:
-        with Path(config.seeds.file).open("rb") as pipe, file.open("wb") as copy:
-            shutil.copyfileobj(pipe, copy)
+        try:
+            with open_input(Path(source), pipes=True) as pipe, file.open("wb") as copy:
+                shutil.copyfileobj(pipe, copy)
+        except OSError as error:
+            what = f"cannot read seeds from {source}: {error.strerror}"
+            raise ConfigError(f"{what}; see that a program writes them there, or name a file") from error
     config = replace(config, seeds=replace(config.seeds, file=str(file)))
     try:
         _look_at(config)

@@ -73,8 +73,10 @@ class CrawlJob(NamedTuple):
 
 def written_in(directory: Path) -> str:
     """Return the text of `crawl.toml`; empty if there is none yet."""
+    from gossamer.world.inputs import read_input  # noqa: PLC0415 - not for the supervisor
+
     try:
-        return (directory / "crawl.toml").read_text(encoding="utf-8", errors="replace")
+        return read_input(directory / "crawl.toml").decode("utf-8", "replace")
     except OSError:
         return ""
 

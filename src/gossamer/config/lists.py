@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TextIO, cast
+from typing import BinaryIO, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -18,9 +21,9 @@ from gossamer.model.patterns import PatternSet
 from gossamer.model.product import FORGOTTEN
 from gossamer.scope.forgotten import ForgottenEntry, Matching
 from gossamer.scope.lists import HostSet, Lists, Whitelist
+from gossamer.world.inputs import INPUT_BYTES_MAX, open_input, read_input
 
 CHECKED_LINES = 1_000
-FILE_BYTES_MAX = 64 << 20
 LIST_BYTES_MAX = 64 << 20
 """Of a file of hosts or patterns: what it holds is kept as it is. A whitelist has no bound but its 8 bytes a line."""
 
@@ -105,7 +108,7 @@ def forgotten_of(path: Path) -> list[ForgottenEntry]:
     """
     found = []
     try:
-        lines = path.read_bytes().splitlines()
+        lines = read_input(path).splitlines()
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}; name a file that you can read") from error
     for number, line in enumerate(lines, 1):
@@ -154,13 +157,15 @@ def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Ite
         ConfigError: the file cannot be read, is no UTF-8, is longer than `bytes_max`, or has a line without end.
     """
     try:
-        if bytes_max is not None and path.stat().st_size > bytes_max:
-            raise ConfigError(f"{path} has more than {bytes_max >> 20} MiB; shorten it")
-        with _opened(path) as lines:
-            for number, line in enumerate(lines, 1):
+        size = 0
+        with unpacked_input(path) as file, io.TextIOWrapper(file, "utf-8-sig") as lines:
+            for number, line in enumerate(iter(partial(lines.readline, LINE_CHARACTERS_MAX + 2), ""), 1):
+                size += len(line)
+                if bytes_max is not None and size > bytes_max:
+                    raise ConfigError(f"{path} has more than {bytes_max >> 20} MiB; shorten it")
                 # A comment is a line, or what follows a space: patterns and URLs may hold a #.
                 text = f" {line.strip()}".partition(" #")[0].strip()
-                if len(text) > LINE_CHARACTERS_MAX:
+                if len(line) > LINE_CHARACTERS_MAX + 1:
                     raise ConfigError(f"{path} line {number}: longer than {LINE_CHARACTERS_MAX} characters")
                 if text:
                     yield number, text
@@ -172,24 +177,27 @@ def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Ite
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8") from error
 
 
-def _opened(path: Path) -> TextIO:
-    """Open a text file, gzipped or not; what is no regular file can be read only once."""
-    if path.is_file():
-        with path.open("rb") as file:
-            if file.read(2) == b"\x1f\x8b":
-                return cast("TextIO", gzip.open(path, "rt", encoding="utf-8-sig", errors="strict"))
-    return path.open(encoding="utf-8-sig", errors="strict")
+@contextmanager
+def unpacked_input(path: Path) -> Iterator[BinaryIO]:
+    """Open a file, gzipped or not. Raises OSError as `open_input`."""
+    with open_input(path) as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        if not is_packed:
+            yield file
+            return
+        with gzip.open(file) as unpacked:
+            yield cast("BinaryIO", unpacked)
 
 
-def read_text(file: Path) -> str:
+def read_text(file: Path, bytes_max: int = INPUT_BYTES_MAX) -> str:
     """Return a configuration file's text.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: it cannot be read, or has more than `bytes_max` bytes.
     """
     try:
-        with file.open("rb") as source:
-            return source.read(FILE_BYTES_MAX).decode("utf-8")
+        return read_input(file, bytes_max).decode("utf-8")
     except PermissionError as error:
         raise ConfigError(f"you may not read {file}; run this as its owner, or have them permit it") from error
     except OSError as error:

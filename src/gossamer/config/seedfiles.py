@@ -7,19 +7,21 @@ archives hold records of DNS.
 from __future__ import annotations
 
 import csv
-import gzip
 import html
 import io
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Literal, cast
+from typing import Literal
 
 import msgspec
 
+from gossamer.config.lists import unpacked_input
 from gossamer.model.errors import ConfigError
 from gossamer.process.scan import reference_free
+from gossamer.world.inputs import open_input
 
 Form = Literal["lines", "sitemap", "bookmarks", "csv", "warc", "cdx", "json"]
 FORMATS: Mapping[Form, str] = {
@@ -56,7 +58,7 @@ def form_of(path: Path) -> Form:
         ConfigError: the file cannot be read.
     """
     try:
-        with path.open("rb") as file:
+        with open_input(path) as file:
             head = file.read(HEAD_BYTES)
         if head.startswith(_ZSTD):
             return "warc"
@@ -96,14 +98,8 @@ def addresses(path: Path, form: Form, note: Callable[[str], None] = lambda _: No
         raise ConfigError(f"cannot read seeds from {path}: {error}") from error
 
 
-def _opened(path: Path) -> BinaryIO:
-    with path.open("rb") as file:
-        is_packed = file.read(2) == _GZIP
-    return cast("BinaryIO", gzip.open(path)) if is_packed else path.open("rb")
-
-
 def _lines(path: Path) -> Iterator[bytes]:
-    with _opened(path) as file:
+    with unpacked_input(path) as file:
         while line := file.readline(LINE_BYTES_MAX):
             yield line.strip()
 
@@ -112,7 +108,7 @@ def _sitemap(path: Path) -> Iterator[str]:
     """Yield the addresses of a sitemap, or of the sitemaps that an index names. It may be a single line of 50 MB."""
     # Not by process.feeds: its bounds (50,000 addresses, tags of 1 MiB, nothing after an error that cannot be repaired)
     # are for documents of the web, and it hands over all addresses at the end. An operator's file may be larger.
-    with _opened(path) as file:
+    with unpacked_input(path) as file:
         root = _SITEMAP.search(file.read(HEAD_BYTES))
     prefix = (root and root[1]) or b""
     for verbatim, escaped in _found(path, re.compile(_LOC % (prefix, prefix), re.DOTALL)):
@@ -126,7 +122,7 @@ def _bookmarks(path: Path) -> Iterator[str]:
 
 def _found(path: Path, pattern: re.Pattern[bytes]) -> Iterator[Sequence[str]]:
     """Yield the groups of each match in a file, empty ones for those that did not take part."""
-    with _opened(path) as file:
+    with unpacked_input(path) as file:
         rest = b""
         while piece := file.read(LINE_BYTES_MAX):
             data, end = rest + piece, 0
@@ -150,12 +146,13 @@ def _column(header: str) -> tuple[str, int] | None:
 
 
 def _csv(path: Path) -> Iterator[str]:
-    with _opened(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
-        header = text.readline()
+    with unpacked_input(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+        header = text.readline(HEAD_BYTES)
         found = _column(header.strip())
         assert found is not None
         delimiter, number = found
-        for row in csv.reader(text, delimiter=delimiter):
+        # What comes in pieces of a line without end exceeds the limit of a field.
+        for row in csv.reader(iter(partial(text.readline, LINE_BYTES_MAX), ""), delimiter=delimiter):
             if len(row) > number:
                 yield row[number].strip()
 

@@ -18,6 +18,7 @@ from gossamer.scope.lists import listed_site
 from gossamer.scope.roots import seed_url
 from gossamer.url.name import host_of
 from gossamer.url.url import Url
+from gossamer.world.inputs import read_input
 
 
 def seed(text: str, what: str = "seed") -> str:
@@ -184,7 +185,7 @@ def local_names(file: Path) -> frozenset[str]:
     if file.is_fifo():
         raise ConfigError(f"{file} is a pipe, and hosts are read more than once; name a file that holds them")
     try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_input(file).decode("utf-8", "replace").splitlines()
     except OSError as error:
         raise ConfigError(f"cannot read hosts from {file}: {error.strerror}; name a file that you can read") from error
     private: set[str] = set()

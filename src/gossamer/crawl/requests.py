@@ -22,11 +22,14 @@ from gossamer.scope.roots import seed_url
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import REQUEST_MARK
 from gossamer.url.url import Url
+from gossamer.world.inputs import input_lines, open_input
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "QUERY")
 IDEMPOTENT: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "QUERY"))
 """Methods whose requests may be repeated (RFC 9110, section 9.2.2)."""
 BODY_BYTES_MAX: Final = 1 << 20
+LINE_BYTES_MAX: Final = 8 * BODY_BYTES_MAX
+"""JSON writes a byte of a body in up to six characters."""
 DIGEST_CHARACTERS: Final = 32
 """128 bits of SHA-256."""
 
@@ -64,8 +67,8 @@ def listed(path: Path, schemes: tuple[str, ...] = ("http", "https")) -> Iterator
         ConfigError: the file cannot be read, or a line is not a request; the message names the line.
     """
     try:
-        with path.open("rb") as file:
-            for number, data in enumerate(file, 1):
+        with open_input(path) as file:
+            for number, data in enumerate(input_lines(file, LINE_BYTES_MAX), 1):
                 if data.strip():
                     try:
                         yield _listed(data, schemes)

@@ -10,6 +10,7 @@ from typing import Final
 from gossamer.model.errors import ConfigError
 from gossamer.url.join import absolute
 from gossamer.url.url import USER_INFO, split
+from gossamer.world.inputs import open_input
 
 REDACTED: Final = "[redacted]"
 OPEN_HEADERS: Final = frozenset({"user-agent", "accept", "accept-language", "accept-encoding"})
@@ -55,7 +56,7 @@ def reveal(value: str, key: str) -> str:
             raise ConfigError(f"{key}: the environment variable {name} is not set; set it before you start the crawl")
         return os.environ[name]
     try:
-        with Path(name).open("rb") as file:
+        with open_input(Path(name)) as file:
             return file.read(REFERENCE_BYTES_MAX).decode("utf-8").partition("\n")[0].strip()
     except OSError as error:
         raise ConfigError(f"{key}: cannot read {name}: {error.strerror}; name a file that you can read") from None

@@ -20,6 +20,7 @@ import msgspec
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.world.files import write_whole
+from gossamer.world.inputs import read_input
 
 LOOK_S = 60.0
 """How often a running crawl looks whether its key file has changed."""
@@ -113,7 +114,8 @@ def read_keys(path: Path) -> list[SigningKey]:
         ConfigError: it is missing, is no key file, or others may read it.
     """
     try:
-        mode, data = path.stat().st_mode, path.read_bytes()
+        mode = path.stat().st_mode
+        data = read_input(path)
     except OSError as error:
         raise ConfigError(
             f"cannot read the key file {path}: {error.strerror}; `gossamer identity new` makes one"

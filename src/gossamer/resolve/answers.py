@@ -13,6 +13,7 @@ from typing import NamedTuple
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply
 from gossamer.resolve.guard import canonical
+from gossamer.world.inputs import read_input
 
 
 class DnsRecords(NamedTuple):
@@ -66,7 +67,7 @@ class HostsFile:
         if not self._path:
             return
         try:
-            text = Path(self._path).read_text(encoding="utf-8", errors="replace")
+            text = read_input(Path(self._path)).decode("utf-8", "replace")
         except OSError as error:
             raise ConfigError(f"hosts file {self._path}: {error.strerror}; give a readable file") from error
         self._addresses = parse_hosts(text.splitlines(), self._path)

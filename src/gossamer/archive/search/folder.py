@@ -18,6 +18,7 @@ from gossamer.model.errors import DamagedError
 from gossamer.model.words import shell_word
 from gossamer.state.sums import Sums, crc_of
 from gossamer.world.files import write_whole
+from gossamer.world.inputs import read_input
 
 FOLDER = "search"
 LOG_FOLDER = "state/search/"
@@ -89,7 +90,7 @@ def is_behind(directory: Path, position: str) -> bool:
 def _is_kept(directory: Path) -> bool:
     """Say whether a crawl keeps its index now."""
     try:
-        search = tomllib.loads((directory / "crawl.toml").read_text(encoding="utf-8")).get("search", {})
+        search = tomllib.loads(read_input(directory / "crawl.toml").decode("utf-8")).get("search", {})
     except (OSError, ValueError):
         return True  # Nothing is known of it.
     return search.get("enabled", False) is True
