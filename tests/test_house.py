@@ -282,6 +282,7 @@ LATER = ["duckdb", "gossamer.console", "prometheus_client"]
 
 SUPERVISING = {
     "gossamer.model.product", "gossamer.state.slots", "gossamer.world.allocators", "gossamer.world.clock",
+    "gossamer.world.inputs",
 }  # fmt: skip
 
 

@@ -142,6 +142,7 @@ def test_strangers_words_do_nothing_to_a_terminal(tmp_path: Path) -> None:
     assert all(mark == "\n" or mark.isprintable() for mark in text)
     assert "\\x1b[2J\\x07\\u202e\\r\\n\\x9b" in text
     assert printable("plain é") == "plain é"
+    assert printable("a\u3164b\U000e0120\x1b") == "a\\u3164b\\U000e0120\\x1b"
 
 
 def test_memory_is_bounded_by_what_it_is_given(tmp_path: Path) -> None:

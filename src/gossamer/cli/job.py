@@ -10,6 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from gossamer.world.inputs import read_input
+
 AGAIN = 75
 """Exit status of a child that is to be started again, once no command works on the crawl (sysexits.h: EX_TEMPFAIL)."""
 
@@ -73,8 +75,6 @@ class CrawlJob(NamedTuple):
 
 def written_in(directory: Path) -> str:
     """Return the text of `crawl.toml`; empty if there is none yet."""
-    from gossamer.world.inputs import read_input  # noqa: PLC0415 - not for the supervisor
-
     try:
         return read_input(directory / "crawl.toml").decode("utf-8", "replace")
     except OSError:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
-from gossamer.model.words import bit_rate, counted, duration, size
+from gossamer.model.words import UNSEEN, bit_rate, counted, duration, size
 from gossamer.report.figures import (
     Bucket,
     Cache,
@@ -306,8 +307,16 @@ def _bar(part: float, width: int) -> str:
 def printable(text: str) -> str:
     r"""Return the text with everything that does not show itself as `\x1b`, `\u202e` and the like."""
     if text.isprintable():
-        return text
-    return "".join(mark if mark.isprintable() else mark.encode("unicode_escape").decode() for mark in text)
+        return UNSEEN.sub(_written_out, text)
+    return "".join(mark if mark.isprintable() else _escaped(mark) for mark in UNSEEN.sub(_written_out, text))
+
+
+def _written_out(found: re.Match[str]) -> str:
+    return _escaped(found[0])
+
+
+def _escaped(mark: str) -> str:
+    return mark.encode("unicode_escape").decode()
 
 
 def binary_size(size_bytes: int) -> str:
