@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import random
 import re
+from collections.abc import Sequence
 
 import pytest
 
+from gossamer.scope.templates import TemplateNode
 from gossamer.seen import shingles
 from gossamer.seen.shingles import BODY_BYTES_MAX, LOWEST_MAX, TEXT_BYTES_MAX, sketch, text_of
 
@@ -16,13 +19,21 @@ PARAGRAPH = (
 )
 
 
+BEGIN = (
+    rb"[\xe3-\xe9]|\xe0\xb8[\x81-\xae]|\xe0\xb9[\x80-\x84]|\xe0\xba[\x81-\xae]|\xe0\xbb[\x80-\x84\x9c-\x9f]"
+    rb"|\xe0\xbc\x8b|\xe1\x80[\x80-\xa1]|\xe1\x9e[\x80-\xa2]"
+)
+"""Characters that begin a word: of East Asian scripts, Thai, Lao, Tibetan, Burmese and Khmer."""
+WORD = re.compile(rb"(?:%b)(?:(?!%b).)*|^(?:(?!%b).)+" % (BEGIN, BEGIN, BEGIN), re.DOTALL)
+
+
 def plainly(text: bytes) -> tuple[list[int], list[int]]:
     """Return words and shingles of a text, one byte after the other."""
     values = [int(value) for value in shingles._VALUES]
     words: list[tuple[int, int]] = []
     for block, piece in enumerate(text.split(b"\0")):
         for run in re.findall(rb"(?:[A-Za-z\x80-\xff])+", piece):
-            for word in re.findall(rb"[\xe3-\xe9][^\xe3-\xe9]*|^[^\xe3-\xe9]+", run):
+            for word in WORD.findall(run):
                 if len(word) >= 3:
                     total = sum(values[byte] * pow(shingles._BASE, at, 1 << 64) for at, byte in enumerate(word))
                     words.append((total & MASK, block))
@@ -47,11 +58,12 @@ def plain_simhash(hashes: list[int]) -> int:
         PARAGRAPH.encode(),
         b"one\0two three\0four five six seven\0\0eight",
         "Der Weiße Bär müßte — naïve café 蜘蛛网络在风中 паутина 2024 x9y".encode(),
+        "แมงมุมรอลม ແມງມຸມລໍຖ້າ ពីងពាងរង់ចាំ ပင့်ကူသည် སྡོམ་གྱིས་རླུང་ मकड़ी हवा".encode(),
         bytes(range(256)) * 3,
         b"ab abc abcd",
         b"word",
     ],
-    ids=["prose", "pieces", "scripts", "bytes", "short", "one"],
+    ids=["prose", "pieces", "scripts", "syllables", "bytes", "short", "one"],
 )
 def test_the_quick_form_equals_the_plain_one(text: bytes) -> None:
     words, blocks = shingles.words_of(text)
@@ -95,3 +107,30 @@ def test_of_a_page_without_end_a_bounded_part_is_read() -> None:
     assert len(text) == TEXT_BYTES_MAX
     before = b"<p>" + PARAGRAPH.encode() + b"<i>" * BODY_BYTES_MAX
     assert sketch(before + b"<p>much else entirely") == sketch(before)
+
+
+@pytest.mark.parametrize(
+    ("letters", "marks"),
+    [
+        (range(0x0E01, 0x0E2F), "ะาำิีึืุู่้็์"),
+        ((0x0E81, 0x0E82, 0x0E84, 0x0E87, 0x0E88, 0x0E8A, *range(0x0E94, 0x0E98), *range(0x0E99, 0x0EA0)), "ະາິີຸູ່້"),
+        (range(0x1780, 0x17A0), "ាិីុូេោះ"),
+        (range(0x1000, 0x1020), "ာိီုူေံ့း"),
+        (range(0x4E00, 0x4F00), ("",)),
+        (range(0x3042, 0x3090), ("",)),
+    ],
+    ids=["thai", "lao", "khmer", "burmese", "chinese", "japanese"],
+)
+def test_short_texts_without_spaces_have_something_new(letters: Sequence[int], marks: Sequence[str]) -> None:
+    """So a site of such pages is no trap: each has some thirty syllables, about fifteen words."""
+    node, fresh, dice = TemplateNode(), 0, random.Random(1)
+    for _ in range(200):
+        text = "".join(chr(dice.choice(letters)) + dice.choice(marks) for _ in range(30))
+        fresh += node.judge(sketch(f"<p>{text}</p>".encode()))
+    assert fresh >= 190
+    assert not node.suspected
+
+
+def test_tibetan_is_counted_by_syllables() -> None:
+    words, _ = shingles.words_of("སྡོམ་གྱིས་རླུང་ཆེན་པོ་ལ་སྒུག་ནས་རང་གི་སྐུད་པ་".encode())
+    assert len(words) == 13

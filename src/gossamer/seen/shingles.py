@@ -80,13 +80,16 @@ def text_of(body: bytes) -> bytes:
 def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:
     """Return the hash of each word, in order, and the number of its piece.
 
-    A word is a run of at least three ASCII letters or non-ASCII bytes. Each character of the East Asian scripts without
-    spaces is a word.
+    A word is a run of at least three ASCII letters or non-ASCII bytes. Scripts without spaces have other words: each
+    character of the East Asian ones, a consonant with the marks that follow it in Thai, Lao, Khmer and Burmese, a
+    syllable in Tibetan.
     """
     codes = np.frombuffer(text, np.uint8)
     if not len(codes):
         return np.empty(0, _U64), np.empty(0, np.int32)
     letter, lead = _LETTER.take(codes), _LEAD.take(codes)
+    if b"\xe0" in text or b"\xe1" in text:
+        _mark_syllables(codes, lead)
     sums = np.empty(len(codes) + 1, _U64)
     sums[0] = 0
     np.cumsum(_VALUES.take(codes) * _POWERS[: len(codes)], out=sums[1:])
@@ -101,6 +104,13 @@ def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:
     first, last = first[long], last[long]
     words = (sums[last] - sums[first]) * _INVERSES[first]
     return words, np.cumsum(codes == 0, dtype=np.int32)[first]
+
+
+def _mark_syllables(codes: npt.NDArray[np.uint8], lead: npt.NDArray[np.bool_]) -> None:
+    """Mark the characters of U+0800 to U+1FFF that begin a syllable."""
+    at = np.flatnonzero((codes[:-2] & 0xFE) == 0xE0)
+    first, second, third = (codes[at + step].astype(np.int32) for step in range(3))
+    lead[at] |= _SYLLABLES[(first & 1) << 12 | (second & 0x3F) << 6 | third & 0x3F]
 
 
 def shingles_of(words: Hashes, blocks: npt.NDArray[np.int32]) -> Hashes:
@@ -194,6 +204,25 @@ def _tables() -> tuple[Hashes, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
     return values, values != 0, lead
 
 
+_SYLLABLE_RANGES = (
+    (0x0E01, 0x0E2E), (0x0E40, 0x0E44),  # Thai: consonants, and the vowels that are written before them.
+    (0x0E81, 0x0EAE), (0x0EC0, 0x0EC4),  # Lao, likewise.
+    (0x0EDC, 0x0EDF),
+    (0x0F0B, 0x0F0B),  # Tibetan: the mark between syllables.
+    (0x1000, 0x1021),  # Burmese.
+    (0x1780, 0x17A2),  # Khmer.
+)  # fmt: skip
+"""First and last characters that begin a syllable, in scripts without spaces between words."""
+
+
+def _syllables() -> npt.NDArray[np.bool_]:
+    """Return for each character up to U+1FFF whether it begins a syllable."""
+    begins = np.zeros(0x2000, np.bool_)
+    for first, last in _SYLLABLE_RANGES:
+        begins[first : last + 1] = True
+    return begins
+
+
 def _powers(base: int) -> Hashes:
     powers = np.full(TEXT_BYTES_MAX + ADDRESS_BYTES_MAX + 2, base, _U64)
     powers[0] = 1
@@ -201,4 +230,5 @@ def _powers(base: int) -> Hashes:
 
 
 _VALUES, _LETTER, _LEAD = _tables()
+_SYLLABLES = _syllables()
 _POWERS, _INVERSES = _powers(_BASE), _powers(pow(_BASE, -1, 1 << 64))
