@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from contextlib import closing
 from pathlib import Path
@@ -204,6 +205,27 @@ def test_an_index_of_other_rules_is_refused_and_tables_of_other_rules_are_named_
     assert len(rows_of(tmp_path / "1.parquet")) == 2, "with that rule the first two are one"
     with pytest.raises(ConfigError, match=r"other rules of the section \[url\]"):
         build(SegmentOrder((folder,), tmp_path / "2.parquet", tmp_path / "known", sets=ANY))
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        {"runs": ["../outside"]}, {"left": "/etc/hostname"}, {"scope": ".."},
+        {"publishing": [["PLACE/out", "PLACE/over"]]}, {"publishing": [["PLACE/known/next.part/out", "PLACE/over"]]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_an_index_that_names_files_of_others_is_refused(tmp_path: Path, field: dict[str, object]) -> None:
+    write(tmp_path, *web(random.Random(3), 9, 3))
+    built(tmp_path, known=tmp_path / "known")
+    manifest = tmp_path / "known/manifest.json"
+    told = json.dumps(json.loads(manifest.read_text()) | field).replace("PLACE", str(tmp_path))
+    manifest.write_text(told)
+    for name in ("out", "over"):
+        (tmp_path / name).write_text(name)
+    with pytest.raises(ConfigError, match="names files of others; no build wrote this"):
+        built(tmp_path, "more.parquet", known=tmp_path / "known")
+    assert [(tmp_path / name).read_text() for name in ("out", "over")] == ["out", "over"]
 
 
 def test_repeating_a_build_does_nothing_and_another_order_is_refused(tmp_path: Path) -> None:

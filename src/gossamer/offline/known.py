@@ -205,8 +205,8 @@ class KnownUrls:
         except msgspec.MsgspecError as error:
             raise ConfigError(f"--known {directory}: its manifest.json cannot be read ({error})") from error
         manifest = self.manifest
-        if not all(map(is_file_name, filter(None, (*manifest.runs, manifest.left, manifest.scope)))):
-            raise ConfigError(f"--known {directory}: its manifest.json names files outside of it; no build wrote this")
+        if not _is_of_build(manifest):
+            raise ConfigError(f"--known {directory}: its manifest.json names files of others; no build wrote this")
         if manifest.rules != rules:
             raise ConfigError(
                 f"--known {directory}: its keys were made by other rules of the section [url]; set them back"
@@ -246,6 +246,16 @@ class KnownUrls:
         for path in directory.iterdir():
             if path.name not in counting and path.name.lstrip(".").startswith(("run-", "left-", "scope-", "manifest.")):
                 path.unlink()
+
+
+def _is_of_build(manifest: Manifest) -> bool:
+    """Return whether a manifest names files of its own, and publishes what was made in a build's folder beside it."""
+    own = filter(None, (*manifest.runs, manifest.left, manifest.scope))
+    pairs = [(Path(made), Path(target)) for made, target in manifest.publishing]
+    return all(map(is_file_name, own)) and all(
+        is_file_name(made.name) and made.parent.suffix == ".part" and made.parent.parent == target.parent
+        for made, target in pairs
+    )
 
 
 def united(rows: Rows) -> Any:
