@@ -70,6 +70,15 @@ def test_a_list_of_files_that_cannot_be_read_is_one_line(tmp_path: Path, text: b
         restore_of([uri], tmp_path / "back")
 
 
+@pytest.mark.parametrize("text", ["", "# a comment\n", "[seeds]\nurls = []\n"])
+def test_a_configuration_that_was_emptied_in_the_store_is_refused(tmp_path: Path, text: str) -> None:
+    uri = store_with(tmp_path / "store", "warc/1")
+    (tmp_path / "store/crawl.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"crawl\.toml (is empty|ends early)"):
+        restore_of([uri], tmp_path / "back")
+    assert not (tmp_path / "back").exists()
+
+
 @pytest.mark.parametrize("links", [{"a": ".", "b": "."}, {"a": "../other"}, {"x": "warc", "y": "warc"}])
 def test_links_of_a_copied_checkpoint_lead_to_no_folder_twice(tmp_path: Path, links: dict[str, str]) -> None:
     source = tmp_path / "checkpoint"

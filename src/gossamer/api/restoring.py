@@ -25,7 +25,7 @@ from gossamer.assembly.values import Assembled
 from gossamer.cluster.moves import MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
-from gossamer.config.gather import reopen, reopen_text
+from gossamer.config.gather import reopen, reopen_text, require_whole
 from gossamer.config.live import divided, save
 from gossamer.config.secret import shows_secret
 from gossamer.model.errors import ConfigError, CrawlFailedError
@@ -383,6 +383,7 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
     if text is None:
         raise _no_checkpoint(uri)
     config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, wanted])
+    require_whole(text, f"{uri}/crawl.toml")
     kept = await checkpoints_of(config, 0).map()
     await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
     # Crawls of one shard have none.

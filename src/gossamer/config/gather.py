@@ -98,14 +98,19 @@ def reopen(file: Path, *, options: Mapping[str, object] | None = None, sets: Ite
     """
     text = read_text(file)
     config = reopen_text(text, str(file), options=options, sets=sets)
+    require_whole(text, str(file))
+    return config
+
+
+def require_whole(text: str, name: str) -> None:
+    """Raise ConfigError if a crawl's configuration was emptied or cut; `name` is that of its file."""
     tables = re.findall(r"^\[(\w+)\]", text, re.MULTILINE)
     if _LAST not in tables:
         what = f"ends early (the section [{_LAST}] is missing)" if tables else "is empty"
         raise ConfigError(
-            f"{file} {what}, as a power cut or a full disk leaves files: put a sound copy in its place, such as a "
+            f"{name} {what}, as a power cut or a full disk leaves files: put a sound copy in its place, such as a "
             "checkpoint's (docs/how-to/checkpoints.md)"
         )
-    return config
 
 
 def reopen_text(
