@@ -94,7 +94,7 @@ def media_type_of(name: str) -> str:
 def sniffed(body: bytes) -> str:
     """Return the media type of a body that came without one, as browsers detect it; empty if none matches.
 
-    WHATWG MIME Sniffing, section 7.1, only for types with links; XHTML is told from other XML. About 1 µs.
+    WHATWG MIME Sniffing, section 7.1, only for types with links; XHTML is a type apart from other XML. About 1 µs.
     """
     if _BEGINS_AS_HTML(body):
         return "text/html"
