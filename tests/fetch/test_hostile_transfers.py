@@ -58,8 +58,8 @@ class Watched(Transfer):
     calls: Counter[int]
     turn: Callable[[], int]
 
-    def _take_body(self, piece: bytes) -> int | None:
-        answer = super()._take_body(piece)
+    def take_body(self, piece: bytes) -> int | None:
+        answer = super().take_body(piece)
         Watched.calls[Watched.turn()] += answer != pycurl.WRITEFUNC_PAUSE
         return answer
 
@@ -116,7 +116,7 @@ def test_memory_is_counted_as_it_is(run: Run) -> None:
         transfer = Transfer(options, (), bodies)
         transfer.body_bytes_max = 1 << 30
         for _ in range(1_500):
-            transfer._take_body(b"x" * 10)
+            transfer.take_body(b"x" * 10)
         assert len(transfer.body) == 15_000
         assert 15_000 <= bodies.held_bytes < 20_000
         transfer.close()

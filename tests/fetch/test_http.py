@@ -398,7 +398,8 @@ def test_a_proxy_that_closes_kept_connections_without_a_word_gets_new_ones(run: 
             async with speaking(proxy=at, proxy_resolves=True) as module:
                 for number in range(3):
                     replied(await module.fetch(Request(url="http://a.test/", ip="127.0.0.9", port=80)))
-                    failure = failed(await module.fetch(Request(url="http://b.test/", ip="127.0.0.9", port=80)))
+                    url = f"http://b.test/{number}"  # Another one each time: a repetition gets a new connection.
+                    failure = failed(await module.fetch(Request(url=url, ip="127.0.0.9", port=80)))
                     assert failure.error == "the kept connection closed without an answer"
                     closed = number + 1
                 for _ in range(4):

@@ -109,6 +109,26 @@ def test_an_old_protocol_is_refused(run: Run, authority: Authority) -> None:
     run(main())
 
 
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion:DeprecationWarning")
+@pytest.mark.parametrize(("version", "name"), [(ssl.TLSVersion.TLSv1, "1.0"), (ssl.TLSVersion.TLSv1_1, "1.1")])
+def test_the_oldest_version_to_accept_is_accepted(run: Run, version: ssl.TLSVersion, name: str) -> None:
+    async def main() -> None:
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        ca = trustme.CA()
+        ca.issue_cert("example.test").configure_cert(old)
+        old.minimum_version = ssl.TLSVersion.TLSv1
+        old.maximum_version = version
+        with ca.cert_pem.tempfile() as bundle:
+            async with serving(reply(), tls=old) as server:
+                async with speaking(tls_min=name, ca_bundle=bundle) as module:
+                    replied(await module.fetch(to(server)))
+                async with speaking(ca_bundle=bundle) as module:
+                    assert failed(await module.fetch(to(server))).outcome == "tls_error"
+
+    run(main())
+
+
 def test_plain_text_where_tls_was_asked_for(run: Run) -> None:
     async def greet(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"220 this is not the protocol that you are looking for\r\n")

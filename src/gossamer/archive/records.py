@@ -29,14 +29,18 @@ def response_head(reply: Reply) -> bytes:
     """Return status line and headers in the order received, up to and with the empty line.
 
     The version is HTTP/1.1 also for h2 and h3, whose status lines no WARC reader knows. They send no reason phrase, so
-    the usual one is written. Transfer-Encoding is renamed, since the stored body has none, and so is the
-    Content-Length of a body that was cut: a replay would wait for the rest.
+    the usual one is written. Transfer-Encoding is renamed, since the stored body has none, and so is a
+    Content-Length that is not that of the body: a replay would wait for the rest.
     """
     version = "1.0" if reply.http_version == "1.0" else "1.1"
     reason = reply.reason
     if not reason and reply.http_version[:1] not in "01":
         reason = _PHRASES.get(reply.status, "")
-    renamed = _FRAMING if reply.truncated else _FRAMING[:1]
+    body_bytes = reply.body_bytes
+    is_wrong = body_bytes and reply.header("content-length") not in (None, str(body_bytes))
+    renamed = _FRAMING if reply.truncated or is_wrong else _FRAMING[:1]
+    if reply.head:
+        return _renamed(reply.head, renamed)
     lines = [f"HTTP/{version} {reply.status:03d} {reason}"]
     lines += [
         f"X-Archive-Orig-{name}: {value}" if lower_names[name] in renamed else f"{name}: {value}"
@@ -47,6 +51,15 @@ def response_head(reply: Reply) -> bytes:
         # A line break inside a value would make headers of its own, or end the head early.
         text = "\r\n".join([line.replace("\r", " ").replace("\n", " ") for line in lines])
     return (text + "\r\n\r\n").encode("latin-1", "replace")
+
+
+def _renamed(head: bytes, names: tuple[str, ...]) -> bytes:
+    """Return a head as received but for some renamed headers."""
+    lines = head.splitlines(keepends=True)
+    return b"".join(
+        b"X-Archive-Orig-" + line if line.partition(b":")[0].strip().lower().decode("latin-1") in names else line
+        for line in lines
+    )
 
 
 def request_head(head: bytes) -> bytes:

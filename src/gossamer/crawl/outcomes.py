@@ -139,7 +139,13 @@ class Outcomes:
             visited = self._digested(visit, came, row)
         row.error = failure.error
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
-        self._conclude(lease, visited, now, self._retried(lease, failure.error, now) if failure.retry else None)
+        self._conclude(lease, visited, now, self._next_try(lease, failure, now))
+
+    def _next_try(self, lease: Lease, failure: Failure, now: float) -> RevisitPlan | None:
+        requests, visit = self._stages.requests, visit_of(lease)
+        if failure.again and (requests is None or requests.may_repeat(lease.url)):
+            return RevisitPlan(visit.url, now, visit.attempt, visit.hops, failure.error)
+        return self._retried(lease, failure.error, now) if failure.retry else None
 
     def _retried(self, lease: Lease, error: str, now: float) -> RevisitPlan | None:
         # With the hops of this entry, as in `_redirect`: the hops of a shorter path would make a loop endless.

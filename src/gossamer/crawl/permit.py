@@ -169,6 +169,8 @@ class PrerequisiteResults:
         """Handle the result of a prerequisite fetch. A redirect becomes another prerequisite fetch; a robots.txt
         releases the host that waits for it.
         """
+        if isinstance(result, Failure) and result.again and self._run(prerequisite, now):
+            return
         if prerequisite.resource or prerequisite.token or prerequisite.login:
             self._other_answered(prerequisite, body, result, now)
             return

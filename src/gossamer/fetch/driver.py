@@ -219,6 +219,7 @@ class Driver:
         """End a running transfer and its connection; its future is not set."""
         if (one := self._under_way.pop(transfer.curl, None)) is not None:
             transfer.bodies.running.discard(one)
+            transfer.stop()
             self._multi.remove_handle(transfer.curl)
             self._let_go(transfer)
 
@@ -333,7 +334,8 @@ class Driver:
         took_s = clock() - began
         _, well, badly = self._multi.info_read()
         for curl in well:
-            self._ended(curl, WELL)
+            if not self._under_way[curl].transfer.take_over(self._ended):
+                self._ended(curl, WELL)
         for curl, code, text in badly:
             self._ended(curl, End(code, text))
         if turn_of is not None:
@@ -355,6 +357,7 @@ class Driver:
     def _ended(self, curl: pycurl.Curl, end: End) -> None:
         one = self._under_way.pop(curl)
         one.transfer.bodies.running.discard(one)
+        one.transfer.stop()
         self._multi.remove_handle(curl)
         self._let_go(one.transfer)
         if not one.done.done():

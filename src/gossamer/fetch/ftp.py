@@ -16,7 +16,8 @@ from gossamer.fetch.bodies import FTP_LISTING, BodyMemory, media_type_of
 from gossamer.fetch.certificates import check_trusted
 from gossamer.fetch.driver import End
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.transfer import Setting, Transfer
+from gossamer.fetch.settings import Setting
+from gossamer.fetch.transfer import Transfer
 from gossamer.fetch.transfers import Transfers, cut, one_line
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request

@@ -10,7 +10,8 @@ import pycurl
 from gossamer.fetch.bodies import GOPHER_MENU, BodyMemory, media_type_of
 from gossamer.fetch.driver import End
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.transfer import Setting, Transfer
+from gossamer.fetch.settings import Setting
+from gossamer.fetch.transfer import Transfer
 from gossamer.fetch.transfers import Transfers, cut, one_line
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock

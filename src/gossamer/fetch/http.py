@@ -13,12 +13,17 @@ from msgspec.structs import replace
 from gossamer.fetch.bodies import XHTML, BodyMemory, begins_as_xhtml, may_be_xhtml, sniffed
 from gossamer.fetch.certificates import check_trusted, trusted
 from gossamer.fetch.credentials import REDACTED, is_credential
-from gossamer.fetch.decoding import BEGINNING_BYTES, beginning, content_codings, is_complete
+from gossamer.fetch.decoding import BEGINNING_BYTES, beginning, content_codings
 from gossamer.fetch.driver import End
+from gossamer.fetch.entire import is_whole
 from gossamer.fetch.headers import UNKNOWN_TYPES, Head, content_type, parse_head
 from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.transfer import WITH_BODY, Setting, Transfer
+from gossamer.fetch.repeats import Repeats, note
+from gossamer.fetch.settings import Setting
+from gossamer.fetch.tolerant import TolerantTransfer
+from gossamer.fetch.transfer import WITH_BODY, Transfer
 from gossamer.fetch.transfers import (
+    NO_STATUS_LINE,
     NOT_LET_IN,
     RouteHealth,
     Transfers,
@@ -26,8 +31,6 @@ from gossamer.fetch.transfers import (
     cut,
     failed_in_h2,
     failed_in_stream,
-    is_reset,
-    is_unclosed,
 )
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
@@ -42,8 +45,7 @@ ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 
 PARTIAL_CONTENT: Final = 206
 PROXY_LOGIN_REQUIRED: Final = 407
-H2_HOSTS_MAX: Final = 10_000
-"""Recent hosts whose HTTP/2 failed, and recent hosts that speak it: about 1.5 MB each."""
+_CLOSE: Final = b"Connection: close"
 NO_ROUTE: Final = ("", "", "")
 """The route of requests without their own route."""
 SUPPRESS_CONNECT_HEADERS: Final = 265
@@ -57,10 +59,6 @@ _ADDRESS = re.compile(r"""https?://(?:[!"$-.0->@-~]*@)?([!"$-.0->@-~]+)([!"$-~]*
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VALUE = re.compile(r"[!-~\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[!-~\x80-\xff])?\Z|\Z")
 _RANGE = re.compile(r"bytes 0-([0-9]{1,18})/([0-9]{1,18})")
-_END_TAG = re.compile(rb"</html\s*+>(?>\s|<!--.*?-->)*+\Z", re.IGNORECASE | re.DOTALL)
-_TAIL_BYTES: Final = 1_024
-_LENGTHS: Final = frozenset({"content-length", "transfer-encoding"})
-"""With one of these headers, the end of the connection does not mark the end of the body."""
 _RESERVED: Final = frozenset({"host", "content-length", "transfer-encoding", "connection"})
 
 
@@ -82,8 +80,16 @@ class Headers(NamedTuple):
         """Return these headers with those of a signature, which are archived as sent: they contain no secret, and
         expire.
         """
-        lines = [f"{name}: {value}".encode("latin-1") for name, value in signed]
+        return self.and_lines([f"{name}: {value}".encode("latin-1") for name, value in signed])
+
+    def and_lines(self, lines: list[bytes]) -> Headers:
+        """Return these headers with further lines, none of them secret or empty."""
         return Headers([*self.lines, *lines], self.sent[:-2] + b"\r\n".join([*lines, b"", b""]))
+
+    def as_sent(self) -> Headers:
+        """Return these headers with nothing redacted."""
+        lines = [line[:-1] + b":" if line.endswith(b";") and b":" not in line else line for line in self.lines]
+        return Headers(self.lines, b"\r\n".join([*lines, b"", b""]))
 
 
 Sign = Callable[[str, str, str, str], tuple[tuple[str, str], ...]]
@@ -201,6 +207,8 @@ class HttpModule:
         """By proxy that was used, empty for none."""
         self._transfers = self._connections_of(None)
         self._by_route: dict[Route, Transfers] = {}
+        self._tolerant: dict[Route | None, Transfers] = {}
+        self._repeats = Repeats()
         self._h1_only: dict[str, bool] = {}
         self._h2_works: dict[str, bool] = {}
         """By host: whether a reply has come over HTTP/2; False after a first stream that was reset."""
@@ -222,7 +230,7 @@ class HttpModule:
 
     async def close(self) -> None:
         """Close all connections. Fetches in flight end with a `Failure`."""
-        for transfers in (self._transfers, *self._by_route.values()):
+        for transfers in (self._transfers, *self._by_route.values(), *self._tolerant.values()):
             await transfers.close()
 
     async def _fetch_by(self, rule: Rule, request: Request, started_at: float) -> Reply | Failure:
@@ -270,46 +278,68 @@ class HttpModule:
         """Send a request to `at`; `url` is passed to libcurl, and `shown` archived, if they differ."""
         if self._sign is not None:
             headers = headers.and_signed(self._sign(request.method, request.url.partition(":")[0].lower(), *at))
+        is_repeat = self._repeats.is_next(request.url)
+        if is_repeat:
+            request = replace(request, fresh=True)
+        if self._repeats.reads_tolerantly(at.authority):
+            transfers, headers = self._tolerant_ones(transfers), headers.and_lines([_CLOSE])
         transfer = transfers.take()
-        route = self._routes.get(transfer.proxy)
-        if route is None:
-            route = self._routes[transfer.proxy] = RouteHealth(transfer.proxy)
+        route = self._health(transfer.proxy)
         if route.closes and not transfer.is_tunnelled(request.url):
             request = replace(request, fresh=True)
-        lines = headers.lines
-        has_body = request.body or request.method in WITH_BODY
-        if has_body and not any(line[:13].lower() == b"content-type:" for line in lines):
-            lines = [*lines, b"Content-Type:"]  # Otherwise libcurl sends the type of a form.
-        transfer.aim(request, lines, request.body_bytes_max or self._options.body_bytes_max, url)
+        if isinstance(transfer, TolerantTransfer):
+            transfer.request_bytes = request_head(at, "1.1", headers.as_sent(), request) + request.body
+        transfer.aim(request, _lines(headers, request), request.body_bytes_max or self._options.body_bytes_max, url)
         transfer.ask_for(at.target)
         transfer.use_h1(at.authority in self._h1_only)
         end = await transfers.run(transfer, request, started_at)
         if isinstance(end, Failure):
             return end
-        if failed_in_h2(transfer, end):
-            self._failed_in_h2(at.authority, of_stream=failed_in_stream(transfer, end))
+        self._note_h2(transfer, at.authority, end)
         if transfer.stopped == "resend" and not transfer.is_tunnelled(request.url):
             route.closed_unanswered()
-        result = transfers.done(transfer, _result(transfer, request, started_at, shown or at, headers, end))
+        result = _result(transfer, request, started_at, shown or at, headers, end)
+        if isinstance(result, Failure):
+            result = self._repeats.judge(transfer, request, at.authority, result, end, is_repeat=is_repeat)
+        if isinstance(transfer, TolerantTransfer):
+            result = replace(result, fetch_s=self._clock.now() - started_at)
+        result = transfers.done(transfer, result)
         result = route.judged(at.authority, result)
         if isinstance(result, Failure):
             others_pass = result.by_proxy and any(route.passes for route in self._routes.values())
             return msgspec.structs.replace(result, others_pass=True) if others_pass else result
         if result.http_version == "2":
-            _note(self._h2_works, at.authority, True)
+            note(self._h2_works, at.authority, True)
         return result
 
-    def _failed_in_h2(self, authority: str, *, of_stream: bool) -> None:
-        """Send later requests to a host over HTTP/1.1, because its HTTP/2 does not work. Where it has worked, a reset
+    def _health(self, proxy: str) -> RouteHealth:
+        found = self._routes.get(proxy)
+        if found is None:
+            found = self._routes[proxy] = RouteHealth(proxy)
+        return found
+
+    def _tolerant_ones(self, transfers: Transfers) -> Transfers:
+        """Return the tolerant transfers for the route of others."""
+        route = next((route for route, known in self._by_route.items() if known is transfers), None)
+        found = self._tolerant.get(route)
+        if found is None:
+            found = self._tolerant[route] = self._connections_of(route, TolerantTransfer)
+        return found
+
+    def _note_h2(self, transfer: Transfer, authority: str, end: End) -> None:
+        """Send later requests to a host over HTTP/1.1 if its HTTP/2 does not work. Where it has worked, a reset
         stream is no reason, and elsewhere only the second one: the server may not speak HTTP/1.1.
         """
+        if not failed_in_h2(transfer, end):
+            return
+        of_stream = failed_in_stream(transfer, end)
         works = self._h2_works.get(authority)
         if of_stream and works is None:
-            _note(self._h2_works, authority, False)
+            note(self._h2_works, authority, False)
         elif not (of_stream and works):
-            _note(self._h1_only, authority, True)
+            note(self._h1_only, authority, True)
 
-    def _connections_of(self, route: Route | None) -> Transfers:
+    def _connections_of(self, route: Route | None, kind: type[Transfer] = Transfer) -> Transfers:
         """Return the connections for a route, which are not shared with other routes."""
         options, settings = self._options, _settings(self._options)
         if route is not None:
@@ -319,13 +349,15 @@ class HttpModule:
         elif options.proxy:
             proxy = _resolving(options.proxy, bool(options.proxy_resolves))
             options = replace(options, proxy=proxy)
-        return Transfers(options, self._clock, lambda: Transfer(options, settings, self._bodies))
+        return Transfers(options, self._clock, lambda: kind(options, settings, self._bodies))
 
 
-def _note(hosts: dict[str, bool], authority: str, value: bool) -> None:
-    hosts[authority] = value
-    if len(hosts) > H2_HOSTS_MAX:
-        del hosts[next(iter(hosts))]
+def _lines(headers: Headers, request: Request) -> list[bytes]:
+    """Return the header lines for libcurl, which would send the type of a form with a body without a type."""
+    has_body = request.body or request.method in WITH_BODY
+    if has_body and not any(line[:13].lower() == b"content-type:" for line in headers.lines):
+        return [*headers.lines, b"Content-Type:"]
+    return headers.lines
 
 
 class _Own(NamedTuple):
@@ -381,7 +413,7 @@ def _settings(options: FetchOptions) -> list[Setting]:
 def _result(
     transfer: Transfer, request: Request, started_at: float, at: Address, headers: Headers, end: End
 ) -> Reply | Failure:
-    truncated = "" if _is_whole(transfer, end) else cut(transfer, request, started_at, end)
+    truncated = "" if is_whole(transfer, end) else cut(transfer, request, started_at, end)
     if isinstance(truncated, Failure):
         breach = broken_off(transfer, end)
         came = _reply(transfer, request, started_at, at, headers, breach) if breach else None
@@ -390,7 +422,7 @@ def _result(
     reply = _reply(transfer, request, started_at, at, headers, truncated)
     if reply is None:
         fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
-        error = "the reply has no status line"
+        error = NO_STATUS_LINE
         return Failure("protocol_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
     if reply.status == PROXY_LOGIN_REQUIRED and not (transfer.pinned or transfer.speaks_tls):  # From the proxy itself.
         return Failure(
@@ -401,32 +433,6 @@ def _result(
         error = "the connection was closed within the head of the reply"
         return Failure("protocol_error", error, retry=True, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)
     return reply
-
-
-def _is_whole(transfer: Transfer, end: End) -> bool:
-    """Say whether a reply is complete although its connection, whose end marks the end of the body, did not end
-    properly.
-
-    By RFC 9112, section 9.8, a body is incomplete if TLS ends without its alert. Many servers never send this alert,
-    and browsers accept such bodies; without TLS there would be no difference. A reset connection may have lost its last
-    bytes, so then the content itself must show its end.
-    """
-    if transfer.stopped or transfer.head_is_cut or not (is_unclosed(end) or is_reset(end)):
-        return False
-    head = parse_head(transfer.head)
-    if head is None or not head.http_version.startswith("1"):  # HTTP/2 marks the end of each body.
-        return False
-    if any(name.lower() in _LENGTHS for name, _ in head.headers):
-        return False
-    return is_unclosed(end) or _shows_its_end(head, transfer)
-
-
-def _shows_its_end(head: Head, transfer: Transfer) -> bool:
-    """Say whether a redirect, a compressed body or an HTML page is complete by its own format."""
-    codings = content_codings(head.headers)
-    if codings and transfer.file is None:
-        return bool(transfer.body) and is_complete(codings, bytes(transfer.body))
-    return 300 <= head.status < 400 or _END_TAG.search(transfer.body[-_TAIL_BYTES:]) is not None
 
 
 def _reply(
@@ -455,6 +461,7 @@ def _reply(
         request_head=request_head(at, head.http_version, headers, request),
         request_body=request.body,
         truncated=truncated,
+        head=transfer.raw_head,
         media_type=_read_as(media_type, head, body, transfer.file),
         charset=charset,
         file=transfer.file,

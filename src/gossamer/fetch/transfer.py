@@ -6,31 +6,21 @@ import ipaddress
 import re
 import socket
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pycurl
 
 from gossamer.fetch.bodies import BodyMemory
-from gossamer.fetch.certificates import trusted
 from gossamer.fetch.driver import COUNTED, received_bytes, unread_beginning, unread_bytes
 from gossamer.fetch.headers import LINE_ENDS, wanted
 from gossamer.fetch.options import FetchOptions
+from gossamer.fetch.settings import Setting, common_settings
 from gossamer.model.visits import Request
 from gossamer.world.spill import BUFFER_BYTES, Spill
 
 if TYPE_CHECKING:
-    from gossamer.fetch.driver import Driver, TransferConnection
-
-_TLS_MIN: Final = {
-    "1.0": pycurl.SSLVERSION_TLSv1_0,
-    "1.1": pycurl.SSLVERSION_TLSv1_1,
-    "1.2": pycurl.SSLVERSION_TLSv1_2,
-    "1.3": pycurl.SSLVERSION_TLSv1_3,
-}
-
-_RECEIVE_BYTES: Final = 64 * 1024
-"""libcurl's receive buffer, one for all handles: fewer callbacks for a page than with the default of 16 KiB."""
+    from gossamer.fetch.driver import Driver, End, TransferConnection
 
 CALLS_A_TURN_MAX: Final = 2_000
 """Callbacks for pieces of a body, 0.7 µs each, after which a transfer is paused unless it received a MiB."""
@@ -47,9 +37,6 @@ WITH_BODY: Final = ("POST", "PUT", "PATCH")
 _OVER_TLS: Final = ("https:", "ftps:")
 NO_H2: Final = "Remote peer returned unexpected data while we expected SETTINGS"
 """libcurl's error for a server that negotiated HTTP/2 but does not speak it."""
-
-Setting = tuple[int, int | str]
-"""An option of libcurl and its value."""
 
 _LOWER_CASE: Final = re.compile(r"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f])")
 """A percent-encoding that libcurl would change."""
@@ -177,6 +164,26 @@ class Transfer:
     def is_tunnelled(self, url: str) -> bool:
         """Say whether connections for a URL are with its host, directly or in a tunnel, and not with a proxy."""
         return self.pinned or url.startswith(_OVER_TLS)
+
+    def is_pinned_to(self, remote_ip: str) -> bool:
+        """Say whether a connection is with the request's address, or with the proxy."""
+        return bool(self.proxy) or remote_ip == self.ip or _same_address(remote_ip, self.ip)
+
+    def take_over(self, _finish: Callable[[pycurl.Curl, End], None]) -> bool:
+        """Say whether the transfer goes on without libcurl; it calls the function at its end then."""
+        return False
+
+    def sends(self) -> None:
+        """Note that the request goes out."""
+        self._requests = 1
+
+    def stop(self) -> None:
+        """Let go of the connection, which libcurl closes or keeps now."""
+
+    @property
+    def raw_head(self) -> bytes:
+        """The head as received, if it is not what `head` says."""
+        return b""
 
     def use_h1(self, only: bool) -> None:
         """Offer only HTTP/1.1, or also the version in the options."""
@@ -363,7 +370,7 @@ class Transfer:
             self.stopped = "resend"
             self.was_refused = self._is_new
             return int(pycurl.PREREQFUNC_ABORT)
-        if not self.proxy and remote_ip != self.ip and not _same_address(remote_ip, self.ip):
+        if not self.is_pinned_to(remote_ip):
             self.stopped = f"connected to {remote_ip}"
             return int(pycurl.PREREQFUNC_ABORT)
         if self.driver is not None:
@@ -381,7 +388,8 @@ class Transfer:
             self._data.append(opened)
         return opened
 
-    def _take_head(self, line: bytes) -> int | None:
+    def take_head(self, line: bytes) -> int | None:
+        """Take a line of the head; 0: the transfer must end."""
         self.head.append(line)
         self.head_bytes += len(line)
         if self.head_bytes > self.head_bytes_max:
@@ -389,7 +397,8 @@ class Transfer:
             return 0
         return None
 
-    def _take_body(self, piece: bytes) -> int | None:
+    def take_body(self, piece: bytes) -> int | None:
+        """Take a piece of the body; 0: the transfer must end."""
         if not self._calls_left and self._grinds():
             return int(pycurl.WRITEFUNC_PAUSE)  # libcurl passes the same piece again.
         self._calls_left -= 1
@@ -453,12 +462,12 @@ class Transfer:
 
     def _bind(self, options: FetchOptions, own: Iterable[Setting]) -> None:
         """Set the options for all requests, also defaults that our promises depend on."""
-        for option, value in (*_fixed(options), *own):
+        for option, value in (*common_settings(options), *own):
             self.curl.setopt(option, value)
         self.curl.setopt(pycurl.SOCKOPTFUNCTION, self._before_connection)
         self.curl.setopt(pycurl.PREREQFUNCTION, self._before_request)
-        self.curl.setopt(pycurl.HEADERFUNCTION, self._take_head)
-        self.curl.setopt(pycurl.WRITEFUNCTION, self._take_body)
+        self.curl.setopt(pycurl.HEADERFUNCTION, self.take_head)
+        self.curl.setopt(pycurl.WRITEFUNCTION, self.take_body)
         if not COUNTED:
             self.curl.setopt(pycurl.VERBOSE, 1)
             self.curl.setopt(pycurl.DEBUGFUNCTION, self._heard)
@@ -467,27 +476,6 @@ class Transfer:
         """Count the bytes that libcurl reads, if the kernel does not."""
         if kind in _RECEIVED_KINDS:
             self.wire_bytes += len(data)
-
-
-def _fixed(options: FetchOptions) -> list[Setting]:
-    return [
-        (pycurl.NETRC, pycurl.NETRC_IGNORED),
-        # Empty, not unset: else libcurl would use a proxy of the environment, which defeats the pinned address.
-        (pycurl.PROXY, options.proxy),
-        (pycurl.NOPROXY, "" if options.proxy else "*"),
-        (pycurl.PATH_AS_IS, 1),
-        (pycurl.NOSIGNAL, 1),
-        (pycurl.NOPROGRESS, 1),
-        (pycurl.TCP_NODELAY, 1),
-        (pycurl.BUFFERSIZE, _RECEIVE_BYTES),
-        (pycurl.CONNECTTIMEOUT_MS, round(options.connect_s_max * 1000)),
-        (pycurl.TIMEOUT_MS, round(options.request_s_max * 1000)),
-        (pycurl.MAXAGE_CONN, options.connection_idle_s),
-        (pycurl.SSLVERSION, _TLS_MIN[options.tls_min]),
-        (pycurl.SSL_VERIFYPEER, int(options.verify_tls)),
-        (pycurl.SSL_VERIFYHOST, 2 if options.verify_tls else 0),
-        (pycurl.CAINFO, trusted(options)),
-    ]
 
 
 def _same_address(one: str, other: str) -> bool:

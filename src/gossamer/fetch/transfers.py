@@ -80,6 +80,7 @@ _HTTP_BEHIND = re.compile(rb"1\.[01] \d{3}|TYPE html", re.IGNORECASE)
 _UNCLOSED: Final = "unexpected eof while reading"
 """OpenSSL's error if a connection ends without TLS's final alert (close_notify)."""
 _RESET: Final = os.strerror(errno.ECONNRESET)
+NO_STATUS_LINE: Final = "the reply has no status line"
 _NOT_HTTP: Final = "Received HTTP/0.9"
 
 NOT_LET_IN: Final = "the proxy did not accept the user name and password (HTTP 407)"
@@ -138,7 +139,7 @@ def failure(
         text = _by_socks(text)
     elif _UNCLOSED in text:
         text = "the server closed the connection " + ("within the TLS handshake" if outcome == "tls_error" else "early")
-    if _ill_chunked(code, text):
+    if is_ill_chunked(code, text):
         outcome, host_level = "protocol_error", False
     if outcome == "connect_error" and os_errno in _OURS:
         outcome, retry, host_level = "internal_error", True, False
@@ -190,12 +191,18 @@ def is_reset(end: End) -> bool:
     return end.code == pycurl.E_RECV_ERROR and _RESET in end.text  # OS_ERRNO may be that of a later call.
 
 
+def is_partial(end: End) -> bool:
+    """Say whether the only error is that the body is shorter than its length or its chunks say."""
+    return bool(end.code == pycurl.E_PARTIAL_FILE)
+
+
 def breach(code: int, text: str) -> str:
     """Return why a body that had begun was cut (`Reply.truncated`)."""
-    return "disconnect" if code in _LOST and not _ill_chunked(code, text) else "unspecified"
+    return "disconnect" if code in _LOST and not is_ill_chunked(code, text) else "unspecified"
 
 
-def _ill_chunked(code: int, text: str) -> bool:
+def is_ill_chunked(code: int, text: str) -> bool:
+    """Say whether the only error is in the chunks of a body."""
     return code == pycurl.E_RECV_ERROR and "chunk" in text  # One code for these and for lost connections.
 
 

@@ -118,6 +118,8 @@ class Reply(msgspec.Struct, frozen=True):
     """The request as sent: request line and headers, up to and with the empty line."""
     request_body: bytes = b""
     """The body that was sent after these."""
+    head: bytes = b""
+    """The head as received, if it is not what status line and headers say; empty otherwise."""
     truncated: str = ""
     """Why the body was cut (WARC 1.1, section 5.13): `length`, `time`, `disconnect` (the server went), `unspecified`
     (it was not wanted, or the rest cannot be read), or empty."""
@@ -169,6 +171,9 @@ class Failure(msgspec.Struct, frozen=True):
     """Received over the network, as in `Reply`."""
     by_proxy: bool = False
     """The crawl's own proxy could not be used, which says nothing about the host or the URL."""
+    again: bool = False
+    """The same request should be sent once more, through the gates, as the same attempt: the server closed a kept
+    connection instead of answering, or the module now reads this host's replies with a more tolerant reader."""
     others_pass: bool = False
     """With `by_proxy`: other requests took another route, and the last of them got through."""
 
