@@ -66,6 +66,11 @@ def test_several_codings_in_a_row(codings: tuple[str, ...]) -> None:
     assert decode(brotli.compress(gzip.compress(PAGE)), *codings) == Content(PAGE)
 
 
+@pytest.mark.parametrize("codings", [("gzip, utf-8",), ("UTF-8", "gzip"), ("none, gzip, 7bit",), ("aws-chunked,gzip",)])
+def test_unknown_labels_beside_known_codings_are_ignored(codings: tuple[str, ...]) -> None:
+    assert decode(gzip.compress(PAGE), *codings) == Content(PAGE)
+
+
 def test_too_many_codings() -> None:
     body = PAGE
     for _ in range(5):

@@ -87,12 +87,15 @@ class BoundedDecoder:
 
 
 def content_codings(headers: tuple[tuple[str, str], ...]) -> list[str]:
-    """Return the codings in the order they were applied, lower case; identity and empty ones left out."""
+    """Return the codings in the order they were applied, lower case; identity and empty ones left out, and unknown ones
+    beside known ones: servers write charsets and their own labels there (`gzip, utf-8`).
+    """
     codings: list[str] = []
     for name, value in headers:
         if lower_names[name] == "content-encoding":
             codings += [coding.strip().lower() for coding in value.split(",")]
-    return [coding for coding in codings if coding not in ("", "identity", "none")]
+    known = [coding for coding in codings if coding in KNOWN]
+    return known or [coding for coding in codings if coding not in ("", "identity", "none")]
 
 
 def is_complete(codings: Sequence[str], body: bytes) -> bool:
