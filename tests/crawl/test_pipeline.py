@@ -135,6 +135,27 @@ def test_a_seed_that_redirects_elsewhere_brings_its_target_into_scope_and_says_s
         assert "www.example.org" in ring.counters.notes[0]
 
 
+AGAIN = Failure("protocol_error", "Header without colon", again=True)
+
+
+def test_a_request_that_is_sent_again_is_the_same_attempt_and_does_not_wait(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT: [AGAIN, page("/x")]}, frontier={"retry_s_first": 1_000, "attempts_max": 1}) as ring:
+        ring.crawl(ROOT)
+        rows = [row for row in ring.rows if row.url == ROOT]
+        assert [(row.attempt, row.outcome) for row in rows] == [(1, "protocol_error"), (1, "fetched")]
+        assert rows[1].fetched_at < rows[0].fetched_at + 1_000
+        assert ring.adds_up()
+
+
+def test_a_robots_txt_is_requested_again_where_its_failure_asks_for_it(tmp_path: Path) -> None:
+    with Ring(tmp_path, {ROOT + "robots.txt": [AGAIN, reply(b"", 404)], ROOT: page()}, obey=True) as ring:
+        began = ring.clock.now()
+        ring.crawl(ROOT)
+        assert ring.outcomes[ROOT] == "fetched"
+        assert ring.web.counts[ROOT + "robots.txt"] == 2
+        assert ring.rows[-1].fetched_at < began + 20
+
+
 @pytest.mark.parametrize("first", [GONE, *(reply(b"", status) for status in (503, 500, 429, 408, 522, 529))])
 def test_what_may_be_gone_next_time_is_asked_for_again(tmp_path: Path, first: Reply | Failure) -> None:
     with Ring(tmp_path, {ROOT: [first, first, page("/x")]}, frontier={"retry_s_first": 10}) as ring:

@@ -127,7 +127,8 @@ class FakeWeb:
         if isinstance(answer, Failure):
             came = self._sent(answer.came, request, started, took_s) if answer.came is not None else None
             return Failure(
-                answer.outcome, answer.error, answer.retry, answer.host_level, request.ip, started, took_s, came
+                answer.outcome, answer.error, answer.retry, answer.host_level, request.ip, started, took_s, came,
+                again=answer.again,
             )  # fmt: skip
         return self._sent(answer, request, started, took_s)
 
