@@ -30,6 +30,7 @@ from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import WallClock
 from tests.fetch import key_updates
 from tests.fetch.conftest import Run
+from tests.fetch.listening import listening
 from tests.fetch.servers import Server, reply, serving
 from tests.fetch.speaking import AGENT, failed, replied, speaking
 
@@ -476,5 +477,53 @@ def test_another_protocol_where_http_was_asked_for_says_so(run: Run) -> None:
             failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.1", port=port)))
             assert (failure.outcome, failure.retry) == ("protocol_error", False)
             assert "does not speak HTTP on this port" in failure.error
+
+    run(main())
+
+
+async def old_server(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, seen: list[bytes]) -> None:
+    """Answer a ClientHello with a ServerHello of TLS 1.2 without renegotiation_info, and note what follows."""
+    hello = await reader.read(65536)
+    if hello[:1] != b"\x16":
+        return
+    body = b"\x03\x03" + bytes(32) + b"\x00\xc0\x2f\x00" + b"\x00\x06\x00\x0b\x00\x02\x01\x00"
+    message = b"\x02" + len(body).to_bytes(3, "big") + body
+    writer.write(b"\x16\x03\x03" + len(message).to_bytes(2, "big") + message)
+    seen.append(await reader.read(100))
+
+
+def test_a_server_without_secure_renegotiation_is_accepted_if_a_key_says_so(run: Run) -> None:
+    async def main() -> None:
+        seen: list[bytes] = []
+        alert = b"\x15\x03\x03\x00\x02\x02\x28"
+        async with listening(lambda reader, writer: old_server(reader, writer, seen)) as port:
+            request = Request(url=f"https://example.test:{port}/", ip="127.0.0.1", port=port)
+            async with speaking() as module:
+                failure = failed(await module.fetch(request))
+                assert "fetch.tls_legacy_renegotiation = true permits it" in failure.error
+                assert (failure.outcome, failure.retry, failure.again) == ("tls_error", False, False)
+            async with speaking(tls_legacy_renegotiation=True, request_s_max=1.0) as module:
+                assert failed(await module.fetch(request)).again
+                failure = failed(await module.fetch(request))
+                assert (failure.outcome, failure.again) == ("timeout", False)
+        assert seen == [alert, alert, b""]
+
+    run(main())
+
+
+@pytest.mark.parametrize("host", ["example.test", "other.test"])
+def test_a_server_without_secure_renegotiation_is_checked_as_others(run: Run, authority: Authority, host: str) -> None:
+
+    async def main() -> None:
+        async with (
+            serving(reply(), tls=authority.context) as server,
+            speaking(ca_bundle=authority.bundle, tls_legacy_renegotiation=True) as module,
+        ):
+            module._repeats._legacy[f"{host}:{server.port}"] = True
+            answer = await module.fetch(to(server, host))
+            if host == "example.test":
+                assert replied(answer).body == b"hello"
+            else:
+                assert failed(answer).outcome == "tls_error"
 
     run(main())

@@ -207,8 +207,8 @@ class HttpModule:
         """By proxy that was used, empty for none."""
         self._transfers = self._connections_of(None)
         self._by_route: dict[Route, Transfers] = {}
-        self._tolerant: dict[Route | None, Transfers] = {}
-        self._repeats = Repeats()
+        self._tolerant: dict[tuple[Route | None, type[Transfer]], Transfers] = {}
+        self._repeats = Repeats(options)
         self._h1_only: dict[str, bool] = {}
         self._h2_works: dict[str, bool] = {}
         """By host: whether a reply has come over HTTP/2; False after a first stream that was reset."""
@@ -281,8 +281,8 @@ class HttpModule:
         is_repeat = self._repeats.is_next(request.url)
         if is_repeat:
             request = replace(request, fresh=True)
-        if self._repeats.reads_tolerantly(at.authority):
-            transfers, headers = self._tolerant_ones(transfers), headers.and_lines([_CLOSE])
+        if (kind := self._repeats.kind(request.url, at.authority)) is not None:
+            transfers, headers = self._tolerant_ones(transfers, kind), headers.and_lines([_CLOSE])
         transfer = transfers.take()
         route = self._health(transfer.proxy)
         if route.closes and not transfer.is_tunnelled(request.url):
@@ -318,12 +318,12 @@ class HttpModule:
             found = self._routes[proxy] = RouteHealth(proxy)
         return found
 
-    def _tolerant_ones(self, transfers: Transfers) -> Transfers:
+    def _tolerant_ones(self, transfers: Transfers, kind: type[Transfer]) -> Transfers:
         """Return the tolerant transfers for the route of others."""
         route = next((route for route, known in self._by_route.items() if known is transfers), None)
-        found = self._tolerant.get(route)
+        found = self._tolerant.get((route, kind))
         if found is None:
-            found = self._tolerant[route] = self._connections_of(route, TolerantTransfer)
+            found = self._tolerant[route, kind] = self._connections_of(route, kind)
         return found
 
     def _note_h2(self, transfer: Transfer, authority: str, end: End) -> None:

@@ -64,6 +64,13 @@ class FetchOptions(Section, frozen=True):
     ca_bundle: Annotated[str, Key("File of trusted certificates (PEM); empty takes the system's.", basic=True)] = ""
     verify_tls: Annotated[bool, Key("Refuse servers whose certificate is not valid for their name.", basic=True)] = True
     tls_min: Annotated[Literal["1.0", "1.1", "1.2", "1.3"], Key("The oldest TLS version to accept.")] = "1.2"
+    tls_legacy_renegotiation: Annotated[
+        bool,
+        Key(
+            "Accept servers of TLS 1.2 and older that do not know secure renegotiation (RFC 5746). Somebody between "
+            "may then put bytes before a request; browsers accept such servers."
+        ),
+    ] = False
     proxy_resolves: Annotated[
         bool | None,
         Key(

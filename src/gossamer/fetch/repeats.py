@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import pycurl
 from msgspec.structs import replace
 
+from gossamer.fetch.legacy import LegacyTransfer
 from gossamer.fetch.tolerant import TolerantTransfer
-from gossamer.fetch.transfers import NO_STATUS_LINE, is_ill_chunked, is_partial
+from gossamer.fetch.transfers import NO_RFC5746, NO_STATUS_LINE, is_ill_chunked, is_partial
 
 if TYPE_CHECKING:
     from gossamer.fetch.driver import End
+    from gossamer.fetch.options import FetchOptions
     from gossamer.fetch.transfer import Transfer
     from gossamer.model.visits import Failure, Request
 
@@ -33,7 +35,10 @@ class Repeats:
     refused. An ordinary request costs three comparisons.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, options: FetchOptions) -> None:
+        self._permits_legacy = options.tls_legacy_renegotiation
+        self._legacy: dict[str, bool] = {}
+        """Hosts without secure renegotiation."""
         self._odd: dict[str, int] = {}
         """By host: how many more replies are read by the tolerant reader."""
         self._urls: dict[str, bool] = {}
@@ -42,14 +47,16 @@ class Repeats:
         """Say whether a request is the repetition that its failure asked for; the next one is not."""
         return bool(self._urls) and self._urls.pop(url, False)
 
-    def reads_tolerantly(self, authority: str) -> bool:
-        """Say whether the next reply of a host is for the tolerant reader, and count it."""
+    def kind(self, url: str, authority: str) -> type[TolerantTransfer] | None:
+        """Return the kind of transfer for the next reply of a host if libcurl cannot read it; count the reply."""
+        if self._legacy and authority in self._legacy and url.startswith("https:"):
+            return LegacyTransfer
         left = self._odd.get(authority, 0) if self._odd else 0
         if left > 1:
             self._odd[authority] = left - 1
         elif left:
             del self._odd[authority]
-        return left > 0
+        return TolerantTransfer if left else None
 
     def judge(
         self, transfer: Transfer, request: Request, authority: str, failure: Failure, end: End, *, is_repeat: bool
@@ -60,8 +67,11 @@ class Repeats:
         is_refused = not isinstance(transfer, TolerantTransfer) and is_refused_reply(transfer, failure, end)
         if is_refused:
             note(self._odd, authority, TOLERANT_REPLIES)
+        is_legacy = self._permits_legacy and NO_RFC5746 in end.text and not isinstance(transfer, LegacyTransfer)
+        if is_legacy:
+            note(self._legacy, authority, True)
         closed = transfer.stopped == "resend" and not transfer.was_refused
-        if not (is_refused or closed) or is_repeat or request.method not in _REPEATABLE:
+        if not (is_refused or is_legacy or closed) or is_repeat or request.method not in _REPEATABLE:
             return failure
         note(self._urls, request.url, True)
         return replace(failure, again=True)

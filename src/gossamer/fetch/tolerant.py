@@ -226,13 +226,13 @@ class TolerantTransfer(Transfer):
     of the loop.
     """
 
-    __slots__ = ("_deadline", "_fd", "_finish", "_loop", "_pause", "_reader", "_sending", "_until_s", "request_bytes")
+    __slots__ = ("_deadline", "_fd", "_finish", "_loop", "_pause", "_reader", "_sending", "request_bytes", "until_s")
 
     def __init__(self, options: FetchOptions, own: list[Setting], bodies: BodyMemory | None = None) -> None:
         super().__init__(options, [*own, *_CONNECT_ONLY], bodies)
         self.request_bytes = b""
         """The request, as it goes out."""
-        self._until_s = options.request_s_max
+        self.until_s = options.request_s_max
         self._reader: ReplyReader | None = None
         self._loop: AbstractEventLoop | None = None
         self._pause: TimerHandle | None = None
@@ -256,7 +256,7 @@ class TolerantTransfer(Transfer):
         self.sends()
         self._reader = ReplyReader(self, self.request_bytes.partition(b" ")[0].decode("ascii"))
         self._sending = memoryview(self.request_bytes)
-        left_s = self._until_s - self.curl.getinfo(pycurl.TOTAL_TIME)
+        left_s = self.until_s - self.curl.getinfo(pycurl.TOTAL_TIME)
         self._deadline = self._loop.call_later(max(0.0, left_s), self._end, _TIMED_OUT)
         self._send()
         return True
@@ -285,12 +285,12 @@ class TolerantTransfer(Transfer):
         assert self._loop is not None
         try:
             while self._sending:
-                self._sending = self._sending[self.curl.send(bytes(self._sending)) :]
-        except (BlockingIOError, pycurl.error) as error:
-            if not _is_blocked(error):
-                self._end(End(pycurl.E_SEND_ERROR, str(error)))
-                return
-            self._loop.add_writer(self._fd, self._send)
+                self._sending = self._sending[self.write(bytes(self._sending)) :]
+        except (OSError, pycurl.error) as error:
+            if is_blocked(error):
+                self.wait(self._loop, self._fd, self._send)
+            else:
+                self._end(self.cause(error, pycurl.E_SEND_ERROR))
             return
         self._loop.remove_writer(self._fd)
         self._loop.add_reader(self._fd, self._read)
@@ -305,10 +305,10 @@ class TolerantTransfer(Transfer):
         self._pause = None
         began = processor_s()
         try:
-            data = self.curl.recv(_READ_BYTES)
-        except (BlockingIOError, pycurl.error) as error:
-            if not _is_blocked(error):
-                self._lost(error)
+            data = self.receive(_READ_BYTES)
+        except (OSError, pycurl.error) as error:
+            if not is_blocked(error):
+                self._end(self.cause(error, pycurl.E_RECV_ERROR))
             return
         if not data:
             self._end(self._reader.closed())
@@ -333,10 +333,21 @@ class TolerantTransfer(Transfer):
         self._loop.add_reader(self._fd, self._read)
         self._read()
 
-    def _lost(self, error: Exception) -> None:
-        """End where the connection broke."""
-        assert self._reader is not None
-        self._end(End(pycurl.E_RECV_ERROR, f"{error.args[-1]} {self.curl.errstr()}"))
+    def write(self, data: bytes) -> int:
+        """Send some of the bytes; return how many. Raises what `is_blocked` knows if none can be sent now."""
+        return int(self.curl.send(data))
+
+    def receive(self, most: int) -> bytes:
+        """Return received bytes, empty at the end. Raises what `is_blocked` knows if there are none now."""
+        return bytes(self.curl.recv(most))
+
+    def wait(self, loop: AbstractEventLoop, fd: int, go_on: Callable[[], None]) -> None:
+        """Go on with `write` once it may send."""
+        loop.add_writer(fd, go_on)
+
+    def cause(self, error: Exception, code: int) -> End:
+        """Return the result for an error of the connection."""
+        return End(code, f"{error.args[-1]} {self.curl.errstr()}")
 
     def _end(self, end: End) -> None:
         self.count()
@@ -344,7 +355,8 @@ class TolerantTransfer(Transfer):
         self._finish(self.curl, end)
 
 
-def _is_blocked(error: Exception) -> bool:
+def is_blocked(error: Exception) -> bool:
+    """Say whether an operation would have to wait."""
     return isinstance(error, BlockingIOError) or error.args[0] == pycurl.E_AGAIN
 
 

@@ -80,6 +80,11 @@ _HTTP_BEHIND = re.compile(rb"1\.[01] \d{3}|TYPE html", re.IGNORECASE)
 _UNCLOSED: Final = "unexpected eof while reading"
 """OpenSSL's error if a connection ends without TLS's final alert (close_notify)."""
 _RESET: Final = os.strerror(errno.ECONNRESET)
+NO_RFC5746: Final = "unsafe legacy renegotiation disabled"
+"""OpenSSL's error for a server without secure renegotiation."""
+_PERMITS: Final = (
+    "the server does not know secure renegotiation (RFC 5746); fetch.tls_legacy_renegotiation = true permits it"
+)
 NO_STATUS_LINE: Final = "the reply has no status line"
 _NOT_HTTP: Final = "Received HTTP/0.9"
 
@@ -131,6 +136,8 @@ def failure(
         text = f"the server does not accept the client certificate ({said})"
         if said in ("certificate required", "no certificate"):
             text = "the server demands a client certificate (request: certificate)"
+    elif NO_RFC5746 in text:
+        retry, text = False, f"{NO_RFC5746}: {_PERMITS}"
     elif text.startswith(_NOT_HTTP):
         text = "the server does not speak HTTP on this port: the reply has no status line"
     elif _NO_TUNNEL in text:
