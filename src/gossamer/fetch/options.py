@@ -67,8 +67,8 @@ class FetchOptions(Section, frozen=True):
     tls_legacy_renegotiation: Annotated[
         bool,
         Key(
-            "Accept servers of TLS 1.2 and older that do not know secure renegotiation (RFC 5746). Somebody between "
-            "may then put bytes before a request; browsers accept such servers."
+            "Accept servers of TLS 1.2 and older that do not know secure renegotiation (RFC 5746), as browsers do. "
+            "An attacker on the path could put bytes before a request to them."
         ),
     ] = False
     proxy_resolves: Annotated[

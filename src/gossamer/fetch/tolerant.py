@@ -273,7 +273,7 @@ class TolerantTransfer(Transfer):
         self._fd = -1
 
     def wastes(self) -> bool:
-        """Say no: it rests by itself after each expensive read."""
+        """Say no: it pauses by itself after each expensive read."""
         return False
 
     def forget(self) -> None:

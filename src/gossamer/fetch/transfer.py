@@ -178,7 +178,7 @@ class Transfer:
         self._requests = 1
 
     def stop(self) -> None:
-        """Let go of the connection, which libcurl closes or keeps now."""
+        """Stop using the connection, which libcurl closes or keeps now."""
 
     @property
     def raw_head(self) -> bytes:
