@@ -42,6 +42,8 @@ class Watched:
         self.overdue: Callable[[], bool] = lambda: False
         self.stopping: Callable[[], bool] = lambda: False
         self.held: Callable[[], bool] = lambda: False
+        self.silent: Callable[[float], bool] = lambda asked_s: False
+        self.page = ""
         self.arguments: list[str] = []
         self.progress = progress
         self.patience = Patience(watch_s=0.05, **patience)  # type: ignore[arg-type]
@@ -56,7 +58,9 @@ class Watched:
         self.accused += 1
 
     def run(self) -> int:
-        slots = SupervisorSlots(self.accuse, self.overdue, self.progress, self.stopping, self.held)
+        slots = SupervisorSlots(
+            self.accuse, self.overdue, self.progress, self.stopping, self.held, self.silent, lambda: self.page
+        )
         return Supervisor(self.start, slots, self.said.append, self.patience).run()
 
 
@@ -233,6 +237,23 @@ def test_a_child_that_takes_no_signal_is_killed_by_the_third(tmp_path: Path) -> 
     assert watched.run() == 130
     thread.join()
     assert watched.starts == 1
+
+
+@pytest.mark.promise(
+    "Operation", "A crawl whose process hangs in a page ends at the first signal, and its page is named."
+)
+@pytest.mark.parametrize("page", ["", "http://a.example/slow"])
+def test_a_child_that_is_silent_is_killed_at_the_first_signal(tmp_path: Path, page: str) -> None:
+    watched = Watched(COUNTING)
+    watched.arguments = [str(tmp_path / "ready"), "99"]
+    watched.silent = lambda asked_s: True
+    watched.page = page
+    thread = when(tmp_path / "ready", lambda: os.kill(os.getpid(), signal.SIGINT))
+    assert watched.run() == 130
+    thread.join()
+    assert (watched.starts, watched.accused) == (1, 0)
+    assert len(watched.said) == 1
+    assert page in watched.said[0]
 
 
 @pytest.mark.promise("Crash safety", "No crawl process outlives its supervisor.")

@@ -6,11 +6,24 @@ import os
 import signal
 import subprocess
 import sys
+from math import inf
 from pathlib import Path
 
 import pytest
 
-from gossamer.state.slots import FILE, SLOTS, STAGES, ShardSlots, Suspect, accuse, overdue, progress
+from gossamer.state.slots import (
+    FILE,
+    SLOTS,
+    STAGES,
+    ShardSlots,
+    Suspect,
+    accuse,
+    is_silent,
+    overdue,
+    page_of,
+    progress,
+    was_paused,
+)
 
 DECODE, PROCESS = STAGES.index("decode"), STAGES.index("process")
 NOW = 1_700_000_000.0
@@ -145,3 +158,39 @@ def test_what_an_earlier_process_left_is_not_laid_at_a_later_one_s_door(tmp_path
     assert not overdue(tmp_path, later + 0.5, 30.0, since=later)
     assert accuse(tmp_path, since=later) == 0
     assert accuse(tmp_path, since=NOW - 1) == 1
+
+
+def test_a_loop_is_silent_when_its_heartbeat_is_old_and_never_once_it_has_ended(tmp_path: Path) -> None:
+    assert not is_silent(tmp_path, NOW + 9.0, 1.5, since=NOW, asked_at=NOW + 8.0), "it has not begun for so long"
+    assert is_silent(tmp_path, NOW + 9.6, 1.5, since=NOW, asked_at=NOW + 8.0)
+    slots = ShardSlots(tmp_path)
+    slots.note_beat(NOW + 10.0)
+    assert not is_silent(tmp_path, NOW + 11.5, 1.5, since=NOW, asked_at=NOW)
+    assert is_silent(tmp_path, NOW + 11.6, 1.5, since=NOW, asked_at=NOW + 11.6)
+    later = NOW + 20.0
+    assert not is_silent(tmp_path, later + 1.0, 1.5, since=later, asked_at=later), "the heartbeat of an earlier process"
+    slots.note_beat(inf)
+    assert not is_silent(tmp_path, NOW + 1e6, 1.5, since=NOW, asked_at=NOW)
+    slots.close()
+
+
+def test_the_page_in_the_slot_has_its_address(tmp_path: Path) -> None:
+    slots = ShardSlots(tmp_path)
+    slots.name("http://a.example/" + "x" * 2_000)
+    assert page_of(tmp_path, NOW) == ""
+    slots.enter(0, 77, PROCESS, NOW)
+    assert page_of(tmp_path, NOW).startswith("http://a.example/xxx")
+    slots.name("http://a.example/b")
+    assert page_of(tmp_path, NOW) == "http://a.example/b"
+    slots.close()
+
+
+def test_a_file_from_before_heartbeats_keeps_what_it_says(tmp_path: Path) -> None:
+    slots = ShardSlots(tmp_path)
+    slots.note_pause(True)
+    slots.close()
+    (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:217])
+    assert was_paused(tmp_path)
+    again = ShardSlots(tmp_path)
+    assert again.paused
+    again.close()

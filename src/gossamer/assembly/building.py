@@ -322,6 +322,7 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
     """Return the controls of the crawl; without `alone` the machine's other shards have the same parent process."""
     config, epochs, frontier = setup.config, kept.storage.epochs, ring.frontier
     watchdogs = watchdogs_of(config, setup.home.directory, ring.loop.brakes, kept.committer, telemetry, alone=alone)
+    watchdogs.on_beat = kept.storage.slots.note_beat
     setup.closing.callback(watchdogs.close)
     robots, revisits = partial(record_of, epochs), partial(page_facts, epochs)
     lookups = Lookups(frontier.facts, frontier.lent, robots, revisits, learned_by(config, epochs))

@@ -121,6 +121,7 @@ def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resu
         seeds=seeds,
         resume=resume,
         process_s_max=config.crawl.process_s_max,
+        beats=config.cluster.workers == 1,
         rights=rights,
         unconfined=why,
         is_required=wanted == "on",

@@ -61,6 +61,8 @@ class CrawlJob(NamedTuple):
     """When restarting: what the crawl's `crawl.toml` said when this was made."""
     process_s_max: float = 0.0
     """How long a stage may take for one page; the supervisor enforces it."""
+    beats: bool = False
+    """Whether its process notes heartbeats of its event loop: one of several shards does so elsewhere."""
     missing: tuple[str, ...] = ()
     """Directories that were not there before, innermost first: a refused crawl leaves nothing behind."""
     before: tuple[str, ...] | None = None

@@ -75,6 +75,11 @@ def supervised(job: CrawlJob, child: Started) -> int:
     state, clock = directory / "state", WallClock()
     started_at = clock.now()
     before = written_in(directory)
+    silence_s_max = Patience().silence_s_max
+
+    def is_silent(asked_s: float) -> bool:
+        now = clock.now()
+        return job.beats and slots.is_silent(state, now, silence_s_max, started_at, now - asked_s)
 
     def start_again(restarts: int) -> subprocess.Popen[bytes]:
         nonlocal started_at
@@ -92,6 +97,8 @@ def supervised(job: CrawlJob, child: Started) -> int:
         progress=lambda: slots.progress(state),
         stopping=lambda: slots.was_told_to_stop(state, started_at),
         held=lambda: is_maintained(directory),
+        silent=is_silent,
+        page=lambda: slots.page_of(state, started_at),
     )
     status = Supervisor(start_again, watched, complain).run()
     show_cursor()
@@ -115,6 +122,19 @@ def show_cursor() -> None:
         sys.stdout.flush()
 
 
+def _ended_silent(page: str) -> str:
+    """Return the line for a child that did not answer a signal; `page` is the one that it was reading."""
+    if not page:
+        return (
+            "the crawl's process did not answer the signal and was ended; "
+            "a resume fetches the pages since the last commit again"
+        )
+    return (
+        f"the crawl's process did not answer the signal while it read {page} and was ended; "
+        "a resume fetches that page again, and those since the last commit"
+    )
+
+
 class SupervisorSlots(NamedTuple):
     """What the supervisor asks of the crawl's directory."""
 
@@ -128,6 +148,10 @@ class SupervisorSlots(NamedTuple):
     """Whether it was told to stop, other than by a signal to us."""
     held: Callable[[], bool] = bool
     """Whether a command works on what the crawl has stopped for."""
+    silent: Callable[[float], bool] = bool
+    """Whether its event loop has not run for too long, although a signal asked it to stop so many seconds ago."""
+    page: Callable[[], str] = str
+    """The address of the page that is being read; empty if none is."""
 
 
 class Patience(NamedTuple):
@@ -135,6 +159,10 @@ class Patience(NamedTuple):
 
     watch_s: float = 0.5
     """Between two looks at the slots."""
+    signalled_watch_s: float = 0.1
+    """The same after a signal."""
+    silence_s_max: float = 1.5
+    """Age of the last heartbeat with which a child does not answer a signal."""
     restarts_max: int = 5
     """Restarts in a row without a new commit; one more ends the crawl."""
     signals_max: int = 2
@@ -146,7 +174,8 @@ class Supervisor:
 
     Promises: SIGINT and SIGTERM reach the child once for each time they reach us, SIGHUP does as SIGTERM; after one of
     them, and after `gossamer stop`, a child that dies is not started again; a child that hangs in a page is killed;
-    restarts without progress end. A child that a command stopped is started again when the command has ended.
+    restarts without progress end. A child that a command stopped is started again when the command has ended. A child
+    whose event loop does not run when a signal asks it to stop is killed: native code takes no signal.
     """
 
     def __init__(
@@ -166,6 +195,7 @@ class Supervisor:
         self._patience = patience or Patience()
         self._child: subprocess.Popen[bytes] | None = None
         self._signals = 0
+        self._asked_at = 0.0
 
     def run(self) -> int:
         """Return the exit status: the child's own, 130 when it died after a signal to us, 1 when it keeps dying."""
@@ -173,13 +203,15 @@ class Supervisor:
         committed = self._slots.progress()
         with self._forwarding():
             while True:
-                status, overran = self._one_life(restarts)
+                status, overran, was_silent = self._one_life(restarts)
                 if status in CHOSEN:
                     return status
                 if overran or -status in CONTENT_DEATHS:
                     self._slots.accuse()
                 starts_again = status == AGAIN or self._slots.held()
                 self._wait_for_command()
+                if was_silent:
+                    self._say(_ended_silent(self._slots.page()))
                 if self._signals or -status in FORWARDED:
                     return Exit.INTERRUPTED
                 if status == AGAIN:
@@ -208,8 +240,10 @@ class Supervisor:
         while self._slots.held() and not self._signals:
             time.sleep(self._patience.watch_s)
 
-    def _one_life(self, restarts: int) -> tuple[int, bool]:
-        """Return the child's return code (as Popen's) and whether we killed it for a stage that overran."""
+    def _one_life(self, restarts: int) -> tuple[int, bool, bool]:
+        """Return the child's return code (as Popen's), and whether we killed it for a stage that overran, or because it
+        did not answer a signal.
+        """
         before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         try:
             child = self._child = self._start(restarts)
@@ -217,17 +251,21 @@ class Supervisor:
                 self._send(signal.SIGINT)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        overran = False
+        overran = was_silent = False
         try:
             while True:
+                patience = self._patience
                 try:
-                    status = child.wait(self._patience.watch_s)
+                    status = child.wait(patience.signalled_watch_s if self._signals else patience.watch_s)
                 except subprocess.TimeoutExpired:
-                    if not overran and self._slots.overdue():
-                        overran = True
+                    if overran or was_silent:
+                        continue
+                    overran = self._slots.overdue()
+                    was_silent = bool(self._signals) and self._slots.silent(time.monotonic() - self._asked_at)
+                    if overran or was_silent:
                         child.kill()
                 else:
-                    return status, overran and status == -signal.SIGKILL
+                    return status, overran and status == -signal.SIGKILL, was_silent and status == -signal.SIGKILL
         finally:
             if child.poll() is None:  # We are ending by an exception: no child outlives its supervisor.
                 child.kill()
@@ -244,6 +282,7 @@ class Supervisor:
                 signal.signal(number, handler)
 
     def _forward(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the handler's signature
+        self._asked_at = self._asked_at or time.monotonic()
         self._signals += 1
         asked = signal.SIGTERM if number == HUNG_UP else signal.Signals(number)
         self._send(signal.SIGKILL if self._signals > self._patience.signals_max else asked)

@@ -75,6 +75,8 @@ class Examiner:
         self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
     ) -> Generator[None, None, Examined]:
         """As `examine`. Yields where other work may run; other pages may be examined there."""
+        if self._slots is not None:
+            self._slots.name(reply.url)
         content = yield from self._in_slot(self._decoder.decode_in_slices(reply), fingerprint, _DECODE)
         if is_left is not None and is_left(content):
             return Examined(content, Findings(), [], [], left=True)
@@ -104,6 +106,7 @@ class Examiner:
         """
         try:
             if self._slots is not None:
+                self._slots.name(url)
                 self._slots.enter(0, fingerprint, _PROCESS, self._clock.now())
             seen = self._look(msgspec.structs.replace(page_of(reply, content), url=url))
             return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
@@ -130,6 +133,7 @@ class Examiner:
 
     def _stage_decode(self, reply: Reply, fingerprint: int, now: float) -> Content:
         if self._slots is not None:
+            self._slots.name(reply.url)
             self._slots.enter(0, fingerprint, _DECODE, now)
         return self._decoder.decode(reply)
 

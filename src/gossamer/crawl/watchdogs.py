@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence, Sized
+from math import inf
 from pathlib import Path
 
 import msgspec
@@ -180,6 +181,8 @@ class Watchdogs:
         self._counters = telemetry.counters
         self._logs = telemetry.logs
         self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
+        self.on_beat: Callable[[float], object] = float
+        """Called with the time of each heartbeat of the event loop, and with infinity when these end."""
         self._alarms: dict[str, Alarm] = {}
         self._stalled_at = 0.0
         self._offset_s = machine.wall_offset_s()
@@ -241,13 +244,17 @@ class Watchdogs:
 
     async def _beat(self) -> None:
         before = self._clock.now()
-        while True:
-            assert self._pulse is not None
-            self._pulse.beat(before)
-            await asyncio.sleep(BEAT_S)
-            now = self._clock.now()
-            self.took(now - before - BEAT_S, now)
-            before = now
+        try:
+            while True:
+                assert self._pulse is not None
+                self._pulse.beat(before)
+                self.on_beat(before)
+                await asyncio.sleep(BEAT_S)
+                now = self._clock.now()
+                self.took(now - before - BEAT_S, now)
+                before = now
+        finally:
+            self.on_beat(inf)
 
     def took(self, lag_s: float, now: float) -> None:
         """Note how late a heartbeat was."""

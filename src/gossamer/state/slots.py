@@ -34,7 +34,13 @@ _STOP = struct.Struct("<d")
 """Wall time of the last command to stop the crawl; 0 before the first."""
 _PAUSED_AT = _STOP_AT + _STOP.size
 """1 while the operator has paused the crawl, so that a start after a crash does not end the pause."""
-_FILE_BYTES = _PAUSED_AT + 1
+_BEAT_AT = _PAUSED_AT + 1
+_BEAT = struct.Struct("<d")
+"""Wall time of the event loop's last heartbeat; infinite once it has ended, since to close files may take long."""
+_URL_AT = _BEAT_AT + _BEAT.size
+_URL_BYTES = 512
+"""Beginning of the address of the page in slot 0, for people; zeros follow."""
+_FILE_BYTES = _URL_AT + _URL_BYTES
 
 
 class Suspect(NamedTuple):
@@ -53,7 +59,7 @@ class ShardSlots:
         self.path = path = directory / FILE
         if not path.exists() or path.stat().st_size != _FILE_BYTES:
             fresh = path.with_suffix(".new")
-            fresh.write_bytes(bytes(_FILE_BYTES))
+            fresh.write_bytes(_contents(directory))
             fresh.replace(path)  # The supervisor may read the file at any time, so it never appears incomplete.
         with path.open("r+b") as file:
             self._map = mmap.mmap(file.fileno(), _FILE_BYTES)
@@ -61,6 +67,10 @@ class ShardSlots:
     def enter(self, slot: int, fingerprint: int, stage: int, now: float) -> None:
         """Note that `slot` begins `stage` (an index of `STAGES`) of a page."""
         _RECORD.pack_into(self._map, slot * _RECORD.size, fingerprint, now, 0, stage)
+
+    def name(self, url: str) -> None:
+        """Note the address of the page in slot 0, for people."""
+        self._map[_URL_AT:_FILE_BYTES] = url.encode("utf-8", "replace")[:_URL_BYTES].ljust(_URL_BYTES, b"\0")
 
     def leave(self, slot: int) -> None:
         """Note that the slot is idle."""
@@ -79,6 +89,10 @@ class ShardSlots:
     def note_epoch(self, number: int) -> None:
         """Note that an epoch was committed, which the supervisor counts as progress."""
         _EPOCH.pack_into(self._map, _EPOCH_AT, number, crc32(number.to_bytes(8)))
+
+    def note_beat(self, now: float) -> None:
+        """Note that the event loop runs; infinity: it has ended, and what follows may take long."""
+        _BEAT.pack_into(self._map, _BEAT_AT, now)
 
     def note_stop(self, now: float) -> None:
         """Note a command to stop the crawl, so that the supervisor does not start it again."""
@@ -127,6 +141,21 @@ def overdue(directory: Path, now: float, limit_s: float, since: float = 0.0) -> 
     return any(now - started > limit_s for _, started, _, _ in _busy(directory, since).values())
 
 
+def is_silent(directory: Path, now: float, limit_s: float, since: float, asked_at: float) -> bool:
+    """Say whether the event loop of a process that was started at `since` does not run: its last heartbeat is older
+    than `limit_s`. Before the first one, the time since the request to stop at `asked_at` counts.
+    """
+    beat_at = float(_BEAT.unpack_from(_contents(directory), _BEAT_AT)[0])
+    return now - (beat_at if beat_at >= since else max(asked_at, since)) > limit_s
+
+
+def page_of(directory: Path, since: float) -> str:
+    """Return the address of the page in slot 0 of a process that was started at `since`; empty if the slot is idle."""
+    if 0 not in _busy(directory, since):
+        return ""
+    return _contents(directory)[_URL_AT:].rstrip(b"\0").decode("utf-8", "replace")
+
+
 def progress(directory: Path) -> int:
     """Return the number of the last committed epoch that was noted; 0 before the first."""
     number, found = _EPOCH.unpack_from(_contents(directory), _EPOCH_AT)
@@ -144,11 +173,13 @@ def was_paused(directory: Path) -> bool:
 
 
 def _contents(directory: Path) -> bytes:
-    """Return the content of the file; zeros if it is missing or damaged."""
+    """Return the content of the file; zeros if it is missing or damaged. One of an earlier version has no heartbeat."""
     try:
         data = (directory / FILE).read_bytes()
     except FileNotFoundError:
         data = b""
+    if len(data) == _BEAT_AT:
+        data += bytes(_FILE_BYTES - _BEAT_AT)
     return data if len(data) == _FILE_BYTES else bytes(_FILE_BYTES)
 
 
