@@ -2,7 +2,7 @@ import pytest
 
 from gossamer.model.pages import Findings, Page
 from gossamer.process import html
-from gossamer.process.chain import CHOICES_MAX, ModuleError, Modules
+from gossamer.process.chain import CHOICES_MAX, LARGE_BYTES, ModuleError, Modules, Unwatched
 from gossamer.process.links import LinkExtractor
 from gossamer.process.options import ProcessOptions
 from gossamer.process.text import TitleAndText
@@ -71,16 +71,61 @@ def test_a_long_page_is_processed_in_slices_with_the_same_result(kind: str) -> N
 def test_each_slice_of_a_module_has_its_own_time_and_no_module_runs_between_them() -> None:
     calls: list[str] = []
 
-    class Noting:
-        def begin(self) -> None:
+    class Noting(Unwatched):
+        def begin(self, spent_s: float = 0.0) -> None:
+            calls.append("begin")
+
+        def resume(self) -> None:
             calls.append("begin")
 
         def end(self) -> None:
             calls.append("end")
 
+        def pause(self) -> float:
+            calls.append("end")
+            return 0.0
+
     for _ in Modules(standard_modules(OPTIONS), OPTIONS, watch=Noting()).process_in_slices(LONG["tags"]):
         assert calls.count("begin") <= calls.count("end"), "nothing is watched"
     assert calls.count("begin") >= 40
+
+
+def test_a_scan_that_took_too_long_is_not_begun_again_by_the_next_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    scans: list[bytes] = []
+
+    def scan(body: bytes) -> None:
+        scans.append(body)
+        raise TimeoutError("it took too long")
+
+    monkeypatch.setattr(html, "bears_tree", lambda *_: False)
+    monkeypatch.setattr(html, "ScannedMarkup", scan)
+    document = html.HtmlDocument(page("<title>T</title>"), OPTIONS)
+    for _ in range(3):
+        with pytest.raises(TimeoutError, match="too long"):
+            document.markup  # noqa: B018 - to read it is the point
+    assert len(scans) == 1
+
+
+def test_the_time_of_a_page_is_that_of_all_its_modules() -> None:
+    used: list[str] = []
+
+    class OneTime(Unwatched):
+        def begin(self, spent_s: float = 0.0) -> None:
+            used.append(f"begin {spent_s:g}")
+
+        def resume(self) -> None:
+            used.append("resume")
+
+        def pause(self) -> float:
+            return 7.0
+
+    modules = Modules([LinkExtractor(), TitleAndText()], OPTIONS, watch=OneTime())
+    modules.process(page("<title>T</title><a href=x>"))
+    assert used == ["begin 0", "resume", "resume"]
+    used.clear()
+    modules.process(page("<title>T</title>" + " " * LARGE_BYTES))
+    assert used[0] == "begin 0"
+    assert set(used[1:]) == {"resume", "begin 7"}
 
 
 class PanicException(BaseException):

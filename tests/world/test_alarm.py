@@ -130,3 +130,49 @@ def test_a_connection_is_ended_whose_turn_takes_too_long_and_no_other() -> None:
     alarm.close()
     for one in (ours, quiet, theirs, other):
         one.close()
+
+
+def test_the_parts_of_a_run_share_its_limit_and_what_remains_has_a_tenth() -> None:
+    processor, now = [0.0], [0.0]
+    alarm = OverrunAlarm(600.0, 6_000.0, lambda: processor[0], lambda: now[0])
+    try:
+        alarm.begin()
+        processor[0] = 599.0
+        alarm.end()
+        alarm.resume()
+        alarm.tick()
+        processor[0] = 600.0
+        with pytest.raises(TimeoutError):
+            alarm.tick()
+        alarm.end()
+        alarm.resume()
+        processor[0] = 659.0
+        alarm.tick()
+        processor[0] = 660.0
+        with pytest.raises(TimeoutError):
+            alarm.tick()
+    finally:
+        alarm.close()
+
+
+def test_other_work_between_two_parts_costs_a_run_nothing_nor_does_a_short_part() -> None:
+    processor = [0.0]
+    alarm = OverrunAlarm(600.0, 6_000.0, lambda: processor[0], lambda: 0.0)
+    try:
+        alarm.begin()
+        processor[0] = 10.0
+        assert alarm.pause() == 0.0
+        processor[0] = 1_000.0
+        alarm.begin(0.0)
+        processor[0] = 1_400.0
+        spent_s = alarm.pause()
+        assert spent_s == 400.0
+        processor[0] = 5_000.0
+        alarm.begin(spent_s)
+        processor[0] = 5_199.0
+        alarm.tick()
+        processor[0] = 5_200.0
+        with pytest.raises(TimeoutError):
+            alarm.tick()
+    finally:
+        alarm.close()

@@ -88,8 +88,8 @@ RENDERING = "gossamer.assembly.rendering:page_rendering"
 """By name, so that a crawl without cookies, logins, listed requests and browsers does not import them."""
 OWNERS_ALONE = 0o700
 """Mode of the directory that holds cookies, or secrets of hubs."""
-PAGE_SHARE = 0.8
-"""Share of `crawl.process_s_max` after which a module is interrupted."""
+PAGE_SHARE = 0.5
+"""Share of `crawl.process_s_max` after which a page's modules are interrupted: the rest is for those that remain."""
 
 
 def assemble(

@@ -191,13 +191,20 @@ class LimitedModules:
         self._seat = seat
         self._begun = 0
 
-    def begin(self) -> None:
+    def begin(self, spent_s: float = 0.0) -> None:  # noqa: ARG002 - a page waits for nothing here
+        self._limit.begin()
+
+    def resume(self) -> None:
         self._begun += 1
         self._seat.note(self._begun)
         self._limit.begin()
 
     def end(self) -> None:
         self._limit.end()
+
+    def pause(self) -> float:
+        self._limit.end()
+        return 0.0
 
     def answer_questions(self, modules: Modules) -> None:
         """Answer questions until the pool closes. `modules` call `begin` and `end` around each module."""

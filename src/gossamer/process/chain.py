@@ -132,7 +132,11 @@ Slices = Generator[None, None, Processed]
 class Watch(Protocol):
     """Interrupts a module that takes too long, where that is possible."""
 
-    def begin(self) -> None:
+    def begin(self, spent_s: float = 0.0) -> None:
+        """A page begins, or goes on after `pause`, which returned `spent_s`."""
+        ...
+
+    def resume(self) -> None:
         """A module begins; from now on it may be interrupted by `TimeoutError`."""
         ...
 
@@ -140,15 +144,26 @@ class Watch(Protocol):
         """The module is done, or has failed."""
         ...
 
+    def pause(self) -> float:
+        """Other work may run; return what the page has spent of its time."""
+        ...
+
 
 class Unwatched:
     """Does not limit modules, for use where the process as a whole is watched."""
 
-    def begin(self) -> None:
+    def begin(self, spent_s: float = 0.0) -> None:
+        """Nothing happens."""
+
+    def resume(self) -> None:
         """Nothing happens."""
 
     def end(self) -> None:
         """Nothing happens."""
+
+    def pause(self) -> float:
+        """Nothing happens."""
+        return 0.0
 
 
 class Modules:
@@ -187,7 +202,7 @@ class Modules:
 
     def process_in_slices(self, page: Page, findings: Findings | None = None, left_out: Sequence[int] = ()) -> Slices:
         """As `process`. Yields where other work may run: within modules that have `process_in_slices`, and after each
-        module that processes a large page. The time limit of a module is one of each slice.
+        module that processes a large page. The modules share one time limit; short slices do not count.
         """
         document = HtmlDocument(page, self._options)
         carried: Page = HtmlPage(
@@ -206,28 +221,33 @@ class Modules:
         chosen = self.chosen(page.media_type, page.link_type)
         if left_out:
             chosen = tuple(module for place, module in enumerate(chosen) if place not in left_out)
-        begin, end = self._watch.begin, self._watch.end
+        watch = self._watch
         is_large = page.body_bytes > LARGE_BYTES
+        watch.begin()
+        watch.end()
         for module in chosen:
             try:
-                begin()
+                watch.resume()
                 try:
                     if (sliced := getattr(module, "process_in_slices", None)) is None:
                         module.process(carried, findings)
                     else:
                         for _ in sliced(carried, findings):
-                            end()
+                            spent_s = watch.pause()
                             yield
-                            begin()
+                            watch.begin(spent_s)
                 finally:
-                    end()
-                if is_large:
-                    yield
+                    watch.end()
             except NO_MISTAKES:
                 raise
             except BaseException as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
                 kind: Literal["failed", "timeout"] = "timeout" if isinstance(error, TimeoutError) else "failed"
                 errors.append(ModuleError(module.name, f"{type(error).__name__}: {error}", kind))
+            if is_large:
+                spent_s = watch.pause()
+                yield
+                watch.begin(spent_s)
+                watch.end()
         if findings.columns or findings.rows:
             errors += self._checked(findings)
         names = self._named.get(chosen) or self._names(chosen)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
@@ -163,6 +164,8 @@ class HtmlDocument:
         self._options = options
         self._decoded: tuple[bytes, str] | None = None
         self._markup: Markup | None = None
+        self._overrun: TimeoutError | None = None
+        """The interruption of the scan, which no further module begins again."""
         self._tree: tuple[LexborHTMLParser | None] | None = None
         self.main: tuple[Any] | None = None
         """The main content that `process.content` found, for its other modules."""
@@ -176,23 +179,33 @@ class HtmlDocument:
     def markup(self) -> Markup:
         """The page's markup. Only the first call has a cost."""
         if self._markup is None:
-            body = self._decode()[0]
-            if bears_tree(body, self._options):
-                tree = TreeMarkup(body)
-                self._markup = ScannedMarkup(body) if tree.hides else tree
-            else:
-                self._markup = ScannedMarkup(body)
+            with self._once():
+                body = self._decode()[0]
+                tree = TreeMarkup(body) if bears_tree(body, self._options) else None
+                self._markup = ScannedMarkup(body) if tree is None or tree.hides else tree
         return self._markup
 
     def read(self) -> Iterator[None]:
         """Make the markup, if there is none yet, in slices of a few milliseconds."""
         if self._markup is None:
-            body = self._decode()[0]
-            if not bears_tree(body, self._options):
-                yield
-                markup = ScannedMarkup(body, scanned=False)
-                yield from markup.scan()
-                self._markup = markup
+            with self._once():
+                body = self._decode()[0]
+                if not bears_tree(body, self._options):
+                    yield
+                    markup = ScannedMarkup(body, scanned=False)
+                    yield from markup.scan()
+                    self._markup = markup
+
+    @contextmanager
+    def _once(self) -> Iterator[None]:
+        """Raise the interruption of an earlier attempt to make the markup, or remember that of this one."""
+        if self._overrun is not None:
+            raise TimeoutError(f"the page's markup was not read: {self._overrun}")
+        try:
+            yield
+        except TimeoutError as error:
+            self._overrun = error
+            raise
 
     def tree(self) -> LexborHTMLParser | None:
         """Return the page's tree, for selectors; None if it could cost too much. Made once a page."""

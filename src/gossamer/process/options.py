@@ -93,8 +93,8 @@ class ProcessOptions(Section, frozen=True):
     module_s_max: Annotated[
         float,
         Key(
-            "Processor time of one module on one page, in seconds; it may take ten times as long on a busy machine. "
-            "Then it is interrupted, and the other modules run.",
+            "Processor time of the modules on one page together, in seconds; they may take ten times as long on a busy "
+            "machine. A module that uses it up is interrupted, and those after it have a tenth of that time.",
             ge=0.01,
         ),
     ] = 10.0
