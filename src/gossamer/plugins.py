@@ -10,17 +10,24 @@ import sys
 from asyncio import CancelledError
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
+from contextvars import ContextVar
 from functools import lru_cache, wraps
 from pathlib import Path
 from typing import Any
 
-from gossamer.model.errors import NO_MISTAKES, ConfigError, is_fatal
+from gossamer.model.errors import ConfigError, is_fatal, is_mistake
 
 GROUP = "gossamer.components"
 NAMED = "names_its_component"
 """Mark of methods whose errors name the component."""
 FILES_MAX = 64
 """Files of components whose modules are remembered."""
+
+
+loading: ContextVar[Callable[[str], object]] = ContextVar("loading", default=len)
+"""Called with the key and the name of a component before its code runs for the first time, and with an empty text after
+it: a supervisor names what ended the process.
+"""
 
 
 def component(name: str, key: str, ours: Collection[str] = (), what: str = "component") -> object:
@@ -63,9 +70,11 @@ def build(name: str, key: str, **given: object) -> object:
         pass  # Some native classes have no signature.
     try:
         made: object = maker(**given)
-    except (ConfigError, OSError, *NO_MISTAKES):
+    except (ConfigError, OSError):
         raise
     except BaseException as error:
+        if not is_mistake(error):
+            raise
         raise ConfigError(f"{key}: {name} failed when it was built: {_in_words(error)}") from error
     return made
 
@@ -116,10 +125,8 @@ def _named(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
     def call(*given: object, **named: object) -> object:
         try:
             return inner(*given, **named)
-        except NO_MISTAKES:
-            raise
         except BaseException as error:
-            if is_fatal(error):
+            if is_fatal(error) or not is_mistake(error):
                 raise
             raise blamed(error, given) from error
 
@@ -127,10 +134,10 @@ def _named(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
     async def wait(*given: object, **named: object) -> object:
         try:
             return await inner(*given, **named)
-        except (CancelledError, *NO_MISTAKES):
+        except CancelledError:
             raise
         except BaseException as error:
-            if is_fatal(error):
+            if is_fatal(error) or not is_mistake(error):
                 raise
             raise blamed(error, given) from error
 
@@ -148,12 +155,16 @@ def _listed(given: Mapping[str, object]) -> str:
 
 
 def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
+    note = loading.get()
+    note(f"{key}: {name!r}")
     try:
         found: object = _of_file(Path(module_name)) if module_name.endswith(".py") else _of_path(module_name)
-    except NO_MISTAKES:
-        raise
     except BaseException as error:  # Any error in its first lines.
+        if not is_mistake(error):
+            raise
         raise ConfigError(f"{key}: cannot import {name!r}: {_in_words(error)}") from error
+    finally:
+        note("")
     for part in attribute.split("."):
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, dir(found), n=1)

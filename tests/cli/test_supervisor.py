@@ -44,6 +44,7 @@ class Watched:
         self.held: Callable[[], bool] = lambda: False
         self.silent: Callable[[float], bool] = lambda asked_s: False
         self.page = ""
+        self.loading = ""
         self.arguments: list[str] = []
         self.progress = progress
         self.patience = Patience(watch_s=0.05, **patience)  # type: ignore[arg-type]
@@ -59,7 +60,14 @@ class Watched:
 
     def run(self) -> int:
         slots = SupervisorSlots(
-            self.accuse, self.overdue, self.progress, self.stopping, self.held, self.silent, lambda: self.page
+            self.accuse,
+            self.overdue,
+            self.progress,
+            self.stopping,
+            self.held,
+            self.silent,
+            lambda: self.page,
+            lambda: self.loading,
         )
         return Supervisor(self.start, slots, self.said.append, self.patience).run()
 
@@ -254,6 +262,23 @@ def test_a_child_that_is_silent_is_killed_at_the_first_signal(tmp_path: Path, pa
     assert (watched.starts, watched.accused) == (1, 0)
     assert len(watched.said) == 1
     assert page in watched.said[0]
+
+
+@pytest.mark.promise("Operation", "A component that ends the process while it is imported is named in one line.")
+@pytest.mark.parametrize("code", [exits(0), exits(1), exits(7), dies_of(signal.SIGABRT), dies_of(signal.SIGSEGV)])
+def test_a_component_that_ends_the_process_in_its_import_is_named_once(code: str) -> None:
+    watched = Watched(code, exits(0))
+    watched.loading = "process.modules: 'mine:Module'"
+    assert watched.run() == 2
+    assert (watched.starts, watched.accused, len(watched.said)) == (1, 0, 1)
+    assert watched.said[0].startswith("process.modules: 'mine:Module' cannot be imported")
+
+
+def test_an_import_that_takes_too_long_is_ended_and_named() -> None:
+    watched = Watched("import time; time.sleep(60)", import_s_max=0.0)
+    watched.loading = "components.filters: 'mine:Filter'"
+    assert watched.run() == 2
+    assert "took too long" in watched.said[0]
 
 
 @pytest.mark.promise("Crash safety", "No crawl process outlives its supervisor.")

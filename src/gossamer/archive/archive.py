@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Protocol
 
-from gossamer.model.errors import NO_MISTAKES, ComponentFailedError
+from gossamer.model.errors import ComponentFailedError, is_mistake
 from gossamer.model.pages import Archived, EpochRow, Visited
 from gossamer.model.visits import Reply
 from gossamer.ports import Archive, EpochArchive, PrerequisiteArchive
@@ -209,9 +209,9 @@ def _blaming(name: str, what: str) -> Iterator[None]:
     """Raise an exception of a component as an error that names it, except for a full disk."""
     try:
         yield
-    except NO_MISTAKES:
-        raise
     except BaseException as error:
+        if not is_mistake(error):
+            raise
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             raise
         line = f"components.archives: {name} failed in {what}: {type(error).__name__}: {error}"

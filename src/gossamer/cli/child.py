@@ -28,6 +28,7 @@ from gossamer.cli.status_text import awaited_of, seeds_not_fetched_lines, summar
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
 from gossamer.model.status import SandboxState, read_status
 from gossamer.model.words import shell_word
+from gossamer.plugins import loading
 from gossamer.world.files import NO_ROOM, unwritable
 from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import die_with_parent
@@ -53,11 +54,15 @@ def main() -> None:
     words = supervisor.words()
     if words is None:
         os._exit(Exit.REFUSED)
+    loading.set(supervisor.note)
     status = typed(words, supervisor) if words else given(supervisor)
     with suppress(OSError):
         sys.stdout.flush()
     # Everything is closed. What native libraries do while the interpreter is torn down must not look like a crash.
     os._exit(status)
+
+
+NOTE_CHARACTERS_MAX = 500
 
 
 class ParentProcess(NamedTuple):
@@ -74,6 +79,11 @@ class ParentProcess(NamedTuple):
         """Send an answer to the parent."""
         with suppress(BrokenPipeError), os.fdopen(os.dup(self.answers), "wb") as line:
             line.write(encode(message))
+
+    def note(self, component: str) -> None:
+        """Tell the parent which component is being imported; empty: none."""
+        with suppress(OSError):
+            os.write(self.answers, component[:NOTE_CHARACTERS_MAX].encode("utf-8", "replace") + b"\0")
 
     def says_go(self) -> bool:
         """Wait for the parent's permission to crawl; False: the parent is gone."""

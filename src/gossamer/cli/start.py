@@ -51,6 +51,7 @@ class Started:
         """`words` are the command line, and `job` is a file with its job if one was made earlier."""
         self.took_input = False
         """Whether this child has read standard input, so that another child cannot."""
+        self._notes = b""
         go, self._go = os.pipe()
         self._answers, answers = os.pipe()
         # What was typed goes through the pipe: arguments of a process are readable by every user of the machine.
@@ -104,15 +105,25 @@ class Started:
         process, self._process = self._process, None
         assert process is not None, "a child has one job"
         self._say_go()
-        self._let_go()
+        os.close(self._go)
+        self._go = -1
+        os.set_blocking(self._answers, False)
         return process
+
+    def loading(self) -> str:
+        """Return the component that the child was importing when it last said so; empty if it was none."""
+        with suppress(BlockingIOError):
+            while some := os.read(self._answers, COPIED_BYTES):
+                self._notes = (self._notes + some)[-COPIED_BYTES:]
+        said = self._notes.decode("utf-8", "replace").split("\0")
+        return said[-2] if len(said) > 1 else ""
 
     def close(self) -> None:
         """End a child before it crawls. It removes the files of its checks itself."""
         process, self._process = self._process, None
+        self._let_go()
         if process is None:
             return
-        self._let_go()
         process.send_signal(signal.SIGINT)
         try:
             process.wait(LEAVING_S_MAX)
@@ -130,5 +141,8 @@ class Started:
                 rest = rest[os.write(self._go, rest) :]
 
     def _let_go(self) -> None:
-        os.close(self._go)
-        os.close(self._answers)
+        for descriptor in (self._go, self._answers):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._go = -1
+        self._answers = -1

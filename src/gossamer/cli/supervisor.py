@@ -82,14 +82,16 @@ def supervised(job: CrawlJob, child: Started) -> int:
         return job.beats and slots.is_silent(state, now, silence_s_max, started_at, now - asked_s)
 
     def start_again(restarts: int) -> subprocess.Popen[bytes]:
-        nonlocal started_at
+        nonlocal started_at, child
         started_at = clock.now()
         if not restarts:
             return child.begin()
         # Where its child has written what it runs with, that holds, and with it what was changed since.
         written = written_in(directory)
         asked = _as_written(job) if written != before else job
-        return Started.again(asked._replace(written=written)).begin()
+        child.close()
+        child = Started.again(asked._replace(written=written))
+        return child.begin()
 
     watched = SupervisorSlots(
         accuse=lambda: slots.accuse(state, started_at),
@@ -99,8 +101,12 @@ def supervised(job: CrawlJob, child: Started) -> int:
         held=lambda: is_maintained(directory),
         silent=is_silent,
         page=lambda: slots.page_of(state, started_at),
+        loading=lambda: child.loading(),  # noqa: PLW0108 - of the child that runs then
     )
-    status = Supervisor(start_again, watched, complain).run()
+    try:
+        status = Supervisor(start_again, watched, complain).run()
+    finally:
+        child.close()
     show_cursor()
     if status == Exit.REFUSED:
         from gossamer.cli.directory import unmake_refused  # The child may remove nothing outside of its directory.
@@ -120,6 +126,15 @@ def show_cursor() -> None:
     if obeys_escapes(sys.stdout):
         sys.stdout.write("\x1b[?25h")
         sys.stdout.flush()
+
+
+def _ended_in_import(component: str, status: int, *, by_us: bool) -> str:
+    """Return the line for a child that ended while it imported a component of the operator."""
+    if by_us:
+        return f"{component} did not answer the signal while it was imported, and the crawl was ended"
+    if -status == signal.SIGKILL:
+        return f"{component} cannot be imported: it took too long, or all memory; mend it, or leave it out"
+    return f"{component} cannot be imported: its process {slots.death(status)}; mend it, or leave it out"
 
 
 def _ended_silent(page: str) -> str:
@@ -152,6 +167,8 @@ class SupervisorSlots(NamedTuple):
     """Whether its event loop has not run for too long, although a signal asked it to stop so many seconds ago."""
     page: Callable[[], str] = str
     """The address of the page that is being read; empty if none is."""
+    loading: Callable[[], str] = str
+    """The component that is being imported, with its key; empty if none is."""
 
 
 class Patience(NamedTuple):
@@ -163,6 +180,8 @@ class Patience(NamedTuple):
     """The same after a signal."""
     silence_s_max: float = 1.5
     """Age of the last heartbeat with which a child does not answer a signal."""
+    import_s_max: float = 60.0
+    """Longest time that the import of one component may take."""
     restarts_max: int = 5
     """Restarts in a row without a new commit; one more ends the crawl."""
     signals_max: int = 2
@@ -204,6 +223,9 @@ class Supervisor:
         with self._forwarding():
             while True:
                 status, overran, was_silent = self._one_life(restarts)
+                if component := self._slots.loading():
+                    self._say(_ended_in_import(component, status, by_us=was_silent))
+                    return Exit.INTERRUPTED if was_silent else Exit.REFUSED
                 if status in CHOSEN:
                     return status
                 if overran or -status in CONTENT_DEATHS:
@@ -252,6 +274,8 @@ class Supervisor:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         overran = was_silent = False
+        component = ""
+        begun_at = time.monotonic()
         try:
             while True:
                 patience = self._patience
@@ -260,6 +284,11 @@ class Supervisor:
                 except subprocess.TimeoutExpired:
                     if overran or was_silent:
                         continue
+                    if (found := self._slots.loading()) != component:
+                        component = found
+                        begun_at = time.monotonic()
+                    if component and time.monotonic() - begun_at > patience.import_s_max:
+                        child.kill()
                     overran = self._slots.overdue()
                     was_silent = bool(self._signals) and self._slots.silent(time.monotonic() - self._asked_at)
                     if overran or was_silent:

@@ -23,7 +23,7 @@ from gossamer.crawl.trapping import Trapping
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
-from gossamer.model.errors import NO_MISTAKES, is_fatal
+from gossamer.model.errors import is_fatal, is_mistake
 from gossamer.model.links import NOT_SEED, Found, Link, RevisitPlan, Visit
 from gossamer.model.pages import Original, PageRow, Visited, digest_text
 from gossamer.model.visits import Reply
@@ -91,9 +91,9 @@ class Stages(msgspec.Struct, frozen=True):
             level = self.prioritizer.level(link)
             if not isinstance(level, int):
                 raise TypeError(f"it returned a {type(level).__name__}, not a level from 0 to 7")
-        except NO_MISTAKES:
-            raise
         except BaseException as error:
+            if not is_mistake(error):
+                raise
             name = type(self.prioritizer).__name__
             raise RuntimeError(
                 f"the prioritizer {name} failed on {link.url.text}: {type(error).__name__}: {error}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import signal
 from collections.abc import Sequence
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -45,8 +47,14 @@ class ComponentFailedError(CrawlFailedError):
 DISK_ERRORS = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EFBIG))
 
 
-NO_MISTAKES = (KeyboardInterrupt, GeneratorExit)
-"""What passes through a component without being its mistake. All else is: `SystemExit` and panics of Rust too."""
+def is_mistake(error: BaseException) -> bool:
+    """Say whether an exception that comes out of a component is its mistake, as `SystemExit` and panics of Rust are. An
+    interrupt is one where Ctrl-C raises none, as in a process that takes signals by its event loop.
+    """
+    if isinstance(error, KeyboardInterrupt):
+        handler = signal.getsignal(signal.SIGINT)
+        return handler is not signal.default_int_handler and not isinstance(handler, partial)  # Of `asyncio.Runner`.
+    return not isinstance(error, GeneratorExit)
 
 
 def is_fatal(error: BaseException) -> bool:

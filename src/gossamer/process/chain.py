@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from gossamer.model.errors import NO_MISTAKES
+from gossamer.model.errors import is_mistake
 from gossamer.model.links import ANNOUNCING
 from gossamer.model.modules import NAME, TABLES_TAKEN, ModuleError, whole
 from gossamer.model.pages import Findings, Page, PageRow
@@ -238,9 +238,9 @@ class Modules:
                             watch.begin(spent_s)
                 finally:
                     watch.end()
-            except NO_MISTAKES:
-                raise
-            except BaseException as error:  # noqa: BLE001  # Any module's mistake is that module's alone.
+            except BaseException as error:  # Any module's mistake is that module's alone.
+                if not is_mistake(error):
+                    raise
                 kind: Literal["failed", "timeout"] = "timeout" if isinstance(error, TimeoutError) else "failed"
                 errors.append(ModuleError(module.name, f"{type(error).__name__}: {error}", kind))
             if is_large:

@@ -8,7 +8,7 @@ from inspect import isawaitable, iscoroutine
 import msgspec
 from xxhash import xxh3_128_digest
 
-from gossamer.model.errors import NO_MISTAKES
+from gossamer.model.errors import is_mistake
 from gossamer.model.links import OUTLINK, Link
 from gossamer.model.visits import Reply
 from gossamer.options import declared
@@ -168,9 +168,9 @@ def _judging(one: Filter) -> Callable[[Link], bool]:
                 if iscoroutine(verdict):
                     verdict.close()
                 raise TypeError(f"it returned a {type(verdict).__name__}, not True or False")
-        except NO_MISTAKES:
-            raise
         except BaseException as error:
+            if not is_mistake(error):
+                raise
             raise RuntimeError(
                 f"the filter `{one.name}` failed on {link.url.text}: {type(error).__name__}: {error}"
             ) from error
