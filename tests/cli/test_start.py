@@ -1,5 +1,6 @@
 """The process that crawls, from what was typed to its word: it gets it, or it goes and leaves nothing."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -181,8 +182,27 @@ def test_a_child_that_dies_of_typed_seeds_cannot_have_them_twice(run: Gossamer) 
 def test_a_component_that_exits_does_not_choose_the_exit_status(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert guarded(CrawlJob(str(tmp_path), "{}"), lambda _: sys.exit(0)) == Exit.FAILED
+    job = CrawlJob(str(tmp_path), "{}")
+    assert guarded(job, lambda _: sys.exit(0)) == Exit.FAILED
+    assert "internal error: SystemExit: 0; nothing was saved" in capsys.readouterr().err
+    (tmp_path / "crawl.toml").touch()
+    assert guarded(job, lambda _: sys.exit(0)) == Exit.FAILED
     assert "internal error: SystemExit: 0; the state is saved" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EDQUOT])
+def test_a_disk_that_fails_gives_one_line_even_if_the_logs_fail_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], number: int
+) -> None:
+    (tmp_path / "logs").touch()  # No directory: nothing can be written below it.
+
+    def fail(_: CrawlJob) -> int:
+        raise OSError(number, os.strerror(number), str(tmp_path / "state/epochs/7"))
+
+    assert guarded(CrawlJob(str(tmp_path), "{}"), fail) == Exit.FAILED
+    err = capsys.readouterr().err
+    assert err.count("\n") == 1
+    assert str(tmp_path) in err
 
 
 def test_words_that_are_no_text_arrive_as_they_were() -> None:

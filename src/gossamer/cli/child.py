@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 import msgspec
 
 from gossamer import api
-from gossamer.cli.directory import unmake_refused
+from gossamer.cli.directory import holds_crawl, unmake_refused
 from gossamer.cli.job import AGAIN, CrawlJob, CrawlRequest, Spool, decode, encode, is_maintained, read_words, written_in
 from gossamer.cli.output import Exit, complain
-from gossamer.cli.status_text import awaited_of, seeds_not_fetched_lines, summary_of, to_upload_of
-from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError
+from gossamer.cli.status_text import awaited_of, broken_modules_of, seeds_not_fetched_lines, summary_of, to_upload_of
+from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError, is_fatal
 from gossamer.model.status import SandboxState, read_status
 from gossamer.model.words import shell_word
 from gossamer.plugins import loading
@@ -165,11 +165,16 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
             complain(full(error, Path(job.directory)))
             return Exit.FAILED
         keep(error, Path(job.directory))
-        complain(
-            f"internal error: {type(error).__name__}: {error}; the state is saved, logs/critical.log says more, "
-            f"gossamer resume {shell_word(job.directory)} continues"
-        )
+        kind = "the disk failed" if is_fatal(error) else f"internal error: {type(error).__name__}"
+        complain(f"{kind}: {error}; {rest_of(Path(job.directory))}")
         return Exit.FAILED
+
+
+def rest_of(directory: Path) -> str:
+    """Return the end of an error line: what is saved, and how to go on."""
+    if not holds_crawl(directory):
+        return "nothing was saved; the same command begins again"
+    return f"the state is saved, logs/critical.log says more, gossamer resume {shell_word(directory)} continues"
 
 
 def is_outdated(job: CrawlJob) -> bool:
@@ -224,6 +229,9 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
             f"they are kept, gossamer resume {shell_word(job.directory)} uploads them"
         )
         return Exit.INTERRUPTED if ended == "stopped" else Exit.FAILED
+    if config.progress.style == "quiet":
+        for line in broken_modules_of(status):
+            complain(line)
     if ended == "patience" and config.progress.style == "quiet":
         complain(" ".join([summary_of(status, job.directory, ended).partition(":")[0] + ".", *awaited_of(status)]))
     return ended_as(ended, status)
@@ -307,7 +315,7 @@ def keep(error: BaseException, directory: Path) -> None:
         with (directory / "logs/critical.log").open("a", encoding="utf-8") as log:
             log.write(json.dumps(entry) + "\n")
     except OSError:
-        traceback.print_exception(error)
+        return  # The line on standard error says what there is to say.
 
 
 if __name__ == "__main__":

@@ -16,10 +16,11 @@ from gossamer.cli.arguments import Directory, Json
 from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, is_held, mapping, pairs_text, why_silent
 from gossamer.cli.directory import require_crawl, write_file
 from gossamer.cli.job import is_maintained
-from gossamer.cli.output import harmless
+from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.status_text import StatusFields, warnings_of
 from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
 from gossamer.model.errors import ConfigError, CrawlFailedError, OtherFormatError
+from gossamer.model.product import FORGOTTEN
 from gossamer.model.status import Status, read_status
 from gossamer.model.words import shell_word
 from gossamer.report import figures, html, text
@@ -116,6 +117,13 @@ def report(
             typer.echo(f"\nBudgets: {budgets}")
         for warning in warnings_of(status):
             typer.echo(f"\nWarning: {warning}")
+    is_over = status.state in ("finished", "stopped")
+    if found.attempts_counted and not found.attempts and is_over and not (directory / FORGOTTEN).exists():
+        complain(
+            f"{directory}/pages holds none of the crawl's {found.attempts_counted:,} attempts: its tables are gone; "
+            f"gossamer verify {shell_word(directory)} lists what is missing"
+        )
+        return Exit.FAILED
     return 0
 
 

@@ -135,6 +135,11 @@ def modules_of(status: Status) -> list[str]:
     return [harmless(one["says"]) for one in status.modules.values() if one["says"]]
 
 
+def broken_modules_of(status: Status) -> list[str]:
+    """Return a sentence for each processing module that failed on every page."""
+    return [harmless(one["says"]) for one in status.modules.values() if one["says"] and one["failed"] >= one["pages"]]
+
+
 def done_of(status: Status) -> str:
     """Return how far a crawl with a limit has come; nothing for one that has ended."""
     if status.ended:

@@ -249,9 +249,10 @@ class Supervisor:
                 committed = max(committed, reached)
                 how = "hung in a page and was ended" if overran else slots.death(status)
                 if fruitless > self._patience.restarts_max:
+                    kept = "its state is saved" if reached else "it has committed nothing"
                     self._say(
                         f"the crawl's process {how}, for the {fruitless}th time without progress; "
-                        "its state is saved, and logs/critical.log may say why"
+                        f"{kept}, and logs/critical.log may say why"
                     )
                     return Exit.FAILED
                 restarts += 1
