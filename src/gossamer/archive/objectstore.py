@@ -41,7 +41,7 @@ _CLIENT_KEYS = frozenset({
     "root_certificate", "timeout", "user_agent",
 })  # fmt: skip
 _SECRET = re.compile(r"secret|token|key|password")
-_NOISE = re.compile(r"^Generic \w+ error: | in [\d.]+[mµn]?s(?=[ ,])|, after \d+ retries(, \w+: \w+)*")
+_NOISE = re.compile(r"^Generic \w+ error: | in [\d.]+[mµn]?s(?=[ ,])|, after \d+ retries(, \w++: \w++)*")
 _NO_SECRET = ("_id", "_file", "_enabled", "_url")
 
 
@@ -303,7 +303,7 @@ def _store_error(error: Exception) -> StoreError:
 def _one_line(error: Exception) -> str:
     """Return a store's error in one line: its own message if it sent one."""
     text = str(error).partition("\n\nDebug source")[0]
-    code, message = (re.search(rf"<{name}>(.*?)</{name}>", text, re.DOTALL) for name in ("Code", "Message"))
+    code, message = (re.search(rf"<{name}>([^<]*)</{name}>", text) for name in ("Code", "Message"))
     if code and message:
         text = f"{message[1].strip().rstrip('.')} ({code[1]})"
     return " ".join(_NOISE.sub("", text).split())[:ERROR_CHARACTERS_MAX]

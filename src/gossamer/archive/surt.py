@@ -15,7 +15,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from gossamer.url.url import is_default_port
 
 _KEPT = "!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~"
-_PLAIN = re.compile(r"(https?)://([a-z0-9.:-]+)(/(?:[a-z0-9_-]+(?:[./][a-z0-9_-]+)*)?)/?")
+_PLAIN = re.compile(r"(https?)://([a-z0-9.:-]+)(/(?:[a-z0-9_-]++(?:[./][a-z0-9_-]++)*)?)/?")
 """Most URLs: only the host, which many share, and a slash at the end need work."""
 _WEB = ("http", "https")
 """Their default ports do not count; tools keep those of other schemes in the key."""

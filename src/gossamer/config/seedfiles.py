@@ -36,15 +36,19 @@ COLUMNS = ("url", "uri", "address", "link", "href", "loc", "page", "website")
 """Names of the column of a CSV file that holds addresses, the first that is there."""
 DELIMITERS = ",;\t"
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# A comment ends where the next begins: of many without end each would be read to the end of the file.
+_COMMENT = rb"<!--(?>(?:[^<-]|-(?!->)|<(?!!--))*)-->"
 _HREF = re.compile(
-    rb"""<!--.*?-->|<a(?=\s)(?:[^>"']|"[^"]*"|'[^']*')*?\shref\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+)(?=[\s>]))""",
+    _COMMENT
+    + rb"""|<a(?=\s)(?>(?:[^<>"'\s]|"[^"<]*+"|'[^'<]*+'|\s(?!href\s*+=))*)\shref\s*+="""
+    + rb"""\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s"'>]++)(?=[\s>]))""",
     re.IGNORECASE | re.DOTALL,
 )
 _SITEMAP = re.compile(rb"<(\w+:)?(?:urlset|sitemapindex)\b")
-_LOC = rb"<!--.*?-->|<%sloc>\s*(?:<!\[CDATA\[([^<]*)\]\]>|([^<]*))\s*</%sloc>"
+_LOC = _COMMENT + rb"|<%sloc>\s*(?:<!\[CDATA\[([^<]*)\]\]>|([^<]*))\s*</%sloc>"
 """Of a prefix. What is in a comment is no address."""
 _CAPTURE = re.compile(rb"^[^\s{]+ \d{14} ")
-_WITH_URL = re.compile(rb'\{.*"url"\s*:')
+_WITH_URL = re.compile(rb'^[^{]*+\{.*"url"\s*+:')
 
 
 class _CdxEntry(msgspec.Struct):

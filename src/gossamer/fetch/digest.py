@@ -9,6 +9,7 @@ import secrets
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
+from itertools import islice
 from typing import Final
 
 from gossamer.fetch.credentials import origin_of
@@ -19,9 +20,11 @@ CHALLENGES_MAX: Final = 1_024
 UNAUTHORIZED: Final = 401
 TURN_S_MAX: Final = 10.0
 """Longest wait for a turn, where each nonce is taken once."""
+OF_REPLY_MAX: Final = 16
+"""Challenges of one header that are read."""
 _HASHES: Final = {"SHA-512-256": "sha512_256", "SHA-256": "sha256", "MD5": "md5"}
 """Algorithms, the strongest first."""
-_PARAMETER = re.compile(r'([a-zA-Z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))')
+_PARAMETER = re.compile(r'(?<![a-zA-Z0-9_-])([a-zA-Z0-9_-]++)\s*+=\s*+(?:"((?:[^"\\]|\\.)*)"|([^\s,"]++))')
 _SCHEME = re.compile(r"(?:^|,)\s*digest\s+", re.IGNORECASE)
 _NEXT_SCHEME = re.compile(r",\s*[a-zA-Z0-9-]+\s+[a-zA-Z0-9_-]+\s*=")
 
@@ -141,7 +144,7 @@ def best_challenge(values: Iterable[str]) -> Challenge | None:
     """Return the strongest digest challenge of a reply that we can answer."""
     found = []
     for value in values:
-        for begin in _SCHEME.finditer(value):
+        for begin in islice(_SCHEME.finditer(value), OF_REPLY_MAX):
             rest = value[begin.end() :]
             end = _NEXT_SCHEME.search(rest)
             text = rest[: end.start()] if end else rest

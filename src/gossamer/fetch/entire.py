@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gossamer.fetch.driver import End
     from gossamer.fetch.transfer import Transfer
 
-_END_TAG = re.compile(rb"</html\s*+>(?>\s|<!--.*?-->)*+\Z", re.IGNORECASE | re.DOTALL)
+_END_TAG = re.compile(rb"</html\s*+>(?>(?:\s|<!--.*?-->)*)\Z", re.IGNORECASE | re.DOTALL)
 _TAIL_BYTES: Final = 1_024
 _LENGTH: Final = "content-length"
 _LENGTHS: Final = frozenset({_LENGTH, "transfer-encoding"})

@@ -69,10 +69,10 @@ WAIT_S_MAX: Final = 0.9
 _UNAVAILABLE: Final = 421
 _NO_FILE: Final = 550
 _IS_DIRECTORY: Final = "; if it is a directory, its URL ends with a slash"
-_ADDRESS = re.compile(r"(ftps?)://(?:[^/@]*@)*((\[[0-9a-f:.]+\]|[^/@:\[\]]+)(?::\d*)?)(/[!-~]*)?", re.IGNORECASE)
+_ADDRESS = re.compile(r"(ftps?)://(?:[^/@]*+@)*((\[[0-9a-f:.]+\]|[^/@:\[\]]+)(?::\d*)?)(/[!-~]*)?", re.IGNORECASE)
 _CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
 _DIGITS = re.compile(rb"[0-9]{1,18}")
-_TYPED = re.compile(r";type=(.*)\Z", re.IGNORECASE | re.DOTALL)
+_TYPED = re.compile(r";type=(.*)", re.IGNORECASE | re.DOTALL)
 _CONTACT = re.compile(r"\(\+(?:mailto:)?([^\s()]+)\)")
 _REFUSED: Final = frozenset(
     {

@@ -16,9 +16,9 @@ from gossamer.fetch.transfers import Transfers, cut, one_line
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
-_ADDRESS = re.compile(r"gopher://(?:[^/@?]*@)*([^/@?]+)(?:/([!-~])?)?([!-~]*)", re.IGNORECASE)
+_ADDRESS = re.compile(r"gopher://(?:[^/@?]*+@)*([^/@?]++)(?:/([!-~])?)?([!-~]*)", re.IGNORECASE)
 _CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
-_ERROR = re.compile(rb"3([^\t\r\n]*)(?:\t[^\t\r\n]*){3,}\r?\n?(?:\.\r?\n?)?")
+_ERROR = re.compile(rb"3([^\t\r\n]*+)(?:\t[^\t\r\n]*+){3,}\r?\n?(?:\.\r?\n?)?")
 _ERROR_BYTES_MAX: Final = 2_000
 _BINARY: Final = "application/octet-stream"
 _TYPES: Final = {"0": "text/plain", "1": GOPHER_MENU, "4": "application/mac-binhex40", "7": GOPHER_MENU,

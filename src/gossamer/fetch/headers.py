@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gossamer.model.visits import lower_names
 
-_STATUS_LINE = re.compile(rb"HTTP/(\d(?:\.\d)?)[ \t]+(\d{3})(?:[ \t]+([^\r\n]*?))?[ \t]*\r?\n?\Z")
+_STATUS_LINE = re.compile(rb"HTTP/(\d(?:\.\d)?)[ \t]++(\d{3})(?:[ \t]++([^\r\n]*+))?\r?\n?\Z")
 _MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+\Z")
 _ONE_TYPE = re.compile(r"""(?>(?:[^,"]|"(?>(?:[^"\\]|\\.)*)"?)+)""")
 """One of several types in a field: no comma outside quotes."""
@@ -65,7 +65,7 @@ def _parse_block(block: Sequence[bytes]) -> Head | None:
         elif line and headers and line[0] != ":":
             name, value = headers[-1]
             headers[-1] = (name, f"{value} {line.strip(_BLANK)}".strip(_BLANK))
-    return Head(version.decode(), int(status), (reason or b"").decode("latin-1"), tuple(headers))
+    return Head(version.decode(), int(status), (reason or b"").rstrip(b" \t").decode("latin-1"), tuple(headers))
 
 
 def content_type(headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:

@@ -55,7 +55,9 @@ LENGTH_HEADER: Final = b"Content-Length: %d\r\n\r\n"
 """Header that libcurl adds to a request with a body."""
 
 # Printable ASCII only; [!"$-.0->@-~] is all of it except / ? #.
-_ADDRESS = re.compile(r"""https?://(?:[!"$-.0->@-~]*@)?([!"$-.0->@-~]+)([!"$-~]*)(?:\#[!-~]*)?\Z""", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"""https?://(?>(?:[!"$-.0->@-~]*@)?)([!"$-.0->@-~]++)([!"$-~]*+)(?:\#[!-~]*)?\Z""", re.IGNORECASE
+)
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+\Z")
 _VALUE = re.compile(r"[!-~\x80-\xff](?:[\t\x20-\x7e\x80-\xff]*[!-~\x80-\xff])?\Z|\Z")
 _RANGE = re.compile(r"bytes 0-([0-9]{1,18})/([0-9]{1,18})")

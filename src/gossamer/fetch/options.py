@@ -105,7 +105,7 @@ class FetchOptions(Section, frozen=True):
 
 
 WHERE: Final = re.compile(
-    r"(?:(?P<scheme>https?)://)?(?P<below>\.)?(?P<host>[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])"
+    r"(?:(?P<scheme>https?)://)?(?P<below>\.)?(?P<host>[a-z0-9_-]++(?:\.[a-z0-9_-]++)*|\[[0-9a-f:.]+\])"
     r"(?::(?P<port>[1-9][0-9]{0,4}))?(?P<path>/[!-\"$->@-~]*)?"
 )
 """Matches the place of a rule: `example.org`, `.example.org`, `https://example.org:8443/private/`."""

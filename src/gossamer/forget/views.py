@@ -27,7 +27,7 @@ EXPORTS: Final = frozenset((".parquet", ".jsonl", ".csv", ".cdxj", ".wacz"))
 IN_FOLDERS: Final = EXPORTS | {".md", ".pfl", ".ndjson", ".html"}
 """What files end with in the folders that exports make."""
 _OWN: Final = frozenset(("warc", "state", "logs", "search", "checkpoints", INDEX, "crawl.toml", FORGOTTEN))
-_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s\"'<>\\]+")
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}+://[^\s\"'<>\\]+")
 _NEW, _READY = "search.forgetting", "ready.json"
 
 

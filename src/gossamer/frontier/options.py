@@ -11,7 +11,7 @@ from gossamer.model.patterns import regular
 from gossamer.options import Key, NamedSection, Section
 from gossamer.url.site import HOST_BYTES_MAX, site_of
 
-_is_host = re.compile(rf"(?!.{{{HOST_BYTES_MAX + 1}}})(?:[a-z0-9_-]+(?:\.[a-z0-9_-]+)*|\[[0-9a-f:.]+\])").fullmatch
+_is_host = re.compile(rf"(?!.{{{HOST_BYTES_MAX + 1}}})(?:[a-z0-9_-]++(?:\.[a-z0-9_-]++)*|\[[0-9a-f:.]+\])").fullmatch
 """Matches a host as in `Url.host`: no port, and other alphabets in their ASCII form."""
 
 

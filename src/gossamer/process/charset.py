@@ -105,7 +105,7 @@ _RAW_ENDS = {
     name: re.compile(rb"</" + name + rb"(?=[\t\n\f\r />])", re.IGNORECASE)
     for name in (b"script", b"style", b"title", b"textarea", b"noscript")
 }
-_INSIDE = rb"(?:[^<>\"']|\"[^<>\"]*\"|'[^<>']*')*>\s*"
+_INSIDE = rb"(?:[^<>\"']|\"[^<>\"]*+\"|'[^<>']*+')*>\s*+"
 _PLAIN_HEAD = re.compile(
     rb"\s*(?:<\?xml" + _INSIDE + rb")?(?:<!doctype" + _INSIDE + rb")?(?:<html(?=[\s>])" + _INSIDE + rb")?<head>\s*"
     rb"<meta[\t\n\f\r ]+(?:"
@@ -117,7 +117,7 @@ _PLAIN_HEAD = re.compile(
 _CONTENT_CHARSET = re.compile(
     r"charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*))"
 )
-_XML_ENCODING = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*=[\x00-\x20]*(?:\"([^\">]*)\"|'([^'>]*)')")
+_XML_ENCODING = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*+=[\x00-\x20]*+(?:\"([^\">]*+)\"|'([^'>]*+)')")
 
 
 _ISO_2022_JP = re.compile(rb"\x1b\$[@B](?>(?:[\x21-\x7e]{2})+)\x1b\([BJ]").search

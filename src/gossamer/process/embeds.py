@@ -19,10 +19,11 @@ from gossamer.process.options import TypedModule
 from gossamer.process.scan import attributes, reference_free
 from gossamer.process.walk import ElementWalk
 
-# Possessive quantifiers, so that even a stylesheet of only opening brackets costs one pass.
-_STRING = r"""(?:"((?:[^"\\\n]|\\.)*+)(?:"|\Z)|'((?:[^'\\\n]|\\.)*+)(?:'|\Z))"""
+# Possessive repeats and atomic groups, so that even a stylesheet of only opening brackets costs one pass.
+_DOUBLE, _SINGLE = r"""(?>(?:[^"\\\n]|\\.)*)""", r"""(?>(?:[^'\\\n]|\\.)*)"""
+_STRING = rf"""(?:"({_DOUBLE})(?:"|\Z)|'({_SINGLE})(?:'|\Z))"""
 _URL = (
-    rf"""url\([\t\n\f\r ]*+(?:{_STRING}|((?:[^)\\"'(\t\n\f\r ]|\\[0-9a-f]{{1,6}}[\t\n\f\r ]?|\\.)*+))"""
+    rf"""url\([\t\n\f\r ]*+(?:{_STRING}|((?>(?:[^)\\"'(\t\n\f\r ]|\\[0-9a-f]{{1,6}}[\t\n\f\r ]?|\\.)*)))"""
     r"""[\t\n\f\r ]*+(?:\)|\Z)"""
 )
 _QUOTED = r"""\\.|"(?>(?:[^"\\\n]|\\.)*)"?|'(?>(?:[^'\\\n]|\\.)*)'?"""
@@ -38,7 +39,8 @@ _NAME_CHARACTER = re.compile(r"[\w(\\-]")
 """Characters that would be one name, or a function, without a comment between them."""
 _NEW_LINE = re.compile(r"\r\n?|\f")
 _SET = "image-set("
-_OF_SETS = re.compile(rf"{_URL}|(image-set)?(\()|(\))|{_STRING}", re.IGNORECASE | re.DOTALL)
+# A string without end is one match too: within it each escaped quote would begin another.
+_OF_SETS = re.compile(rf"{_URL}|(image-set)?(\()|(\))|{_STRING}|\"{_DOUBLE}|'{_SINGLE}", re.IGNORECASE | re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})[\t\n\f\r ]?|(\n)|(.))", re.DOTALL)
 
 
@@ -84,7 +86,7 @@ def _plain(stylesheet: str) -> str:
         elif match[6]:
             if brackets:
                 brackets.pop()
-        elif match[0][0] in "\"'" and brackets and brackets[-1]:
+        elif match.lastindex in (7, 8) and brackets and brackets[-1]:
             return f"url({match[0]})"
         return match[0]
 
@@ -140,9 +142,9 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 SETS: Mapping[str, str] = {"img": "srcset", "source": "srcset", "link": "imagesrcset"}
 _WALK = ElementWalk((*SOURCES, *SETS))
 _STYLE = re.compile(rb"[\t\n\f\r ](?i:style)[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
-_STYLESHEET_INSTRUCTION = re.compile(rb"<\?xml-stylesheet[\t\n\f\r ]((?:[^?>]|\?(?!>))*+)\?>")
+_STYLESHEET_INSTRUCTION = re.compile(rb"<\?xml-stylesheet[\t\n\f\r ]((?>(?:[^?<>]|\?(?!>))*))\?>")
 _CANDIDATE = re.compile(r"[\t\n\f\r ,]*+([^\t\n\f\r ]++)")
-_DESCRIPTORS = re.compile(r"(?:[^,(]|\([^)]*+\)?)*+")
+_DESCRIPTORS = re.compile(r"(?>(?:[^,(]++|\([^)]*+\)?)*)")
 
 Named = tuple[str, str]
 """An address as written, and its alternative text (an image's `alt`)."""

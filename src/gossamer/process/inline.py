@@ -17,9 +17,9 @@ _MAY_MARK = re.compile(r"[\\`*\[\]<>|~_&!]")
 _LINE_START = re.compile(r"^(?=(?:#{1,6}|[-+=])(?:[ \t\n]|$)|[-=]{2,}[ \t]*$)|^(\d{1,9})(?=[.)](?:\s|$))", re.MULTILINE)
 _SPACES = re.compile(r"[ \t\n\r\f\v]+")
 _SPACED = re.compile(r"[\t\n\r\f\v]| {2}")
-_TEX_TEXT = r"((?:[^\\]|\\(?![()\[\]])){1,2000}+)"
+_TEX_TEXT = r"((?>(?:[^\\]|\\(?![()\[\]])){1,2000}))"
 _FORMULA = re.compile(rf"\\\({_TEX_TEXT}\\\)|\\\[{_TEX_TEXT}\\\]|\$\$([^$]{{1,2000}}+)\$\$")
-_TEX = re.compile(r"<annotation[^>]*application/x-tex[^>]*>(.*?)</annotation", re.DOTALL | re.IGNORECASE)
+_TEX = re.compile(r"<annotation(?=[^<>]*?application/x-tex)[^<>]*+>(.*?)(?:</annotation|\Z)", re.DOTALL | re.IGNORECASE)
 _MARKUP = re.compile(r"<[^<>]*>")
 _UNSAFE = re.compile(r"[\x00-\x20<>\\`|]")
 _BACKTICKS = re.compile(r"`+")

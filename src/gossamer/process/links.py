@@ -99,11 +99,11 @@ SRCDOC_DEPTH_MAX, SRCDOC_MAX = 3, 1_000
 """Documents within `srcdoc` within `srcdoc` that are read, and documents of one page."""
 # HTML standard, section 4.2.5.3, shared declarative refresh steps.
 _REFRESH = re.compile(
-    r"[\t\n\f\r ]*(?:[0-9]+|(?=\.))[0-9.]*(?=[;,\t\n\f\r ])[\t\n\f\r ]*[;,]?[\t\n\f\r ]*(.*)", re.DOTALL
+    r"[\t\n\f\r ]*+(?:[0-9]++|(?=\.))[0-9.]*+(?=[;,\t\n\f\r ])[\t\n\f\r ]*+[;,]?[\t\n\f\r ]*+(.*)", re.DOTALL
 )
-_REFRESH_URL = re.compile(r"[uU][rR][lL][\t\n\f\r ]*=[\t\n\f\r ]*(.*)", re.DOTALL)
-_LINK_VALUE = re.compile(r"[\s,]*<([^>]*)>")
-_LINK_PARAMETER = re.compile(r"\s*;\s*([^\s=;,\"]*)\s*(?:=\s*(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*)))?")
+_REFRESH_URL = re.compile(r"[uU][rR][lL][\t\n\f\r ]*+=[\t\n\f\r ]*+(.*)", re.DOTALL)
+_LINK_VALUE = re.compile(r"[\s,]*+<([^>]*+)>")
+_LINK_PARAMETER = re.compile(r"\s*+;\s*+([^\s=;,\"]*+)\s*+(?:=\s*+(?:\"((?:[^\"\\]|\\.)*)\"|([^\s;,\"]*)))?")
 
 
 class LinkExtractor(TypedModule):

@@ -23,19 +23,19 @@ LINE_BYTES_MAX: Final = 8_192
 Kind = Literal["file", "directory", "link"]
 
 _DAY = (
-    rb"\d{1,2}[^\s\d]{1,9}\s+\d{1,2}[^\s\d]{0,3}|[^\s\d]{3,24}\s+\d{1,2}\.?|"
-    rb"\d{1,2}\.?\s+[^\s\d]{3,24}|\d{4}-\d\d-\d\d"
+    rb"\d{1,2}[^\s\d]{1,9}\s++\d{1,2}[^\s\d]{0,3}|[^\s\d]{3,24}\s++\d{1,2}\.?|"
+    rb"\d{1,2}\.?\s++[^\s\d]{3,24}|\d{4}-\d\d-\d\d"
 )
 _TIME = rb"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:\s[+-]\d{4})?|\d{4}"
 _UNIX = re.compile(
     # mode, number of links; owner, group, size; day; time or year; name
-    rb"([-dlbcps])[-rwxsStTlL]{9}[.+@]?\s*\d" + rb".*?[\s,]\d+\s+(?:%b)\s+(?:%b)\s(.+)" % (_DAY, _TIME),
+    rb"([-dlbcps])[-rwxsStTlL]{9}[.+@]?\s*+\d" + rb".*?[\s,]\d++\s++(?:%b)\s++(?:%b)\s(.+)" % (_DAY, _TIME),
     re.DOTALL,
 )
 _DOS = re.compile(
     rb"\d{1,4}[-/]\d\d[-/]\d{2,4}\s+\d{1,2}:\d\d(?:\s?[AP]M?)?\s+(<[A-Z]+>|[\d,.]+)\s+(.+)", re.DOTALL | re.IGNORECASE
 )
-_MLSD = re.compile(rb"((?:[\w.-]+=[^;]*;)+) (.+)", re.DOTALL)
+_MLSD = re.compile(rb"((?:[\w.-]++=[^;]*+;)+) (.+)", re.DOTALL)
 _EPLF = re.compile(rb"\+([^\t]*)\t(.+)", re.DOTALL)
 
 

@@ -62,8 +62,10 @@ WORK_MAX = 5_000_000
 _SPACE = r"\t\n\f\r "
 _NOT_PLAIN = re.compile(rf"(/?)({NAME})|(!--|[!?/]|)")
 _REST = re.compile(rf"{VALUES}>")
-_ATTRIBUTE = re.compile(rf"([^{_SPACE}/>=]+)(?:[{_SPACE}]*=[{_SPACE}]*(?:\"([^\"]*)\"|'([^']*)'|([^{_SPACE}>\"']*)))?")
-_ANNOTATION = re.compile(r"<annotation.*?</annotation[^>]*>", re.DOTALL | re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    rf"([^{_SPACE}/>=]++)(?:[{_SPACE}]*+=[{_SPACE}]*+(?:\"([^\"]*+)\"|'([^']*+)'|([^{_SPACE}>\"']*+)))?"
+)
+_ANNOTATION = re.compile(r"<annotation.*?(?:</annotation[^>]*+>?|\Z)", re.DOTALL | re.IGNORECASE)
 _TAGS = re.compile(r"<[^<>]*>")
 _COMMENT_END = re.compile(r"--!?>")
 

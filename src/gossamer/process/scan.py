@@ -33,8 +33,9 @@ _NAMED = (
 _SPACE = r"\t\n\f\r "
 
 
-# The rest of a plain tag: quotes paired, no angle bracket in them. Possessive: on anything else it fails at once.
-PLAIN_TAG = r"""[^<>"']*+(?:"[^"<>]*+"[^<>"']*+)*+(?:'[^'<>]*+'[^<>"']*+)*+"""
+# The rest of a plain tag: quotes paired, no angle bracket in them. Atomic: on anything else it fails at once. A possessive
+# repeat of a group would be shorter, but Python 3.11.2 matches those wrongly (CPython gh-106052).
+PLAIN_TAG = r"""[^<>"']*+(?>(?:"[^"<>]*+"[^<>"']*+)*)(?>(?:'[^'<>]*+'[^<>"']*+)*)"""
 # All that breaks the line of plain tags and text, sought in the page in lower case: a tag that is to be looked at, a
 # comment or what counts as one, a tag that is not plain. Plain tags of no interest are never matched, so that passing
 # over them costs no step in Python. RE2's automaton does in 1.5 ns a byte what `re` does in 5; it cannot say "at once",
@@ -62,13 +63,13 @@ _INSIDE = dict.fromkeys((*_NAMED, *WATCHED))
 _BREAKER, _INSIDE_BREAKER = _breaker(_NAMED), _breaker(_INSIDE)
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first group is the href of
 # an anchor as most are written: lower case, double quotes, no rel, no reference.
-_OTHERS = r"""(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*+"""
+_OTHERS = r"""(?>(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*)"""
 _ANCHOR = re.compile(
     (
         rf"""<[aA](?=[{_SPACE}/])"""
         rf"""(?:{_OTHERS}[ \n]href="([^"&]++)"{_OTHERS}>"""
         rf"""|({PLAIN_TAG})>)"""
-        rf"""([^<]*+(?:<(?!/?[aA][{_SPACE}/>])[^<]*+)*+)(?=(<?))"""
+        rf"""([^<]*+(?>(?:<(?!/?[aA][{_SPACE}/>])[^<]*+)*))(?=(<?))"""
     ).encode()
 )
 _ANCHOR_EDGE = re.compile(rf"</?[aA](?=[{_SPACE}/>])".encode())
@@ -83,15 +84,16 @@ _OF_PAGE = frozenset((b"base", b"meta"))
 """Elements that say something about a page, and so not where its frames are missing."""
 CDATA = b"<![CDATA["
 _IMAGE = re.compile(rb"<[iI][mM][gG](?=[\t\n\f\r /])")
-_COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
+_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _COMMENT_END = re.compile(rb"--!?>")
 _NAMES = frozenset(f"<{name}".encode() for name in _INSIDE)
 """Of the breakers those that have one more character."""
+# It is searched: what is between attributes is passed over by the search, or each byte of it would begin anew.
 _ATTRIBUTE = re.compile(
-    rb"[\t\n\f\r /]*([^\t\n\f\r />][^\t\n\f\r />=]*)"
-    rb"(?:[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*)|(?=>|\Z)))?"
+    rb"([^\t\n\f\r />][^\t\n\f\r />=]*+)"
+    rb"(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*+)|(?=>|\Z)))?"
 )
-_ATTRIBUTE_NAME = re.compile(rb"[\t\n\f\r /]*(?:(>)|([^\t\n\f\r />][^\t\n\f\r />=]*)[\t\n\f\r ]*)")
+_ATTRIBUTE_NAME = re.compile(rb"[\t\n\f\r /]*+(?:(>)|([^\t\n\f\r />][^\t\n\f\r />=]*+)[\t\n\f\r ]*+)")
 _SPACES = re.compile(rb"[\t\n\f\r ]*")
 _UNQUOTED = re.compile(rb"[^\t\n\f\r >]*")
 _TAG = re.compile(rb"<[a-zA-Z/!?][^<>]*>")

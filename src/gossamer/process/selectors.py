@@ -33,7 +33,7 @@ XPATH_ELEMENTS_MAX = 20_000
 COMPILED_MAX = 1024
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _ABSOLUTE_WITHIN = re.compile(r"(?:[\[(,|=<>+*-]|\b(?:and|or|div|mod))\s*/")
-_FAR = re.compile(r"//|\b(?:preceding|following|ancestor|descendant)[\w-]*\s*::")
+_FAR = re.compile(r"//|\b(?:preceding|following|ancestor|descendant)[\w-]*+\s*+::")
 _REST_OF_PAGE = re.compile(r"\b(?:preceding|following)\s*::")
 
 

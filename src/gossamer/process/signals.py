@@ -81,7 +81,7 @@ def words_of(text: str) -> list[str]:
 
 
 TYPES = ("article", "collection", "documentation", "forum", "listing", "product", "service")
-_TYPED = re.compile(r'"@type"\s*:\s*\[?\s*"(\w{2,40})"')
+_TYPED = re.compile(r'"@type"\s*+:\s*+\[?\s*+"(\w{2,40})"')
 _PATH_WORD = re.compile(r"[a-z]{2,20}")
 
 

@@ -52,7 +52,7 @@ ONCE = frozenset(("html", "head", "body"))
 """Elements that are opened only once."""
 
 NAME = r"[a-zA-Z][^\t\n\f\r />]*+"
-VALUES = r"""[^"'>]*+(?:"[^"]*+"[^"'>]*+|'[^']*+'[^"'>]*+)*+"""
+VALUES = r"""[^"'>]*+(?>(?:"[^"]*+"[^"'>]*+|'[^']*+'[^"'>]*+)*)"""
 _TAG = re.compile(rf"(/?+)({NAME})({VALUES})")
 
 _SHADOW_ROOT = re.compile(

@@ -193,13 +193,16 @@ def _begun(text: str) -> str:
     """Return the beginning of a document from its declaration on, because text before it, such as warnings of a
     server's scripts, would be an error. A declaration may also be quoted in a comment or in CDATA.
     """
+    depth = position = 0
     for match in _DECLARATION.finditer(text, 1):
-        before = text[: match.start()]
-        if "<![CDATA[" in before:
+        start = match.start()
+        if text.find("<![CDATA[", position, start) >= 0:
             break
-        if before.count("<!--") <= before.count("-->"):
-            text = text[match.start() :]
-            break
+        # None of these marks goes on over a `<`, so that each is in one piece. `<!-->` is two.
+        depth += text.count("<!--", position, start) - text.count("-->", position, start)
+        if depth <= 0:
+            return text[start:]
+        position = start
     return text
 
 

@@ -30,7 +30,7 @@ _SAYING_NOTHING: Final = re.compile(
 )
 """Types in the table for extensions that servers use for anything: programs (`.pl`, `.exe`), `.me`, `.tr`."""
 _LANG: Final = re.compile(
-    rb"<html\b[^>]{0,2000}?\s(?:xml:)?lang\s*=\s*[\"']?\s*([A-Za-z0-9-]{2,35})", re.IGNORECASE
+    rb"<html\b[^<>]{0,2000}?\s(?:xml:)?lang\s*+=\s*+[\"']?\s*+([A-Za-z0-9-]{2,35})", re.IGNORECASE
 ).search
 HEAD_BYTES: Final = 4_096
 """The beginning of a page in which `<html>` is searched for."""

@@ -43,7 +43,7 @@ _ID = re.compile(
 _NUMBER = re.compile(r"[0-9]+")
 _PARTICULAR = re.compile(r"[0-9;(]").search
 """A segment without any of these contains no number, no id (except a UUID of letters only) and no session."""
-_SESSION = re.compile(r"(?i)(;[a-z]*(?:sess|sid)[a-z_]*=)[^/;]*|\([SAF]\([^)]*\)\)")
+_SESSION = re.compile(r"(?i)(;(?=[a-z]*?(?:sess|sid))[a-z_]++=)[^/;]*|\([SAF]\([^()]*+\)\)")
 
 
 @lru_cache(maxsize=ADDRESSES_MAX)

@@ -14,7 +14,7 @@ from ada_url import join_url, normalize_url
 # none is a scheme. There is one slash at the start, since two would name a host.
 _PLAIN = re.compile(
     r"(/|(?:\.\./)*)"
-    r"((?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*/)*(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*)?(?:\?[A-Za-z0-9._~/=&+:;,@!$()*-]*)?)"
+    r"((?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*+/)*(?:[A-Za-z0-9_~-][A-Za-z0-9._~-]*)?(?:\?[A-Za-z0-9._~/=&+:;,@!$()*-]*)?)"
     r"(?:#.*)?",
     re.DOTALL,
 ).fullmatch

@@ -28,7 +28,7 @@ SCHEMA = pa.schema(
         ("at", pa.timestamp("us", tz="UTC")),
     ]
 )
-_LANG = re.compile(rb"<html\b[^>]{0,500}?\blang\s*=\s*[\"']?([A-Za-z]{2,3})\b", re.IGNORECASE)
+_LANG = re.compile(rb"<html\b[^<>]{0,500}?\blang\s*+=\s*+[\"']?([A-Za-z]{2,3})\b", re.IGNORECASE)
 _TAG = re.compile(r"\s*([A-Za-z]{2,3})\b")
 
 
