@@ -33,7 +33,7 @@ TODAY := (today or not long)
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test installed acceptance check format docs site publish pictures bench league faults dst mutants fuzz chaos nightly figures dist lock sbom clean axe corpus pandas frameworks
+.PHONY: help demo test debian installed acceptance check format docs site publish pictures bench league faults dst mutants fuzz chaos nightly figures dist lock sbom clean axe corpus pandas frameworks
 
 help:  ## show what can be made
 	@awk -F':.*## ' '/^[a-z]+:.*## /{printf "make %-12s%s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,19 @@ demo: $(VENV)/run.stamp  ## crawl a synthetic web on loopback, with progress and
 
 test: $(VENV)/dev.stamp  ## run the tests: they contact loopback only
 	sh .ci/in-memory $(BIN)/python -m pytest $(PARALLEL)
+
+# Debian's own Python has faults that later ones have not: what parses pages, and a crawl, hold there too. It has an
+# environment where it is another version than that of the other tests.
+DEBIAN ?= /usr/bin/python3
+VENV_DEBIAN ?= .venv-debian
+version = $$($(1) -c 'import sys; print(*sys.version_info[:3])')
+debian: $(VENV)/dev.stamp  ## run the tests of what parses, and a crawl, with Debian's own Python
+	@if [ ! -x $(DEBIAN) ] || [ "$(call version,$(DEBIAN))" = "$(call version,$(BIN)/python)" ]; then \
+		echo "$(DEBIAN) is the Python of the other tests, or not there"; \
+	else \
+		$(MAKE) --no-print-directory VENV=$(VENV_DEBIAN) PYTHON=$(DEBIAN) $(VENV_DEBIAN)/dev.stamp && \
+		$(VENV_DEBIAN)/bin/python -m pytest -q -p no:cacheprovider tests/process tests/growth/test_patterns.py tests/api/test_crawler.py; \
+	fi
 
 installed: $(VENV)/dev.stamp $(VENV)/docs.stamp $(REPLAY)/pywb.stamp parts axe corpus pandas frameworks  ## install the real parts that make acceptance needs
 
@@ -167,7 +180,7 @@ sbom: $(VENV)/release.stamp  ## write the bill of materials of what the containe
 	rm -rf build/locked
 
 clean:  ## remove what was made here: environment, caches, the demo's output
-	rm -rf $(VENV) $(REPLAY) demo build dist site .cache .parts .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(REPLAY) $(VENV_DEBIAN) demo build dist site .cache .parts .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Parts that are still missing after this make their checks fail: nothing is skipped in silence.

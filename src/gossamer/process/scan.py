@@ -33,8 +33,8 @@ _NAMED = (
 _SPACE = r"\t\n\f\r "
 
 
-# The rest of a plain tag: quotes paired, no angle bracket in them. Atomic: on anything else it fails at once. A possessive
-# repeat of a group would be shorter, but Python 3.11.2 matches those wrongly (CPython gh-106052).
+# The rest of a plain tag: quotes paired, no angle bracket in them. Atomic: on anything else it fails at once. A repeat of a
+# group that is possessive would be shorter, but Python 3.11.2 matches those wrongly (CPython gh-106052).
 PLAIN_TAG = r"""[^<>"']*+(?>(?:"[^"<>]*+"[^<>"']*+)*)(?>(?:'[^'<>]*+'[^<>"']*+)*)"""
 # All that breaks the line of plain tags and text, sought in the page in lower case: a tag that is to be looked at, a
 # comment or what counts as one, a tag that is not plain. Plain tags of no interest are never matched, so that passing

@@ -1,0 +1,58 @@
+"""Measuring: how the processor time of a reader grows with its input."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from math import log2
+from typing import NamedTuple
+
+EXPONENT_MAX = 1.4
+"""Linear readers have at most 1.2 on a busy machine, quadratic ones 1.9."""
+ENOUGH_S = 0.005
+"""Shorter times are noise: the input grows until the largest run takes as long, or has `BYTES_MAX`."""
+BYTES_FIRST, BYTES_MAX = 4_096, 131_072
+REPEATS = 3
+TRIES = 3
+"""A suspected growth is measured again: other processes can disturb one measurement, hardly all."""
+
+Read = Callable[[bytes], object]
+
+
+class Growth(NamedTuple):
+    """The largest input, its time, and the exponent of the time's growth, 0 where the time is too short to matter."""
+
+    size: int
+    seconds: float
+    exponent: float
+
+
+def growth(read: Read, shape: Callable[[int], bytes], bytes_max: int = BYTES_MAX) -> Growth:
+    """Measure a reader at n/4, n/2 and n bytes of a shape; of suspected growth return the least of some tries."""
+    size = BYTES_FIRST
+    while (seconds := _seconds(read, shape(size), 1)) < ENOUGH_S and size < bytes_max:
+        size *= 2
+    if seconds < ENOUGH_S:
+        return Growth(size, seconds, 0.0)
+    found = [_growth(read, shape, size)]
+    while found[-1].exponent > EXPONENT_MAX and len(found) < TRIES:
+        found.append(_growth(read, shape, size))
+    return min(found, key=lambda one: one.exponent)
+
+
+def _growth(read: Read, shape: Callable[[int], bytes], size: int) -> Growth:
+    times = [_seconds(read, shape(part), REPEATS) for part in (size // 4, size // 2, size)]
+    # Over both steps, so that a jump of the caches at one size is no growth; and where the last step is milder, that.
+    exponent = min(log2(times[2] / times[0]) / 2, log2(times[2] / times[1]))
+    return Growth(size, times[2], exponent)
+
+
+def _seconds(read: Read, data: bytes, repeats: int) -> float:
+    least = float("inf")
+    for _ in range(repeats):
+        began = time.thread_time()
+        read(data)
+        least = min(least, time.thread_time() - began)
+        if least > 1.0:
+            break
+    return max(least, 1e-7)

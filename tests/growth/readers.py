@@ -1,0 +1,118 @@
+"""Readers: what reads each kind of input. A new one is a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gossamer.archive.search.documents import language_of
+from gossamer.archive.surt import surt
+from gossamer.fetch.cookies import cookie_date, parsed
+from gossamer.fetch.digest import best_challenge
+from gossamer.fetch.ftp import place
+from gossamer.fetch.gopher import item_of
+from gossamer.fetch.headers import content_type, parse_head
+from gossamer.model.pages import Findings, Page
+from gossamer.model.usage import content_signal, content_usage
+from gossamer.model.visits import http_date, max_age_s
+from gossamer.ports import ProcessingModule
+from gossamer.process.announcements import Announcements
+from gossamer.process.charset import to_utf8
+from gossamer.process.content import MainText, Markdown
+from gossamer.process.embeds import EmbedExtractor, candidates
+from gossamer.process.facts import moment
+from gossamer.process.html import is_regular
+from gossamer.process.inline import escaped, line_safe
+from gossamer.process.links import HeaderLinks, LinkExtractor, refresh_target
+from gossamer.process.listings import ListingLinks
+from gossamer.process.mail import Mail
+from gossamer.process.metadata import Metadata, TagCounter
+from gossamer.process.options import ProcessOptions
+from gossamer.process.scripted import signal_of, text_bytes
+from gossamer.process.text import TextLinks, TitleAndText
+from gossamer.process.usage import Directives
+from gossamer.process.walls import Walls
+from gossamer.robots.rules import RobotsRules
+from gossamer.scope.templates import templates_of
+from gossamer.url.join import join
+from gossamer.url.name import Namer
+from tests.growth.measuring import Read
+
+BASE = "http://x.test/d/"
+_SCAN = ProcessOptions(tree_tags_max=0, tree_bytes_max=0, text=True)
+_HOME = Namer().name(BASE)
+assert _HOME is not None
+_WALLS = Walls.ours()
+
+
+def _module(module: ProcessingModule, media_type: str, link_type: str = "") -> Read:
+    return lambda data: module.process(Page(BASE, media_type, "", (), data, link_type=link_type), Findings())
+
+
+def _text(read: Callable[[str], object]) -> Read:
+    return lambda data: read(data.decode("latin-1"))
+
+
+def _header(name: str) -> Read:
+    module = HeaderLinks(_SCAN) if name in ("Link", "Refresh") else Directives(_SCAN)
+    return lambda data: module.process(Page(BASE, "text/html", "", ((name, data.decode("latin-1")),), b""), Findings())
+
+
+READERS: Mapping[str, Mapping[str, Read]] = {
+    "markup": {
+        "links": _module(LinkExtractor(_SCAN), "text/html"),
+        "title_and_text": _module(TitleAndText(_SCAN), "text/html"),
+        "directives": _module(Directives(_SCAN), "text/html"),
+        "embeds": _module(EmbedExtractor(_SCAN), "text/html"),
+        "metadata": _module(Metadata(_SCAN), "text/html"),
+        "tags": _module(TagCounter(_SCAN), "text/html"),
+        "main_text": _module(MainText(_SCAN), "text/html"),
+        "markdown": _module(Markdown(_SCAN), "text/html"),
+        "charset": lambda data: to_utf8(data, ""),
+        "scripted": lambda data: (signal_of(data, 0), text_bytes(data)),
+        "regular": is_regular,
+        "walls": lambda data: _WALLS.in_page(BASE, "", data),
+        "search language": lambda data: language_of(data, ()),
+    },
+    "field": {
+        "Link": _header("Link"),
+        "Refresh": _header("Refresh"),
+        "X-Robots-Tag": _header("X-Robots-Tag"),
+        "Set-Cookie": _text(lambda text: parsed(text, _HOME, 0.0)),
+        "cookie date": _text(cookie_date),
+        "challenge": _text(lambda text: best_challenge([text])),
+        "Content-Type": _text(lambda text: content_type((("Content-Type", text),))),
+        "Cache-Control": _text(lambda text: max_age_s((("Cache-Control", text),))),
+        "HTTP date": _text(http_date),
+        "Content-Usage": content_usage,
+        "Content-Signal": _text(content_signal),
+        "refresh target": _text(refresh_target),
+        "srcset": _text(lambda text: list(candidates(text))),
+        "date of a page": _text(lambda text: moment(text[:200])),
+    },
+    "address": {
+        "join": _text(lambda text: join(BASE, text)),
+        "name": _text(lambda text: Namer().name(text)),
+        "surt": _text(lambda text: surt((join(BASE, text) or BASE)[:8_192])),
+        "templates": _text(templates_of),
+        "ftp": _text(lambda text: place("ftp" + text.removeprefix("http"))),
+        "gopher": _text(lambda text: item_of("gopher" + text.removeprefix("http"))),
+    },
+    "xml": {
+        "sitemap": _module(Announcements(_SCAN), "text/xml", "sitemap_file"),
+        "feed": _module(Announcements(_SCAN), "application/rss+xml", "feed_file"),
+    },
+    "robots": {"robots": lambda data: RobotsRules.parse(data).allows("/" + "a" * 200)},
+    "listing": {
+        "ftp listing": _module(ListingLinks(_SCAN), "text/x-ftp-listing"),
+        "gopher menu": _module(ListingLinks(_SCAN), "application/gopher-menu"),
+    },
+    "mail": {"mail": _module(Mail(_SCAN), "message/rfc822"), "mbox": _module(Mail(_SCAN), "application/mbox")},
+    "css": {"stylesheet": _module(EmbedExtractor(_SCAN), "text/css")},
+    "status": {"head": lambda data: parse_head(data.splitlines(keepends=True))},
+    "text": {
+        "text_links": _module(TextLinks(_SCAN), "text/plain"),
+        "markdown text": _text(escaped),
+        "markdown line": _text(line_safe),
+    },
+}
+"""By kind of input and name of the reader."""

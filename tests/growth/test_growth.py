@@ -1,0 +1,61 @@
+"""The cost of every reader grows no faster than its input: each shape of the catalogue at n, 2n and 4n."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from itertools import islice
+
+import pytest
+
+from tests.growth.measuring import EXPONENT_MAX, Read, growth
+from tests.growth.readers import READERS
+from tests.growth.shapes import Shape, shapes
+from tests.sampled import EVERY, FIRST
+
+CHEAP_BYTES_MAX = 32_768
+CHEAP = ["/", " ", "<", "1", ";", "<?xml ", "a=", '"', "(", "sid", "User-agent: a\n"]
+"""Pieces that the tests of every change try, in the constructs of their kind."""
+SECONDS_MAX = 2.0
+"""A reader that takes longer for the largest input stops a crawl, whatever its growth."""
+CASES = [(kind, name) for kind, readers in READERS.items() for name in readers]
+
+
+def faults(read: Read, tried: Iterable[Shape], **more: int) -> dict[str, str]:
+    """Return the shapes whose cost grows faster than they do, with what was measured."""
+    found = {one.name: growth(read, one.of, **more) for one in tried}
+    return {
+        name: f"exponent {one.exponent:.2f} at {one.size:,} bytes, {one.seconds:.3f} s"
+        for name, one in found.items()
+        if one.exponent > EXPONENT_MAX or one.seconds > SECONDS_MAX
+    }
+
+
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_cheap_shapes(kind: str, name: str) -> None:
+    tried = [one for one in shapes(kind) if one.piece.decode() in CHEAP]
+    assert faults(READERS[kind][name], tried[FIRST::EVERY], bytes_max=CHEAP_BYTES_MAX) == {}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("kind", "name"), CASES)
+def test_all_shapes(kind: str, name: str) -> None:
+    """In CI those of the day, in `make nightly` all."""
+    assert faults(READERS[kind][name], islice(shapes(kind), FIRST, None, EVERY)) == {}
+
+
+def test_the_catalogue_is_large() -> None:
+    """A kind of input without readers, or readers without shapes, would prove nothing."""
+    assert sum(len(list(shapes(kind))) for kind in READERS) >= 1_000
+    assert all(READERS.values())
+
+
+@pytest.mark.parametrize("pattern", [rb"[/ ]*([^/ >])=", rb"<!--.*?-->", rb"x[0-9]+[0-9.]*;"])
+def test_a_quadratic_reader_is_found(pattern: bytes) -> None:
+    tried = [Shape("slashes", b"x", b"/", b""), Shape("marks", b"", b"<!--", b""), Shape("digits", b"x", b"1", b"")]
+    assert len(faults(re.compile(pattern, re.DOTALL).findall, tried, bytes_max=4_096)) == 1
+
+
+def test_a_linear_reader_is_not() -> None:
+    assert faults(bytes.split, [Shape("words", b"", b"a ", b"")]) == {}
+    assert faults(re.compile(rb"[a-z]").findall, [Shape("letters", b"", b"a", b"")]) == {}
