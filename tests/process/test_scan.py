@@ -317,3 +317,25 @@ def test_what_breaks_the_line_is_found_whole(pieces: list[bytes]) -> None:
     assert ours is not None
     assert other is not None
     assert (ours.start(), ours[0][:2]) == (other.start(), other[0][:2])
+
+
+@pytest.mark.parametrize(
+    ("tag", "href"),
+    [
+        ('class="b" href="/x"', "/x"),
+        ('class="b" id="c" title="d" href="/x" data-e="f"', "/x"),
+        ("class='b' href='/x'", "/x"),
+        ('class="b" href="/x?a&amp;b"', "/x?a&b"),
+        ('href="/x" class=b', "/x"),
+    ],
+)
+def test_an_anchor_has_its_text_after_any_attributes(tag: str, href: str) -> None:
+    """Possessive repeats of groups, which Python 3.11.2 without Debian's update matches wrongly, gave it another."""
+    scan = ScannedMarkup(f'<p>x</p><p><a {tag}>one</a> two <a href="/y" class="c">three</a> four</p>'.encode())
+    assert [(anchor[0], scan.anchor_text(anchor[2])) for anchor in scan.anchors()] == [(href, "one"), ("/y", "three")]
+
+
+@pytest.mark.parametrize("end", ["/", " ", "\n", "/ ", "= ", "a="])
+def test_a_tag_ends_in_any_run_of_characters(end: str) -> None:
+    scan = ScannedMarkup(f'<link rel=next href="/n" {end * 50_000}><a href=/x>t</a>'.encode())
+    assert (scan.elements()[0][1]["href"], scan.anchors()[0][0]) == ("/n", "/x")

@@ -33,8 +33,8 @@ _NAMED = (
 _SPACE = r"\t\n\f\r "
 
 
-# The rest of a plain tag: quotes paired, no angle bracket in them. Atomic: on anything else it fails at once. A repeat of a
-# group that is possessive would be shorter, but Python 3.11.2 matches those wrongly (CPython gh-106052).
+# The rest of a plain tag: quotes paired, no angle bracket in them. Atomic: on anything else it fails at once. Python
+# 3.11.2 matches wrongly what would be shorter, possessive repeats of groups (CPython gh-106052).
 PLAIN_TAG = r"""[^<>"']*+(?>(?:"[^"<>]*+"[^<>"']*+)*)(?>(?:'[^'<>]*+'[^<>"']*+)*)"""
 # All that breaks the line of plain tags and text, sought in the page in lower case: a tag that is to be looked at, a
 # comment or what counts as one, a tag that is not plain. Plain tags of no interest are never matched, so that passing
@@ -88,7 +88,7 @@ _COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
 _COMMENT_END = re.compile(rb"--!?>")
 _NAMES = frozenset(f"<{name}".encode() for name in _INSIDE)
 """Of the breakers those that have one more character."""
-# It is searched: what is between attributes is passed over by the search, or each byte of it would begin anew.
+# The search itself passes over what is between attributes; a repeat for it would try each of its bytes as a beginning.
 _ATTRIBUTE = re.compile(
     rb"([^\t\n\f\r />][^\t\n\f\r />=]*+)"
     rb"(?:[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\t\n\f\r >\"'][^\t\n\f\r >]*+)|(?=>|\Z)))?"
