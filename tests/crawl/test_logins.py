@@ -12,8 +12,8 @@ import pytest
 
 from gossamer.crawl.logins import FormLogins
 from gossamer.crawl.options import LoginRule
-from gossamer.crawl.sessions import Jars, Sessions
-from gossamer.model.links import Prerequisite
+from gossamer.crawl.sessions import BOUNCES_MAX, Jars, Sessions
+from gossamer.model.links import Prerequisite, Visit
 from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
 from gossamer.process.forms import form_of
@@ -407,4 +407,30 @@ def test_no_value_of_a_cookie_is_shown(tmp_path: Path, header: str, shown: str) 
     assert sessions.received(PAGE, reply(200, PAGE.text, **{"Set-Cookie": header}), 0.0).headers == (
         ("Set-Cookie", shown),
     )
+    store.close()
+
+
+def test_a_redirect_is_requested_again_for_other_cookies_also_after_a_restart(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    epochs = Epochs(store)
+
+    def sessions() -> Sessions:
+        return Sessions(Jars(epochs, None))
+
+    def visit(found: Sessions, sets: str = "") -> None:
+        found.headers(PAGE, Visit(PAGE, 0, 0, "seed", ""), 0.0)
+        found.received(PAGE, reply(302, PAGE.text, **({"Set-Cookie": sets} if sets else {})), 0.0)
+        found.ended(PAGE, leads_on=True, by_redirect=True)
+
+    first = sessions()
+    visit(first)
+    assert not first.bounces(PAGE, "redirected", 0.0), "no cookie was set"
+    visit(first, "a=0")
+    assert not sessions().bounces(PAGE, "fetched", 0.0), "its last visit did not lead elsewhere"
+    assert sessions().bounces(PAGE, "redirected", 0.0)
+    for again in range(1, BOUNCES_MAX):
+        visit(first, f"a={again}")
+        assert sessions().bounces(PAGE, "redirected", 0.0)
+    visit(first, "a=last")
+    assert not sessions().bounces(PAGE, "redirected", 0.0), "a chain that sets a new cookie each time ends"
     store.close()

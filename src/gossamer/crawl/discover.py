@@ -12,7 +12,7 @@ from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.crawl.pending_scope import SCOPE, PendingScope
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.priority import PageImportance
-from gossamer.model.links import Link
+from gossamer.model.links import LEADING_ON, Link
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.url.url import Url
@@ -85,6 +85,7 @@ class Discovery:
     ) -> Iterator[None]:
         """As `discover`, in slices. `page`, if not None, was just finished and has these links."""
         stages = self._stages
+        self._bounce(links, now)
         admitted: list[Link] = []
         judged: list[int] = []  # Indexes in `admitted` of links that may be new.
         for some in (links,) if len(links) < LINKS_AT_ONCE else _slices(links):
@@ -123,6 +124,19 @@ class Discovery:
             link = found[at]
             self._admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
         stages.trapping.found(links, admitted, answers, page)
+
+    def _bounce(self, links: Sequence[Link], now: float) -> None:
+        """Queue addresses again to which redirects lead back after they have set cookies, as browsers do."""
+        stages, sessions = self._stages, self._stages.sessions
+        if sessions is None:
+            return
+        for link in links:
+            if link.link_type in LEADING_ON and (stages.exchange is None or stages.exchange.has(link.url)):
+                record = stages.history.get(link.url)
+                if record is not None and record.final and sessions.bounces(link.url, record.outcome, now):
+                    stages.visit_again(link, now)
+                    if stages.pending_scope is not None and link.seed:
+                        stages.pending_scope.open(link.url, link.seed)
 
     def _offer_now(self, links: Sequence[Link]) -> Sequence[int]:
         return self._stages.url_seen.offer(

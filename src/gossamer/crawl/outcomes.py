@@ -26,7 +26,6 @@ from gossamer.model.links import (
     SITEMAP_FILE,
     Found,
     Link,
-    Notice,
     RevisitPlan,
     Visit,
 )
@@ -241,14 +240,8 @@ class Outcomes:
         for link in sitemaps:
             if stages.exchange is not None and not stages.exchange.has(link.url):
                 continue  # The shard that owns it reads it.
-            if stages.revisiting is not None:
-                notice = Notice(link.url, "sitemap", due_now=True, not_before=now + SITEMAP_GATHER_S)
-                stages.revisiting.revisits.note(notice, now)
-                continue
-            record = stages.history.get(link.url)
-            if record is not None and record.final and stages.chain.explain(link) is None:
-                stages.history.put(link.url, msgspec.structs.replace(record, final=False))
-                stages.frontier.add(link, stages.level(link), now)
+            if stages.revisiting is not None or stages.chain.explain(link) is None:
+                stages.visit_again(link, now, not_before=now + SITEMAP_GATHER_S)
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
         """Add the target of a seed's redirect to the scope, as far as the kind of seed allows; notify operator and

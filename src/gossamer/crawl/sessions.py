@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 import msgspec
+from xxhash import xxh3_64_intdigest
 
 from gossamer.fetch.cookies import Cookie, Jar, site_of_cookie
 from gossamer.fetch.credentials import REDACTED
@@ -28,9 +29,26 @@ if TYPE_CHECKING:
 
 JARS_MAX: Final = 1_000
 """Jars in memory: at most 64 MB."""
+BOUNCES_MAX: Final = 3
+"""Further requests for an address that led elsewhere before cookies were set, as consent and language walls do."""
+SENT_MAX: Final = 100_000
+"""Requests under way whose cookies are remembered."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[Cookie]).decode
 Headers = tuple[tuple[str, str], ...]
+
+
+class Bounce(msgspec.Struct, array_like=True, frozen=True):
+    """A request whose reply led to another address."""
+
+    cookies: int
+    """Digest of the cookies that it carried; for a page that refreshes, of their names."""
+    names_only: bool
+    again: int = 0
+    """How often its address was requested again because of cookies."""
+
+
+_decode_bounce = msgspec.msgpack.Decoder(Bounce).decode
 
 
 class Jars:
@@ -38,7 +56,7 @@ class Jars:
 
     def __init__(self, epochs: Epochs, sites: frozenset[str] | None) -> None:
         """`sites` are the sites whose cookies are kept; None: all."""
-        self._epochs = epochs
+        self.epochs = self._epochs = epochs
         self._sites = sites
         self._jars: OrderedDict[str, Jar] = OrderedDict()
 
@@ -87,18 +105,56 @@ class Sessions:
 
     def __init__(self, jars: Jars, logins: FormLogins | None = None) -> None:
         self._jars = jars
+        self._epochs = jars.epochs
         self.logins = logins
+        self._sent: dict[int, str] = {}
+        """By fingerprint of a URL that is being requested: its cookies."""
 
     def headers(self, url: Url, visit: Visit | None, now: float) -> Headers:
         """Return the session's headers for a request."""
         found: Headers = ()
-        if self._jars.has(url.site) and url.text.startswith("http"):
-            cookies = self._jars.of(url.site).header(url, now, embedded_elsewhere=_embedded_elsewhere(url, visit))
-            if cookies and sendable("Cookie", cookies):
-                found = (("Cookie", cookies),)
+        cookies = self._cookies(url, visit, now)
+        if cookies:
+            found = (("Cookie", cookies),)
+        if visit is not None and len(self._sent) < SENT_MAX:
+            self._sent[url.fingerprint] = cookies
         if self.logins is not None and (token := self.logins.token(url)):
             found += (("Authorization", f"Bearer {token}"),)
         return found
+
+    def _cookies(self, url: Url, visit: Visit | None, now: float) -> str:
+        if not (self._jars.has(url.site) and url.text.startswith("http")):
+            return ""
+        cookies = self._jars.of(url.site).header(url, now, embedded_elsewhere=_embedded_elsewhere(url, visit))
+        return cookies if sendable("Cookie", cookies) else ""
+
+    def ended(self, url: Url, *, leads_on: bool, by_redirect: bool) -> None:
+        """Note that a visit has ended. If its reply leads on, by a redirect or a refresh, the cookies of its request
+        are stored: one put.
+        """
+        sent = self._sent.pop(url.fingerprint, None)
+        if sent is not None and leads_on:
+            known = self._epochs.get("cookie", bounce_key(url))
+            again = _decode_bounce(known).again if known is not None else 0
+            names_only = not by_redirect
+            bounce = Bounce(_digest(sent, names_only=names_only), names_only, again)
+            self._epochs.put("cookie", bounce_key(url), _encode(bounce))
+
+    def bounces(self, url: Url, outcome: str, now: float) -> bool:
+        """Say whether a chain of redirects that has led back to a URL is answered otherwise now, and count that: the
+        URL's last visit, with this outcome, led elsewhere, and its cookies have changed since. Of a page that
+        refreshes only new names of cookies count, since pages that show news refresh themselves for good.
+        """
+        known = self._epochs.get("cookie", bounce_key(url))
+        if known is None:
+            return False
+        bounce = _decode_bounce(known)
+        if bounce.again >= BOUNCES_MAX or not (bounce.names_only or outcome == "redirected"):
+            return False
+        if _digest(self._cookies(url, None, now), names_only=bounce.names_only) == bounce.cookies:
+            return False
+        self._epochs.put("cookie", bounce_key(url), _encode(msgspec.structs.replace(bounce, again=bounce.again + 1)))
+        return True
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
         """Store the cookies of a reply; return the reply with their values redacted, for archive and logs."""
@@ -134,6 +190,21 @@ class Sessions:
 def jar_key(site: str) -> bytes:
     """Return the key of a site's cookies: its partition and its name."""
     return partition_of(site).to_bytes(2) + site.encode()
+
+
+BOUNCE: Final = b"\0bounce:"
+"""Prefix of the keys of redirects in the family `cookie`, after the partition."""
+
+
+def bounce_key(url: Url) -> bytes:
+    """Return the key of a URL's last redirect."""
+    return url.partition.to_bytes(2) + BOUNCE + url.fingerprint.to_bytes(8)
+
+
+def _digest(cookies: str, *, names_only: bool) -> int:
+    if names_only:
+        cookies = "; ".join(sorted(pair.partition("=")[0] for pair in cookies.split("; ")))
+    return xxh3_64_intdigest(cookies.encode())
 
 
 def cookies_without(value: bytes, has_host: Callable[[str], bool]) -> bytes:

@@ -24,7 +24,7 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import is_fatal, is_mistake
-from gossamer.model.links import NOT_SEED, Found, Link, RevisitPlan, Visit
+from gossamer.model.links import LEADING_ON, NOT_SEED, Found, Link, Notice, RevisitPlan, Visit
 from gossamer.model.pages import Original, PageRow, Visited, digest_text
 from gossamer.model.visits import Reply
 from gossamer.ports import ContentSeen, PrerequisiteArchive, Prioritizer, ProtocolModule, Resolver, UrlSeen
@@ -84,6 +84,16 @@ class Stages(msgspec.Struct, frozen=True):
     """Listed requests; None if there are none."""
     rendering: PageRendering | None = None
     """Renders pages; None if no page is rendered."""
+
+    def visit_again(self, link: Link, now: float, not_before: float = 0.0) -> None:
+        """Queue a URL again whose visit has ended."""
+        if self.revisiting is not None:
+            self.revisiting.revisits.note(Notice(link.url, "sitemap", due_now=True, not_before=not_before), now)
+            return
+        record = self.history.get(link.url)
+        if record is not None and record.final and self.chain.explain(link) in {None, *self.chain.by_place}:
+            self.history.put(link.url, msgspec.structs.replace(record, final=False))
+            self.frontier.add(link, self.level(link), now)
 
     def level(self, link: Link) -> int:
         """Return the level of a link. Raises RuntimeError: the prioritizer failed."""
@@ -163,6 +173,9 @@ class Recorder:
         if reply is not None and is_content and visited.revisit_of is None:
             original = Original(row.url, reply.started_at, archived.record_id)
             stages.content_seen.remember(visited.digest, visit.url, original)
+        if stages.sessions is not None:
+            leads_on = {found.link_type for found in visited.links} & LEADING_ON
+            stages.sessions.ended(visit.url, leads_on=bool(leads_on), by_redirect=row.outcome == "redirected")
         stages.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
         seed = not self._counters.totals.seeds.any_fetched and self.seed(visit) != NOT_SEED
         if again is None:

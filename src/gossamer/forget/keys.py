@@ -13,7 +13,7 @@ from xxhash import xxh3_64_digest
 from gossamer.config import Config
 from gossamer.crawl.history import page_key, read_page_record, write_page_record
 from gossamer.crawl.pending_scope import PendingLink, counted
-from gossamer.crawl.sessions import cookies_without
+from gossamer.crawl.sessions import BOUNCE, cookies_without
 from gossamer.forget.holdings import ForgottenPages, Holdings
 from gossamer.forget.warcs import SavedPayloads
 from gossamer.frontier.record import (
@@ -285,7 +285,7 @@ class Keys:
             left = value
             if key[2:3] != b"\0":
                 left = cookies_without(value, self._pages.has_host)
-            elif key[2:].startswith(_REQUEST) and key[:2] + key[-8:] in self._gone:
+            elif key[2:].startswith((_REQUEST, BOUNCE)) and key[:2] + key[-8:] in self._gone:
                 left = b""
             if not left:
                 self._epochs.delete("cookie", key)

@@ -29,6 +29,8 @@ RELATED = "related"
 """By a `link` element or a `Link` header whose relation names a document: contents, search, license and others."""
 SCRIPT = "script"
 """To where a script of a rendered page would have navigated."""
+LEADING_ON = frozenset(("redirect", "meta_refresh"))
+"""Types of link that a browser follows without a click."""
 NOT_SEED, SEED_ARGUMENT, SEED_FILE = 0, 1, 2
 
 
