@@ -72,8 +72,8 @@ _BEGINS_AS_XML = re.compile(rb"[\t\n\f\r ]*<\?xml").match
 XHTML: Final = "application/xhtml+xml"
 _OTHER_XML: Final = frozenset((XHTML, "image/svg+xml", "application/rss+xml", "application/atom+xml"))
 begins_as_xhtml = re.compile(
-    rb"(?:\xef\xbb\xbf)?(?>(?:[\t\n\f\r ]+|<\?(?>(?:[^?]|\?(?!>))*)\?>|<!--(?>(?:[^-]|-(?!->))*)-->"
-    rb"|<!DOCTYPE[^<>\[]*(?:\[[^\]]*\][^<>]*)?>)*)<html[\t\n\f\r >]"
+    rb"(?:\xef\xbb\xbf)?(?>(?:[\t\n\f\r ]++|<\?(?>(?:[^?]|\?(?!>))*)\?>|<!--(?>(?:[^-]|-(?!->))*)-->"
+    rb"|<!DOCTYPE[^<>\[]*+(?:\[[^\]]*+\][^<>]*+)?>)*)<html[\t\n\f\r >]"
 ).match
 """Matches the beginning of an XML document whose outermost element is `html`."""
 

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 from email.utils import parsedate_to_datetime
 
 _ZONE = re.compile(
-    r"(:\d\d(?:[.,]\d+)?)\s*(?:(?:GMT|UTC?|Z)?\s*([+-])(\d\d?):?(\d\d)?|([A-Za-z]{2,5}))(?:\s*\([^()]*\))?\s*\Z",
+    r"(:\d\d(?:[.,]\d++)?)\s*+(?:(?:GMT|UTC?|Z)?\s*+([+-])(\d\d?):?(\d\d)?|([A-Za-z]{2,5}))(?:\s*+\([^()]*+\))?\s*+\Z",
     re.ASCII,
 )
 _HOURS = {
