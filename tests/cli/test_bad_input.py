@@ -11,6 +11,7 @@ import pytest
 import gossamer
 from gossamer.cli.main import status_of_command
 from gossamer.cli.output import Exit
+from gossamer.config import Config, effective_toml
 from tests.cli.conftest import Gossamer
 
 Mistake = Callable[[list[str]], str]
@@ -38,7 +39,7 @@ FILES = {
     "latin.txt": b"http://127.0.0.1/\xe9\n",
     "hosts": b"127.0.0.1 ok.example\nnonsense\n",
     "file": b"",
-    "crawled/crawl.toml": b"",
+    "crawled/crawl.toml": effective_toml(Config()).encode(),
     "folder/something": b"",
     "home/photos/one": b"",
 }
