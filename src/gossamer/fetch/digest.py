@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import re
 import secrets
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from itertools import islice
@@ -61,18 +61,30 @@ class Digests:
         """Of origins that seem to take each nonce once: requests there go one after another, so that each has the
         newest.
         """
+        self._running: Counter[str] = Counter()
+        self._overlapped: set[str] = set()
+        """Origins with requests under way that were not alone: the nonce of one may have been replaced by another."""
 
     @asynccontextmanager
     async def turn(self, url: str) -> AsyncIterator[None]:
         """Wait until a request may go out, for `TURN_S_MAX` at most, and pass the turn on after it."""
-        lock, has_turn = self._turns.get(origin_of(url)), False
+        origin = origin_of(url)
+        lock = self._turns.get(origin)
+        has_turn = False
         if lock is not None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(TURN_S_MAX):
                     has_turn = await lock.acquire()
+        if self._running[origin]:
+            self._overlapped.add(origin)
+        self._running[origin] += 1
         try:
             yield
         finally:
+            self._running[origin] -= 1
+            if not self._running[origin]:
+                del self._running[origin]
+                self._overlapped.discard(origin)
             if lock is not None and has_turn:
                 lock.release()
 
@@ -102,7 +114,7 @@ class Digests:
 
     def challenged(self, url: str, headers: Iterable[tuple[str, str]], answer: str = "") -> bool:
         """Process the challenges of a 401 to a request with this `answer`. True: send the request again; False: its
-        answer was rejected, though its nonce was the newest, and no other request had it.
+        answer was rejected, though its nonce was the newest, and no other request was under way.
         """
         challenge = best_challenge(value for name, value in headers if name.lower() == "www-authenticate")
         if challenge is None:
@@ -110,7 +122,7 @@ class Digests:
         origin = origin_of(url)
         before = self._challenges.get(origin)
         if answer and before is not None:
-            is_first = before.answers == 1 and _nonce_in(before, answer)
+            is_first = before.answers == 1 and _nonce_in(before, answer) and origin not in self._overlapped
             if not challenge.stale and (is_first or before.nonce == challenge.nonce):
                 return False
             if not is_first:
