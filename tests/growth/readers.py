@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from gossamer.archive.search.documents import language_of
 from gossamer.archive.surt import surt
@@ -11,6 +12,8 @@ from gossamer.fetch.digest import best_challenge
 from gossamer.fetch.ftp import place
 from gossamer.fetch.gopher import item_of
 from gossamer.fetch.headers import content_type, parse_head
+from gossamer.fetch.options import FetchOptions
+from gossamer.fetch.tolerant import ReplyReader, TolerantTransfer
 from gossamer.model.pages import Findings, Page
 from gossamer.model.usage import content_signal, content_usage
 from gossamer.model.visits import http_date, max_age_s
@@ -57,6 +60,15 @@ def _header(name: str) -> Read:
     return lambda data: module.process(Page(BASE, "text/html", "", ((name, data.decode("latin-1")),), b""), Findings())
 
 
+def _reply(data: bytes) -> None:
+    """Read a reply in two pieces."""
+    transfer = TolerantTransfer(FetchOptions(), [])
+    reader = ReplyReader(transfer, "GET")
+    reader.feed(data[:1_000])
+    reader.feed(data[1_000:])
+    reader.closed()
+
+
 READERS: Mapping[str, Mapping[str, Read]] = {
     "markup": {
         "links": _module(LinkExtractor(_SCAN), "text/html"),
@@ -68,6 +80,7 @@ READERS: Mapping[str, Mapping[str, Read]] = {
         "main_text": _module(MainText(_SCAN), "text/html"),
         "markdown": _module(Markdown(_SCAN), "text/html"),
         "charset": lambda data: to_utf8(data, ""),
+        **{f"charset {name}": partial(to_utf8, header_charset=name) for name in ("big5", "euc-jp", "iso-2022-jp")},
         "scripted": lambda data: (signal_of(data, 0), text_bytes(data)),
         "regular": is_regular,
         "walls": lambda data: _WALLS.in_page(BASE, "", data),
@@ -108,7 +121,11 @@ READERS: Mapping[str, Mapping[str, Read]] = {
     },
     "mail": {"mail": _module(Mail(_SCAN), "message/rfc822"), "mbox": _module(Mail(_SCAN), "application/mbox")},
     "css": {"stylesheet": _module(EmbedExtractor(_SCAN), "text/css")},
-    "status": {"head": lambda data: parse_head(data.splitlines(keepends=True))},
+    "status": {
+        "head": lambda data: parse_head(data.splitlines(keepends=True)),
+        "tolerant head": lambda data: _reply(data + b"\r\n\r\nbody"),
+        "tolerant body": lambda data: _reply(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + data),
+    },
     "text": {
         "text_links": _module(TextLinks(_SCAN), "text/plain"),
         "markdown text": _text(escaped),
