@@ -74,8 +74,11 @@ def content_type(headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:
     Of several types, in one header or in several, the last well-formed one counts; the charset of an equal one before
     it is kept (Fetch standard, "extract a MIME type"). `*/*` is no type.
     """
-    values = [value for name, value in headers if lower_names[name] == "content-type"]
-    return _parse_content_type(values[0] if len(values) == 1 else ",".join(values)) if values else ("", "")
+    joined = ""
+    for name, value in headers:
+        if lower_names[name] == "content-type":
+            joined = f"{joined},{value}" if joined else value
+    return _parse_content_type(joined) if joined else ("", "")
 
 
 @lru_cache(maxsize=_CONTENT_TYPES_MAX)

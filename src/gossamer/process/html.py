@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from typing import Any, Protocol
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
@@ -179,33 +178,35 @@ class HtmlDocument:
     def markup(self) -> Markup:
         """The page's markup. Only the first call has a cost."""
         if self._markup is None:
-            with self._once():
+            self._check_overrun()
+            try:
                 body = self._decode()[0]
                 tree = TreeMarkup(body) if bears_tree(body, self._options) else None
                 self._markup = ScannedMarkup(body) if tree is None or tree.hides else tree
+            except TimeoutError as error:
+                self._overrun = error
+                raise
         return self._markup
 
     def read(self) -> Iterator[None]:
         """Make the markup, if there is none yet, in slices of a few milliseconds."""
         if self._markup is None:
-            with self._once():
+            self._check_overrun()
+            try:
                 body = self._decode()[0]
                 if not bears_tree(body, self._options):
                     yield
                     markup = ScannedMarkup(body, scanned=False)
                     yield from markup.scan()
                     self._markup = markup
+            except TimeoutError as error:
+                self._overrun = error
+                raise
 
-    @contextmanager
-    def _once(self) -> Iterator[None]:
-        """Raise the interruption of an earlier attempt to make the markup, or remember that of this one."""
+    def _check_overrun(self) -> None:
+        """Raise if an earlier attempt to make the markup was interrupted: another would be, too."""
         if self._overrun is not None:
             raise TimeoutError(f"the page's markup was not read: {self._overrun}")
-        try:
-            yield
-        except TimeoutError as error:
-            self._overrun = error
-            raise
 
     def tree(self) -> LexborHTMLParser | None:
         """Return the page's tree, for selectors; None if it could cost too much. Made once a page."""

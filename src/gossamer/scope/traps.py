@@ -369,7 +369,7 @@ class Traps:
         ward.dirty = True
 
     def _look_closer(self, host: str, ward: Ward) -> None:
-        if ward.is_suspected or any(node.pages >= MAZE_FROM_PAGES for node in ward.nodes.values()):
+        if ward.is_suspected or ward.pages_max >= MAZE_FROM_PAGES:
             self._close_hosts.add(host)
         else:
             self._close_hosts.discard(host)

@@ -59,7 +59,19 @@ class Ward:
 
     @property
     def is_suspected(self) -> bool:
-        return any(node.suspected for node in self.nodes.values())
+        for node in self.nodes.values():  # noqa: SIM110 - for each page, so without a generator
+            if node.suspected:
+                return True
+        return False
+
+    @property
+    def pages_max(self) -> int:
+        """Pages of the template that has most."""
+        most = 0
+        for node in self.nodes.values():
+            if node.pages > most:
+                most = node.pages
+        return most
 
     def first_watched(self, address: str) -> TemplateNode | None:
         """Return the narrowest watched template of an address, which gets its evidence."""
