@@ -117,7 +117,7 @@ class Ring:
         self.namer = Namer(url_options.canonicalizer(), split=url_options.split_sites)
         split = self.namer.split
         scope_options = convert(ScopeOptions, {"scope": "any", **(scope or {})})
-        self.roots, self.exclusions = Roots(scope_options.scope), ExcludedHost()
+        self.roots, self.exclusions = Roots(scope_options.scope, scope_options.seed_redirects), ExcludedHost()
         self.traps = Traps(scope_options, lambda part, host: self.epochs.get("content", watch_key(part, host, split)))
         self.chain = scope_chain(scope_options, self.roots, self.exclusions, [Trapped(self.traps)], lists)
         self.trapping = Trapping(self.traps, self.epochs, sketch, self.counters, split)

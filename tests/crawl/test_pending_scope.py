@@ -24,7 +24,7 @@ def redirect(to: str) -> object:
 
 
 def ring(tmp_path: Path, pages: dict[str, object], scope: str = "host") -> Ring:
-    return Ring(tmp_path, pages, scope={"scope": scope})  # type: ignore[arg-type]
+    return Ring(tmp_path, pages, scope={"scope": scope, "seed_redirects": "site"})  # type: ignore[arg-type]
 
 
 def fetched(found: Ring) -> dict[str, str]:
@@ -119,7 +119,7 @@ class Opened:
         self.store = Store(path, 1 << 20, 1 << 20)
         self.epochs = Epochs(self.store)
         self.pending_scope = PendingScope(self.epochs)
-        self.roots = Roots("host")
+        self.roots = Roots("host", "site")
         self.chain = scope_chain(ScopeOptions(scope="host"), self.roots)
 
     def commit(self) -> None:

@@ -82,7 +82,7 @@ def test_a_seed_that_redirects_to_another_host_brings_it_in_and_says_so(site: Si
         "http://b.test/start": '<a href="/deep/more">more</a><a href="http://c.test/">elsewhere</a>',
         "http://b.test/deep/more": "here",
     }
-    result = crawled(site, tmp_path, "http://a.test/")
+    result = crawled(site, tmp_path, "http://a.test/", sets=("scope.seed_redirects='site'",))
     assert found(site, result) == {
         "http://a.test/": "redirected",
         "http://www.a.test/": "redirected",
@@ -106,7 +106,8 @@ def test_a_seed_from_a_file_brings_in_the_other_sites_directory_only(site: Site,
         "http://c.d.test/all": "same site: the whole host",
     }
     (tmp_path / "seeds").write_text(f"# seeds\n{site.url('http://a.test/')}\n{site.url('http://d.test/x/')}\n")
-    result = crawled(site, tmp_path, hosts=f"127.0.0.1 {NAMES} c.d.test\n", sets=(f"seeds.file='{tmp_path}/seeds'",))
+    sets = (f"seeds.file='{tmp_path}/seeds'", "scope.seed_redirects='site'")
+    result = crawled(site, tmp_path, hosts=f"127.0.0.1 {NAMES} c.d.test\n", sets=sets)
     assert found(site, result) == {
         "http://a.test/": "redirected",
         "http://b.test/shop/": "fetched",
@@ -223,3 +224,34 @@ def test_a_redirect_to_a_private_address_is_excluded(
         "http://[::ffff:a00:1]/": "excluded",
         "http://169.254.169.254/latest/": "excluded",
     }
+
+
+@pytest.mark.promise("What is fetched", "A seed that redirects to another site adds only the page reached.")
+def test_of_another_site_only_the_page_reached_is_fetched_and_the_summary_says_so(site: Site, tmp_path: Path) -> None:
+    links = '<a href="/user">x</a>'
+    site.pages = {
+        "http://a.test/": (301, "http://b.test:PORT/hop"),
+        "http://b.test/hop": (302, "http://b.test:PORT/pages/a"),
+        "http://b.test/robots.txt": "Sitemap: /sitemap.xml",
+        "http://b.test/pages/a": links,
+        "http://c.test/": '<meta http-equiv=refresh content="0;url=http://www.c.test:PORT/">',
+        "http://www.c.test/": links,
+        "http://www.c.test/user": "the same site",
+    }
+    site.pages["http://c.test/"] = str(site.pages["http://c.test/"]).replace("PORT", str(site.port))
+    hosts = f"127.0.0.1 {NAMES} www.c.test\n"
+    result = crawled(site, tmp_path, "http://a.test/", "http://c.test/", hosts=hosts, max_depth=1)
+    assert found(site, result) == {
+        "http://a.test/": "redirected",
+        "http://b.test/hop": "redirected",
+        "http://b.test/pages/a": "fetched",
+        "http://c.test/": "fetched",
+        "http://www.c.test/": "fetched",
+        "http://www.c.test/user": "fetched",
+    }
+    assert site.url("http://b.test/sitemap.xml") not in site.asked
+    warnings = result.status["warnings"]
+    assert isinstance(warnings, list)
+    assert len(warnings) == 1
+    assert "redirects to another site" in warnings[0]
+    assert "scope.seed_redirects=site" in warnings[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gossamer.model.errors import ConfigError
 from gossamer.scope import roots as roots_module
-from gossamer.scope.options import Mode
+from gossamer.scope.options import Mode, SeedRedirects
 from gossamer.scope.roots import Roots, authority_of, directory_of
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
@@ -20,8 +20,8 @@ from gossamer.url.url import Url
 from .links import named
 
 
-def rooted(mode: Mode, *seeds: str) -> Roots:
-    roots = Roots(mode)
+def rooted(mode: Mode, *seeds: str, redirects: SeedRedirects = "site") -> Roots:
+    roots = Roots(mode, redirects)
     for seed in seeds:
         roots.add_seed(named(seed))
     return roots
@@ -161,6 +161,33 @@ def test_redirects_of_seeds(
     assert [text for text in inside if not roots.contains(named(text))] == []
     assert [text for text in outside if roots.contains(named(text))] == []
     assert roots.redirected(named(seed), named(target), from_argument=from_argument) is None
+
+
+@pytest.mark.parametrize("mode", ["prefix", "host", "domain"])
+@pytest.mark.parametrize(
+    ("seed", "target", "adds"),
+    [
+        ("http://h.org/", "https://www.h.org/", True),
+        ("https://www.h.org/", "http://h.org:8080/", True),
+        ("https://h.org/", "https://h.de/", False),
+        ("https://h.co.uk/", "https://g.co.uk/", False),
+        ("https://me.github.io/", "https://you.github.io/", False),
+        ("http://127.0.0.1/", "http://127.0.0.2/", False),
+        ("https://login.sso.net/", "https://app.h.org/", True),  # The way back of a seed of h.org.
+        ("https://login.sso.net/", "https://www.sso.net/", False),
+    ],
+)
+@pytest.mark.parametrize("from_argument", [True, False])
+def test_by_default_a_redirect_to_another_site_adds_nothing(
+    mode: Mode, seed: str, target: str, adds: bool, from_argument: bool
+) -> None:
+    seeds = ("https://h.org/", "https://h.co.uk/", "https://me.github.io/", "http://127.0.0.1/", "http://[::1]:8080/x")
+    roots = rooted(mode, *seeds, redirects="page")
+    reloaded = Roots(mode)
+    reloaded.load(roots.dump())
+    for one in (roots, reloaded):
+        one.redirected(named(seed), named(target), from_argument=from_argument)
+        assert one.contains(named(target)) == adds
 
 
 @pytest.mark.parametrize("mode", ["prefix", "host", "domain", "any"])

@@ -63,7 +63,7 @@ def judge_of(config: Config, places: Iterable[Path] = ()) -> Judge:
     Raises:
         ConfigError: a list or a component cannot be loaded.
     """
-    roots = Roots(config.scope.scope)
+    roots = Roots(config.scope.scope, config.scope.seed_redirects)
     entries = {entry.at + entry.pattern: entry for place in places for entry in forgotten_in(config, place)}
     forgotten = [Forgotten(tuple(entries.values()), WallClock().now)] if entries else []
     chain = scope_chain(config.scope, roots, None, [*filters_of(config), *forgotten], scope_lists(config))

@@ -75,7 +75,7 @@ def scope_of(config: Config, epochs: Epochs, counters: CrawlCounters, further: I
     """Return the filters of a crawl, including those of `further` that are not None."""
     asked = scoped(config)
     exclusions, traps = ExcludedHost(only=asked.scope.only_hosts), traps_of(config, epochs)
-    roots, lists = Roots(asked.scope.scope), scope_lists(asked)
+    roots, lists = Roots(asked.scope.scope, asked.scope.seed_redirects), scope_lists(asked)
     more = [*filters_of(config), Trapped(traps), *(one for one in further if one is not None)]
     exclusions.set_listed(lists.excluded_hosts)
 

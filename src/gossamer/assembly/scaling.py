@@ -290,6 +290,8 @@ def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
         totals.seeds.count += one.seeds.count
         totals.seeds.first = (totals.seeds.first + one.seeds.first)[:SEEDS_NAMED_MAX]
         totals.seeds.any_fetched |= one.seeds.any_fetched
+        totals.seeds.elsewhere += one.seeds.elsewhere
+        totals.seeds.elsewhere_first = totals.seeds.elsewhere_first or one.seeds.elsewhere_first
         outcomes.update(one.outcomes)
     totals.outcomes = dict(outcomes)
     return encode(totals)

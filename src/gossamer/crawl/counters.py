@@ -33,6 +33,12 @@ TEXT_METHODS = frozenset(("main", "visible", "plain"))
 """How built-in modules find text; the operator's modules may report other names."""
 
 
+ELSEWHERE_REMEDY = (
+    "only the page reached was fetched, not the site; to crawl it, begin with its address as a seed, or with --set "
+    "scope.seed_redirects=site"
+)
+
+
 class SeedCounters(msgspec.Struct):
     """The URLs that a crawl begins with: its seeds, and those of segments."""
 
@@ -41,6 +47,10 @@ class SeedCounters(msgspec.Struct):
     """The first `SEEDS_NAMED_MAX` of these URLs."""
     any_fetched: bool = False
     """Whether one of these URLs, or the target of its redirects, was fetched."""
+    elsewhere: int = 0
+    """Pages of other sites to which seeds redirect, and whose links were not followed."""
+    elsewhere_first: str = ""
+    """A sentence about the first of them."""
 
 
 @decodable
@@ -80,6 +90,9 @@ class Totals(msgspec.Struct):
     def warnings(self) -> list[str]:
         """Return what the operator should know about the crawl so far, in sentences."""
         found = [login_warning(name, reason) for name, reason in sorted(self.logins.items())]
+        if self.seeds.elsewhere:
+            more = f", and so do {self.seeds.elsewhere - 1:,} more" if self.seeds.elsewhere > 1 else ""
+            found.append(f"{self.seeds.elsewhere_first}{more}; {ELSEWHERE_REMEDY}")
         if self.unfollowed:
             pages = counted(self.unfollowed, "page")
             found.append(
@@ -247,6 +260,14 @@ class CrawlCounters:
     def fatal(self, error: BaseException) -> None:
         """End the crawl with an error, since it cannot go on."""
         self.fatal_error = self.fatal_error or error
+
+    def reached_elsewhere(self, referrer: str, url: str) -> None:
+        """Count a page of another site to which a seed redirects."""
+        seeds = self.totals.seeds
+        seeds.elsewhere += 1
+        if seeds.elsewhere == 1:
+            seeds.elsewhere_first = f"{referrer} redirects to another site, {url}"
+            self.note(f"{seeds.elsewhere_first}; {ELSEWHERE_REMEDY}")
 
     def login_ended(self, name: str, reason: str) -> None:
         """Note that a login was given up or, with an empty `reason`, that it works. Durable with the next commit."""

@@ -226,7 +226,7 @@ class Outcomes:
         kept = visit.link_type in (EMBED, *ANNOUNCING)
         if visit.link_type == SITEMAP_FILE and stages.hints is not None:
             kept = stages.hints.leads_to(visit.url, target)
-        kind = visit.link_type if kept else stages.chain.followed_as("redirect", target)
+        kind = visit.link_type if kept else "redirect" if seed else stages.chain.followed_as("redirect", target)
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
         if kind == SITEMAP_FILE and stages.hints is not None and stages.hints.redirected(visit.url, target):
             self.read_again([link], now)
@@ -344,6 +344,7 @@ class Outcomes:
         if examined.rendered is not None:
             visited.rendered, page_id = examined.rendered, examined.rendered.page_id
             visited.reply = msgspec.structs.replace(reply, page_id=page_id, resource_type="document")
+        links = self._of_seed(visit, links)
         follow = stages.copies.judge(visit, examined.content, links, row)
         if not visit.revisit:  # A revisit is no evidence of a trap.
             stages.trapping.fetched(url, examined.content, row, self._requested(visit))
@@ -368,6 +369,23 @@ class Outcomes:
             url = source
             referrer = record.referrer
         return url
+
+    def _of_seed(self, visit: Visit, links: list[Link]) -> list[Link]:
+        """Return the links of a page. A refresh of a seed's page, or of that to which it redirects, counts as a
+        redirect, as people see no difference.
+        """
+        seed = self.recorder.seed(visit)
+        if not seed:
+            return links
+        stages, url = self._stages, visit.url
+        if not stages.roots.contains(url):
+            self._counters.reached_elsewhere(visit.referrer, url.text)
+        refresh = next((link for link in links if link.link_type == "meta_refresh"), None)
+        if refresh is None or refresh.url.key == url.key:
+            return links
+        self.widen(url, refresh.url, seed)
+        led = msgspec.structs.replace(refresh, depth=visit.depth, hops=visit.hops + 1, seed=seed)
+        return [led if link is refresh else link for link in links]
 
     def _withheld(
         self, lease: Lease, reply: Reply, examined: Examined, row: PageRow, refusal: str, now: float

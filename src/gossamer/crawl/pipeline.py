@@ -354,7 +354,7 @@ class Pipeline:
     def _look_into_sitemaps(self, origin: Url, hints: SitemapHints) -> None:
         """Discover the sitemaps in an origin's robots.txt."""
         stages, now = self._stages, self._clock.now()
-        if stages.chain.is_elsewhere(origin):
+        if stages.chain.is_elsewhere(origin) or not stages.roots.touches(origin):
             return
         links, again = hints.named(origin, stages.permit.robots.sitemaps(origin))
         self.discovery.discover(links)

@@ -216,8 +216,8 @@ outlink leads out of the scope by intent, and the links in a sitemap are judged 
 
 
 class ScopeRoots:
-    """Addresses under no root. A seed is its own root, an embed belongs to its page, an outlink is outside by
-    intent.
+    """Addresses under no root. A seed is its own root, and the page to which it redirects is fetched; an embed belongs
+    to its page, an outlink is outside by intent.
     """
 
     name = "scope"
@@ -232,7 +232,7 @@ class ScopeRoots:
         return cls(given.roots) if given.options.scope != "any" else None
 
     def rejects(self, link: Link) -> bool:
-        return not self._contains(link.url) and link.link_type not in ASKED_FOR
+        return not self._contains(link.url) and link.link_type not in ASKED_FOR and not link.seed
 
 
 class OwnSite:

@@ -17,6 +17,7 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
 _LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*").fullmatch
 
 Mode = Literal["prefix", "host", "domain", "any"]
+SeedRedirects = Literal["page", "site"]
 
 FOLLOWED = (
     "seed", "anchor", "area", "frame", "iframe", "redirect", "meta_refresh", "sitemap", "feed", "sitemap_file",
@@ -105,6 +106,13 @@ class ScopeOptions(Section, frozen=True):
             basic=True,
         ),
     ] = "host"
+    seed_redirects: Annotated[
+        SeedRedirects,
+        Key(
+            "What a seed adds that redirects to another site: only the page reached (page), or what a seed there "
+            "would add, for seeds of a file the page's directory (site). Its own site is always added."
+        ),
+    ] = "page"
     own_site: Annotated[
         bool, Key("Follow links only within the registrable domain of the page that names them.", basic=True)
     ] = False

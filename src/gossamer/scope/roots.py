@@ -12,10 +12,11 @@ from typing import Final
 import msgspec
 
 from gossamer.model.errors import ConfigError
-from gossamer.scope.options import Mode
+from gossamer.scope.options import Mode, SeedRedirects
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.join import absolute
 from gossamer.url.name import host_of
+from gossamer.url.site import site_of
 from gossamer.url.url import Url, drop_user_info, is_default_port, split_authority
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(?!\d)").match
@@ -109,12 +110,17 @@ class Roots:
     million (about 150 bytes each).
     """
 
-    def __init__(self, mode: Mode) -> None:
+    def __init__(self, mode: Mode, seed_redirects: SeedRedirects = "page") -> None:
         self.mode: Mode = mode
+        self._seed_redirects = seed_redirects
         self._sites: set[str] = set()
         self._hosts: set[str] = set()
         self._prefixes: set[str] = set()
         self._starts: dict[str, bool] = {}
+        self._sites_of_roots: set[str] | None = None
+        """The site of each root; None until it is needed, since it costs 1 µs and 100 bytes a root."""
+        self._with_prefix: set[str] | None = None
+        """Host and port of each prefix; None until it is needed."""
         self._new = Dump(mode, [], [], [])
         # Directories are compared as in RFC 3986, independent of the operator's canonical rules: with
         # drop_trailing_slash the key of /a/ would turn the directory of a seed into its parent.
@@ -133,20 +139,28 @@ class Roots:
         return known or (bool(self._prefixes) and self._under_prefix(url))
 
     def touches(self, url: Url) -> bool:
-        """Say whether any page of a URL's host and port can be in scope. 0.1 µs per prefix."""
-        start = authority_of(url) + "/"
-        return self._judge(url) or any(prefix.startswith(start) for prefix in self._prefixes)
+        """Say whether any page of a URL's host and port can be in scope."""
+        if self._judge(url):
+            return True
+        if self._with_prefix is None:
+            self._with_prefix = {prefix.partition("/")[0] for prefix in self._prefixes}
+        return authority_of(url) in self._with_prefix
 
     def redirected(self, seed: Url, target: Url, *, from_argument: bool) -> str | None:
         """Widen the scope to the target of a seed's redirect. Return a sentence for people, or None if nothing changed.
 
-        Within the seed's site the target counts as a seed. On another site this holds only for a seed that was given as
-        an argument; for a seed from a file only the target's directory is added: an expired domain among a million
-        seeds must not bring in the whole shop that it redirects to.
+        Within the seed's site the target counts as a seed, also where the redirects lead over another site. Another
+        site is only added if `seed_redirects` is `site`: for a seed that was given as an argument as if the target were
+        one, for a seed from a file only the target's directory, since an expired domain among a million seeds must not
+        bring in the whole shop that it redirects to.
         """
         if self.contains(target):
             return None
-        whole = from_argument or target.site == seed.site
+        site = _site_of_key(target)
+        is_own = site == _site_of_key(seed) if self.contains(seed) else self._has_site(site)
+        if not is_own and self._seed_redirects == "page":
+            return None
+        whole = is_own or from_argument
         self._add(target, whole=whole)
         what = target.origin + "/" if whole and self.mode != "prefix" else target.origin + directory_of(target.text)
         if whole and self.mode == "domain":
@@ -178,12 +192,21 @@ class Roots:
     def load(self, dumped: bytes) -> None:
         """Add the roots that `dump` or `take_new` returned. Raises ConfigError if they have another mode."""
         self._starts.clear()
+        self._sites_of_roots = self._with_prefix = None
         was = msgspec.msgpack.decode(dumped, type=Dump)
         if was.mode != self.mode:
             raise ConfigError(f"this crawl was begun with scope {was.mode!r} and cannot go on with {self.mode!r}")
         self._sites.update(was.sites)
         self._hosts.update(was.hosts)
         self._prefixes.update(was.prefixes)
+
+    def _has_site(self, site: str) -> bool:
+        if self._sites_of_roots is None:
+            places = (*self._hosts, *self._prefixes)
+            authorities = {place.partition("/")[0] for place in places}
+            hosts = {authority if authority[-1:] == "]" else authority.partition(":")[0] for authority in authorities}
+            self._sites_of_roots = self._sites | {site_of(host) for host in hosts}
+        return site in self._sites_of_roots
 
     def _judge(self, url: Url) -> bool:
         """Say whether a URL's whole site or host is in scope, and cache the result for all addresses with the same
@@ -202,11 +225,15 @@ class Roots:
         if self.mode == "any":
             return
         self._starts.clear()
+        if self._sites_of_roots is not None:
+            self._sites_of_roots.add(url.site)
         if whole and self.mode == "domain":
             _remember(url.site, self._sites, self._new.sites)
         elif whole and self.mode == "host":
             _remember(authority_of(url), self._hosts, self._new.hosts)
         else:
+            if self._with_prefix is not None:
+                self._with_prefix.add(authority_of(url))
             _remember(authority_of(url) + self._directory(url), self._prefixes, self._new.prefixes)
 
     def _directory(self, url: Url) -> str:
@@ -220,6 +247,11 @@ class Roots:
                 return True
             end = directory.rfind("/", 0, end - 1) + 1
         return False
+
+
+def _site_of_key(url: Url) -> str:
+    """Return the site by which a URL is compared: the operator's rules may equate hosts of several sites."""
+    return url.site if url.key == url.text else site_of(host_of(url.key, None) or "")
 
 
 def authority_of(url: Url) -> str:
