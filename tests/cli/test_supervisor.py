@@ -39,6 +39,7 @@ class Watched:
         self.starts = 0
         self.accused = 0
         self.said: list[str] = []
+        self.ends: list[tuple[str, str]] = []
         self.overdue: Callable[[], bool] = lambda: False
         self.stopping: Callable[[], bool] = lambda: False
         self.held: Callable[[], bool] = lambda: False
@@ -68,6 +69,7 @@ class Watched:
             self.silent,
             lambda: self.page,
             lambda: self.loading,
+            lambda ended, says: self.ends.append((ended, says)),
         )
         return Supervisor(self.start, slots, self.said.append, self.patience).run()
 
@@ -137,6 +139,7 @@ def test_restarts_without_progress_end(committed: int, says: str) -> None:
     assert watched.run() == 1
     assert watched.starts == 6
     assert says in watched.said[-1]
+    assert watched.ends == [("failed", "the crawl's process died of SIGKILL, for the 6th time without progress")]
 
 
 def test_progress_makes_the_budget_whole_again() -> None:
@@ -263,6 +266,9 @@ def test_a_child_that_is_silent_is_killed_at_the_first_signal(tmp_path: Path, pa
     assert (watched.starts, watched.accused) == (1, 0)
     assert len(watched.said) == 1
     assert page in watched.said[0]
+    assert watched.ends == [
+        ("stopped", "stopped by a signal; the crawl's process did not answer the signal and was ended")
+    ]
 
 
 @pytest.mark.promise("Operation", "A component that ends the process while it is imported is named in one line.")

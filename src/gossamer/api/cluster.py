@@ -64,6 +64,7 @@ from gossamer.model.verbs import (
     VerbRequest,
 )
 from gossamer.model.words import shell_word
+from gossamer.state import slots
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, write_whole
 
@@ -288,6 +289,7 @@ class ClusterCrawler:
         # What was moved while the crawl ran before becomes the map that it is started with.
         partitions = map_of(self.config, self.directory)
         partitions.save(self.directory)
+        slots.note_end(self.directory / "state")
         path = self.directory / RECORD_FILE
         if path.exists():  # What ended the run before does not end this one.
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)

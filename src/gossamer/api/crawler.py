@@ -53,6 +53,7 @@ from gossamer.model.product import LOCK
 from gossamer.model.status import SandboxState
 from gossamer.model.words import shell_word
 from gossamer.state.redo import DamagedStoreError
+from gossamer.state.slots import note_end
 from gossamer.world.clock import WallClock
 from gossamer.world.files import GoneError, make_directory, remove_new, there_before
 from gossamer.world.machine import ThisMachine
@@ -200,23 +201,20 @@ class Crawler:
             verbs = self._table(shard, sources.seeding)
             await sources.seeding.prepare()
             end = await self._crawl(shard, sources, verbs)
-        except BaseExceptionGroup as errors:
-            shard.ring.loop.state = "failed"
-            first = first_of(errors)
-            if isinstance(first, DamagedStoreError | GoneError):
-                raise damaged_store(shard.kept.home, first) from errors
-            raise first from errors
         except asyncio.CancelledError:
             shard.ring.loop.state = "stopped"
             with suppress(Exception):  # Without it what was fetched since the last commit is fetched again.
                 await shard.kept.committer.commit()
             raise
-        except (DamagedStoreError, GoneError) as error:
+        except BaseException as error:
             shard.ring.loop.state = "failed"
-            raise damaged_store(shard.kept.home, error) from error
-        except BaseException:
-            shard.ring.loop.state = "failed"
-            raise
+            first = first_of(error) if isinstance(error, BaseExceptionGroup) else error
+            if isinstance(first, DamagedStoreError | GoneError):
+                first = damaged_store(shard.kept.home, first)
+            note_end(shard.kept.home.state, "failed", str(first) or type(first).__name__)
+            if first is error:
+                raise
+            raise first from error
         finally:
             self._callbacks = None
             await shard.outputs.followers.settled()  # The directory is unlocked next.

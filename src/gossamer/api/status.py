@@ -47,6 +47,7 @@ from gossamer.revisit.state import whole_facts
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS
+from gossamer.state.slots import end_of
 from gossamer.world.clock import WallClock
 
 TRAPS_SHOWN_MAX = 100
@@ -152,6 +153,14 @@ def status_of(directory: str | Path) -> dict[str, object]:
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
     found = _found_status(config, directory)
+    ended, says = end_of(directory / "state")
+    if ended:
+        command = f"`gossamer resume {shell_word(directory)}` continues"
+        state = "failed" if ended == "failed" else found["state"]
+        waiting = found["waiting_for"] if found.get("damage") else f"{says}; {command}"
+        found |= {"state": state, "ended": ended, "ended_says": says, "waiting_for": waiting}
+    elif found["runs"] and not found["ended"] and found["state"] == "stopped":
+        found["ended_says"] = "its process was killed, or the machine stopped"
     if unfinished := half_forgotten(directory):
         found["warnings"] = [*cast("list[str]", found.get("warnings", [])), unfinished]
     return found

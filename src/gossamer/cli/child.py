@@ -29,6 +29,7 @@ from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailed
 from gossamer.model.status import SandboxState, read_status
 from gossamer.model.words import shell_word
 from gossamer.plugins import loading
+from gossamer.state.slots import note_end
 from gossamer.world.files import NO_ROOM, unwritable
 from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import die_with_parent
@@ -153,21 +154,32 @@ def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
                 return AGAIN  # A command was quicker.
             complain(str(mistake))
             return Exit.REFUSED
+        says = reason(error, Path(job.directory))
+        note_end(Path(job.directory) / "state", "failed", says)
         if isinstance(error, DamagedError):
-            complain(str(error))
+            complain(says)
             return Exit.FAILED
         if isinstance(error, CrawlFailedError):
             if isinstance(error, ComponentFailedError):
                 keep(error, Path(job.directory))
-            complain(f"{error}; the state is saved, gossamer resume {shell_word(job.directory)} continues")
+            complain(f"{says}; the state is saved, gossamer resume {shell_word(job.directory)} continues")
             return Exit.FAILED
         if isinstance(error, OSError) and error.errno in NO_ROOM:
-            complain(full(error, Path(job.directory)))
+            complain(f"{says}, then {again(Path(job.directory))} continues")
             return Exit.FAILED
         keep(error, Path(job.directory))
-        kind = "the disk failed" if is_fatal(error) else f"internal error: {type(error).__name__}"
-        complain(f"{kind}: {error}; {rest_of(Path(job.directory))}")
+        complain(f"{says}; {rest_of(Path(job.directory))}")
         return Exit.FAILED
+
+
+def reason(error: BaseException, directory: Path) -> str:
+    """Return why an error ended the crawl, in a line."""
+    if isinstance(error, CrawlFailedError):
+        return str(error)
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        return unwritable(error, directory)
+    kind = "the disk failed" if is_fatal(error) else f"internal error: {type(error).__name__}"
+    return f"{kind}: {error}"
 
 
 def rest_of(directory: Path) -> str:
@@ -282,10 +294,9 @@ def ended_as(ended: str, status: Status) -> Exit:
     return Exit.FINISHED
 
 
-def full(error: OSError, directory: Path) -> str:
-    """Return the error line for a full disk."""
-    again = f"gossamer resume {shell_word(directory)}" if (directory / "crawl.toml").exists() else "the same command"
-    return f"{unwritable(error, directory)}, then {again} continues"
+def again(directory: Path) -> str:
+    """Return the command that goes on."""
+    return f"gossamer resume {shell_word(directory)}" if (directory / "crawl.toml").exists() else "the same command"
 
 
 def config_error(error: BaseException) -> ConfigError | None:

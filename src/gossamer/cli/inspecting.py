@@ -146,6 +146,8 @@ def _report(directory: Path, status: Status) -> Report:
             counted=status.attempts or None,  # A crawl that starts, or has lost its state, does not say.
             unread=_unfinished(directory, Path(folder)),
             rendering=status.rendering,
+            ended=status.ended,
+            ended_says=status.ended_says,
         )
 
 

@@ -102,6 +102,7 @@ def supervised(job: CrawlJob, child: Started) -> int:
         silent=is_silent,
         page=lambda: slots.page_of(state, started_at),
         loading=lambda: child.loading(),  # noqa: PLW0108 - of the child that runs then
+        end=lambda ended, says: slots.note_end(state, ended, says),
     )
     try:
         status = Supervisor(start_again, watched, complain).run()
@@ -169,6 +170,8 @@ class SupervisorSlots(NamedTuple):
     """The address of the page that is being read; empty if none is."""
     loading: Callable[[], str] = str
     """The component that is being imported, with its key; empty if none is."""
+    end: Callable[[str, str], object] = lambda ended, says: None  # noqa: ARG005 - for callers without a crawl
+    """Note how the crawl ended, in a word and in a sentence."""
 
 
 class Patience(NamedTuple):
@@ -232,14 +235,18 @@ class Supervisor:
                     self._slots.accuse()
                 starts_again = status == AGAIN or self._slots.held()
                 self._wait_for_command()
+                how = "hung in a page and was ended" if overran else slots.death(status)
                 if was_silent:
                     self._say(_ended_silent(self._slots.page()))
+                    how = "did not answer the signal and was ended"
                 if self._signals or -status in FORWARDED:
+                    self._slots.end("stopped", f"stopped by a signal; the crawl's process {how}")
                     return Exit.INTERRUPTED
                 if status == AGAIN:
                     restarts += 1
                     continue
                 if self._slots.stopping() and not starts_again:
+                    self._slots.end("stopped", f"the crawl's process {how} while it stopped")
                     self._say(
                         f"the crawl's process {slots.death(status)} while it stopped; a resume continues the crawl"
                     )
@@ -247,13 +254,11 @@ class Supervisor:
                 reached = self._slots.progress()
                 fruitless = 1 if reached > committed else fruitless + 1
                 committed = max(committed, reached)
-                how = "hung in a page and was ended" if overran else slots.death(status)
                 if fruitless > self._patience.restarts_max:
                     kept = "its state is saved" if reached else "it has committed nothing"
-                    self._say(
-                        f"the crawl's process {how}, for the {fruitless}th time without progress; "
-                        f"{kept}, and logs/critical.log may say why"
-                    )
+                    says = f"the crawl's process {how}, for the {fruitless}th time without progress"
+                    self._slots.end("failed", says)
+                    self._say(f"{says}; {kept}, and logs/critical.log may say why")
                     return Exit.FAILED
                 restarts += 1
                 self._say(f"the crawl's process {how}; it continues from its last commit")

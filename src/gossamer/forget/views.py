@@ -20,6 +20,7 @@ from gossamer.model.errors import DamagedError
 from gossamer.model.extras import require
 from gossamer.model.paths import is_file_name, is_plain
 from gossamer.model.product import FORGOTTEN
+from gossamer.state import slots
 from gossamer.world.files import publish, sync_directory, write_whole
 
 EXPORTS: Final = frozenset((".parquet", ".jsonl", ".csv", ".cdxj", ".wacz"))
@@ -82,8 +83,12 @@ def _take_place(folder: Path, aside: Path, names: list[str]) -> None:
 
 
 def thin_logs(directory: Path, pages: ForgottenPages) -> int:
-    """Take the lines that name forgotten pages out of the logs; return how many these are."""
+    """Take the lines that name forgotten pages out of the logs, and such names out of the slots; return how many lines
+    these are.
+    """
     removed = 0
+    for path in (directory / "state").rglob(slots.FILE):
+        slots.erase_page(path.parent, lambda says: any(map(pages.has, _addresses(says.encode()))))
     for path in sorted((directory / "logs").rglob("*.log*")):
         if path.name.endswith((ASIDE, ".new")):
             path.unlink(missing_ok=True)  # A kill left it.

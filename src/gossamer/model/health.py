@@ -69,7 +69,8 @@ def health_of(status: Status) -> Health:
 
 def _judged(status: Status) -> tuple[Level, str]:
     if status.state == "failed":
-        return "bad", "the crawl failed; `gossamer resume` continues it"
+        why = f": {status.ended_says}" if status.ended_says else ""
+        return "bad", f"the crawl failed{why}; `gossamer resume` continues it"
     if status.state in OVER:
         return _ended(status)
     if status.alarms:

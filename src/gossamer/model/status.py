@@ -143,7 +143,7 @@ class Status(msgspec.Struct, kw_only=True):
     runs: Annotated[int, _meta("most")] = 0
     workers: int = 1
     warnings: list[str] = []
-    ended: Annotated[str, _meta(says="How it ended; empty while it has not.")] = ""
+    ended: Annotated[str, _meta(says="How it ended, or failed; empty while it has not.")] = ""
     ended_says: Annotated[str, _meta(says="The same for people: page limit reached.")] = ""
     awaited: Annotated[list[Awaited], _meta("list", "Hosts that the crawl did not wait for.")] = []
     max_pages: Annotated[int | None, _meta("most")] = None

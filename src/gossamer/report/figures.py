@@ -264,6 +264,10 @@ class Report(msgspec.Struct, frozen=True):
     begun_at: float | None = None
     """Wall time in seconds of the first attempt."""
     ended_at: float | None = None
+    ended: str = ""
+    """How the last run ended, as in the status; empty while it has not, and where the state was not at hand."""
+    ended_says: str = ""
+    """The same for people."""
     duration_s: float = 0.0
     """From the first attempt to the end of the last, pauses included."""
     pages_per_s: float = 0.0

@@ -87,6 +87,8 @@ def summary(
     received: int | None = None,
     unread: str = "",
     rendering: Mapping[str, float] | None = None,
+    ended: str = "",
+    ended_says: str = "",
 ) -> Report:
     """Return the figures of a crawl's directory; of one without pages, an empty report.
 
@@ -96,8 +98,8 @@ def summary(
     `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused,
     `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with
     `url`, `state` and `reason`, `awaited` the hosts that it did not wait for, `idle_shards` those without any URL,
-    `damage` a line for each file that is known to be lost, and `rendering` what that took and brought: the tables hold
-    none of these.
+    `damage` a line for each file that is known to be lost, `rendering` what that took and brought, `ended` and
+    `ended_says` how the last run ended: the tables hold none of these.
     docs/reference/report.md says what it costs.
     """
     with opened(directory, memory_bytes_max, unfinished=unfinished) as tables:
@@ -115,6 +117,8 @@ def summary(
         idle_shards=tuple(idle_shards),
         damage=tuple(damage),
         rendering=dict(rendering or {}),
+        ended=ended,
+        ended_says=ended_says,
     )
 
 

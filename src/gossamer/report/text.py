@@ -47,6 +47,7 @@ def as_text(report: Report, width: int = 80) -> str:
     """
     width = max(width, WIDTH_MIN)
     lost = "".join(f"Damaged: {printable(line)}\n" for line in report.damage)  # Never shortened: they say what to do.
+    lost += f"Ended: {printable(report.ended_says)}\n" if report.ended_says else ""
     return lost + "".join(f"{_shortened(line.rstrip(), width)}\n" for line in _lines(report, width))
 
 

@@ -12,6 +12,9 @@ from __future__ import annotations
 import mmap
 import signal
 import struct
+from collections.abc import Callable
+from contextlib import suppress
+from os import SEEK_END
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
@@ -40,7 +43,13 @@ _BEAT = struct.Struct("<d")
 _URL_AT = _BEAT_AT + _BEAT.size
 _URL_BYTES = 512
 """Beginning of the address of the page in slot 0, for people; zeros follow."""
-_FILE_BYTES = _URL_AT + _URL_BYTES
+_END_AT = _URL_AT + _URL_BYTES
+_END_BYTES = 1024
+"""How the last run ended, if not by itself: a word, a line end, and a sentence for people; zeros follow. The file has
+room for it even if the disk is full.
+"""
+_FILE_BYTES = _END_AT + _END_BYTES + 4
+"""The CRC-32 of the end is last: a changed bit must not look like an end."""
 
 
 class Suspect(NamedTuple):
@@ -70,15 +79,18 @@ class ShardSlots:
 
     def name(self, url: str) -> None:
         """Note the address of the page in slot 0, for people."""
-        self._map[_URL_AT:_FILE_BYTES] = url.encode("utf-8", "replace")[:_URL_BYTES].ljust(_URL_BYTES, b"\0")
+        self._map[_URL_AT:_END_AT] = url.encode("utf-8", "replace")[:_URL_BYTES].ljust(_URL_BYTES, b"\0")
 
     def leave(self, slot: int) -> None:
         """Note that the slot is idle."""
         self._map[slot * _RECORD.size + _STAGE_AT] = 0
 
     def take_suspects(self) -> list[Suspect]:
-        """Return the pages with a strike, and clear all slots. A death without strikes blames no page."""
+        """Return the pages with a strike, and clear all slots, and how the run before ended. A death without strikes
+        blames no page.
+        """
         suspects = []
+        self._map[_END_AT:] = bytes(_FILE_BYTES - _END_AT)
         for number in range(SLOTS):
             fingerprint, _, strikes, stage = _RECORD.unpack_from(self._map, number * _RECORD.size)
             if stage and strikes:
@@ -153,7 +165,41 @@ def page_of(directory: Path, since: float) -> str:
     """Return the address of the page in slot 0 of a process that was started at `since`; empty if the slot is idle."""
     if 0 not in _busy(directory, since):
         return ""
-    return _contents(directory)[_URL_AT:].rstrip(b"\0").decode("utf-8", "replace")
+    return _contents(directory)[_URL_AT:_END_AT].rstrip(b"\0").decode("utf-8", "replace")
+
+
+def note_end(directory: Path, ended: str = "", says: str = "") -> None:
+    """Note how the last run ended; empty: a run begins, or ended by itself. A disk that refuses it is no error."""
+    text = f"{ended}\n{says}".strip().encode("utf-8", "replace")[:_END_BYTES]
+    path = directory / FILE
+    with suppress(OSError):
+        if text and not (path.exists() and path.stat().st_size == _FILE_BYTES):
+            path.write_bytes(_contents(directory))
+        with path.open("r+b") as file:
+            file.seek(_END_AT)
+            file.write(text.ljust(_END_BYTES, b"\0") + crc32(text).to_bytes(4))
+
+
+def end_of(directory: Path) -> tuple[str, str]:
+    """Return how the last run ended, in a word and in a sentence; both empty unless that was noted."""
+    found = _contents(directory)[_END_AT:]
+    text = found[:_END_BYTES].rstrip(b"\0")
+    if crc32(text) != int.from_bytes(found[_END_BYTES:]):
+        return "", ""
+    ended, _, says = text.decode("utf-8", "ignore").partition("\n")
+    return ended, says
+
+
+def erase_page(directory: Path, is_named: Callable[[str], bool]) -> None:
+    """Erase the address of the page in slot 0, and how the last run ended if `is_named` is true of the sentence."""
+    ended, says = end_of(directory)
+    if is_named(says):
+        note_end(directory, ended, "the reason names a page that was forgotten since")
+    with suppress(OSError), (directory / FILE).open("r+b") as file:
+        file.seek(0, SEEK_END)
+        if file.tell() == _FILE_BYTES:
+            file.seek(_URL_AT)
+            file.write(bytes(_URL_BYTES))
 
 
 def progress(directory: Path) -> int:
@@ -173,13 +219,13 @@ def was_paused(directory: Path) -> bool:
 
 
 def _contents(directory: Path) -> bytes:
-    """Return the content of the file; zeros if it is missing or damaged. One of an earlier version has no heartbeat."""
+    """Return the content of the file; zeros if it is missing or damaged. One of an earlier version ends earlier."""
     try:
         data = (directory / FILE).read_bytes()
     except FileNotFoundError:
         data = b""
-    if len(data) == _BEAT_AT:
-        data += bytes(_FILE_BYTES - _BEAT_AT)
+    if len(data) in (_BEAT_AT, _END_AT):
+        data = data.ljust(_FILE_BYTES, b"\0")
     return data if len(data) == _FILE_BYTES else bytes(_FILE_BYTES)
 
 

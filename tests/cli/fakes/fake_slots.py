@@ -1,5 +1,6 @@
 """The slot as a text file: when the stage began."""
 
+import contextlib
 import signal
 from pathlib import Path
 
@@ -22,6 +23,11 @@ def overdue(state: Path, now: float, limit_s: float, since: float) -> bool:
 def progress(state: Path) -> int:
     file = state / "epoch"
     return int(file.read_text()) if file.exists() else 0
+
+
+def note_end(state: Path, ended: str = "", says: str = "") -> None:
+    with contextlib.suppress(FileNotFoundError):
+        (state / "end").write_text(f"{ended}: {says}")
 
 
 def was_told_to_stop(state: Path, since: float) -> bool:
