@@ -159,8 +159,8 @@ def status_of(directory: str | Path) -> dict[str, object]:
         state = "failed" if ended == "failed" else found["state"]
         waiting = found["waiting_for"] if found.get("damage") else f"{says}; {command}"
         found |= {"state": state, "ended": ended, "ended_says": says, "waiting_for": waiting}
-    elif found["runs"] and not found["ended"] and found["state"] == "stopped":
-        found["ended_says"] = "its process was killed, or the machine stopped"
+    elif found.get("workers") == 1 and not found["ended"] and found["state"] == "stopped":
+        found["ended_says"] = "its process ended before it could save why"
     if unfinished := half_forgotten(directory):
         found["warnings"] = [*cast("list[str]", found.get("warnings", [])), unfinished]
     return found

@@ -165,7 +165,7 @@ class SupervisorSlots(NamedTuple):
     held: Callable[[], bool] = bool
     """Whether a command works on what the crawl has stopped for."""
     silent: Callable[[float], bool] = bool
-    """Whether its event loop has not run for too long, although a signal asked it to stop that many seconds ago."""
+    """Whether its event loop has not run for too long, although a signal came this long ago."""
     page: Callable[[], str] = str
     """The address of the page that is being read; empty if none is."""
     loading: Callable[[], str] = str
