@@ -20,6 +20,7 @@ from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.status_text import StatusFields, warnings_of
 from gossamer.cli.status_view import budgets_of, has_ended, status_text, watch
 from gossamer.model.errors import ConfigError, CrawlFailedError, OtherFormatError
+from gossamer.model.health import OVER
 from gossamer.model.product import FORGOTTEN
 from gossamer.model.status import Status, read_status
 from gossamer.model.words import shell_word
@@ -117,7 +118,7 @@ def report(
             typer.echo(f"\nBudgets: {budgets}")
         for warning in warnings_of(status):
             typer.echo(f"\nWarning: {warning}")
-    is_over = status.state in ("finished", "stopped")
+    is_over = status.state in OVER
     if found.attempts_counted and not found.attempts and is_over and not (directory / FORGOTTEN).exists():
         complain(
             f"{directory}/pages holds none of the crawl's {found.attempts_counted:,} attempts: its tables are gone; "
