@@ -29,6 +29,8 @@ _INDEX_FILE = re.compile(r"(?<=/)(?:index\.(?:x?html?|shtml|php[345]?|aspx?|jsp|
 _SESSION_PARAMETER = re.compile(
     r"(?i:jsessionid|phpsessid|aspsessionid[a-z]*|sessionid|session_id|zenid|oscsid|cfid|cftoken)"
 ).fullmatch
+# Names that others use too: only with the value of phpBB's (sid) and vBulletin's (s) sessions.
+_SESSION_BY_VALUE = re.compile(r"(?i:sid|s)=[0-9A-Fa-f]{32}").fullmatch
 _SESSION_IN_PATH = re.compile(r"(?i:;jsessionid=[^;/]*|(?<=/)\([asf]\([0-9a-z]{24,}\)\)/)")
 _TRACKING_PARAMETER = re.compile(
     r"utm_[a-z_]+|gclid|gclsrc|dclid|gbraid|wbraid|fbclid|msclkid|yclid|twclid|ttclid|igshid|li_fat_id|srsltid"
@@ -94,14 +96,18 @@ def collapse_slashes(parts: Parts) -> Parts:
 
 
 def drop_session_ids(parts: Parts) -> Parts:
-    """Drop session identifiers: `;jsessionid=…` and `(S(…))` in the path, PHPSESSID and its like in the query."""
+    """Drop session identifiers: `;jsessionid=…` and `(S(…))` in the path, PHPSESSID and its like in the
+    query, also `sid` and `s` with a value of 32 hexadecimal digits.
+    """
     parts = _with_path(parts, _SESSION_IN_PATH.sub("", parts.path))
-    return _without_parameters(parts, lambda name: _SESSION_PARAMETER(name) is not None)
+    return _without_parameters(
+        parts, lambda pair: bool(_SESSION_PARAMETER(_parameter_name(pair)) or _SESSION_BY_VALUE(pair))
+    )
 
 
 def drop_tracking(parts: Parts) -> Parts:
     """Drop query parameters that track the origin of visitors, such as `utm_source` and `gclid`."""
-    return _without_parameters(parts, lambda name: _TRACKING_PARAMETER(name) is not None)
+    return _without_parameters(parts, lambda pair: _TRACKING_PARAMETER(_parameter_name(pair)) is not None)
 
 
 def drop_index_file(parts: Parts) -> Parts:
@@ -224,11 +230,11 @@ def _with_path(parts: Parts, path: str) -> Parts:
 
 
 def _without_parameters(parts: Parts, unwanted: Callable[[str], bool]) -> Parts:
-    """Drop query parameters by name, and the `?` with the last of them."""
+    """Drop query parameters, each given as `name=value`, and the `?` with the last of them."""
     if not parts.query:
         return parts
     pairs = parts.query.split("&")
-    kept = [pair for pair in pairs if not unwanted(_parameter_name(pair))]
+    kept = [pair for pair in pairs if not unwanted(pair)]
     return parts if len(kept) == len(pairs) else replace(parts, query="&".join(kept) if kept else None)
 
 
