@@ -102,7 +102,8 @@ class Directives:
         for tag, attributes in elements:
             if tag == "meta":
                 name = (attributes.get("name") or "").strip().lower()
-                if name in self._agents:
+                # A list of names is for each of them, as crawlers of search engines read it.
+                if name in self._agents or ("," in name and not self._agents.isdisjoint(_texts(name))):
                     content = attributes.get("content") or ""
                     words = list(_words(content))
                     found += self._directives(page, words, Rank.MARKUP, "meta", name, content, findings)
@@ -138,7 +139,7 @@ class Directives:
     def _of_header(self, value: str) -> Iterator[str]:
         """Yield the directives of one header that are for us: `agent:` rules until the next agent."""
         ours = True
-        for part in value.lower().split(","):
+        for part in _texts(value):
             agent, colon, rest = part.partition(":")
             agent = agent.strip()
             if colon and agent not in _VALUED and " " not in agent:
@@ -148,8 +149,13 @@ class Directives:
                 yield from _words(part)
 
 
+def _texts(value: str) -> list[str]:
+    """Return what commas or semicolons divide, in lower case."""
+    return [part.strip() for part in value.lower().replace(";", ",").split(",")]
+
+
 def _words(value: str) -> Iterator[str]:
-    for part in value.lower().split(","):
+    for part in _texts(value):
         name, colon, rest = part.partition(":")
         yield f"{name.strip()}:{rest.strip()}" if colon else part.strip()
 
