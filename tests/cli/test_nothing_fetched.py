@@ -245,3 +245,27 @@ def test_urls_that_were_queued_when_their_host_was_closed_are_in_the_summary(run
     assert f"host_closed {ended['host_closed']}" in out
     why = run("why", "crawl", f"http://open.test{site}/later")[1]
     assert "(Retry-After), more than politeness.retry_after_s_max (1 d 0 h)" in why
+
+
+@pytest.mark.parametrize(
+    ("more", "named"),
+    [
+        (("--include", "nowhere"), "(include 10, for example {}/later)"),
+        (("--exclude", "/later", "--exclude", "/page"), "(exclude 10, for example {}/later)"),
+        (("--max-depth", "0"), ""),
+        (("--max-pages", "1"), ""),
+        (("--exclude", "/page[1-9]", "--exclude", "/later"), ""),
+    ],
+)
+def test_a_crawl_whose_links_were_all_rejected_says_so(
+    run: Gossamer, site: str, more: tuple[str, ...], named: str
+) -> None:
+    host = f"http://open.test{site}"
+    sets = [word for key in QUICK for word in ("--set", key)]
+    options = ("--allow-private", "--hosts", "hosts", "--politeness", "own", *sets)
+    status, out, _ = run("crawl", f"{host}/links", *options, *more)
+    assert status == Exit.FINISHED
+    says = f"no link was followed, because filters rejected 10 links {named.format(host)}"
+    assert out.count("no link was followed") == (named != "")
+    assert not named or f"Warning: {says}." in out
+    assert json.loads(run("status", "crawl", "--json")[1])["warnings"] == ([says] if named else [])

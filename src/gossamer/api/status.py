@@ -41,9 +41,10 @@ from gossamer.model.status import (
     read_status,
     resume_command,
 )
-from gossamer.model.words import duration, shell_word
+from gossamer.model.words import counted, duration, shell_word
 from gossamer.ports import UrlSeen
 from gossamer.revisit.state import whole_facts
+from gossamer.scope.chain import DEPTH
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS
@@ -105,6 +106,7 @@ def running_status(shard: Assembled, *, detail: bool = False, sandbox: SandboxSt
     status.pages_s, status.bytes_s = counters.rates(now)
     status.epoch = epochs.number - 1
     status.rejected = {name: count for name, count in ring.scope.chain.counts.items() if count}
+    _tell_rejected(status, totals, config)
     status.traps = trap_lines(ring.scope.traps)
     status.revisits = whole_facts(ring.recrawl.schedule.state, now) if ring.recrawl is not None else None
     status.waiting = waiting(ring, uploads, telemetry)
@@ -197,6 +199,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
             status.budget_round = stored_round(Epochs(opened.store))
         status.epoch = opened.store.epoch
         status.rejected = {name: count for name, count in opened.rejected.items() if count}
+        _tell_rejected(status, totals, config)
         status.traps = trap_lines(opened.traps)
         status.revisits = whole_facts(opened.revisits, now) if opened.revisits is not None else None
         status.concurrency = config.crawl.concurrency
@@ -246,6 +249,22 @@ def seeds_state(seeds: SeedCounters, why: Callable[[str], dict[str, object]]) ->
     """
     first = [] if seeds.any_fetched else seeds.first
     return SeedsState(seeds.count, seeds.any_fetched, [_seed_state(text, why) for text in first])
+
+
+def _tell_rejected(status: Status, totals: Totals, config: Config) -> None:
+    """Add a warning if a crawl that was to follow links has ended without one, because filters rejected them."""
+    pages = status.discovered - status.terminal_outcomes.get("redirected", 0)
+    if status.ended != "finished" or not totals.seeds.any_fetched or pages > totals.seeds.count:
+        return
+    if not status.rejected or DEPTH in status.rejected or config.scope.depth_max == 0 or config.cluster.workers > 1:
+        return
+    first = totals.rejected.get
+    links = counted(sum(status.rejected.values()), "link")
+    filters = (
+        f"{name} {number}" + (f", for example {first(name)}" if first(name) else "")
+        for name, number in sorted(status.rejected.items(), key=lambda item: -item[1])
+    )
+    status.warnings.append(f"no link was followed, because filters rejected {links} ({'; '.join(filters)})")
 
 
 def _seed_state(seed: str, why: Callable[[str], dict[str, object]]) -> SeedState:

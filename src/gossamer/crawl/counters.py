@@ -87,6 +87,9 @@ class Totals(msgspec.Struct):
     unfollowed: int = 0
     """Pages that are recorded, but whose links were not all followed, because of an internal error."""
 
+    rejected: dict[str, str] = msgspec.field(default_factory=dict)
+    """The first link that each filter rejected."""
+
     def warnings(self) -> list[str]:
         """Return what the operator should know about the crawl so far, in sentences."""
         found = [login_warning(name, reason) for name, reason in sorted(self.logins.items())]

@@ -46,6 +46,8 @@ class Chain:
         self.hops_max = min((one.hops_max for one in filters if isinstance(one, Hops)), default=0)
         self.counts: dict[str, int] = dict.fromkeys(names, 0)
         """Links that each filter rejected, counted by `reason` and `reasons`."""
+        self.examples: dict[str, str] = {}
+        """The first link that each filter rejected."""
         self._media = next((one for one in filters if isinstance(one, MediaType)), None)
         self._language = language
         if language is not None:
@@ -93,6 +95,8 @@ class Chain:
         """
         for rejects, name in self._steps:
             if rejects(link):
+                if not self.counts[name]:
+                    self.examples[name] = link.url.text
                 self.counts[name] += 1
                 return name
         return None
