@@ -84,6 +84,26 @@ def test_a_list_of_lines_is_as_before(tmp_path: Path) -> None:
         list(file_seeds(tmp_path / "file", WEB))
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{A}\tA label", f"{A}\t", f"{A}   ", f"\t{A}\tLabel\tmore", f"{A}\r", f"<{A}>", f'"{A}"', f"'{A}'\tLabel",
+        f"- {A}", f"* <{A}>", f"+ {A}\tLabel", f"[A label]({A})", f"- [A, label]({A})", f"{A} # comment",
+        f"\ufeff{A}\tLabel",
+    ],
+)  # fmt: skip
+def test_an_address_is_found_among_what_surely_is_no_part_of_it(tmp_path: Path, line: str) -> None:
+    (tmp_path / "file").write_text(f"# mine\n{line}\n{B}\n")
+    assert list(file_seeds(tmp_path / "file", WEB)) == [A, B]
+
+
+@pytest.mark.parametrize("line", ["A label\thttp://a.test/", "<>", '"', "- ", "[A](", "[A]()", "\t\tlabel"])
+def test_a_line_without_an_address_is_named(tmp_path: Path, line: str) -> None:
+    (tmp_path / "file").write_text(f"{A}\n{line}\n")
+    with pytest.raises(ConfigError, match="file line 2: "):
+        list(file_seeds(tmp_path / "file", WEB))
+
+
 @pytest.mark.parametrize("packed", [False, True], ids=["plain", "gzip"])
 def test_seeds_are_the_pages_of_a_warc_file(tmp_path: Path, packed: bool) -> None:
     records = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
@@ -20,6 +21,11 @@ from gossamer.url.name import host_of
 from gossamer.url.url import Url
 from gossamer.world.inputs import read_input
 
+BULLETS = ("- ", "* ", "+ ")
+PAIRS = {"<": ">", '"': '"', "'": "'"}
+_LINK = re.compile(r"\[[^\[\]]*+\]\([^()\s]++\)").fullmatch
+"""A link in Markdown."""
+
 
 def seed(text: str, what: str = "seed") -> str:
     """Return what was typed as an absolute address of any scheme: which are visited the crawl itself knows. `what`
@@ -32,9 +38,9 @@ def seed(text: str, what: str = "seed") -> str:
 
 
 def file_seeds(path: Path, schemes: Sequence[str], note: Callable[[str], None] = lambda _: None) -> Iterator[str]:
-    """Yield the seeds of a file, checked one by one; memory does not grow. The file has one URL a line, and `#` begins
-    a comment; or it is of a format of `config.seedfiles`, where addresses that are no seeds are left out. `note` is
-    called with a line about damaged parts of such a file.
+    """Yield the seeds of a file, checked one by one; memory does not grow. The file has one URL a line, alone or before
+    a tab and a label, and `#` begins a comment; or it is of a format of `config.seedfiles`, where addresses that are no
+    seeds are left out. `note` is called with a line about damaged parts of such a file.
 
     Raises:
         ConfigError: the file cannot be read, or a line is no seed; the line number is named. One of another format
@@ -54,9 +60,23 @@ def file_seeds(path: Path, schemes: Sequence[str], note: Callable[[str], None] =
         return
     for number, text in lines_of(path, "seeds"):
         try:
-            yield seed_url(text, schemes)
+            yield seed_url(_address_of(text), schemes)
         except ConfigError as error:
             raise ConfigError(f"{path} line {number}: {error}") from error
+
+
+def _address_of(line: str) -> str:
+    """Return the address of a line without what surely is no part of it: a bullet, a label after a tab, quotes. Commas
+    are left, since addresses may hold them.
+    """
+    text = line.strip("\ufeff \t")
+    if text[:2] in BULLETS:
+        text = text[2:].lstrip()
+    if _LINK(text):
+        return text[text.index("](") + 2 : -1]
+    if text[:1] in PAIRS and (end := text.find(PAIRS[text[0]], 1)) > 0:
+        return text[1:end]
+    return text.partition("\t")[0]
 
 
 def domain_seeds(path: Path) -> Iterator[str]:
