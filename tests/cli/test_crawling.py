@@ -183,7 +183,7 @@ def test_a_child_that_hangs_in_a_page_is_ended(run: Gossamer) -> None:
 def test_a_child_that_keeps_dying_ends_the_crawl(run: Gossamer) -> None:
     status, _, err = run("crawl", seed("keepsdying"), LOCAL, "--quiet")
     assert status == 1
-    assert "without progress; its state is saved" in err.splitlines()[-1]
+    assert "without progress; it has committed nothing" in err.splitlines()[-1]
 
 
 def test_our_own_mistake_is_one_line_and_a_log_entry(run: Gossamer) -> None:

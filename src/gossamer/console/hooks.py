@@ -29,7 +29,8 @@ from gossamer.api.identity import (
     directory_of_files,
     published_directory,
 )
-from gossamer.config.gather import reopen
+from gossamer.config.gather import reopen, reopen_text
+from gossamer.config.lists import read_text
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.folder import Folder
 from gossamer.model.errors import ConfigError
@@ -109,7 +110,8 @@ async def _made(make: Callable[[], Made]) -> Made | Response:
 
 
 def _configuration(file: Path) -> Config:
-    return reopen(file)
+    """Read the configuration of a crawl, begun or not; one that was not begun has only what its operator gave."""
+    return reopen(file) if file.name == "crawl.toml" else reopen_text(read_text(file), str(file))
 
 
 class _Identities:

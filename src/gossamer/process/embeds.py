@@ -20,18 +20,20 @@ from gossamer.process.scan import attributes, reference_free
 from gossamer.process.walk import ElementWalk
 
 # Possessive repeats and atomic groups, so that even a stylesheet of only opening brackets costs one pass.
-_DOUBLE, _SINGLE = r"""(?>(?:[^"\\\n]|\\.)*)""", r"""(?>(?:[^'\\\n]|\\.)*)"""
+_DOUBLE = r"""(?>[^"\\\n]*+(?:\\.[^"\\\n]*+)*)"""
+_SINGLE = r"""(?>[^'\\\n]*+(?:\\.[^'\\\n]*+)*)"""
+_BARE = r"""(?>[^)\\]*+(?:\\.[^)\\]*+)*)"""
 _STRING = rf"""(?:"({_DOUBLE})(?:"|\Z)|'({_SINGLE})(?:'|\Z))"""
 _URL = (
     rf"""url\([\t\n\f\r ]*+(?:{_STRING}|((?>(?:[^)\\"'(\t\n\f\r ]|\\[0-9a-f]{{1,6}}[\t\n\f\r ]?|\\.)*)))"""
     r"""[\t\n\f\r ]*+(?:\)|\Z)"""
 )
-_QUOTED = r"""\\.|"(?>(?:[^"\\\n]|\\.)*)"?|'(?>(?:[^'\\\n]|\\.)*)'?"""
+_QUOTED = rf"""\\.|"{_DOUBLE}"?|'{_SINGLE}'?"""
 # What looks like an address, or may hold what does: a text, a URL that is not valid, the name of a namespace.
-_OTHER = rf"{_QUOTED}|url\((?>(?:[^)\\]|\\.)*)\)?|@namespace\b[^;]*"
+_OTHER = rf"{_QUOTED}|url\({_BARE}\)?|@namespace\b[^;]*"
 _NAMED = re.compile(rf"{_URL}|@import[\t\n\f\r ]*+{_STRING}|{_OTHER}", re.IGNORECASE | re.DOTALL)
 _COMMENT = re.compile(
-    rf"/\*.*?(?:\*/|\Z)|(?<![\w-])url\([\t\n\f\r ]*+(?![\"'])(?>(?:[^)\\]|\\.)*)\)?|{_QUOTED}",
+    rf"/\*.*?(?:\*/|\Z)|(?<![\w-])url\([\t\n\f\r ]*+(?![\"']){_BARE}\)?|{_QUOTED}",
     re.IGNORECASE | re.DOTALL,
 )
 """A comment, or what may hold the beginning of one: only in a text or a URL it is none."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 class Report(int):
     refused: int
+    attempts_counted = 0
 
 
 def failed_modules(modules: Mapping[str, object]) -> tuple[object, ...]:
