@@ -94,6 +94,8 @@ def content_codings(headers: tuple[tuple[str, str], ...]) -> list[str]:
     for name, value in headers:
         if lower_names[name] == "content-encoding":
             codings += [coding.strip().lower() for coding in value.split(",")]
+    if not codings:
+        return codings
     known = [coding for coding in codings if coding in KNOWN]
     return known or [coding for coding in codings if coding not in ("", "identity", "none")]
 

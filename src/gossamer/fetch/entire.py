@@ -29,6 +29,8 @@ def is_whole(transfer: Transfer, end: End) -> bool:
     bytes, so then the content itself must show its end. So must a compressed body that is shorter than its
     Content-Length: some servers send the length of the page before its compression.
     """
+    if not end.code:
+        return False
     if transfer.stopped or transfer.head_is_cut or not (is_unclosed(end) or is_reset(end) or is_partial(end)):
         return False
     head = parse_head(transfer.head)

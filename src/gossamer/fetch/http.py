@@ -464,7 +464,7 @@ def _reply(
         request_body=request.body,
         truncated=truncated,
         head=transfer.raw_head,
-        media_type=_read_as(media_type, head, body, transfer.file),
+        media_type=media_type if media_type == "text/html" else _read_as(media_type, head, body, transfer.file),
         charset=charset,
         file=transfer.file,
         authenticated=any(is_credential(name) for name, _ in request.headers) if request.headers else False,
