@@ -167,7 +167,6 @@ def ring_of(
     _rest_after_a_loss(storage, counters.totals.incarnation, clock.now())
     forgotten = forgotten_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
-    scope.chain.examples = counters.totals.rejected
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
     pending_scope = memory.pending_scope if scoped(config).scope.scope != "any" else None
     rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)

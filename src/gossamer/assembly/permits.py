@@ -84,6 +84,7 @@ def scope_of(config: Config, epochs: Epochs, counters: CrawlCounters, further: I
         return scope_chain(options, roots, exclusions, more, read)
 
     chain = chain_of(scope_options(config))
+    chain.examples = counters.totals.rejected
     trapping = Trapping(traps, epochs, sketch, counters, config.url.split)
     return CrawlScope(chain, chain_of, roots, exclusions, traps, trapping)
 
