@@ -71,6 +71,18 @@ def test_a_sitemap_with_its_hints_and_other_vocabularies() -> None:
     assert told(findings).error == ""
 
 
+@pytest.mark.parametrize("prefix", ["xhtml:", "x:", ""])
+def test_versions_of_a_page_in_other_languages_are_listed(prefix: str) -> None:
+    body = f"""<urlset xmlns="{CORE}"><url><loc>https://e.example/en/</loc>
+<{prefix}link rel="alternate" hreflang="de" href="https://e.example/de/"/>
+<{prefix}link rel="Alternate" hreflang="x-default" href="https://e.example/"/>
+<{prefix}link rel="alternate" hreflang="en" href="https://e.example/en/"/>
+<{prefix}link rel="alternate" hreflang="fr"/>
+<{prefix}link rel="stylesheet" href="https://e.example/style.css"/></url>
+<url><loc>https://e.example/other</loc></url></urlset>""".encode()
+    assert links(found(body)) == [(path, "sitemap") for path in ("/en/", "/de/", "/", "/other")]
+
+
 def test_an_index_leads_to_sitemaps_and_prefixes_are_the_documents_own() -> None:
     body = f"""<sm:sitemapindex xmlns:sm="{CORE}"><sm:sitemap><sm:loc>https://e.example/1.xml.gz</sm:loc></sm:sitemap>
     <sm:sitemap><loc>https://e.example/not.xml</loc></sm:sitemap></sm:sitemapindex>""".encode()

@@ -55,6 +55,20 @@ def pages(server: HostileServer, *names: str) -> set[str]:
     return {server.root + name for name in names}
 
 
+@pytest.mark.parametrize("scope", ["host", "prefix"])
+@pytest.mark.parametrize("seed", ["pages.xml", "index.xml"])
+def test_a_sitemap_that_is_a_seed_lists_pages_of_its_whole_host(
+    site: HostileServer, away: HostileServer, tmp_path: Path, scope: str, seed: str
+) -> None:
+    listed = pages(site, "a", "deep/b")
+    site.answers |= {
+        "/maps/pages.xml": whole(sitemap(*listed, *pages(away, "elsewhere")), "application/xml"),
+        "/maps/index.xml": whole(index(f"{site.root}maps/pages.xml"), "application/xml"),
+    }
+    crawled = crawl((f"{site.root}maps/{seed}",), tmp_path / "crawl", *OWN, f"scope.scope={scope}")
+    assert {url for url in fetched(crawled) if "/maps/" not in url} == listed
+
+
 @pytest.mark.promise("What is fetched", "Pages that only sitemaps name are found, whichever robots.txt is read first.")
 def test_what_only_sitemaps_name_is_found_in_each_of_their_forms(site: HostileServer, tmp_path: Path) -> None:
     root = site.root

@@ -24,6 +24,7 @@ from gossamer.model.links import (
     OUTLINK,
     SEED_ARGUMENT,
     SITEMAP_FILE,
+    Announcement,
     Found,
     Link,
     RevisitPlan,
@@ -344,7 +345,7 @@ class Outcomes:
         if examined.rendered is not None:
             visited.rendered, page_id = examined.rendered, examined.rendered.page_id
             visited.reply = msgspec.structs.replace(reply, page_id=page_id, resource_type="document")
-        links = self._of_seed(visit, links)
+        links = self._of_seed(visit, links, examined.findings.announcement)
         follow = stages.copies.judge(visit, examined.content, links, row)
         if not visit.revisit:  # A revisit is no evidence of a trap.
             stages.trapping.fetched(url, examined.content, row, self._requested(visit))
@@ -370,7 +371,7 @@ class Outcomes:
             referrer = record.referrer
         return url
 
-    def _of_seed(self, visit: Visit, links: list[Link]) -> list[Link]:
+    def _of_seed(self, visit: Visit, links: list[Link], announcement: Announcement | None) -> list[Link]:
         """Return the links of a page. A refresh of a seed's page, or of that to which it redirects, counts as a
         redirect, as people see no difference.
         """
@@ -380,6 +381,10 @@ class Outcomes:
         stages, url = self._stages, visit.url
         if not stages.roots.contains(url):
             self._counters.reached_elsewhere(visit.referrer, url.text)
+        elif announcement is not None and announcement.kind != "feed":
+            root = stages.namer.name(url.origin + "/")
+            if root is not None:
+                self.widen(url, root, seed)  # The directory of a sitemap says nothing about its pages.
         refresh = next((link for link in links if link.link_type == "meta_refresh"), None)
         if refresh is None or refresh.url.key == url.key:
             return links

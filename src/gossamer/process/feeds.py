@@ -81,7 +81,9 @@ _WANTED = frozenset(("loc", "lastmod", "changefreq", "priority"))
 
 
 class SitemapHandler:
-    """Takes a sitemap's elements. The prefix marks those of other vocabularies (images, videos, news)."""
+    """Takes a sitemap's elements. The prefix marks those of other vocabularies (images, videos, news). Of these only
+    versions of a page in other languages count: `<xhtml:link rel="alternate" hreflang="…" href="…"/>`.
+    """
 
     def __init__(self, announcement: Announcement, root: str) -> None:
         """`root` is the name of the outermost element as written."""
@@ -92,10 +94,14 @@ class SitemapHandler:
         self._prefix = prefix + colon
         self._entry = self._prefix + entry
         self._said: dict[str, str] = {}
+        self._alternates: list[str] = []
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:  # noqa: ARG002 - a handler's shape
         if name == self._entry:
             self._said.clear()
+            self._alternates.clear()
+        elif name.rpartition(":")[2] == "link" and "alternate" in attributes.get("rel", "").lower().split():
+            self._alternates.append(attributes.get("href", ""))
 
     def end(self, name: str, text: str, depth: int) -> None:  # noqa: ARG002
         if name == self._entry:
@@ -104,17 +110,19 @@ class SitemapHandler:
             self._said.setdefault(name[len(self._prefix) :], text)
 
     def _take(self) -> None:
-        said, entries = self._said, self._announcement.entries
+        said = self._said
         if not said.get("loc"):
             return
-        if len(entries) >= URLS_MAX:
-            raise StopParsing(f"more than {URLS_MAX:,} addresses; the rest is left")
         written = said.get("changefreq", "").lower()
-        entries.append(
-            Announced(
-                said["loc"], instant(said.get("lastmod", "")), PERIODS_S.get(written, 0.0), weight(said.get("priority"))
-            )
-        )
+        period_s = PERIODS_S.get(written, 0.0)
+        self._add(Announced(said["loc"], instant(said.get("lastmod", "")), period_s, weight(said.get("priority"))))
+        for address in filter(None, self._alternates):
+            self._add(Announced(address))
+
+    def _add(self, entry: Announced) -> None:
+        if len(self._announcement.entries) >= URLS_MAX:
+            raise StopParsing(f"more than {URLS_MAX:,} addresses; the rest is left")
+        self._announcement.entries.append(entry)
 
 
 def weight(text: str | None) -> float:

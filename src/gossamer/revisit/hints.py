@@ -214,7 +214,7 @@ class SitemapHints:
         """
         if announcement.kind == "feed" and link_type != SITEMAP_FILE:
             return links
-        is_named = link_type == SITEMAP_FILE
+        is_named = link_type in (SITEMAP_FILE, "seed")  # By the site, or by the operator.
         hosts = {page.host, *(self._sources.get(page).vouchers if is_named else ())}
         below = "" if is_named else page.text.partition("?")[0].rpartition("/")[0] + "/"
         found, left, elsewhere = [], 0, 0

@@ -165,7 +165,7 @@ class Roots:
         what = target.origin + "/" if whole and self.mode != "prefix" else target.origin + directory_of(target.text)
         if whole and self.mode == "domain":
             what = f"the domain {target.site}"
-        return f"{what} is now in scope: the seed {seed.text} redirects there"
+        return f"{what} is now in scope: the seed {seed.text} leads there"
 
     def dump(self) -> bytes:
         """Return all roots, for the first commit. The size grows with the seeds; later commits use `take_new`."""
