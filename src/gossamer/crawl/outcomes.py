@@ -375,7 +375,7 @@ class Outcomes:
         """Return the links of a page. A refresh of a seed's page, or of that to which it redirects, counts as a
         redirect, as people see no difference.
         """
-        seed = self.recorder.seed(visit)
+        seed = self.recorder.seed(visit) if not visit.depth else 0
         if not seed:
             return links
         stages, url = self._stages, visit.url

@@ -334,7 +334,8 @@ class Driver:
         took_s = clock() - began
         _, well, badly = self._multi.info_read()
         for curl in well:
-            if not self._under_way[curl].transfer.take_over(self._ended):
+            transfer = self._under_way[curl].transfer
+            if not (transfer.reads_itself and transfer.take_over(self._ended)):
                 self._ended(curl, WELL)
         for curl, code, text in badly:
             self._ended(curl, End(code, text))
@@ -357,7 +358,8 @@ class Driver:
     def _ended(self, curl: pycurl.Curl, end: End) -> None:
         one = self._under_way.pop(curl)
         one.transfer.bodies.running.discard(one)
-        one.transfer.stop()
+        if one.transfer.reads_itself:
+            one.transfer.stop()
         self._multi.remove_handle(curl)
         self._let_go(one.transfer)
         if not one.done.done():

@@ -289,7 +289,8 @@ class HttpModule:
         route = self._health(transfer.proxy)
         if route.closes and not transfer.is_tunnelled(request.url):
             request = replace(request, fresh=True)
-        if isinstance(transfer, TolerantTransfer):
+        if kind is not None:
+            assert isinstance(transfer, TolerantTransfer)
             transfer.request_bytes = request_head(at, "1.1", headers.as_sent(), request) + request.body
         transfer.aim(request, _lines(headers, request), request.body_bytes_max or self._options.body_bytes_max, url)
         transfer.ask_for(at.target)
@@ -303,7 +304,7 @@ class HttpModule:
         result = _result(transfer, request, started_at, shown or at, headers, end)
         if isinstance(result, Failure):
             result = self._repeats.judge(transfer, request, at.authority, result, end, is_repeat=is_repeat)
-        if isinstance(transfer, TolerantTransfer):
+        if kind is not None:
             result = replace(result, fetch_s=self._clock.now() - started_at)
         result = transfers.done(transfer, result)
         result = route.judged(at.authority, result)
@@ -463,7 +464,7 @@ def _reply(
         request_head=request_head(at, head.http_version, headers, request),
         request_body=request.body,
         truncated=truncated,
-        head=transfer.raw_head,
+        head=transfer.raw_head if isinstance(transfer, TolerantTransfer) else b"",
         media_type=media_type if media_type == "text/html" else _read_as(media_type, head, body, transfer.file),
         charset=charset,
         file=transfer.file,

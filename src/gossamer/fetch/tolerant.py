@@ -226,6 +226,7 @@ class TolerantTransfer(Transfer):
     of the loop.
     """
 
+    reads_itself = True
     __slots__ = ("_deadline", "_fd", "_finish", "_loop", "_pause", "_reader", "_sending", "request_bytes", "until_s")
 
     def __init__(self, options: FetchOptions, own: list[Setting], bodies: BodyMemory | None = None) -> None:

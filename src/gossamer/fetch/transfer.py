@@ -7,7 +7,7 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import pycurl
 
@@ -58,6 +58,9 @@ class Transfer:
     Callbacks are bound to this object for its lifetime: their data is in `head` and `body` until `forget`, which must
     come before the next `aim`. `stopped` is the reason if we ended a transfer ourselves.
     """
+
+    reads_itself: ClassVar = False
+    """Whether libcurl only connects."""
 
     __slots__ = (
         "_calls_left", "_connections_bytes", "_content_before", "_data", "_fresh",
@@ -179,11 +182,6 @@ class Transfer:
 
     def stop(self) -> None:
         """Stop using the connection, which libcurl closes or keeps now."""
-
-    @property
-    def raw_head(self) -> bytes:
-        """The head as received, if it is not what `head` says."""
-        return b""
 
     def use_h1(self, only: bool) -> None:
         """Offer only HTTP/1.1, or also the version in the options."""

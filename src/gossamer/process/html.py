@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
@@ -178,7 +178,8 @@ class HtmlDocument:
     def markup(self) -> Markup:
         """The page's markup. Only the first call has a cost."""
         if self._markup is None:
-            self._check_overrun()
+            if self._overrun is not None:
+                self._raise_overrun()
             try:
                 body = self._decode()[0]
                 tree = TreeMarkup(body) if bears_tree(body, self._options) else None
@@ -191,7 +192,8 @@ class HtmlDocument:
     def read(self) -> Iterator[None]:
         """Make the markup, if there is none yet, in slices of a few milliseconds."""
         if self._markup is None:
-            self._check_overrun()
+            if self._overrun is not None:
+                self._raise_overrun()
             try:
                 body = self._decode()[0]
                 if not bears_tree(body, self._options):
@@ -203,10 +205,9 @@ class HtmlDocument:
                 self._overrun = error
                 raise
 
-    def _check_overrun(self) -> None:
-        """Raise if an earlier attempt to make the markup was interrupted: another would be, too."""
-        if self._overrun is not None:
-            raise TimeoutError(f"the page's markup was not read: {self._overrun}")
+    def _raise_overrun(self) -> NoReturn:
+        """Refuse another attempt to make the markup after one was interrupted: it would be, too."""
+        raise TimeoutError(f"the page's markup was not read: {self._overrun}")
 
     def tree(self) -> LexborHTMLParser | None:
         """Return the page's tree, for selectors; None if it could cost too much. Made once a page."""

@@ -278,7 +278,9 @@ class TemplateNode:
             self.grow(new)
         if new:
             self._descend(by, new)
-        total = new + sum(not self._is_common(one) for one in known)
+        total = new
+        for one in known:
+            total += not self._is_common(one)
         if descends:
             weight = descends * pages / MAZE_MEMORY_PAGES
             self.fresh_links += (new / max(1, total) - self.fresh_links) * weight

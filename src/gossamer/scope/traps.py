@@ -271,8 +271,9 @@ class Traps:
         node = ward.first_watched(page) if ward is not None else None
         if node is None:
             return None
-        if any(ward.is_suspected for ward in close):
-            return node, 1
+        for one in close:
+            if one.is_suspected:
+                return node, 1
         is_sampled = node.pages >= MAZE_FROM_PAGES and node.pages % MAZE_SAMPLED == 0
         return (node, MAZE_SAMPLED) if is_sampled else None
 
@@ -280,7 +281,9 @@ class Traps:
         """Note which of a page's links were new (1) and which were known. Costs nothing except for suspected hosts.
         `page` is the page's address, needed if it has no links.
         """
-        page = self._page_of(page or (links[0].referrer if links else ""))
+        page = page or (links[0].referrer if links else "")
+        if self._requested:
+            page = self._page_of(page)
         if not page:
             return
         self._farms.offered(links, answers, page)
