@@ -19,7 +19,7 @@ from gossamer.model.pages import Findings, Page
 from gossamer.process.announcements import Announcements
 from gossamer.process.chain import Modules
 from gossamer.process.choice import chosen
-from gossamer.process.feeds import instant
+from gossamer.process.feeds import URLS_MAX, instant
 from gossamer.process.options import ProcessOptions
 from gossamer.process.xml import DEPTH_MAX, mended, read_xml
 from gossamer.testing import check_processing_module
@@ -78,9 +78,62 @@ def test_versions_of_a_page_in_other_languages_are_listed(prefix: str) -> None:
 <{prefix}link rel="Alternate" hreflang="x-default" href="https://e.example/"/>
 <{prefix}link rel="alternate" hreflang="en" href="https://e.example/en/"/>
 <{prefix}link rel="alternate" hreflang="fr"/>
-<{prefix}link rel="stylesheet" href="https://e.example/style.css"/></url>
+<{prefix}link rel="stylesheet" href="https://e.example/style.css"/>
+<{prefix}link rel="alternate" hreflang="it" href=" it/ "/></url>
 <url><loc>https://e.example/other</loc></url></urlset>""".encode()
-    assert links(found(body)) == [(path, "sitemap") for path in ("/en/", "/de/", "/", "/other")]
+    assert links(found(body))[:2] == [("/en/", "sitemap"), ("/other", "sitemap")]
+    assert links(found(body))[2:] == [("/de/", "alternate"), ("/", "alternate"), ("/maps/it/", "alternate")]
+
+
+def test_versions_that_each_entry_names_again_take_the_place_of_no_entry() -> None:
+    count, versions = 2_000, 40
+    body = [f'<urlset xmlns="{CORE}" xmlns:xhtml="http://www.w3.org/1999/xhtml">']
+    for number in range(count):
+        first = number - number % versions
+        body.append(f"<url><loc>https://e.example/{number}</loc>")
+        body += [f'<xhtml:link rel="alternate" href="/{first + n}"/>' for n in range(versions)]
+        body.append("</url>")
+    findings = found("".join([*body, "</urlset>"]).encode())
+    assert links(findings) == [(f"/{number}", "sitemap") for number in range(count)]
+    assert told(findings).error == ""
+
+
+def test_the_versions_of_one_sitemap_are_bounded() -> None:
+    many = "".join(f'<link rel="alternate" href="/{n}"/>' for n in range(URLS_MAX + 9))
+    entries = "<url><loc>https://e.example/a</loc></url><url><loc>https://e.example/b</loc></url>"
+    findings = found(f'<urlset xmlns="{CORE}">{many}{entries}</urlset>'.encode())
+    assert len(findings.links) == URLS_MAX + 2
+
+
+def test_addresses_in_other_vocabularies_are_no_pages() -> None:
+    body = f"""<urlset xmlns="{CORE}"><url><image xmlns="urn:image"><loc>https://e.example/picture.jpg</loc></image>
+<loc>https://e.example/a</loc></url></urlset>""".encode()
+    assert links(found(body)) == [("/a", "sitemap")]
+
+
+LIST = b"\xef\xbb\xbf\nhttps://e.example/a\nhttps://e.example/b\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "media_type", "count"),
+    [
+        (LIST, "text/plain", 2),
+        (gzip.compress(LIST), "application/gzip", 2),
+        (gzip.compress(f"<urlset xmlns='{CORE}'><url><loc>/a</loc></url></urlset>".encode()), "application/x-gzip", 1),
+        (f"<x:urlset xmlns:x='{CORE}'><x:url><x:loc>/a</x:loc></x:url></x:urlset>".encode(), "text/html", 1),
+        (b"<rss version='2.0'><channel><item><link>/a</link></item></channel></rss>", "text/plain", 1),
+        (b"See\nhttps://e.example/a\n", "text/plain", None),
+        (b"<!doctype html><title>T</title>https://e.example/a", "text/html", None),
+        (b"<!doctype html><p>&lt;urlset> &lt;feed></p>", "text/html", None),
+        (b"%PDF-1.7 <</Type /Catalog>>", "application/pdf", None),
+        (b"", "text/plain", None),
+    ],
+)
+def test_a_seed_of_any_type_is_recognized_by_its_content(body: bytes, media_type: str, count: int | None) -> None:
+    findings = found(body, media_type, "seed")
+    assert (findings.announcement and len(findings.links)) == count
+    chosen_for_seed = Modules([], ProcessOptions(), {"text/xml": [Announcements()]}).chosen(media_type, "seed")
+    assert [module.name for module in chosen_for_seed] == ["announcements"]
 
 
 def test_an_index_leads_to_sitemaps_and_prefixes_are_the_documents_own() -> None:

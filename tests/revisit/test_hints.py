@@ -8,7 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Link, Notice
+from gossamer.model.links import (
+    ALTERNATE,
+    FEED,
+    FEED_FILE,
+    SEED_FILE,
+    SITEMAP,
+    SITEMAP_FILE,
+    Announced,
+    Announcement,
+    Link,
+    Notice,
+    Visit,
+)  # fmt: skip
 from gossamer.model.pages import Held, Sight
 from gossamer.revisit.hints import NESTED_MAX, SitemapHints, always_now, interval_s
 from gossamer.revisit.options import DiscoveryOptions
@@ -80,19 +92,32 @@ def names(found: list[Link]) -> list[str]:
     return [link.url.text for link in found]
 
 
+def admitted(
+    hints: SitemapHints,
+    page: str,
+    link_type: str,
+    depth: int,
+    announcement: Announcement,
+    given: list[Link],
+    seed: int = 0,
+) -> list[Link]:
+    visit = Visit(url(page), depth, 0, link_type, "", seed=seed)
+    return hints.admitted(visit, announcement, given, lambda url: url.site == "e.example")
+
+
 # ---- who may speak for whom
 
 
 def test_a_sitemap_speaks_for_its_host_under_either_scheme(hints: SitemapHints) -> None:
     given = links("https://e.example/a", "http://e.example/b", "https://www.e.example/c", "https://other.example/d")
-    found = hints.admitted(url(MAP), SITEMAP_FILE, 0, told := sitemap(), given)
+    found = admitted(hints, MAP, SITEMAP_FILE, 0, told := sitemap(), given)
     assert names(found) == ["https://e.example/a", "http://e.example/b"]
     assert told.error == "2 links of it are left: the robots.txt of their hosts does not name it"
 
 
 def test_one_that_nobody_named_speaks_for_its_directory(hints: SitemapHints) -> None:
     given = links("https://e.example/maps/a", "https://e.example/mapsb", "http://e.example/maps/c")
-    assert names(hints.admitted(url(MAP), "anchor", 0, told := sitemap(), given)) == ["https://e.example/maps/a"]
+    assert names(admitted(hints, MAP, "anchor", 0, told := sitemap(), given)) == ["https://e.example/maps/a"]
     assert told.error == "2 links of it are left: they are not below its directory"
 
 
@@ -103,10 +128,30 @@ def test_who_names_it_is_spoken_for_and_those_it_names_inherit_that(hints: Sitem
     assert names(found) == [MAP, "https://other.example/path.xml", MAP]
     assert not again
     index, child = Announcement("sitemap_index"), "https://e.example/child.xml"
-    kept = hints.admitted(url(MAP), SITEMAP_FILE, 0, index, links(child, "https://x.example/c", link_type=SITEMAP_FILE))
+    kept = admitted(hints, MAP, SITEMAP_FILE, 0, index, links(child, "https://x.example/c", link_type=SITEMAP_FILE))
     assert names(kept) == [child]
     given = links("https://other.example/page", "https://third.example/page")
-    assert names(hints.admitted(url(child), SITEMAP_FILE, 1, sitemap(), given)) == ["https://other.example/page"]
+    assert names(admitted(hints, child, SITEMAP_FILE, 1, sitemap(), given)) == ["https://other.example/page"]
+
+
+def test_a_seed_and_those_it_names_list_what_the_scope_permits(hints: SitemapHints) -> None:
+    pages = links("https://e.example/a", "https://x.example/a")
+    index, inside, outside = (
+        Announcement("sitemap_index"),
+        "https://w.e.example/child.xml",
+        "https://x.example/child.xml",
+    )
+    named = links(inside, outside, link_type=SITEMAP_FILE)
+    assert names(admitted(hints, MAP, "redirect", 0, index, named, seed=SEED_FILE)) == [inside]
+    assert index.error == "1 link of it is left: they are outside the scope"
+    assert admitted(hints, inside, SITEMAP_FILE, 1, sitemap(), pages) == pages
+    assert admitted(hints, MAP, "redirect", 0, sitemap(), pages) == pages, "when it is visited again"
+    assert admitted(hints, outside, SITEMAP_FILE, 1, sitemap(), pages) == pages[1:]
+
+
+def test_versions_of_pages_may_be_anywhere(hints: SitemapHints) -> None:
+    given = links("https://other.example/", link_type=ALTERNATE)
+    assert admitted(hints, MAP, "anchor", 0, sitemap(), given) == links("https://other.example/")
 
 
 def test_a_robots_file_has_few_sitemaps_of_other_sites_fetched(hints: SitemapHints) -> None:
@@ -143,19 +188,19 @@ def test_indexes_are_followed_so_deep_and_no_host_has_more_than_its_bound(epochs
     )
     index = Announcement("sitemap_index")
     given = links(*(f"https://e.example/{n}.xml" for n in range(9)), link_type=SITEMAP_FILE)
-    assert len(hints.admitted(url(MAP), SITEMAP_FILE, 0, index, given)) == 3
-    assert len(hints.admitted(url(MAP), SITEMAP_FILE, 0, index, given)) == 3, "those that are known are no further ones"
+    assert len(admitted(hints, MAP, SITEMAP_FILE, 0, index, given)) == 3
+    assert len(admitted(hints, MAP, SITEMAP_FILE, 0, index, given)) == 3, "those that are known are no further ones"
     assert index.error == "6 sitemaps of it are left: discovery.sitemaps_per_host_max is 3"
     index = Announcement("sitemap_index")
-    assert hints.admitted(url(MAP), SITEMAP_FILE, NESTED_MAX, index, given) == []
+    assert admitted(hints, MAP, SITEMAP_FILE, NESTED_MAX, index, given) == []
     assert index.error == "9 sitemaps of it are left: indexes are followed 3 deep"
 
 
 def test_a_feed_is_a_page_with_links_unless_it_stands_for_a_sitemap(hints: SitemapHints) -> None:
     given = links("https://other.example/a", link_type=FEED)
     feed = Announcement("feed")
-    assert hints.admitted(url(MAP), FEED_FILE, 0, feed, given) == given
-    assert hints.admitted(url(MAP), SITEMAP_FILE, 0, feed, given) == []
+    assert admitted(hints, MAP, FEED_FILE, 0, feed, given) == given
+    assert admitted(hints, MAP, SITEMAP_FILE, 0, feed, given) == []
 
 
 def test_a_host_has_so_many_feeds(epochs: Epochs, pages: Remembered) -> None:
@@ -245,7 +290,7 @@ def test_what_is_known_survives_with_the_epoch(epochs: Epochs, pages: Remembered
 
     made().named(url("https://other.example/"), [MAP])
     made().heard(url(MAP), sitemap(("https://e.example/a", NOW)), (), NOW)
-    assert names(made().admitted(url(MAP), SITEMAP_FILE, 0, sitemap(), links("https://other.example/"))) != []
+    assert names(admitted(made(), MAP, SITEMAP_FILE, 0, sitemap(), links("https://other.example/"))) != []
     made().heard(url(MAP), sitemap(("https://e.example/a", NOW)), (), NOW + 60)
     assert pages.notices == []
 

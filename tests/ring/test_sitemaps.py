@@ -69,6 +69,74 @@ def test_a_sitemap_that_is_a_seed_lists_pages_of_its_whole_host(
     assert {url for url in fetched(crawled) if "/maps/" not in url} == listed
 
 
+def moved(target: str) -> Answer:
+    return whole(b"", "text/html")._replace(status=302, headers=(("Location", target),))
+
+
+@pytest.mark.parametrize("scope", ["host", "prefix"])
+def test_a_seed_is_a_sitemap_in_each_of_their_forms(site: HostileServer, tmp_path: Path, scope: str) -> None:
+    listed = pages(site, *"abcdefg")
+    root = site.root
+    item = "<item><link>{}</link></item>"
+    site.answers |= {
+        "/maps/1.txt": whole(f"{root}a\n".encode(), "text/plain"),
+        "/maps/2.gz": whole(gzip.compress(sitemap(f"{root}b")), "application/gzip"),
+        "/maps/3.rss": whole(f"<rss><channel>{item.format(root + 'c')}</channel></rss>".encode(), "text/xml"),
+        "/maps/4": whole(sitemap(f"{root}d"), "text/html"),
+        "/maps/5": moved("/found/5.gz"),
+        "/found/5.gz": whole(gzip.compress(sitemap(f"{root}e")), "application/octet-stream"),
+        "/maps/6.xml": whole(index(f"{root}other/7.xml"), "text/xml"),
+        "/other/7.xml": whole(index(f"{root}third/8.xml"), "text/xml"),
+        "/third/8.xml": whole(sitemap(f"{root}f"), "text/xml"),
+        "/maps/9.atom": whole(f"<feed><entry><link href='{root}g'/></entry></feed>".encode(), "text/plain"),
+    }
+    for seed in ("1.txt", "2.gz", "3.rss", "4", "5", "6.xml", "9.atom"):
+        crawled = crawl((f"{root}maps/{seed}",), tmp_path / seed, *OWN, f"scope.scope={scope}")
+        found = fetched(crawled) & listed
+        assert len(found) == 1, seed
+        listed -= found
+    assert not listed
+
+
+def test_other_hosts_that_a_seed_lists_are_left_to_the_scope(
+    site: HostileServer, away: HostileServer, tmp_path: Path
+) -> None:
+    root = site.root
+    site.answers |= {
+        "/maps/index.xml": whole(index(f"{root}1.xml", f"{away.root}2.xml"), "text/xml"),
+        "/1.xml": whole(sitemap(f"{away.root}maps/a"), "text/xml"),
+    }
+    away.answers["/2.xml"] = whole(sitemap(f"{away.root}maps/b"), "text/xml")
+    wanted = pages(away, "maps/a", "maps/b")
+    crawl((f"{root}maps/index.xml",), tmp_path / "host", *OWN)
+    assert not away.counts
+    seeds = (f"{root}maps/index.xml", f"{away.root}x")
+    pages(away, "x")
+    assert wanted <= fetched(crawl(seeds, tmp_path / "both", *OWN))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_versions_in_other_languages_are_followed_within_the_scope(
+    site: HostileServer, away: HostileServer, tmp_path: Path, named: bool
+) -> None:
+    root = site.root
+    versions = f'<x:link rel="alternate" href="{root}de"/><x:link rel="alternate" href="{away.root}fr"/>'
+    body = sitemap(f"{root}en").replace(b"</loc>", f"</loc>{versions}".encode())
+    site.answers["/robots.txt"] = robots(f"{root}s.xml") if named else robots()
+    site.answers["/s.xml"] = whole(
+        body.replace(b"<urlset", b'<urlset xmlns:x="http://www.w3.org/1999/xhtml"'), "text/xml"
+    )
+    pages(site, "en", "de", "linked.html")
+    pages(away, "fr", "y")
+    crawled = crawl((root if named else f"{root}s.xml",), tmp_path / "a", *OWN)
+    assert {f"{root}en", f"{root}de"} <= fetched(crawled)
+    assert not away.counts
+    kinds = {(row["to_url"], row["link_type"]) for row in rows(crawled.directory / "links")}
+    assert {(f"{root}en", "sitemap"), (f"{root}de", "alternate"), (f"{away.root}fr", "alternate")} <= kinds
+    seeds = (root if named else f"{root}s.xml", f"{away.root}y")
+    assert f"{away.root}fr" in fetched(crawl(seeds, tmp_path / "b", *OWN))
+
+
 @pytest.mark.promise("What is fetched", "Pages that only sitemaps name are found, whichever robots.txt is read first.")
 def test_what_only_sitemaps_name_is_found_in_each_of_their_forms(site: HostileServer, tmp_path: Path) -> None:
     root = site.root
@@ -113,7 +181,9 @@ def test_results_obey_the_scope_and_robots_txt(site: HostileServer, tmp_path: Pa
     assert not {"/denied.html", "/denied.xml", "/cut.html"} & site.counts.keys()
 
 
-@pytest.mark.promise("What is fetched", "A sitemap adds pages only of the hosts whose robots.txt names it.")
+@pytest.mark.promise(
+    "What is fetched", "A sitemap that is no seed lists pages only of the hosts whose robots.txt names it."
+)
 def test_a_sitemap_speaks_for_its_own_host(site: HostileServer, away: HostileServer, tmp_path: Path) -> None:
     site.answers["/robots.txt"] = robots(f"{site.root}s.xml")
     site.answers["/s.xml"] = whole(sitemap(f"{site.root}own.html", f"{away.root}stolen.html"), "text/xml")
@@ -124,7 +194,9 @@ def test_a_sitemap_speaks_for_its_own_host(site: HostileServer, away: HostileSer
     assert not away.counts
 
 
-@pytest.mark.promise("What is fetched", "A sitemap adds pages only of the hosts whose robots.txt names it.")
+@pytest.mark.promise(
+    "What is fetched", "A sitemap that is no seed lists pages only of the hosts whose robots.txt names it."
+)
 def test_a_sitemap_elsewhere_speaks_for_whose_robots_txt_names_it(
     site: HostileServer, away: HostileServer, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ from gossamer.crawl.links import LINKS_AT_ONCE
 from gossamer.crawl.logs import Logs
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.host import UNREAD, Lease
-from gossamer.model.links import ANNOUNCING, Link
+from gossamer.model.links import ANNOUNCING, SEED, Link
 from gossamer.model.visits import Reply
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
@@ -354,7 +354,10 @@ class DocumentReader:
 
 
 def _link_type(lease: Lease) -> str:
-    return lease.visit.link_type if lease.visit is not None else ""
+    visit = lease.visit
+    if visit is None:
+        return ""
+    return SEED if visit.seed and visit.link_type not in ANNOUNCING else visit.link_type
 
 
 def may_be_slow(reply: Reply) -> bool:

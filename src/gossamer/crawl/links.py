@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple
 
+import msgspec
+
 from gossamer.crawl.examine import Examined
-from gossamer.model.links import EMBED, NOT_SEED, Found, Link, Visit
+from gossamer.model.links import EMBED, NOT_SEED, SITEMAP, Found, Link, Visit
 from gossamer.model.modules import whole
 from gossamer.model.pages import Findings, PageRow
 from gossamer.model.visits import Reply
 from gossamer.revisit.hints import SitemapHints
 from gossamer.scope.chain import Chain
 from gossamer.url.name import Namer
+from gossamer.url.url import Url
 
 LINKS_AT_ONCE = 1_000
 """Links that are handled before other work may run: about 15 ms."""
@@ -96,18 +99,23 @@ class PageLinks:
         row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
         return []
 
-    def named(self, visit: Visit, findings: Findings, row: PageRow, links: list[Link]) -> list[Link]:
+    def named(self, visit: Visit, findings: Findings, row: PageRow, links: list[Link], seed: int) -> list[Link]:
         """Return the links that the page is allowed to contain: for a sitemap, only those to the hosts that it may
-        list. The error in the row says if some are left out.
+        list. The error in the row says if some are left out. `seed` is the kind of seed that the page is.
         """
         hints, announcement = self._hints, findings.announcement
         if hints is None:
             return links
         if announcement is not None:
-            links = hints.admitted(visit.url, visit.link_type, visit.depth, announcement, links)
+            visit = msgspec.structs.replace(visit, seed=seed)
+            links = hints.admitted(visit, announcement, links, self._is_in_scope)
             row.error = row.error or announcement.error
             return links
         return hints.feeds(links) if hints.wants_feeds else links
+
+    def _is_in_scope(self, url: Url) -> bool:
+        """Say whether the scope contains a URL; filters of sitemaps themselves are left to the chain."""
+        return self._chain.explain(Link(url, SITEMAP, 0)) != "scope"
 
     def outlinks(self, links: list[Link]) -> list[str]:
         """Return the links that the page's record keeps, to offer them again when a shorter path to the page is

@@ -351,7 +351,7 @@ class Outcomes:
             stages.trapping.fetched(url, examined.content, row, self._requested(visit))
         if stages.chain.judges_language:
             links = self._links.in_wanted_language(reply, examined, row, links)
-        links = self._links.named(visit, examined.findings, row, links)
+        links = self._links.named(visit, examined.findings, row, links, self.recorder.seed(visit))
         self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
         if examined.findings.announcement is not None and stages.hints is not None:
             stages.hints.heard(url, examined.findings.announcement, reply.headers, now)
@@ -381,10 +381,10 @@ class Outcomes:
         stages, url = self._stages, visit.url
         if not stages.roots.contains(url):
             self._counters.reached_elsewhere(visit.referrer, url.text)
-        elif announcement is not None and announcement.kind != "feed":
+        elif announcement is not None:
             root = stages.namer.name(url.origin + "/")
             if root is not None:
-                self.widen(url, root, seed)  # The directory of a sitemap says nothing about its pages.
+                self.widen(url, root, seed)  # The directory of a sitemap or a feed says nothing about its pages.
         refresh = next((link for link in links if link.link_type == "meta_refresh"), None)
         if refresh is None or refresh.url.key == url.key:
             return links
@@ -403,7 +403,8 @@ class Outcomes:
         row.outcome, row.error, row.truncated, row.body_bytes = "usage_withheld", refusal, "unspecified", 0
         self._logs.info(row.outcome, url=row.url, error=refusal)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
-        links = self._links.named(visit, findings, row, self._links.found(visit, findings).follow)
+        links = self._links.found(visit, findings).follow
+        links = self._links.named(visit, findings, row, links, self.recorder.seed(visit))
         self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks(links))
         return links
 

@@ -16,6 +16,10 @@ EMBED = "embed"
 """Part of a page rather than somewhere to go."""
 OUTLINK = "outlink"
 """To a page outside the scope: only its status is fetched. In the page the link has another type."""
+SEED = "seed"
+"""Given by the operator."""
+ALTERNATE = "alternate"
+"""To another version of a page. Followed like an entry where a sitemap names it."""
 SITEMAP, FEED = "sitemap", "feed"
 """To a page that a sitemap or a feed names."""
 SITEMAP_FILE, FEED_FILE = "sitemap_file", "feed_file"
@@ -87,6 +91,8 @@ class Announcement(msgspec.Struct):
     kind: AnnouncementKind
     entries: list[Announced] = msgspec.field(default_factory=list)
     """In document order; each address once."""
+    alternates: dict[str, None] = msgspec.field(default_factory=dict)
+    """Versions of its pages in other languages that a sitemap names, as written."""
     ttl_s: float = 0.0
     """Interval that it requests (RSS `ttl`, `sy:updatePeriod`); 0 if it names none."""
     skip_hours: tuple[int, ...] = ()

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import io
+import re
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import BinaryIO, Final, cast
 
-from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Found
+from gossamer.model.links import (
+    ALTERNATE,
+    ANNOUNCING,
+    FEED,
+    SEED,
+    SITEMAP,
+    SITEMAP_FILE,
+    Announced,
+    Announcement,
+    Found,
+)
 from gossamer.model.pages import Findings, Page
 from gossamer.process.charset import codec_of
 from gossamer.process.feeds import FEED_ROOTS, SITEMAP_ROOTS, FeedHandler, SitemapHandler, listed, read_json_feed
@@ -32,6 +43,8 @@ PACKED_MAX: Final = 2
 """Nested gzip: some servers compress files that the site has compressed before, without declaring either."""
 _HEAD_BYTES = 4_096
 _GZIP = b"\x1f\x8b"
+_ROOT = re.compile(rb"<(?:[\w.-]{1,32}:)?(?:urlset|sitemapindex|rss|RDF|feed)[\s>]").search
+_ADDRESSES = (b"http://", b"https://")
 _RELATIONS = {"hub": "hub", "self": "self", "next": "next"}
 RELATED_MAX = 16
 """Links of a feed about itself that are read."""
@@ -41,8 +54,9 @@ class Announcements(TypedModule):
     """Reads sitemaps (XML, plain text, gzipped) and feeds (RSS, Atom, JSON Feed), recognized by their content.
 
     Their entries are links of type `sitemap` or `feed`; the sitemaps that an index names are of type `sitemap_file`.
-    Plain text and gzip are only read if they were announced as sitemaps. A broken document counts up to the first
-    error that cannot be repaired. About 6 µs an entry; the cost of a document is linear in its length.
+    Versions of a page in other languages that a sitemap names are of type `alternate`. Plain text and gzip are only
+    read if they were announced as sitemaps or are seeds. A broken document counts up to the first error that cannot be
+    repaired. About 6 µs an entry; the cost of a document is linear in its length.
     """
 
     name = "announcements"
@@ -75,13 +89,20 @@ class Announcements(TypedModule):
         announcement.entries = entries
         findings.announcement = announcement
         findings.links.extend(Found(url, kind) for url in known)
+        for addresses in slices_of(list(announcement.alternates)[: options.links_max]):
+            joined = (base.join(address) for address in addresses)
+            new = [url for url in joined if url is not None and len(url) <= options.url_bytes_max and url not in known]
+            known.update(dict.fromkeys(new))
+            findings.links.extend(Found(url, ALTERNATE) for url in dict.fromkeys(new))
+            if len(addresses) == AT_ONCE:
+                yield
         for relation, address in related[:RELATED_MAX]:
             link_type, url = _RELATIONS.get(relation), base.join(address)
             if link_type is not None and url is not None and len(url) <= options.url_bytes_max:
                 findings.links.append(Found(url, link_type))
 
     def _read(self, page: Page, related: list[tuple[str, str]]) -> Generator[None, None, Announcement | None]:
-        announced = page.link_type in (SITEMAP_FILE, FEED_FILE)
+        announced = page.link_type in ANNOUNCING
         announcement = Announcement("sitemap")
         if page.media_type in JSON_TYPES or (announced and page.body[:64].lstrip()[:1] == b"{"):
             is_long = page.body_bytes > JSON_BYTES_MAX
@@ -104,14 +125,21 @@ class Announcements(TypedModule):
             roots.clear()
             return _Sorting(announcement, related, roots, page.url)
 
+        if page.link_type == SEED and page.media_type not in ANNOUNCEMENT_TYPES and not _may_be_list(head):
+            return None
         if b"<" in head[:256]:
             announcement.error = yield from read_xml(open_, codec, handler, ELEMENTS_MAX)
             return announcement if roots or (announced and announcement.error) else None
-        if page.link_type == SITEMAP_FILE:
+        if page.link_type in (SITEMAP_FILE, SEED):
             pieces = decoded_pieces(open_, codec if codec[:6] == "utf-16" else "utf-8")
             announcement.entries = yield from listed(_lines(pieces))
             return announcement if announcement.entries else None
         return None
+
+
+def _may_be_list(head: bytes) -> bool:
+    """Say whether a seed of any type begins like a sitemap, a feed or a list of addresses."""
+    return _ROOT(head) is not None or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:8].lower().startswith(_ADDRESSES)
 
 
 def _whole(page: Page) -> bytes:

@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from gossamer.model.errors import is_mistake
-from gossamer.model.links import ANNOUNCING
+from gossamer.model.links import ANNOUNCING, SEED
 from gossamer.model.modules import NAME, TABLES_TAKEN, ModuleError, whole
 from gossamer.model.pages import Findings, Page, PageRow
 from gossamer.ports import ProcessingModule
@@ -263,7 +263,7 @@ class Modules:
             chosen = self._choose(media_type)
             if len(self._chosen) < CHOICES_MAX:  # Media types are what servers say they are.
                 self._chosen[media_type] = chosen
-        if link_type in ANNOUNCING:
+        if link_type in ANNOUNCING or link_type == SEED:
             return tuple(dict.fromkeys((*chosen, *self._announcing)))
         return chosen
 

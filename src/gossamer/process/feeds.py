@@ -94,35 +94,39 @@ class SitemapHandler:
         self._prefix = prefix + colon
         self._entry = self._prefix + entry
         self._said: dict[str, str] = {}
-        self._alternates: list[str] = []
+        self._depth = 0
 
-    def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:  # noqa: ARG002 - a handler's shape
+    def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         if name == self._entry:
             self._said.clear()
-            self._alternates.clear()
+            self._depth = depth + 1
         elif name.rpartition(":")[2] == "link" and "alternate" in attributes.get("rel", "").lower().split():
-            self._alternates.append(attributes.get("href", ""))
+            self._name_alternate(attributes.get("href", "").strip())
 
-    def end(self, name: str, text: str, depth: int) -> None:  # noqa: ARG002
+    def end(self, name: str, text: str, depth: int) -> None:
         if name == self._entry:
             self._take()
-        elif name.startswith(self._prefix) and name[len(self._prefix) :] in _WANTED:
+        elif depth == self._depth and name.startswith(self._prefix) and name[len(self._prefix) :] in _WANTED:
             self._said.setdefault(name[len(self._prefix) :], text)
 
+    def _name_alternate(self, address: str) -> None:
+        # Each version of a page has an entry that names all versions again, so only distinct addresses count.
+        alternates = self._announcement.alternates
+        if address and len(alternates) < URLS_MAX:
+            alternates[address] = None
+
     def _take(self) -> None:
-        said = self._said
+        said, entries = self._said, self._announcement.entries
         if not said.get("loc"):
             return
-        written = said.get("changefreq", "").lower()
-        period_s = PERIODS_S.get(written, 0.0)
-        self._add(Announced(said["loc"], instant(said.get("lastmod", "")), period_s, weight(said.get("priority"))))
-        for address in filter(None, self._alternates):
-            self._add(Announced(address))
-
-    def _add(self, entry: Announced) -> None:
-        if len(self._announcement.entries) >= URLS_MAX:
+        if len(entries) >= URLS_MAX:
             raise StopParsing(f"more than {URLS_MAX:,} addresses; the rest is left")
-        self._announcement.entries.append(entry)
+        written = said.get("changefreq", "").lower()
+        entries.append(
+            Announced(
+                said["loc"], instant(said.get("lastmod", "")), PERIODS_S.get(written, 0.0), weight(said.get("priority"))
+            )
+        )
 
 
 def weight(text: str | None) -> float:

@@ -13,7 +13,18 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Link, Notice
+from gossamer.model.links import (
+    ALTERNATE,
+    FEED,
+    FEED_FILE,
+    SITEMAP,
+    SITEMAP_FILE,
+    Announced,
+    Announcement,
+    Link,
+    Notice,
+    Visit,
+)
 from gossamer.model.visits import max_age_s
 from gossamer.model.words import counted
 from gossamer.revisit.options import DiscoveryOptions
@@ -64,6 +75,8 @@ def _awake(announcement: Announcement, at: float) -> float:
 
 VOUCHERS_MAX = 1_000
 """Other hosts over which one sitemap may have authority."""
+EVERY_HOST = "every host"
+"""A voucher, which is no name of a host: the operator named the sitemap, or an index that leads to it, as a seed."""
 STRANGERS_MAX = 20
 """Sitemaps on other sites that the hosts of one registrable domain may have fetched. A host names its own in any number
 up to `sitemaps_per_host_max`.
@@ -207,19 +220,29 @@ class SitemapHints:
         return links, again
 
     def admitted(
-        self, page: Url, link_type: str, depth: int, announcement: Announcement, links: list[Link]
+        self, visit: Visit, announcement: Announcement, links: list[Link], in_scope: Callable[[Url], bool]
     ) -> list[Link]:
         """Return a document's links that it may announce; `announcement.error` says if some of its links are left
-        out. `link_type` and `depth` are those of its visit.
+        out. Only the scope limits a seed, a sitemap that it leads to, and other versions of pages.
         """
-        if announcement.kind == "feed" and link_type != SITEMAP_FILE:
+        page, depth = visit.url, visit.depth
+        if announcement.kind == "feed" and visit.link_type != SITEMAP_FILE:
             return links
-        is_named = link_type in (SITEMAP_FILE, "seed")  # By the site, or by the operator.
-        hosts = {page.host, *(self._sources.get(page).vouchers if is_named else ())}
+        if visit.seed:
+            self._vouch(page, (EVERY_HOST,))
+        vouchers = self._sources.get(page).vouchers
+        is_named = visit.link_type == SITEMAP_FILE or EVERY_HOST in vouchers
+        hosts = {page.host, *(vouchers if is_named else ())}
         below = "" if is_named else page.text.partition("?")[0].rpartition("/")[0] + "/"
         found, left, elsewhere = [], 0, 0
         for link in links:
-            if link.url.host not in hosts or not link.url.text.startswith(below):
+            if link.link_type == ALTERNATE:
+                found.append(msgspec.structs.replace(link, link_type=SITEMAP))
+                continue
+            has_host = link.url.host in hosts or (
+                EVERY_HOST in hosts and (link.link_type != SITEMAP_FILE or in_scope(link.url))
+            )
+            if not (has_host and link.url.text.startswith(below)):
                 elsewhere += link.link_type in ANNOUNCED
             elif link.link_type == SITEMAP_FILE and not self._leads_on(link.url, hosts, depth):
                 left += 1
@@ -231,6 +254,8 @@ class SitemapHints:
                 why = f"discovery.sitemaps_per_host_max is {self._options.sitemaps_per_host_max:,}"
             elif left:
                 why = f"indexes are followed {NESTED_MAX} deep"
+            elif EVERY_HOST in hosts:
+                why = "they are outside the scope"
             elif is_named:
                 why = "the robots.txt of their hosts does not name it"
             else:
