@@ -1,4 +1,4 @@
-"""Checkpoints that somebody else prepared: nothing is written outside the new directory."""
+"""Checkpoints that an attacker prepared: nothing is written outside the new directory."""
 
 from __future__ import annotations
 

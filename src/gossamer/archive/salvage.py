@@ -29,7 +29,9 @@ class SalvagedRecords:
 
     def __init__(self, path: Path, kinds: WarcRecordType, **options: Any) -> None:
         """`options` are those of `ArchiveIterator`."""
-        self._path, self._kinds, self._options = path, kinds, options
+        self._path = path
+        self._kinds = kinds
+        self._options = options
         self.faults = 0
         """Damaged records."""
         self.first = ""

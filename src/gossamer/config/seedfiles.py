@@ -94,7 +94,8 @@ def addresses(path: Path, form: Form, note: Callable[[str], None] = lambda _: No
     """
     before = ""
     try:
-        for address in _warc(path, note) if form == "warc" else _READERS[form](path):
+        found = _warc(path, note) if form == "warc" else _READERS[form](path)
+        for address in found:
             if address and address != before:
                 before = address
                 yield address
@@ -179,7 +180,7 @@ def _json(path: Path) -> Iterator[str]:
             yield decode(line[start:]).url
 
 
-def _warc(path: Path, note: Callable[[str], None] = lambda _: None) -> Iterator[str]:
+def _warc(path: Path, note: Callable[[str], None]) -> Iterator[str]:
     from gossamer.archive.salvage import CAPTURES, SalvagedRecords  # noqa: PLC0415 - other crawls have no use for it
 
     records = SalvagedRecords(path, CAPTURES, parse_http=False)
@@ -192,5 +193,5 @@ def _warc(path: Path, note: Callable[[str], None] = lambda _: None) -> Iterator[
 
 
 _READERS: Mapping[Form, Callable[[Path], Iterator[str]]] = {
-    "sitemap": _sitemap, "bookmarks": _bookmarks, "csv": _csv, "warc": _warc, "cdx": _cdx, "json": _json,
+    "sitemap": _sitemap, "bookmarks": _bookmarks, "csv": _csv, "cdx": _cdx, "json": _json,
 }  # fmt: skip

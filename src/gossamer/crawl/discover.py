@@ -127,7 +127,8 @@ class Discovery:
 
     def _bounce(self, links: Sequence[Link], now: float) -> None:
         """Queue addresses again to which redirects lead back after they have set cookies, as browsers do."""
-        stages, sessions = self._stages, self._stages.sessions
+        stages = self._stages
+        sessions = stages.sessions
         if sessions is None:
             return
         for link in links:

@@ -142,7 +142,8 @@ class Outcomes:
         self._conclude(lease, visited, now, self._next_try(lease, failure, now))
 
     def _next_try(self, lease: Lease, failure: Failure, now: float) -> RevisitPlan | None:
-        requests, visit = self._stages.requests, visit_of(lease)
+        visit = visit_of(lease)
+        requests = self._stages.requests
         if failure.again and (requests is None or requests.may_repeat(lease.url)):
             return RevisitPlan(visit.url, now, visit.attempt, visit.hops, failure.error)
         return self._retried(lease, failure.error, now) if failure.retry else None
@@ -345,13 +346,14 @@ class Outcomes:
         if examined.rendered is not None:
             visited.rendered, page_id = examined.rendered, examined.rendered.page_id
             visited.reply = msgspec.structs.replace(reply, page_id=page_id, resource_type="document")
-        links = self._of_seed(visit, links, examined.findings.announcement)
+        seed = self.recorder.seed(visit)
+        links = self._of_seed(visit, seed, links, examined.findings.announcement)
         follow = stages.copies.judge(visit, examined.content, links, row)
         if not visit.revisit:  # A revisit is no evidence of a trap.
             stages.trapping.fetched(url, examined.content, row, self._requested(visit))
         if stages.chain.judges_language:
             links = self._links.in_wanted_language(reply, examined, row, links)
-        links = self._links.named(visit, examined.findings, row, links, self.recorder.seed(visit))
+        links = self._links.named(visit, examined.findings, row, links, seed)
         self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
         if examined.findings.announcement is not None and stages.hints is not None:
             stages.hints.heard(url, examined.findings.announcement, reply.headers, now)
@@ -361,7 +363,8 @@ class Outcomes:
 
     def _requested(self, visit: Visit) -> Url:
         """Return the address from which redirects led to a page. Reads a record for each of them."""
-        url, referrer = visit.url, visit.referrer
+        url = visit.url
+        referrer = visit.referrer
         for _ in range(visit.hops):
             source = self._stages.namer.name(referrer)
             record = self._stages.history.get(source) if source is not None else None
@@ -371,14 +374,14 @@ class Outcomes:
             referrer = record.referrer
         return url
 
-    def _of_seed(self, visit: Visit, links: list[Link], announcement: Announcement | None) -> list[Link]:
+    def _of_seed(self, visit: Visit, seed: int, links: list[Link], announcement: Announcement | None) -> list[Link]:
         """Return the links of a page. A refresh of a seed's page, or of that to which it redirects, counts as a
         redirect, as people see no difference.
         """
-        seed = self.recorder.seed(visit) if not visit.depth else 0
         if not seed:
             return links
-        stages, url = self._stages, visit.url
+        stages = self._stages
+        url = visit.url
         if not stages.roots.contains(url):
             self._counters.reached_elsewhere(visit.referrer, url.text)
         elif announcement is not None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 TOLERANT_REPLIES: Final = 50
 """Replies of a host that the tolerant reader reads after one that libcurl refused: others may be fit for libcurl, which
 keeps connections and speaks HTTP/2."""
-H2_HOSTS_MAX: Final = 10_000
+HOSTS_MAX: Final = 10_000
 """Recent hosts of each kind of behavior: about 1.5 MB each."""
 _REPEATABLE: Final = ("GET", "HEAD")
 _REFUSED: Final = frozenset(
@@ -89,5 +89,5 @@ def is_refused_reply(transfer: Transfer, failed: Failure, end: End) -> bool:
 def note(hosts: dict[str, _Value], authority: str, value: _Value) -> None:
     """Keep a value for a host, in place of that of the oldest one where there are too many."""
     hosts[authority] = value
-    if len(hosts) > H2_HOSTS_MAX:
+    if len(hosts) > HOSTS_MAX:
         del hosts[next(iter(hosts))]

@@ -53,7 +53,8 @@ class ReplyReader:
 
     def __init__(self, transfer: Transfer, method: str) -> None:
         """The transfer gets the lines of the head, in a form that `parse_head` reads, and pieces of the body."""
-        self._take_head, self._take_body = transfer.take_head, transfer.take_body
+        self._take_head = transfer.take_head
+        self._take_body = transfer.take_body
         self._head_bytes_max = transfer.head_bytes_max
         self._method = method
         self._buffer = bytearray()
@@ -114,7 +115,8 @@ class ReplyReader:
         if match is None:
             self._refuse(NO_STATUS_LINE)
             return
-        self.raw_head, status = raw, int(match[2])
+        self.raw_head = raw
+        status = int(match[2])
         version = b"1.1" if match[1] not in (None, b"1.0") else b"1.0"
         written = b"HTTP/%s %d %s" % (version, status, first[match.end() :].strip(_BLANK))
         lines = [written, *(line for line in rest.split(b"\n") if b":" in line or line[:1] in b" \t")]

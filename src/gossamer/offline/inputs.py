@@ -29,7 +29,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found
 from gossamer.model.pages import Page
 from gossamer.model.visits import Reply
-from gossamer.offline.segment import rules_of
+from gossamer.offline.segment import plain_type, rules_of
 from gossamer.offline.steps import Progress
 from gossamer.offline.work import BuildFolder, BuildInputs, BuildPiece
 from gossamer.url.join import absolute
@@ -108,19 +108,17 @@ def _require_table(path: str, schema: pa.Schema, needed: Sequence[str], filled: 
                 raise ConfigError(f"{path} lacks the column {field.name}; name a directory of tables of a crawl")
             kind = there.field(field.name).type
             if _kind(kind) != _kind(field.type):
-                raise ConfigError(f"{path}: the column {field.name} is of {kind}, and {_plain(field.type)} is needed")
+                raise ConfigError(
+                    f"{path}: the column {field.name} is of {kind}, and {plain_type(field.type)} is needed"
+                )
         for batch in file.iter_batches(columns=list(filled)):
             for name in filled:
                 if batch[name].null_count:
                     raise ConfigError(f"{path} has rows without {name}; write it without them")
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
 def _kind(kind: pa.DataType) -> str:
-    kind = _plain(kind)
+    kind = plain_type(kind)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return "text"
     return "number" if pa.types.is_integer(kind) else "time" if pa.types.is_timestamp(kind) else str(kind)

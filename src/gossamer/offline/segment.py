@@ -183,7 +183,7 @@ class Segment:
                 column = pc.coalesce(decoded(column).cast(field.type), decoded(batch.column("url")).cast(field.type))
             if column.type != field.type:
                 try:
-                    column = decoded(column).cast(_plain(field.type))
+                    column = decoded(column).cast(plain_type(field.type))
                 except pa.ArrowInvalid as error:
                     said = f"a {field.name} that does not fit: {_said(error)}"
                     raise ConfigError(f"the segment {self.path} has {said}; make it again") from error
@@ -208,7 +208,7 @@ class Segment:
             lacks = f"lacks {', '.join(missing)}" if missing else f"is of version {about.version}, newer than {VERSION}"
             raise ConfigError(f"the segment {self.path} {lacks}; make it with this version of gossamer")
         for field in SCHEMA:
-            kind = _plain(self._file.schema_arrow.field(field.name).type)
+            kind = plain_type(self._file.schema_arrow.field(field.name).type)
             if not (pa.types.is_integer if pa.types.is_integer(field.type) else _is_text)(kind):
                 wanted = "whole numbers" if pa.types.is_integer(field.type) else "text"
                 raise ConfigError(
@@ -324,7 +324,7 @@ def table_of(links: list[Link], levels: list[int], listed: list[int]) -> pa.Tabl
         "listed": listed,
         "seed": [link.seed for link in links],
     }
-    return pa.table([pa.array(values[field.name], _plain(field.type)) for field in SCHEMA], names=SCHEMA.names)
+    return pa.table([pa.array(values[field.name], plain_type(field.type)) for field in SCHEMA], names=SCHEMA.names)
 
 
 def values_of(column: pa.Array) -> list[Any]:
@@ -360,7 +360,8 @@ def _is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the values, which a dictionary may hold."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
