@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -21,6 +22,7 @@ class Site:
 
     def __init__(self) -> None:
         self.pages: dict[str, str | tuple[int, str]] = {}
+        self.headers: dict[str, tuple[str, str]] = {}
         self.asked: list[str] = []
         site = self
 
@@ -32,6 +34,8 @@ class Site:
                 body = page.encode() if isinstance(page, str) else b""
                 status = 404 if page is None else 200 if isinstance(page, str) else page[0]
                 moved = [("Location", page[1].replace("PORT", str(site.port)))] if isinstance(page, tuple) else []
+                header = site.headers.get(url.replace(f":{site.port}", ""))
+                moved += [header] if header is not None else []
                 self.answer(status, body, *moved)
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -120,6 +124,34 @@ def test_a_seed_from_a_file_brings_in_the_other_sites_directory_only(site: Site,
     }
     assert result.status["rejected"] == {"scope": 2}
     assert len(result.notes) == 2
+
+
+@pytest.mark.parametrize("to", ["http://www.a.test/", "http://b.test/"])
+@pytest.mark.parametrize("in_header", [False, True])
+def test_a_refresh_of_a_seed_is_its_redirect_where_outlinks_are_fetched(
+    site: Site, tmp_path: Path, to: str, in_header: bool
+) -> None:
+    content = f"0; url={site.url(to)}"
+    site.pages = {
+        "http://a.test/": "wait" if in_header else f'<meta http-equiv="refresh" content="{content}">wait',
+        to: '<a href="/more">more</a>',
+        to + "more": "more",
+    }
+    site.headers = {"http://a.test/": ("Refresh", content)} if in_header else {}
+    is_own = to == "http://www.a.test/"
+    result = crawled(site, tmp_path, "http://a.test/", sets=("scope.outlinks=true",))
+    ends = {"http://a.test/": "fetched", to: "fetched", to + "more": "fetched" if is_own else "unsupported"}
+    assert found(site, result) == ends
+    assert len(cast("list[str]", result.status["warnings"])) == (not is_own)
+
+
+def test_refreshes_on_another_site_end_and_are_counted_once(site: Site, tmp_path: Path) -> None:
+    site.pages = {"http://a.test/": (301, "http://b.test:PORT/0")}
+    site.pages |= {f"http://b.test/{n}": f'<meta http-equiv="refresh" content="0; url=/{n + 1}">{n}' for n in range(9)}
+    result = crawled(site, tmp_path, "http://a.test/")
+    assert [n for n in range(9) if site.url(f"http://b.test/{n}") in site.asked] == [0, 1, 2, 3, 4]
+    [warning] = cast("list[str]", result.status["warnings"])
+    assert "more; " not in warning
 
 
 def test_filters_and_exclusions_rule_over_a_seeds_redirect(site: Site, tmp_path: Path) -> None:

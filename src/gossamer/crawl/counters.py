@@ -94,7 +94,8 @@ class Totals(msgspec.Struct):
         """Return what the operator should know about the crawl so far, in sentences."""
         found = [login_warning(name, reason) for name, reason in sorted(self.logins.items())]
         if self.seeds.elsewhere:
-            more = f", and so do {self.seeds.elsewhere - 1:,} more" if self.seeds.elsewhere > 1 else ""
+            others = self.seeds.elsewhere - 1
+            more = f", and so {'does' if others == 1 else 'do'} {others:,} more" if others else ""
             found.append(f"{self.seeds.elsewhere_first}{more}; {ELSEWHERE_REMEDY}")
         if self.unfollowed:
             pages = counted(self.unfollowed, "page")

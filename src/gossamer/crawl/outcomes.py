@@ -347,7 +347,7 @@ class Outcomes:
             visited.rendered, page_id = examined.rendered, examined.rendered.page_id
             visited.reply = msgspec.structs.replace(reply, page_id=page_id, resource_type="document")
         seed = self.recorder.seed(visit)
-        links = self._of_seed(visit, seed, links, examined.findings.announcement)
+        links = self._of_seed(visit, seed, found, examined.findings.announcement)
         follow = stages.copies.judge(visit, examined.content, links, row)
         if not visit.revisit:  # A revisit is no evidence of a trap.
             stages.trapping.fetched(url, examined.content, row, self._requested(visit))
@@ -374,26 +374,38 @@ class Outcomes:
             referrer = record.referrer
         return url
 
-    def _of_seed(self, visit: Visit, seed: int, links: list[Link], announcement: Announcement | None) -> list[Link]:
+    def _of_seed(self, visit: Visit, seed: int, found: FoundLinks, announcement: Announcement | None) -> list[Link]:
         """Return the links of a page. A refresh of a seed's page, or of that to which it redirects, counts as a
         redirect, as people see no difference.
         """
         if not seed:
-            return links
+            return found.follow
         stages = self._stages
         url = visit.url
+        refresh = self._refresh(visit, found)
         if not stages.roots.contains(url):
-            self._counters.reached_elsewhere(visit.referrer, url.text)
+            if refresh is None:
+                self._counters.reached_elsewhere(visit.referrer, url.text)
         elif announcement is not None:
             root = stages.namer.name(url.origin + "/")
             if root is not None:
                 self.widen(url, root, seed)  # The directory of a sitemap or a feed says nothing about its pages.
-        refresh = next((link for link in links if link.link_type == "meta_refresh"), None)
-        if refresh is None or refresh.url.key == url.key:
-            return links
+        if refresh is None:
+            return found.follow
         self.widen(url, refresh.url, seed)
-        led = msgspec.structs.replace(refresh, depth=visit.depth, hops=visit.hops + 1, seed=seed)
-        return [led if link is refresh else link for link in links]
+        led = Link(refresh.url, "meta_refresh", visit.depth, visit.hops + 1, url.text, seed)
+        return [led if link is refresh else link for link in found.follow]
+
+    def _refresh(self, visit: Visit, found: FoundLinks) -> Link | None:
+        """Return the link by which a page refreshes to another one, if hops are left. It may be an outlink, until it
+        widens the scope.
+        """
+        named = zip(found.mentions, found.keys, strict=True)
+        key = next((key for one, key in named if one.link_type == "meta_refresh"), visit.url.key)
+        if key == visit.url.key or visit.hops >= self._stages.chain.hops_max:
+            return None
+        kinds = ("meta_refresh", OUTLINK)
+        return next((link for link in found.follow if link.url.key == key and link.link_type in kinds), None)
 
     def _withheld(
         self, lease: Lease, reply: Reply, examined: Examined, row: PageRow, refusal: str, now: float
