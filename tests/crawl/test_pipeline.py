@@ -15,9 +15,11 @@ import msgspec
 import pytest
 
 from gossamer.crawl.requests import Requests, listed
+from gossamer.fetch.options import FetchOptions
+from gossamer.fetch.transfer import OTHERS_SHARE
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.pages import Findings
-from gossamer.model.visits import Failure, Reply, Request
+from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.process.chain import ModuleError, Processed
 from gossamer.testing import FixedResolver, page, reply
 from gossamer.url.url import Url
@@ -267,6 +269,105 @@ def test_the_next_address_has_its_turn_after_a_failure(tmp_path: Path) -> None:
         ring.crawl(ROOT)
         assert [request.ip for request in ring.web.requests] == ["127.0.0.2", "127.0.0.3"]
         assert ring.outcomes == {ROOT: "fetched"}
+
+
+REFUSED = Failure("connect_error", "refused", retry=True, host_level=True)
+MANY = tuple(f"127.0.0.{number}" for number in range(2, 18))
+SIXES = tuple(f"fd00::{number:x}" for number in range(1, 9))
+
+
+def dead(ring: Ring, *, silent: bool = True, alive: str = "") -> Callable[[Request], Reply | Failure]:
+    """Return a web whose addresses refuse connections or, as long as is waited for them, say nothing."""
+    waits_s = FetchOptions().connect_s_max
+
+    def answer(request: Request) -> Reply | Failure:
+        if request.ip == alive:
+            return page()
+        if not silent:
+            return REFUSED
+        ring.fake_clock.advance(waits_s * OTHERS_SHARE if request.has_others else waits_s)
+        return REFUSED if request.has_others else GONE
+
+    return answer
+
+
+def looked_up(ring: Ring, *lookups: tuple[str, ...]) -> None:
+    """Give a host's addresses, which are others at each lookup."""
+    found = itertools.chain(lookups, itertools.repeat(lookups[-1]))
+
+    class Changing(FixedResolver):
+        async def resolve(self, host: str) -> Located | Failure:
+            self.hosts[host] = next(found)
+            return await super().resolve(host)
+
+        def cached(self, host: str) -> Located | None:
+            return None
+
+    ring.joined(resolver=Changing())
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize(
+    "lookups",
+    [
+        (MANY,),
+        (MANY[:2],),
+        ((*MANY[:8], *SIXES),),
+        ((*SIXES, *MANY[:8]),),
+        (MANY[:4], MANY[4:8], MANY[8:12], MANY[12:], SIXES),
+        tuple((address,) for address in MANY),
+    ],
+    ids=["many", "two", "A before AAAA", "AAAA before A", "changing", "changing, one each"],
+)
+def test_a_lone_seed_whose_addresses_are_all_dead_ends_soon(
+    tmp_path: Path, lookups: tuple[tuple[str, ...], ...], silent: bool
+) -> None:
+    with Ring(tmp_path, obey=True) as ring:
+        ring.web.pages[ROOT + "robots.txt"] = dead(ring, silent=silent)
+        looked_up(ring, *lookups)
+        began = ring.clock.now()
+        ring.crawl(ROOT)
+        assert ring.outcomes == {ROOT: "host_closed"}
+        asked = [request.ip for request in ring.web.requests]
+        assert len(asked) == 5
+        assert len(set(asked)) == min(5, len({address for found in lookups for address in found}))
+        is_first_alone = silent and len(lookups[0]) == 1  # It is waited for in full: no other one is known yet.
+        assert 30.0 < ring.clock.now() - began < (120.0 if is_first_alone else 55.0)
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("position", range(5))
+def test_a_lone_seed_is_fetched_by_the_first_address_that_is_alive(tmp_path: Path, position: int, silent: bool) -> None:
+    with Ring(tmp_path, obey=True) as ring:
+        answer = dead(ring, silent=silent, alive=MANY[position])
+        ring.web.pages |= {ROOT: answer, ROOT + "robots.txt": lambda request: checked(answer(request))}
+        ring.resolver.hosts["a.example"] = MANY
+        ring.crawl(ROOT)
+        assert ring.outcomes == {ROOT: "fetched"}
+        assert [request.ip for request in ring.web.requests] == [*MANY[: position + 1], MANY[position]]
+
+
+def checked(result: Reply | Failure) -> Reply | Failure:
+    """Return a result for a robots.txt: what is no failure is none."""
+    return result if isinstance(result, Failure) else robots("", 404)
+
+
+@pytest.mark.parametrize(("addresses", "answers"), [(MANY[:1], False), (MANY, True)])
+def test_where_a_host_has_one_address_or_others_answer_the_patience_stays(
+    tmp_path: Path, addresses: tuple[str, ...], answers: bool
+) -> None:
+    """The second host answers before the first one is requested, if it is a seed at all."""
+    with Ring(tmp_path, obey=True, frontier={"unanswered_failures_max": 5}) as ring:
+        ring.web.pages[ROOT + "robots.txt"] = dead(ring, silent=False)
+        ring.resolver.hosts["a.example"] = addresses
+        if answers:
+            ring.crawl("http://b.example/")
+        began = ring.clock.now()
+        ring.crawl(ROOT)
+        waited_s = ring.clock.now() - began
+        assert not any(request.has_others for request in ring.web.requests)
+        assert ring.outcomes[ROOT] == ("robots_unreachable" if answers else "host_closed")
+        assert waited_s > (500.0 if answers else 56.0)
 
 
 @pytest.mark.parametrize("at_once", [1, 8])

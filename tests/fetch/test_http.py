@@ -4,6 +4,8 @@ import asyncio
 import gzip
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import brotli
 import pytest
@@ -895,24 +897,51 @@ def test_nobody_listens(run: Run) -> None:
     run(main())
 
 
+@contextmanager
+def full() -> Iterator[int]:
+    """Listen at a port whose connections are never taken up."""
+    with socket.socket() as server, ExitStack() as waiting:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(4):
+            one = waiting.enter_context(socket.socket())
+            one.setblocking(False)
+            one.connect_ex(server.getsockname())
+        yield server.getsockname()[1]
+
+
 def test_a_connection_that_is_never_taken_up(run: Run) -> None:
     async def main() -> None:
-        with socket.socket() as full:
-            full.bind(("127.0.0.1", 0))
-            full.listen(0)
-            waiting = [socket.socket() for _ in range(4)]
-            for one in waiting:
-                one.setblocking(False)
-                one.connect_ex(full.getsockname())
-            try:
-                async with speaking(connect_s_max=0.2) as module:
-                    port = full.getsockname()[1]
-                    failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.1", port=port)))
-                    assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
-                    assert failure.fetch_s < 8  # of the 120 that a request may take
-            finally:
-                for one in waiting:
-                    one.close()
+        with full() as port:
+            async with speaking(connect_s_max=0.2) as module:
+                failure = failed(await module.fetch(Request(url="http://example.test/", ip="127.0.0.1", port=port)))
+                assert (failure.outcome, failure.retry, failure.host_level) == ("timeout", True, True)
+                assert failure.fetch_s < 8  # of the 120 that a request may take
+
+    run(main())
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_an_address_without_an_answer_is_left_early_if_there_are_others(run: Run, scheme: str) -> None:
+    async def main() -> None:
+        with full() as port:
+            async with speaking(connect_s_max=1.0) as module:
+                request = Request(url=f"{scheme}://example.test/", ip="127.0.0.1", port=port, has_others=True)
+                failure = failed(await module.fetch(request))
+                assert (failure.outcome, failure.retry, failure.host_level) == ("connect_error", True, True)
+                assert failure.error == "no connection within 0.25 s, and the host has other addresses"
+                assert failure.fetch_s == 0.25
+
+    run(main())
+
+
+def test_an_address_with_a_slow_handshake_is_not_left_early(run: Run) -> None:
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as mute:
+            async with speaking(connect_s_max=1.0) as module:
+                port = mute.getsockname()[1]
+                request = Request(url="https://example.test/", ip="127.0.0.1", port=port, has_others=True)
+                assert failed(await module.fetch(request)).outcome == "timeout"
 
     run(main())
 

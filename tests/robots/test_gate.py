@@ -226,6 +226,21 @@ def test_where_there_was_no_connection_the_first_pauses_are_short(outcome: str) 
     assert pauses == [5, 10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600]
 
 
+@pytest.mark.parametrize(
+    ("fetch_s", "expected"),
+    [(0.0, [5, 10, 15, 15, 80, 160]), (5.0, [0, 5, 10, 10, 80, 160]), (20.0, [0, 0, 0, 0, 80, 160])],
+)
+def test_the_first_addresses_of_a_host_are_tried_with_short_pauses(fetch_s: float, expected: list[float]) -> None:
+    failure = Failure("connect_error", "refused", retry=True, fetch_s=fetch_s, has_others=True)
+    record, now, pauses = None, NOW, []
+    for _ in expected:
+        record = gate().after_reply(record, None, failure, b"", now)
+        assert isinstance(record, RobotsRecord)
+        pauses.append(record.retry_at - now)
+        now = record.retry_at
+    assert pauses == expected
+
+
 def test_pauses_are_jittered_within_their_bound() -> None:
     def low(low: float, high: float) -> float:
         assert 0 < low < high <= 1

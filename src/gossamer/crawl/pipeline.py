@@ -267,7 +267,7 @@ class Pipeline:
                 ends_at = limit.when()
                 if resources is not None:
                     resources.bound(lease.url, limit)
-                result = await self._stages.protocols.fetch(self._request(lease, held))
+                result = await self._send(lease, self._request(lease, held))
         except TimeoutError:
             error = f"no end of it within {limit_s:g} s"
             result = Failure("timeout", error, retry=True, host_level=True, started_at=started, ip=lease.address)
@@ -280,6 +280,13 @@ class Pipeline:
             if not lease.is_ended:
                 self._ended(lease, result, started, self._clock.now())
         return result
+
+    async def _send(self, lease: Lease, request: Request) -> Reply | Failure:
+        """Send a request. Until a first host answers, an address that does not is left early for the host's others."""
+        if self._stages.frontier.counts.answers or not lease.host.has_others:
+            return await self._stages.protocols.fetch(request)
+        result = await self._stages.protocols.fetch(msgspec.structs.replace(request, has_others=True))
+        return result if isinstance(result, Reply) else msgspec.structs.replace(result, has_others=True)
 
     def _ended(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
         """Release the gates after a request."""

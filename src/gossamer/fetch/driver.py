@@ -87,6 +87,21 @@ def unread_beginning(fd: int) -> bytes:
         connection.detach()
 
 
+def is_connected(fd: int) -> bool:
+    """Say whether a TCP connection exists, even if its TLS handshake has not ended."""
+    try:
+        connection = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
+    except OSError:
+        return False
+    try:
+        connection.getpeername()
+    except OSError:
+        return False
+    finally:
+        connection.detach()
+    return True
+
+
 LOOK_S: Final = 0.25
 """Interval of checks of the bytes that transfers have received."""
 LONG_TURN_S: Final = 0.002

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 import pycurl
 
 from gossamer.fetch.bodies import BodyMemory
-from gossamer.fetch.driver import COUNTED, received_bytes, unread_beginning, unread_bytes
+from gossamer.fetch.driver import COUNTED, is_connected, received_bytes, unread_beginning, unread_bytes
 from gossamer.fetch.headers import LINE_ENDS, wanted
 from gossamer.fetch.options import FetchOptions
 from gossamer.fetch.settings import Setting, common_settings
@@ -28,6 +28,8 @@ CONTENT_A_TURN_BYTES: Final = 1 << 20
 WASTE_BYTES_MIN: Final = 64 * 1024
 WASTE_RATIO: Final = 4
 """A transfer that received both these bytes and this multiple of the content in them is paused."""
+OTHERS_SHARE: Final = 0.25
+"""Part of `connect_s_max` for the TCP connection with an address, if the host has others that may answer."""
 FRAMING_BYTES_MIN: Final = 512 * 1024
 """Bytes that any request may receive in addition to its content (`wire_ratio_max`): TLS, interim replies."""
 
@@ -63,9 +65,10 @@ class Transfer:
     """Whether libcurl only connects."""
 
     __slots__ = (
-        "_calls_left", "_connections_bytes", "_content_before", "_data", "_fresh",
-        "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_new", "_method_set", "_opened", "_opens_more",
-        "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content", "_wasted_read",
+        "_began_at", "_calls_left", "_connections_bytes", "_content_before", "_data", "_fresh",
+        "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_left_early", "_is_new", "_method_set",
+        "_opened", "_opens_more", "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content",
+        "_wasted_read",
         "bodies", "body", "body_bytes", "body_bytes_max", "concurrency", "connections", "curl", "disk_error",
         "driver", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip",
         "media_types", "paused", "pinned", "proxy", "speaks_tls", "stopped", "was_refused", "wire_bytes",
@@ -121,6 +124,8 @@ class Transfer:
         self._opened: list[socket.socket] = []
         self.pinned = not (options.proxy and options.proxy_resolves)  # To a request's address, through a tunnel too.
         self.proxy = options.proxy
+        self._is_left_early = False
+        self._began_at = 0.0
         self._requests = 0
         self._method_set = False
         self._fresh = False
@@ -143,6 +148,8 @@ class Transfer:
             at = f"[{request.ip}]" if ":" in request.ip else request.ip
             self.curl.setopt(pycurl.CONNECT_TO, [f"::{at}:{request.port}"])
         self.ip = request.ip
+        # A connection with a proxy says nothing about the address.
+        self._is_left_early = request.has_others and not self.proxy
         if request.method != "GET" or request.body:
             self._carry(request)
         elif self._method_set:
@@ -227,6 +234,7 @@ class Transfer:
         self._calls_left = CALLS_A_TURN_MAX
         self._content_before = 0
         self._slow_since, self._slow_content = now, 0
+        self._began_at = now
         self._wasted_read = self._wasted_content = 0
 
     def count(self) -> None:
@@ -277,6 +285,9 @@ class Transfer:
             self.stopped = self.stopped or "wire"
         elif not self._requests:  # Connecting, and waiting for a connection, have separate limits.
             self._slow_since = now
+            if self._is_left_early and now - self._began_at >= self.silent_s_max and self.connections:
+                # A slow handshake of TLS is no silence.
+                self.stopped = self.stopped or ("" if is_connected(self.connections[-1].fd) else "silent")
         elif self.body_bytes and self._is_all_there():
             self.stopped = self.stopped or "whole"
         elif not self.head and self.curl.errstr().startswith(NO_H2):
@@ -286,6 +297,11 @@ class Transfer:
                 self.stopped = self.stopped or "slow"
             self._slow_since, self._slow_content = now, content
         return bool(self.stopped)
+
+    @property
+    def silent_s_max(self) -> float:
+        """Longest wait for the TCP connection with an address, if the host has others that may answer."""
+        return OTHERS_SHARE * self._options.connect_s_max
 
     def _is_all_there(self) -> bool:
         """Say whether a body has reached its length although libcurl waits for the end of the connection: with

@@ -431,6 +431,10 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
         case "mute":
             error = "the server sent its data, and no reply on its control connection for 1 s"
             outcome, retry, host_level = "timeout", True, True
+        case "silent":
+            fetch_s = transfer.silent_s_max  # libcurl has not measured it.
+            error = f"no connection within {fetch_s:g} s, and the host has other addresses"
+            outcome, retry, host_level = "connect_error", True, True
         case "holds":
             outcome, error, retry = "protocol_error", "the server floods the connection with messages of TLS", False
         case "h2":

@@ -35,8 +35,8 @@ class Host:
 
     __slots__ = (
         "answered_by", "aside_again_at", "contacted", "dirty", "due_next", "due_out", "failed_at", "fingerprint",
-        "is_new", "lent", "lent_again", "located_anew", "located_until", "on_bench", "out", "parked", "partition",
-        "place", "prefix", "prerequisites", "probe_from", "probing", "readings", "record", "rules", "site",
+        "has_others", "is_new", "lent", "lent_again", "located_anew", "located_until", "on_bench", "out", "parked",
+        "partition", "place", "prefix", "prerequisites", "probe_from", "probing", "readings", "record", "rules", "site",
         "site_name", "stamp", "turn_at", "turns", "window",
     )  # fmt: skip
 
@@ -97,6 +97,8 @@ class Host:
         """
         self.answered_by = self.failed_at = ""
         """Its addresses that answered last, and failed last; empty: none in this process."""
+        self.has_others = False
+        """Whether it has other addresses than the one to request, as far as the lookups say."""
 
     def reached(self, address: str, kind: str) -> None:
         """Note how a contact with one of its addresses ended. After a failure it is looked up again."""
@@ -234,6 +236,7 @@ class Lease(msgspec.Struct, eq=False, gc=False):
         """Return the address to request: the one that answered last, or after a failure of the origin the next one."""
         host, origins = self.host, self.host.record.origins
         one = origins.get(self.origin) if origins is not None else None
+        host.has_others = len(addresses) > 1 or (host.failed_at not in ("", *addresses))
         if one is None or not one.failures:
             return host.answered_by if host.answered_by in addresses else addresses[0]
         last = addresses.index(host.failed_at) if host.failed_at in addresses else one.failures - 1

@@ -69,6 +69,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """Use a new connection: the last attempt may have failed because a kept connection had died."""
     concurrency: int = 0
     """Requests that may go out at once, if this one may be ended while most are slow; 0: it may not. For HTTP."""
+    has_others: bool = False
+    """The host has other addresses that may answer: wait less for the TCP connection with this one."""
 
 
 class Located(msgspec.Struct, frozen=True, gc=False):
@@ -176,6 +178,8 @@ class Failure(msgspec.Struct, frozen=True):
     connection instead of answering, or the module now reads this host's replies with a more tolerant reader."""
     others_pass: bool = False
     """With `by_proxy`: other requests took another route, and the last of them got through."""
+    has_others: bool = False
+    """The host has other addresses, and no host has answered yet: the next of them is tried soon."""
 
 
 class Content(msgspec.Struct, frozen=True):

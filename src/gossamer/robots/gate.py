@@ -23,6 +23,10 @@ from gossamer.world.clock import Absences, absent_s
 RETRY_AFTER_S_MAX = 366 * 86_400.0
 """Longest Retry-After that is used."""
 
+OTHERS_TRIED_MAX = 5
+"""Addresses of a host that are tried with short waits, while no host at all has answered."""
+OTHERS_S_MAX = 15.0
+"""Longest of these waits."""
 
 LONG_BYTES = 32_768
 """Longer files are parsed at intervals, if they are not in memory."""
@@ -179,7 +183,8 @@ class RobotsGate:
             lasting = failure.outcome == "tls_error" and not failure.retry
             # A refused handshake costs the server as little as a refused connection, and waiting rarely helps.
             first_s = options.unanswered_first_s if lasting or failure.outcome in UNCONNECTED else None
-            return self._failed(previous, now, failure.error, first_s=first_s, lasting=lasting)
+            spent_s = failure.fetch_s if failure.has_others and failure.outcome in UNCONNECTED else None
+            return self._failed(previous, now, failure.error, first_s=first_s, lasting=lasting, spent_s=spent_s)
         status = reply.status
         if 200 <= status < 300:
             if reply.truncated not in ("", "length"):
@@ -213,13 +218,20 @@ class RobotsGate:
         asked_s: float = 0.0,
         first_s: float | None = None,
         lasting: bool = False,
+        spent_s: float | None = None,
     ) -> RobotsRecord:
-        """Return the record after a failure: an older copy stays, and the wait before each next try doubles."""
+        """Return the record after a failure: an older copy stays, and the wait before each next try doubles. `spent_s`
+        is how long the request took, if another address is tried next: then the first waits are short, and count from
+        the start of the request.
+        """
         options = self._options
         failures = previous.failures + 1 if previous is not None else 1
         first_s = options.retry_first_s if first_s is None else first_s
         pause_s = min(options.retry_s_max, first_s * 2.0 ** min(failures - 1, 40))
-        retry_at = now + max(asked_s, pause_s * self._uniform(0.75, 1.0))
+        is_short = spent_s is not None and failures < OTHERS_TRIED_MAX
+        pause_s = (min(pause_s, OTHERS_S_MAX) if is_short else pause_s) * self._uniform(0.75, 1.0)
+        pause_s -= spent_s if spent_s is not None and is_short else 0.0
+        retry_at = now + max(asked_s, pause_s)
         first_failed_at = min(previous.first_failed_at, now) if previous is not None and previous.failures else now
         of_the_kind = (previous.lasting if previous is not None else 0) + 1 if lasting else 0
         copy = previous if previous is not None and previous.kind != AnswerKind.UNREACHABLE else None
