@@ -217,8 +217,9 @@ def test_a_sitemap_that_another_host_names_later_is_read_once_more(
     """What is found does not depend on whose robots.txt came first."""
     shared = f"{site.root}s.xml"
     site.answers["/robots.txt"] = robots(shared)
-    site.answers["/linked.html"] = html(f"<a href={away.root}>over</a>")
-    site.answers["/s.xml"] = whole(sitemap(f"{away.root}only.html"), "text/xml")
+    # The other host is found in the sitemap's own page, so that the sitemap has been read by then.
+    site.answers["/later.html"] = html(f"<a href={away.root}>over</a>")
+    site.answers["/s.xml"] = whole(sitemap(f"{away.root}only.html", f"{site.root}later.html"), "text/xml")
     away.answers["/"] = html()
     away.answers["/robots.txt"] = robots(shared)
     pages(away, "only.html")
@@ -258,8 +259,9 @@ def test_a_sitemap_to_which_another_host_redirects_later_is_read_once_more(
     site: HostileServer, away: HostileServer, tmp_path: Path
 ) -> None:
     site.answers["/robots.txt"] = robots(f"{site.root}s.xml")
-    site.answers["/linked.html"] = html(f"<a href={away.root}>over</a>")
-    site.answers["/s.xml"] = whole(sitemap(f"{away.root}only.html"), "text/xml")
+    # The other host is found in the sitemap's own page, so that the sitemap has been read by then.
+    site.answers["/later.html"] = html(f"<a href={away.root}>over</a>")
+    site.answers["/s.xml"] = whole(sitemap(f"{away.root}only.html", f"{site.root}later.html"), "text/xml")
     away.answers["/"] = html()
     away.answers["/robots.txt"] = robots(f"{away.root}s.xml")
     away.answers["/s.xml"] = whole(b"", "text/html")._replace(status=301, headers=(("Location", f"{site.root}s.xml"),))
