@@ -33,7 +33,7 @@ from gossamer.process.usage import Directives
 
 PAGES = 1_000
 ROUNDS = 5
-TIMED = ((Usage, "missing"), (Usage, "refused"), (Usage, "judge"), (Directives, "process"))
+TIMED = ((Usage, "judge"), (Usage, "judge_page"), (Directives, "process"))
 NEEDED = "Directives.process"
 SHARE_MAX = 0.01
 

@@ -2,14 +2,155 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
-from gossamer.model.links import Link
-from gossamer.model.pages import Archived, EpochRow, Findings, Original, Page, Visited
+import msgspec
+
+from gossamer.model.links import ALLOWED, Link, Prerequisite, RevisitPlan, Verdict, Visit
+from gossamer.model.pages import Archived, EpochRow, Findings, Original, Page, PageRow, Visited
 from gossamer.model.standing import Habits, Standing
-from gossamer.model.visits import Failure, Located, Reply, Request
+from gossamer.model.visits import Content, Failure, Located, Reply, Request
 from gossamer.url.url import Url
+
+if TYPE_CHECKING:
+    import asyncio
+
+
+class Conclusion(msgspec.Struct, frozen=True):
+    """How a visit ends whose reply is not what was requested."""
+
+    outcome: str
+    error: str
+    again: RevisitPlan | None = None
+    """The next attempt; None: the URL is finished."""
+    was_acted_on: bool = True
+    """False: the server did not act on the request, so that it may be sent again in any case."""
+    keeps_body: bool = True
+    """False: of a document only headers are kept; its links are followed."""
+    columns: dict[str, str] = {}
+    """Further columns of the visit's row."""
+    revisit_of: Original | None = None
+    """What is archived already, with the digest of its payload."""
+    digest: bytes = b""
+
+
+class ExaminedPage(msgspec.Struct, frozen=True):
+    """A page that was read and is not recorded yet."""
+
+    visit: Visit
+    reply: Reply
+    content: Content
+    findings: Findings
+    row: PageRow
+    """Columns of a middleware's own are written here."""
+    is_read: bool = True
+    """False: a copy, which was decoded only."""
+
+
+class VisitMiddleware:
+    """A feature of visits: what it decides about their requests, and what it adds to them. Only methods that a class
+    overrides are called, in the order of the list of middleware.
+
+    All methods but `before_begin` neither wait nor do I/O; their time is an argument. Prerequisite fetches that name a
+    middleware as their `owner` are its own.
+    """
+
+    name = ""
+    """By which prerequisite fetches and verdicts refer to it."""
+    archived_as = ""
+    """Kind of the archive's records of its prerequisite fetches; empty: they are not archived as such."""
+    reads_body = False
+    """Whether `answered` needs the decoded body of a reply of success."""
+    judges_unresolved = False
+    """Whether `judge` is also called before the address of a URL's host is looked up."""
+
+    def judge(self, url: Url, now: float) -> Verdict:
+        """Return whether a URL may be requested now. Pure: the first verdict that is not allowed counts."""
+        return ALLOWED
+
+    def reserve(self, url: Url) -> None:
+        """Note that all have allowed a visit's request. `release` follows in any case."""
+
+    def wait(self, url: Url, verdict: Verdict, now: float) -> None:
+        """Note that a URL waits because of the own verdict, which names this middleware as its owner."""
+
+    def release(self, url: Url) -> Sequence[Url]:
+        """Note that a visit is over, with any result; return a URL of each host that need no longer be parked."""
+        return ()
+
+    async def before_begin(self, url: Url, commit: Callable[[], Awaitable[None]]) -> None:
+        """Prepare a visit's request. It may wait for a commit: the gates are checked after that."""
+
+    def unsent(self, url: Url) -> None:
+        """Note that a request was not sent, or that the server did not act on it: the URL stays queued."""
+
+    def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
+        """Return the request as this feature wants it. `visit` is None for documents about an origin."""
+        return request
+
+    def received(self, url: Url, reply: Reply, now: float) -> Reply:
+        """Return a reply as everything after this sees it, the archive included."""
+        return reply
+
+    def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
+        """Return how a visit ends by the head of its reply; None: it is not this feature's. The first one counts."""
+        return None
+
+    def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
+        """Return how the visit of a page ends that was read; None: as a page. Called in reverse order, so that what
+        judges a request first has the last word.
+        """
+        return None
+
+    def is_page(self, page: ExaminedPage) -> bool:
+        """Say whether a document is the page that was requested. Pure."""
+        return True
+
+    def may_repeat(self, url: Url) -> bool:
+        """Say whether the request for a URL may be sent again after a failure."""
+        return True
+
+    def leads_on(self, url: Url, reply: Reply) -> bool:
+        """Say whether the redirect of a URL is followed."""
+        return True
+
+    def bounces(self, url: Url, outcome: str, now: float) -> bool:
+        """Say whether a chain of redirects that has led back to a URL is answered otherwise now, and count that.
+        `outcome` is that of the URL's last visit.
+        """
+        return False
+
+    def concluded(self, visited: Visited, now: float) -> None:
+        """Note that an attempt was recorded."""
+
+    def moved(self, first: int, end: int) -> None:
+        """Read again what is in memory about the partitions in [`first`, `end`), which have arrived or left."""
+
+    # ---- its own prerequisite fetches
+
+    def refused(self, prerequisite: Prerequisite, now: float) -> Failure | None:
+        """Return why a prerequisite fetch must not be made at its turn; None if it may be."""
+        return None
+
+    def fetch(self, prerequisite: Prerequisite, request: Request, now: float) -> Request:
+        """Return the request of a prerequisite fetch that is not about an origin."""
+        return request
+
+    def bound(self, prerequisite: Prerequisite, limit: asyncio.Timeout) -> None:
+        """Keep the time limit of a prerequisite fetch, to end it early."""
+
+    def answered(
+        self,
+        prerequisite: Prerequisite,
+        result: Reply | Failure,
+        body: bytes,
+        now: float,
+    ) -> Prerequisite | None:
+        """Handle the result of a prerequisite fetch; return the next one, such as a redirect's target, None at the end.
+        If the next one cannot be made, its result is a Failure.
+        """
+        return None
 
 
 class Filter(Protocol):

@@ -14,12 +14,15 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, Places
 from gossamer.cluster.reports import Orders
 from gossamer.config import Config
+from gossamer.crawl.logins import FormLogins
 from gossamer.frontier.options import politeness
+from gossamer.model.links import Prerequisite
 from gossamer.model.visits import Reply
 from gossamer.state.contacts import Rest
 from gossamer.state.schema import FAMILIES, partition_range
 from gossamer.testing.fakes import FakeClock
 from gossamer.url.site import PARTITIONS
+from gossamer.url.url import Url
 from gossamer.world.clock import WallClock
 from tests.cluster.pairs import SITE, carry, config_of_two, discover, partition_of
 
@@ -171,6 +174,13 @@ def test_the_session_of_a_login_moves_with_its_site_and_one_under_way_begins_aga
     asyncio.run(logged_in(tmp_path))
 
 
+def wait_for_login(logins: FormLogins, url: Url, now: float) -> Prerequisite:
+    verdict = logins.judge(url, now)
+    assert verdict.prerequisite is not None
+    logins.wait(url, verdict, now)
+    return verdict.prerequisite
+
+
 async def logged_in(folder: Path) -> None:
     """Move a site whose login worked, and then back while it logs in once more."""
     config = config_of_two(folder, LOGIN)
@@ -184,21 +194,20 @@ async def logged_in(folder: Path) -> None:
         assert shard.ring.sessions.logins is not None
         logins.append(shard.ring.sessions.logins)
     try:
-        begun = logins[at].verdict(url, now).prerequisite
-        assert begun is not None
+        begun = wait_for_login(logins[at], url, now)
         answer = Reply(begun.url.text, 200, (), b"", "192.0.2.1", now, 0.1, 0)
         assert logins[at].answered(begun, answer, b'{"t": "first"}', now) is None
         await given(shards, Move(1, url.partition, url.partition + 1, at, 1 - at))
         assert [one.token(url) for one in (logins[at], logins[1 - at])] == ["", "first"]
-        assert logins[1 - at].verdict(url, now).allowed
+        assert logins[1 - at].judge(url, now).allowed
+        logins[1 - at].reserve(url)
         assert logins[1 - at].logged_out(url, Reply(url.text, 401, (), b"", "192.0.2.1", now, 0.1, 0))
-        logins[1 - at].passed(url)
-        again = logins[1 - at].verdict(url, now).prerequisite
-        assert again is not None
+        logins[1 - at].release(url)
+        again = wait_for_login(logins[1 - at], url, now)
         await given(shards, Move(2, url.partition, url.partition + 1, 1 - at, at))
         assert logins[1 - at].answered(again, answer, b'{"t": "late"}', now) is None
         assert [one.token(url) for one in logins] == ["", ""]
-        assert logins[at].verdict(url, now).prerequisite is not None
+        assert logins[at].judge(url, now).prerequisite is not None
     finally:
         for shard in shards:
             await shard.close()

@@ -19,9 +19,10 @@ from gossamer.crawl.examine import Examiner, Look
 from gossamer.crawl.explain import Explainer, Lookups
 from gossamer.crawl.history import PageHistory, PageRecord, UrlMemory
 from gossamer.crawl.logs import Logs
+from gossamer.crawl.middleware import Middlewares
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.crawl.pending_scope import ScopeMemory
-from gossamer.crawl.permit import Permit, Usage
+from gossamer.crawl.permit import Exclusions, RobotsTxt, Usage
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
@@ -37,6 +38,7 @@ from gossamer.frontier.priority import BreadthFirst, FrontierRules
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.pages import PageRow
 from gossamer.options import convert
+from gossamer.ports import VisitMiddleware
 from gossamer.process.chain import Modules
 from gossamer.process.options import ProcessOptions
 from gossamer.robots.documents import SiteDocuments
@@ -135,7 +137,17 @@ class Ring:
         process = ProcessOptions()
         self.robots = SiteRobots(self.epochs, convert(RobotsOptions, robots or {}), self.namer.name, dice)
         documents = SiteDocuments(self.epochs, RobotsOptions(), self.namer.name, self.robots, purpose)
-        usage = Usage(self.robots, documents, purpose)
+        exclusions = Exclusions(self.exclusions)
+        control, name = self.frontier.control, self.namer.name
+        usage = Usage(self.robots, documents, control, exclusions.excludes, purpose, obeys=obey)
+        robots_txt = RobotsTxt(
+            self.robots,
+            control,
+            name,
+            exclusions.excludes,
+            lambda prerequisite, why: self.logs.info("robots", url=prerequisite.url.text, error=why),
+        )
+        self.features: list[VisitMiddleware] = [exclusions, self.trapping, *([robots_txt] if obey else []), usage]
         self.quarantine = Quarantine(self.epochs, accused, command, self.options.process_s_max)
         content_seen = ExactContentSeen(self.epochs, "site" if self.options.process_copies else "shard")
         near_seen = NearContentSeen(self.epochs, near) if near else None
@@ -149,7 +161,9 @@ class Ring:
             prioritizer=BreadthFirst(),
             frontier=self.frontier,
             resolver=self.resolver,
-            permit=Permit(self.exclusions, self.robots, self.trapping.reason, usage, obey=obey),
+            exclusions=exclusions,
+            robots=self.robots,
+            middlewares=Middlewares(self.features),
             protocols=self.web,
             content_seen=content_seen,
             examiner=Examiner(BoundedDecoder(FetchOptions()), look or modules.process, self.clock, self.slots),
@@ -162,7 +176,6 @@ class Ring:
                 follow=self.options.follow_copies, process=self.options.process_copies,
             ),
             trapping=self.trapping,
-            usage=usage,
             pending_scope=memory.pending_scope,
         )  # fmt: skip
         storage = Storage(self.store, self.epochs, self.journals, self.contacts, self.slots)
@@ -177,6 +190,11 @@ class Ring:
         self.pipeline = self.joined()
         self.lookups = Lookups(self.frontier.facts, self.frontier.lent, partial(record_of, self.epochs))
         self.explainer = Explainer(self.urls, self.chain, self.lookups)
+
+    def with_feature(self, feature: VisitMiddleware, **stages: object) -> Pipeline:
+        """Join the rooms to a ring with one more feature."""
+        self.features.append(feature)
+        return self.joined(middlewares=Middlewares(self.features), **stages)
 
     def joined(self, **stages: object) -> Pipeline:
         """Join the rooms to a ring, some of them replaced."""

@@ -173,7 +173,7 @@ def test_good_hosts_of_the_farms_site_are_spared(tmp_path: Path) -> None:
         good_hosts = ("www.farm.example", "shop.farm.example", "farm.example", "late.farm.example")
         assert [pages[host] for host in good_hosts] == [201] * 4
         for host in good_hosts:
-            assert ring.trapping.reason(url_of(f"http://{host}/x")) is None
+            assert ring.trapping.judge(url_of(f"http://{host}/x"), 0.0).allowed
 
 
 @pytest.mark.heavy
@@ -265,13 +265,13 @@ def test_a_farm_and_its_evidence_outlive_the_process_and_can_be_released(tmp_pat
         spared = next(request.url for request in ring.web.requests if "farm.example" in request.url)
     with Ring(tmp_path, scope={"scope": "any"}, url=url) as ring:
         assert [trap.name for trap in ring.traps.all] == [NAME]
-        assert ring.trapping.reason(url_of("http://x.farm.example/")) is not None
-        assert ring.trapping.reason(url_of(spared)) is None
-        assert ring.trapping.reason(url_of(FARM)) is None
-        assert ring.trapping.reason(url_of("http://farm.example/")) is None
+        assert not ring.trapping.judge(url_of("http://x.farm.example/"), 0.0).allowed
+        assert ring.trapping.judge(url_of(spared), 0.0).allowed
+        assert ring.trapping.judge(url_of(FARM), 0.0).allowed
+        assert ring.trapping.judge(url_of("http://farm.example/"), 0.0).allowed
         ring.web.pages = Pages(lambda host, path: page(text=words(host)))  # type: ignore[assignment]
         now = ring.clock.now()
-        release = ring.trapping.release(
+        release = ring.trapping.release_trap(
             "*.farm.example",
             ring.namer,
             ring.history,

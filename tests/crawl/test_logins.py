@@ -10,11 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gossamer.crawl.history import attempt_row
 from gossamer.crawl.logins import FormLogins
 from gossamer.crawl.options import LoginRule
 from gossamer.crawl.sessions import BOUNCES_MAX, Jars, Sessions
-from gossamer.model.links import Prerequisite, Visit
-from gossamer.model.visits import Failure, Reply
+from gossamer.model.links import Found, Prerequisite, Verdict, Visit
+from gossamer.model.pages import Visited
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.options import convert
 from gossamer.process.forms import form_of
 from gossamer.state.epoch import Epochs
@@ -43,6 +45,15 @@ def reply(status: int = 200, url: str = LOGIN, **headers: str) -> Reply:
     return Reply(url, status, tuple(headers.items()), b"", "127.0.0.1", 0.0, 0.1, 10, media_type="text/html")
 
 
+class OwnCookies(Sessions):
+    def __init__(self, epochs: Epochs, cookies: set[str]) -> None:
+        super().__init__(Jars(epochs, None))
+        self.cookies = cookies
+
+    def names(self, site: str, now: float) -> set[str]:
+        return self.cookies
+
+
 class Book:
     """The logins under test, with what they tell, in a store that can be opened again."""
 
@@ -51,21 +62,36 @@ class Book:
         self.rule = convert(LoginRule, {**RULE, **rule})
         self.cookies: set[str] = set()
         self.told: list[tuple[str, str]] = []
+        self.unparked: list[Url] = []
         self.open()
 
     def open(self) -> None:
         self.store = Store(self.directory)
         self.epochs = Epochs(self.store)
         self.logins = FormLogins(
-            {"a": self.rule}, self.epochs, Namer(), lambda _site, _now: self.cookies, (30.0, 60.0),
+            {"a": self.rule}, Namer(), OwnCookies(self.epochs, self.cookies), (30.0, 60.0),
             lambda name, reason: self.told.append((name, reason)),
+            lambda url, _now: self.unparked.append(url),
         )  # fmt: skip
+
+    def content_type(self, prerequisite: Prerequisite) -> str:
+        request = self.logins.fetch(prerequisite, Request(LOGIN, "127.0.0.1", 80), 0.0)
+        return dict(request.headers)["Content-Type"]
+
+    def verdict(self, url: Url, now: float) -> Verdict:
+        """Judge a URL, and do with the verdict what the ring does."""
+        verdict = self.logins.judge(url, now)
+        if verdict.allowed:
+            self.logins.reserve(url)
+        elif verdict.owner:
+            self.logins.wait(url, verdict, now)
+        return verdict
 
     def close(self) -> None:
         self.store.close()
 
     def begin(self, now: float = 0.0) -> Prerequisite:
-        verdict = self.logins.verdict(PAGE, now)
+        verdict = self.verdict(PAGE, now)
         assert verdict.park
         assert verdict.prerequisite is not None
         return verdict.prerequisite
@@ -79,7 +105,7 @@ class Book:
     def log_in(self) -> None:
         first = self.begin()
         assert self.answer(self.answer(first, reply(), FORM), reply(), b"<p>Log out") is None
-        assert self.logins.released(first) == [PAGE]
+        assert self.unparked.pop() == PAGE
 
 
 @pytest.fixture
@@ -91,7 +117,7 @@ def book(tmp_path: Path) -> Iterator[Book]:
 
 def test_the_form_is_sent_with_its_hidden_fields(book: Book) -> None:
     first = book.begin()
-    assert (first.url.text, first.form, first.login) == (LOGIN, b"", "a")
+    assert (first.url.text, first.form, first.subject) == (LOGIN, b"", "a")
     posted = book.answer(first, reply(), FORM)
     assert posted is not None
     assert posted.url.text == "https://www.a.test/in/session?x=1"
@@ -101,7 +127,7 @@ def test_the_form_is_sent_with_its_hidden_fields(book: Book) -> None:
     assert (landing.url.text, landing.form) == ("https://www.a.test/home", b"")
     assert book.answer(landing, reply(), b"<a>Log out</a>") is None
     assert book.told == [("a", "")]
-    assert book.logins.verdict(PAGE, 0.0).allowed
+    assert book.verdict(PAGE, 0.0).allowed
 
 
 @pytest.mark.parametrize(
@@ -137,7 +163,7 @@ def test_a_form_is_sent_as_its_type_says(book: Book, enctype: str) -> None:
         <textarea name='a"ü'>1\n€</textarea></form>"""
     posted = book.answer(book.begin(), msgspec.structs.replace(reply(), charset="utf-8"), page.encode())
     assert posted is not None
-    kind = book.logins.content_type(posted)
+    kind = book.content_type(posted)
     if enctype == "multipart/form-data":
         message = BytesParser(policy=policy.HTTP).parsebytes(f"Content-Type: {kind}\r\n\r\n".encode() + posted.form)
         parts = [
@@ -154,26 +180,26 @@ def test_a_form_is_sent_as_its_type_says(book: Book, enctype: str) -> None:
 
 def test_hosts_wait_for_one_login_and_then_for_each_other(book: Book) -> None:
     first = book.begin()
-    other = book.logins.verdict(OTHER_HOST, 0.0)
+    other = book.verdict(OTHER_HOST, 0.0)
     assert (other.park, other.prerequisite) == (True, None)
     posted = book.answer(first, reply(), FORM)
     assert posted is not None
-    assert book.logins.released(first) == [], "it is not over"
+    assert book.unparked == [], "it is not over"
     book.answer(posted, reply(), b"Log out")
-    assert book.logins.released(posted) == [PAGE, OTHER_HOST]
-    assert book.logins.verdict(PAGE, 0.0).allowed
-    assert book.logins.verdict(OTHER_HOST, 0.0).park
-    assert book.logins.passed(PAGE) == [OTHER_HOST]
-    assert book.logins.passed(PAGE) == []
-    assert book.logins.verdict(OTHER_HOST, 0.0).allowed
-    assert book.logins.verdict(named("https://b.test/"), 0.0).allowed, "it needs no session"
+    assert book.unparked == [PAGE, OTHER_HOST]
+    assert book.verdict(PAGE, 0.0).allowed
+    assert book.verdict(OTHER_HOST, 0.0).park
+    assert book.logins.release(PAGE) == [OTHER_HOST]
+    assert book.logins.release(PAGE) == []
+    assert book.verdict(OTHER_HOST, 0.0).allowed
+    assert book.verdict(named("https://b.test/"), 0.0).allowed, "it needs no session"
 
 
 def test_what_would_end_the_session_is_excluded(book: Book) -> None:
     book.log_in()
     never = ["https://docs.a.test/logout", "https://www.a.test/x/log-out?y", "https://www.a.test/signOut", LOGIN + "?x"]
-    assert {book.logins.verdict(named(url), 0.0).outcome for url in never} == {"excluded"}
-    assert book.logins.verdict(named("https://www.a.test/blogouts"), 0.0).allowed
+    assert {book.verdict(named(url), 0.0).outcome for url in never} == {"excluded"}
+    assert book.verdict(named("https://www.a.test/blogouts"), 0.0).allowed
 
 
 @pytest.mark.parametrize(
@@ -187,7 +213,7 @@ def test_what_would_end_the_session_is_excluded(book: Book) -> None:
 )
 def test_forms_that_are_not_sent(book: Book, body: bytes, reason: str) -> None:
     assert book.answer(book.begin(), reply(), body) is None
-    verdict = book.logins.verdict(PAGE, 1.0)
+    verdict = book.verdict(PAGE, 1.0)
     assert verdict.reason == f"login.a: {reason} (1 of 3 attempts)"
     assert verdict.wait_until == 30.0
 
@@ -203,7 +229,7 @@ def test_forms_that_are_not_sent(book: Book, body: bytes, reason: str) -> None:
 )
 def test_answers_that_are_not_followed(book: Book, result: Reply | Failure, reason: str) -> None:
     assert book.answer(book.answer(book.begin(), reply(), FORM), result, b"Try again") is None
-    assert book.logins.verdict(PAGE, 1.0).reason.startswith(f"login.a: {reason} (1 of 3")
+    assert book.verdict(PAGE, 1.0).reason.startswith(f"login.a: {reason} (1 of 3")
 
 
 @pytest.mark.parametrize(
@@ -222,7 +248,7 @@ def test_a_script_that_shows_all_pages_is_the_logins_page_with_its_parameters_al
     tmp_path: Path, login: str, to: str, is_page: bool
 ) -> None:
     book = Book(tmp_path, url=login)
-    assert (book.logins.verdict(named(to), 0.0).outcome == "excluded") is is_page
+    assert (book.verdict(named(to), 0.0).outcome == "excluded") is is_page
     book.log_in()
     assert bool(book.logins.logged_out(PAGE, reply(302, PAGE.text, Location=to))) is is_page
     book.close()
@@ -241,10 +267,10 @@ def test_a_login_that_fails_is_given_up(book: Book) -> None:
     now = 0.0
     for pause_s in (30.0, 60.0):
         assert book.answer(book.begin(now), reply(404), now=now) is None
-        assert book.logins.verdict(PAGE, now).wait_until == now + pause_s, "it doubles"
+        assert book.verdict(PAGE, now).wait_until == now + pause_s, "it doubles"
         now += pause_s
     assert book.answer(book.begin(now), reply(404), now=now) is None
-    verdict = book.logins.verdict(PAGE, now)
+    verdict = book.verdict(PAGE, now)
     assert (verdict.outcome, verdict.park) == ("login_required", False)
     assert book.told == [("a", "HTTP 404 at https://www.a.test/login (3 of 3 attempts)")]
 
@@ -252,36 +278,36 @@ def test_a_login_that_fails_is_given_up(book: Book) -> None:
 def test_a_login_that_is_under_way_begins_again_where_its_partition_goes(book: Book) -> None:
     posted = book.answer(book.begin(), reply(), FORM)
     partition = PAGE.partition
-    book.logins.forget(partition + 1, 4096)
-    book.logins.forget(0, partition)
+    book.logins.moved(partition + 1, 4096)
+    book.logins.moved(0, partition)
     assert book.told == []
-    book.logins.forget(partition - 1, partition + 1)
+    book.logins.moved(partition - 1, partition + 1)
     assert book.told == [("a", "")]
     assert book.begin().form == b"", "the form is fetched again"
     assert book.answer(posted, reply(), b"<p>Log out") is None
-    assert not book.logins.verdict(PAGE, 0.0).allowed, "an answer to the login before is none to this one"
+    assert not book.verdict(PAGE, 0.0).allowed, "an answer to the login before is none to this one"
 
 
 def test_logins_that_bring_no_page_are_given_up(book: Book) -> None:
     for _ in range(3):
         book.log_in()
-        assert book.logins.verdict(PAGE, 0.0).allowed
+        assert book.verdict(PAGE, 0.0).allowed
         assert (
             book.logins.logged_out(PAGE, reply(302, Location="/login?again")) == "it redirects to the page of login.a"
         )
-        book.logins.passed(PAGE)
-    assert book.logins.verdict(PAGE, 0.0).outcome == "login_required"
+        book.logins.release(PAGE)
+    assert book.verdict(PAGE, 0.0).outcome == "login_required"
     assert book.told[-1][1].startswith("3 logins in a row brought no page")
 
 
 def test_pages_that_an_account_may_not_see_do_not_end_a_login_that_brought_others(book: Book) -> None:
     def visit(answer: Reply, body: bytes | None = None) -> None:
-        if (verdict := book.logins.verdict(PAGE, 0.0)).park:
+        if (verdict := book.verdict(PAGE, 0.0)).park:
             book.log_in()
-            verdict = book.logins.verdict(PAGE, 0.0)
+            verdict = book.verdict(PAGE, 0.0)
         assert verdict.allowed
         book.logins.logged_out(PAGE, answer, body)
-        book.logins.passed(PAGE)
+        book.logins.release(PAGE)
 
     visit(reply(), b"content")
     for _ in range(50):
@@ -289,10 +315,10 @@ def test_pages_that_an_account_may_not_see_do_not_end_a_login_that_brought_other
     assert len(book.told) == 4, "it logs in three times more, and keeps that session"
     visit(reply(), b"content")
     visit(reply(401))
-    assert book.logins.verdict(PAGE, 0.0).park, "a page shows that the session was a good one: this is its end"
+    assert book.verdict(PAGE, 0.0).park, "a page shows that the session was a good one: this is its end"
     for _ in range(99):
         visit(reply(401))
-    assert book.logins.verdict(PAGE, 0.0).outcome == "login_required"
+    assert book.verdict(PAGE, 0.0).outcome == "login_required"
     assert book.told[-1][1].startswith("3 logins in a row brought no page: HTTP 401")
 
 
@@ -311,10 +337,10 @@ def test_pages_that_an_account_may_not_see_do_not_end_a_login_that_brought_other
 def test_what_shows_the_end_of_a_session(tmp_path: Path, answer: Reply, body: bytes | None, ended: bool) -> None:
     book = Book(tmp_path, logged_out="p.guest")
     book.log_in()
-    assert book.logins.verdict(PAGE, 0.0).allowed
+    assert book.verdict(PAGE, 0.0).allowed
     assert (book.logins.logged_out(PAGE, answer, body) != "") == ended
-    book.logins.passed(PAGE)
-    assert book.logins.verdict(PAGE, 0.0).park == ended, "it logs in again"
+    book.logins.release(PAGE)
+    assert book.verdict(PAGE, 0.0).park == ended, "it logs in again"
     book.close()
 
 
@@ -326,7 +352,7 @@ def test_a_session_is_as_durable_as_the_epoch(tmp_path: Path, committed: bool) -
         book.epochs.close_at_once()
     book.close()
     book.open()
-    assert book.logins.verdict(PAGE, 0.0).allowed == committed
+    assert book.verdict(PAGE, 0.0).allowed == committed
     book.close()
 
 
@@ -334,7 +360,7 @@ def test_a_token_is_taken_from_json(tmp_path: Path) -> None:
     book = Book(tmp_path, token="data.access", check=None)
     sent = book.begin()
     assert (sent.url.text, sent.form) == (LOGIN, b'{"user": "me", "pw": "s3cret &"}')
-    assert book.logins.content_type(sent) == "application/json"
+    assert book.content_type(sent) == "application/json"
     assert book.answer(sent, reply(), b'{"data": {"access": "t0k"}}') is None
     assert book.logins.token(PAGE) == "t0k"
     assert book.logins.token(named("https://b.test/")) == ""
@@ -345,7 +371,7 @@ def test_a_token_is_taken_from_json(tmp_path: Path) -> None:
 def test_an_answer_without_token_is_a_login_that_failed(tmp_path: Path, status: int, body: bytes) -> None:
     book = Book(tmp_path, token="data.access", check=None)
     assert book.answer(book.begin(), reply(status), body) is None
-    assert book.logins.verdict(PAGE, 0.0).wait_until == 30.0
+    assert book.verdict(PAGE, 0.0).wait_until == 30.0
     book.close()
 
 
@@ -420,7 +446,8 @@ def test_a_redirect_is_requested_again_for_other_cookies_also_after_a_restart(tm
     def visit(found: Sessions, sets: str = "") -> None:
         found.headers(PAGE, Visit(PAGE, 0, 0, "seed", ""), 0.0)
         found.received(PAGE, reply(302, PAGE.text, **({"Set-Cookie": sets} if sets else {})), 0.0)
-        found.ended(PAGE, leads_on=True, by_redirect=True)
+        row = attempt_row(Visit(PAGE, 0, 0, "seed", ""), "redirected", 0.0)
+        found.concluded(Visited(PAGE, row, links=[Found("/", "redirect")]), 0.0)
 
     first = sessions()
     visit(first)

@@ -231,7 +231,7 @@ def test_a_listed_request_passes_its_gate_after_the_commit_of_its_mark(tmp_path:
     lines.write_text(f'{{"url": "{ROOT}", "method": "POST"}}')
     [(address, request)] = listed(lines)
     with Ring(tmp_path, {ROOT: page()}) as ring:
-        requests = ring.stages.permit.requests = Requests(ring.epochs)
+        requests = Requests(ring.epochs)
         requests.keep(url_of(address), request)
         began = ring.clock.now()
 
@@ -242,7 +242,7 @@ def test_a_listed_request_passes_its_gate_after_the_commit_of_its_mark(tmp_path:
                 if cancelled:
                     raise asyncio.CancelledError
 
-        ring.joined(requests=requests).commit = commit
+        ring.with_feature(requests).commit = commit
         if cancelled:
             with pytest.raises(asyncio.CancelledError):
                 ring.crawl(address)
@@ -613,7 +613,7 @@ class Broken:
 
 
 ROOMS = [
-    ("permit", "ask"),
+    ("middlewares", "judge"),
     ("resolver", "resolve"),
     ("resolver", "cached"),
     ("protocols", "fetch"),

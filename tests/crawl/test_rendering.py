@@ -32,11 +32,11 @@ class Rendering:
     def __init__(self, ring: Ring, auto: Auto | None = None, **options: object) -> None:
         self.ring = ring
         made = convert(RenderOptions, options)
-        gates = Gates(ring.namer, ring.chain, ring.stages.permit, ring.frontier.control)
+        gates = Gates(ring.namer, ring.chain, ring.stages.middlewares.judge, ring.frontier.control)
         examiner = ring.stages.examiner
         self.resources = PageResources(gates, ring.archive, examiner, ring.telemetry, made)
         self.pages = PageRendering(made, Renderer(made), self.resources, ring.telemetry, auto)
-        ring.joined(rendering=self.pages)
+        ring.with_feature(self.resources, rendering=self.pages)
 
     def get(self, *texts: str, kind: str = "script") -> list[Reply | Failure]:
         async def all_of() -> list[Reply | Failure]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.crawl.permit import PrerequisiteResults
+from gossamer.crawl.middleware import Prerequisites
 from gossamer.crawl.ring import Ring, RingStep
 from gossamer.frontier.host import Lease
 from gossamer.model.links import Link
@@ -28,11 +28,11 @@ class Driven:
         self.frontier = shard.frontier
         self.now = shard.clock.now()
         self.refused: list[tuple[str, str]] = []
-        prerequisites = PrerequisiteResults(
-            stages.permit, stages.frontier.control, stages.namer.name, lambda _prerequisite, _why: None
-        )
+        prerequisites = Prerequisites(stages.middlewares, stages.frontier.control, stages.exclusions.excludes)
         self.rejected: set[str] = set()
-        self.ring = Ring(stages.frontier, stages.permit, prerequisites, lambda _host: None, self._refuse, self._rejects)
+        self.ring = Ring(
+            stages.frontier, stages.middlewares, prerequisites, lambda _host: None, self._refuse, self._rejects
+        )
 
     def _refuse(self, lease: Lease, failure: Failure, now: float) -> None:
         self.refused.append((lease.url.text, failure.outcome))

@@ -10,8 +10,9 @@ import pytest
 
 from gossamer.crawl.counters import NOTES_MAX, CrawlCounters, Totals
 from gossamer.crawl.logs import Logs
+from gossamer.crawl.middleware import Middlewares
 from gossamer.crawl.options import CrawlOptions
-from gossamer.crawl.permit import Permit
+from gossamer.crawl.permit import Exclusions, RobotsTxt
 from gossamer.crawl.ring import Retries
 from gossamer.model.links import Link, Prerequisite, Visit
 from gossamer.model.visits import Failure, Reply
@@ -115,6 +116,11 @@ class SayingRobots:
         return Prerequisite(url, url_of(url.origin + "/robots.txt"))
 
 
+def checks(excluded: ExcludedHost, robots: SayingRobots) -> Middlewares:
+    exclusions = Exclusions(excluded)
+    return Middlewares([exclusions, RobotsTxt(robots, None, url_of, exclusions.excludes, print)])  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("said", "allowed", "prerequisite", "wait_until", "outcome"),
     [
@@ -128,26 +134,17 @@ class SayingRobots:
 def test_what_robots_txt_says_becomes_a_verdict(
     said: Said, allowed: bool, prerequisite: bool, wait_until: float, outcome: str
 ) -> None:
-    permit = Permit(ExcludedHost(), SayingRobots(said), obey=True)  # type: ignore[arg-type]
-    verdict = permit.ask(url_of(ROOT), 1.0)
+    verdict = checks(ExcludedHost(), SayingRobots(said)).judge(url_of(ROOT), 1.0)
     assert verdict.allowed is allowed
     assert (verdict.prerequisite is not None) is prerequisite
     assert (verdict.wait_until, verdict.outcome) == (wait_until, outcome)
 
 
-def test_the_exclusion_list_goes_before_robots_txt_and_before_disobedience() -> None:
+def test_the_exclusion_list_goes_before_robots_txt() -> None:
     excluded = ExcludedHost()
     excluded.add("a.example")
-    for obey in (True, False):
-        robots = SayingRobots(Said("allowed"))
-        verdict = Permit(excluded, robots, obey=obey).ask(url_of(ROOT), 1.0)  # type: ignore[arg-type]
-        assert verdict.outcome == "excluded"
-        assert not robots.asked
-
-
-def test_whoever_need_not_obey_does_not_ask() -> None:
-    robots = SayingRobots(Said("denied"))
-    assert Permit(ExcludedHost(), robots, obey=False).ask(url_of(ROOT), 1.0).allowed  # type: ignore[arg-type]
+    robots = SayingRobots(Said("allowed"))
+    assert checks(excluded, robots).judge(url_of(ROOT), 1.0).outcome == "excluded"
     assert not robots.asked
 
 

@@ -75,7 +75,7 @@ def test_what_is_released_is_crawled_to_its_end(tmp_path: Path, name: str) -> No
     with Ring(tmp_path, site()) as ring:
         ring.crawl(ROOT)
         now = ring.clock.now()
-        release = ring.trapping.release(
+        release = ring.trapping.release_trap(
             name,
             ring.namer,
             ring.history,
@@ -98,7 +98,7 @@ def test_a_trap_and_its_evidence_outlive_the_process(tmp_path: Path) -> None:
         spent = ends(ring)["fetched"]
     with Ring(tmp_path, site()) as ring:
         assert [trap.name for trap in ring.traps.all] == [TRAP]
-        assert ring.trapping.reason(url_of(f"{ROOT}cal/1999/01/")) is not None
+        assert not ring.trapping.judge(url_of(f"{ROOT}cal/1999/01/"), 0.0).allowed
         ring.crawl(f"{ROOT}good/", f"{ROOT}good/7")
         assert not any("/cal/" in url for url in ring.outcomes)
     assert spent < 400
@@ -106,7 +106,7 @@ def test_a_trap_and_its_evidence_outlive_the_process(tmp_path: Path) -> None:
 
 def test_a_name_that_no_trap_has_releases_nothing(tmp_path: Path) -> None:
     with Ring(tmp_path, {ROOT: page()}) as ring:
-        release = ring.trapping.release(
+        release = ring.trapping.release_trap(
             "example.org/no", ring.namer, ring.history, ring.pipeline.discovery.discover, lambda _: None
         )
         assert ring.run(release) == []

@@ -57,8 +57,8 @@ def standing(subscriptions: Subscriptions, lease: str = "1000") -> Subscription:
     """A subscription that its hub has verified."""
     subscriptions.found(PAGE, stated(HUB), NOW)
     prerequisite, _ = sent(subscriptions.due(NOW))
-    assert subscriptions.verify(prerequisite.token, "subscribe", TOPIC, lease, NOW)
-    one = subscriptions.get(prerequisite.token)
+    assert subscriptions.verify(prerequisite.subject, "subscribe", TOPIC, lease, NOW)
+    one = subscriptions.get(prerequisite.subject)
     assert one is not None
     return one
 
@@ -68,12 +68,12 @@ def test_a_request_says_all_that_section_5_1_asks_for(epochs: Epochs) -> None:
     subscriptions.found(PAGE, stated(HUB), NOW)
     prerequisite, fields = sent(subscriptions.due(NOW))
     assert prerequisite.url.text == HUB
-    assert fields["hub.callback"] == f"https://me.example/hooks/websub/{prerequisite.token}"
+    assert fields["hub.callback"] == f"https://me.example/hooks/websub/{prerequisite.subject}"
     assert fields["hub.mode"] == "subscribe"
     assert fields["hub.topic"] == TOPIC
     assert fields["hub.lease_seconds"] == "864000"
     assert 40 < len(fields["hub.secret"]) < 200
-    assert len(prerequisite.token) >= 32
+    assert len(prerequisite.subject) >= 32
     assert subscriptions.due(NOW) == [], "it was asked"
 
 
@@ -129,7 +129,7 @@ def test_a_lease_is_renewed_before_it_ends_under_the_same_address(epochs: Epochs
     assert one.lease_until == NOW + lease_s
     assert subscriptions.due(NOW + lease_s * 0.79) == []
     prerequisite, fields = sent(subscriptions.due(NOW + lease_s * 0.81))
-    assert prerequisite.token == one.token
+    assert prerequisite.subject == one.token
     assert fields["hub.secret"] == one.secret
     assert subscriptions.get(one.token) is one, "what comes meanwhile counts"
     assert subscriptions.verify(one.token, "subscribe", TOPIC, said, NOW + lease_s * 0.82)
@@ -145,7 +145,7 @@ def test_a_hub_that_refuses_is_asked_later_and_the_next_one_has_its_turn(epochs:
         prerequisite, _ = sent(subscriptions.due(now))
         asked.append(prerequisite.url.text)
         answer = reply(b"no", 500) if number % 2 else Failure("timeout", "no end of it", retry=True)
-        assert subscriptions.answered(prerequisite, answer, now) is None
+        assert subscriptions.answered(prerequisite, answer, b"", now) is None
         errors.append(subscriptions.all()[0].error)
         after = subscriptions.next_at()
         assert after is not None
@@ -160,18 +160,18 @@ def test_a_hub_that_takes_it_and_never_verifies_is_asked_again(epochs: Epochs) -
     subscriptions = made(epochs, answer_s_max=30.0)
     subscriptions.found(PAGE, stated(HUB), NOW)
     prerequisite, _ = sent(subscriptions.due(NOW))
-    assert subscriptions.answered(prerequisite, reply(b"", 202), NOW) is None
+    assert subscriptions.answered(prerequisite, reply(b"", 202), b"", NOW) is None
     assert subscriptions.due(NOW + 29) == []
-    assert sent(subscriptions.due(NOW + 31))[0].token == prerequisite.token
+    assert sent(subscriptions.due(NOW + 31))[0].subject == prerequisite.subject
 
 
 def test_a_verification_before_the_answer_counts(epochs: Epochs) -> None:
     subscriptions = made(epochs)
     subscriptions.found(PAGE, stated(HUB), NOW)
     prerequisite, _ = sent(subscriptions.due(NOW))
-    assert subscriptions.verify(prerequisite.token, "subscribe", TOPIC, "1000", NOW)
-    subscriptions.answered(prerequisite, Failure("timeout", "its answer was late", retry=True), NOW)
-    one = subscriptions.get(prerequisite.token)
+    assert subscriptions.verify(prerequisite.subject, "subscribe", TOPIC, "1000", NOW)
+    subscriptions.answered(prerequisite, Failure("timeout", "its answer was late", retry=True), b"", NOW)
+    one = subscriptions.get(prerequisite.subject)
     assert one is not None
     assert not one.failures
 
@@ -185,12 +185,14 @@ def test_redirects_of_a_hub_are_followed_with_the_request_and_end(epochs: Epochs
     while following is not None:
         last = following
         moved = reply(b"", 308, [("Location", f"https://hub.example/{hops}")])
-        following = subscriptions.answered(following, moved, NOW)
+        following = subscriptions.answered(following, moved, b"", NOW)
         hops += 1
     assert (hops, last.form) == (4, prerequisite.form)
     away = reply(b"", 307, [("Location", "https://excluded.example/")])
-    assert subscriptions.answered(prerequisite, away, NOW) is None
-    assert subscriptions.answered(prerequisite, reply(b"", 301, [("Location", "https://hub.example/x")]), NOW) is None
+    assert subscriptions.answered(prerequisite, away, b"", NOW) is None
+    assert (
+        subscriptions.answered(prerequisite, reply(b"", 301, [("Location", "https://hub.example/x")]), b"", NOW) is None
+    )
 
 
 def test_a_denied_topic_is_left_alone_for_long(epochs: Epochs) -> None:
@@ -212,7 +214,7 @@ def test_another_hub_is_asked_when_the_page_names_another(epochs: Epochs) -> Non
     assert subscriptions.due(NOW + 1) == []
     subscriptions.found(PAGE, stated("https://new.example/"), NOW + 1)
     prerequisite, _ = sent(subscriptions.due(NOW + 1))
-    assert (prerequisite.url.text, prerequisite.token) == ("https://new.example/", one.token)
+    assert (prerequisite.url.text, prerequisite.subject) == ("https://new.example/", one.token)
 
 
 def test_leaving_is_confirmed_once_and_forgets(epochs: Epochs) -> None:
@@ -223,7 +225,7 @@ def test_leaving_is_confirmed_once_and_forgets(epochs: Epochs) -> None:
     assert fields == {
         "hub.callback": f"https://me.example/hooks/websub/{one.token}", "hub.mode": "unsubscribe", "hub.topic": TOPIC
     }  # fmt: skip
-    assert subscriptions.verify(prerequisite.token, "unsubscribe", TOPIC, "", NOW)
+    assert subscriptions.verify(prerequisite.subject, "unsubscribe", TOPIC, "", NOW)
     assert subscriptions.get(one.token) is None
     assert len(made(epochs)) == 0
 
@@ -233,11 +235,11 @@ def test_all_of_it_survives_with_the_epoch_and_what_was_under_way_is_asked_anew(
     first.found(PAGE, stated(HUB), NOW)
     prerequisite, _ = sent(first.due(NOW))
     second = made(epochs)
-    assert sent(second.due(NOW + 1))[0].token == prerequisite.token
-    assert second.verify(prerequisite.token, "subscribe", TOPIC, "1000", NOW + 2)
+    assert sent(second.due(NOW + 1))[0].subject == prerequisite.subject
+    assert second.verify(prerequisite.subject, "subscribe", TOPIC, "1000", NOW + 2)
     third = made(epochs)
     assert third.due(NOW + 3) == []
-    one = third.get(prerequisite.token)
+    one = third.get(prerequisite.subject)
     assert one is not None
     assert [page.text for page in third.pinged(one, b"a", NOW + 4).pages] == [TOPIC]
     assert made(epochs).all()[0].pings == 1

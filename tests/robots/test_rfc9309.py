@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.crawl.permit import FetchVerdict, Permit
+from gossamer.crawl.permit import RobotsTxt
+from gossamer.model.links import Verdict
 from gossamer.model.visits import Failure, Reply
 from gossamer.robots.options import RobotsOptions
 from gossamer.robots.robots import SiteRobots
-from gossamer.scope.lists import ExcludedHost
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -51,8 +51,8 @@ class Gate:
     def site(self) -> str:
         return f"https://site{next(self.numbers)}.example"
 
-    def ask(self, address: str, now: float = NOW) -> FetchVerdict:
-        return Permit(ExcludedHost(), self.robots, obey=True).ask(url(address), now)
+    def ask(self, address: str, now: float = NOW) -> Verdict:
+        return RobotsTxt(self.robots, None, url, lambda _: False, print).judge(url(address), now)  # type: ignore[arg-type]
 
     def tell(
         self,

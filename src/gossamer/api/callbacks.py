@@ -128,7 +128,8 @@ class Callbacks:
         await self._ring.loop.commit()  # Hubs learn no address that we might forget.
         for prerequisite in prerequisites:
             if not hosts.run_prerequisite(prerequisite, clock.now()):
-                self._hubs.answered(prerequisite, Failure("host_closed", "the hub's host is closed"), clock.now())
+                failure = Failure("host_closed", "the hub's host is closed")
+                self._hubs.answered(prerequisite, failure, b"", clock.now())
         self._ring.loop.stir()
 
 

@@ -144,7 +144,7 @@ class _OnePage(Crawler):
         if rule is not None:
             detail = chain.detail(link)
             return f"the filter {rule} rejects it{f': {detail}' if detail else ''}"
-        verdict = shard.ring.permit.ask(url, WallClock().now())
+        verdict = shard.ring.middlewares.judge(url, WallClock().now())
         return verdict.reason if verdict.outcome else ""
 
     def why(self) -> str:

@@ -199,7 +199,7 @@ TRAPS_NAMED_MAX = 5
 async def release(ring: CrawlRing, name: str, clock: Clock) -> list[str]:
     """Release the traps of a host, or one trap (`host/template`); return their names. The caller commits."""
     frontier, urls = ring.frontier, ring.urls
-    return await ring.scope.trapping.release(
+    return await ring.scope.trapping.release_trap(
         name,
         urls.namer,
         urls.history,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,8 @@ from gossamer.assembly.home import Home, Setup, locked, stored
 from gossamer.assembly.integrity import refuse_half_forgotten
 from gossamer.assembly.kept import DurableState, kept_of, storage_of
 from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
-from gossamer.assembly.modules import chosen_modules, examiner, prioritizer_of, walls_of
+from gossamer.assembly.middleware import Features, middleware_of
+from gossamer.assembly.modules import chosen_modules, examiner, prioritizer_of
 from gossamer.assembly.moving import PartitionMoves
 from gossamer.assembly.parts import (
     archives_of,
@@ -34,7 +35,7 @@ from gossamer.assembly.parts import (
     scoped,
     url_seen_of,
 )
-from gossamer.assembly.permits import earlier_of, forgotten_of, permit_of, scope_of, usage_of
+from gossamer.assembly.permits import earlier_of, forgotten_of, scope_of
 from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, patient, revisiting_of, schedule_of
 from gossamer.assembly.scaling import refuse_half_scaled
@@ -50,14 +51,16 @@ from gossamer.crawl.explain import Explainer, Lookups
 from gossamer.crawl.history import PageHistory, UrlMemory
 from gossamer.crawl.isolation import WALL_FACTOR
 from gossamer.crawl.logs import Logs
+from gossamer.crawl.middleware import Middlewares
 from gossamer.crawl.pending_scope import PendingScope, ScopeMemory
-from gossamer.crawl.permit import Permit
+from gossamer.crawl.permit import Exclusions
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.shard import CrawlRing, Recrawl, Shard
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.scheduler import HostControl
 from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.model.links import Verdict
 from gossamer.model.product import __version__
 from gossamer.plugins import build
 from gossamer.process.choice import Chosen
@@ -71,6 +74,7 @@ from gossamer.state.schema import TOTALS
 from gossamer.state.slots import ShardSlots
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
+from gossamer.url.url import Url
 from gossamer.world.alarm import OverrunAlarm
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.dice import Dice
@@ -177,24 +181,28 @@ def ring_of(
     resolver = resolver_of(config, clock, archives)
     robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
     robots.allow_for(frontier.counts.absences)
-    usage = usage_of(config, epochs, robots, namer)
-    permit = permit_of(config, scope.exclusions, robots, scope.trapping, usage, forgotten)
-    recrawl = recrawl_of(setup, storage, frontier, namer, permit, exchange)
+    exclusions = Exclusions(scope.exclusions, forgotten)
+    recrawl = recrawl_of(setup, storage, frontier, namer, exclusions, exchange)
     content_seen, spills = content_seen_of(config, epochs), Spills(setup.home.state / "spill", config.archive.digests)
-    sessions = _sessions(setup, storage, namer, exchange, counters)
-    requests = None
-    if config.seeds.requests_file:
-        requests = permit.requests = cast("Requests", build(REQUESTS, "seeds.requests_file", epochs=epochs))
-    permit.logins = sessions.logins if sessions is not None else None
+    sessions = _sessions(setup, storage, namer, exchange, counters, frontier.control)
+    requests = _requests(config, epochs)
     looks = examiner(config, modules.inside, clock, storage.slots, spills)
+    hints = hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None)
+    quarantine = quarantine_of(config, setup.home.directory, epochs, storage.slots)
+    listed = middleware_of(Features(
+        config, epochs, namer, frontier.control, exclusions, robots, scope.trapping, looks, quarantine,
+        telemetry.logs, recrawl, hints, sessions, requests,
+    ))  # fmt: skip
+    gates = (namer, scope.chain, Middlewares(listed).judge, frontier.control)
+    rendering = _rendering(setup, gates, archives, looks, telemetry, epochs)
+    middlewares = Middlewares([*listed, rendering.resources] if rendering is not None else listed)
     stages = Stages(
         namer=namer, chain=scope.chain, roots=scope.roots, url_seen=urls.url_seen, prioritizer=prioritizer,
-        frontier=frontier, resolver=resolver,
-        permit=permit,
+        frontier=frontier, resolver=resolver, exclusions=exclusions, robots=robots, middlewares=middlewares,
         protocols=(protocols := protocol_modules(config, config.operator.user_agent(__version__), clock, spills)),
         content_seen=content_seen,
         examiner=looks,
-        quarantine=quarantine_of(config, setup.home.directory, epochs, storage.slots),
+        quarantine=quarantine,
         archive=archives,
         digest_algorithm=config.archive.digests,
         history=urls.history,
@@ -202,15 +210,10 @@ def ring_of(
         trapping=scope.trapping,
         isolated=(isolated := isolated_of(config, setup.home.directory, modules.isolated)),
         revisiting=recrawl.revisiting if recrawl is not None else None,
-        hints=hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None),
-        hubs=recrawl.hubs if recrawl is not None else None,
-        usage=usage,
+        hints=hints,
         pending_scope=pending_scope,
-        walls=walls_of(config),
         exchange=exchange,
-        sessions=sessions,
-        requests=requests,
-        rendering=_rendering(setup, (namer, scope.chain, permit, frontier.control), archives, looks, telemetry, epochs),
+        rendering=rendering,
     )  # fmt: skip
     for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)
@@ -224,7 +227,7 @@ def ring_of(
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
     loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
-    ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, permit, requests, sessions)
+    ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions)
     return ring, _membership(exchange, ring, epochs, telemetry, pending_scope, kept.committer)
 
 
@@ -259,10 +262,10 @@ def recrawl_of(
     storage: Storage,
     frontier: Frontier | WrappedFrontier,
     namer: Namer,
-    permit: Permit,
+    exclusions: Exclusions,
     exchange: Exchange | None,
 ) -> Recrawl | None:
-    """Return the revisits of a continuous crawl; None for a batch crawl. `permit` is for requests to hubs.
+    """Return the revisits of a continuous crawl; None for a batch crawl. `exclusions` are for requests to hubs.
 
     Raises:
         ConfigError: as `schedule_of`.
@@ -275,7 +278,7 @@ def recrawl_of(
     revisiting = revisiting_of(config, schedule, frontier)
     enrolment = enrolment_of(config, storage, namer, revisiting, clock, dice)
     # A hub's host may belong to another shard, and only that shard may send requests to it.
-    hubs = hubs_of(config, storage.epochs, namer, permit) if exchange is None else None
+    hubs = hubs_of(config, storage.epochs, namer, exclusions) if exchange is None else None
     if hubs is not None:
         setup.home.state.chmod(OWNERS_ALONE)  # Callback addresses and what hubs sign with are secrets.
     return Recrawl(schedule, revisiting, enrolment, hubs)
@@ -335,7 +338,12 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
 
 
 def _sessions(
-    setup: Setup, storage: Storage, namer: Namer, exchange: Exchange | None, counters: CrawlCounters
+    setup: Setup,
+    storage: Storage,
+    namer: Namer,
+    exchange: Exchange | None,
+    counters: CrawlCounters,
+    control: HostControl,
 ) -> Sessions | None:
     """Return the sessions of a shard; None, without importing them, if there are none."""
     config = setup.config
@@ -350,14 +358,22 @@ def _sessions(
         namer=namer,
         is_ours=exchange.has if exchange is not None else lambda _: True,
         on_given_up=counters.login_ended,
+        unpark=control.unpark,
         now=setup.clock.now(),
     )
     return cast("Sessions", made)
 
 
+def _requests(config: Config, epochs: Epochs) -> Requests | None:
+    """Return the listed requests; None, without importing them, if there are none."""
+    if not config.seeds.requests_file:
+        return None
+    return cast("Requests", build(REQUESTS, "seeds.requests_file", epochs=epochs))
+
+
 def _rendering(
     setup: Setup,
-    gates: tuple[Namer, Chain, Permit, HostControl],
+    gates: tuple[Namer, Chain, Callable[[Url, float], Verdict], HostControl],
     archives: Archives,
     looks: Examiner,
     telemetry: Telemetry,

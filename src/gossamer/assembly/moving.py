@@ -233,8 +233,8 @@ class PartitionMoves:
         for family in FAMILIES:
             for begin, end in _ranges(family, move.first, move.end):
                 self._epochs.delete_range(family, begin, end)
-        if self._ring.sessions is not None:
-            self._ring.sessions.forget(move.first, move.end)
+        for moved in self._ring.middlewares.moved:
+            moved(move.first, move.end)
         linking, moves = self._reputation, self.frontier
         linking_max = linking.linking_max if linking is not None else 0.0
         last = MoveEnd(moves.round, linking_max, revisits, moves.recovered_delays(now))
@@ -271,9 +271,8 @@ class PartitionMoves:
     def _admit(self, part: MovePart, last: MoveEnd, now: float) -> None:
         first, end = part.first, part.end
         self._exchange.activity += 1
-        self._ring.permit.robots.forget()
-        if self._ring.sessions is not None:
-            self._ring.sessions.forget(first, end)
+        for moved in self._ring.middlewares.moved:
+            moved(first, end)
         if (forget := getattr(self._ring.urls.url_seen, "forget", None)) is not None:
             forget()
         self._ring.scope.trapping.admit(self._names(first, end), first, end)

@@ -24,15 +24,12 @@ from gossamer.config.lists import forgotten_in, scope_lists
 from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.history import PageRecord, page_key, read_page_record
 from gossamer.crawl.pending_scope import CrawlScope
-from gossamer.crawl.permit import Permit, Usage
 from gossamer.crawl.trapping import Trapping
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.words import shell_word
 from gossamer.ports import Filter
-from gossamer.robots.documents import SiteDocuments
-from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain, scope_chain
 from gossamer.scope.forgotten import Forgotten
 from gossamer.scope.lists import ExcludedHost
@@ -43,26 +40,7 @@ from gossamer.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import URL_RULES
 from gossamer.state.store import Store
-from gossamer.url.name import Namer
 from gossamer.world.clock import Clock
-
-
-def permit_of(
-    config: Config,
-    exclusions: ExcludedHost,
-    robots: SiteRobots,
-    trapping: Trapping,
-    usage: Usage,
-    forgotten: Forgotten | None,
-) -> Permit:
-    """Return the check whether a URL may be fetched now."""
-    return Permit(exclusions, robots, trapping.reason, usage, obey=config.robots.obey, forgotten=forgotten)
-
-
-def usage_of(config: Config, epochs: Epochs, robots: SiteRobots, namer: Namer) -> Usage:
-    """Return the handling of statements about the use of pages."""
-    purposes = config.operator.purpose
-    return Usage(robots, SiteDocuments(epochs, config.robots, namer.name, robots, purposes), purposes)
 
 
 def forgotten_of(config: Config, directory: Path, clock: Clock) -> Forgotten | None:

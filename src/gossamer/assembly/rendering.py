@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gossamer.assembly.home import Setup
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.examine import Examiner
-from gossamer.crawl.permit import Permit
 from gossamer.crawl.render_choice import RenderBudget, RenderChoice
 from gossamer.crawl.rendering import Auto, Gates, PageRendering, PageResources
 from gossamer.frontier.scheduler import HostControl
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import Verdict
 from gossamer.ports import PrerequisiteArchive
 from gossamer.render.behaviors import behaviors_of
 from gossamer.render.browser import require_browser
@@ -17,12 +19,13 @@ from gossamer.render.renderer import Renderer
 from gossamer.scope.chain import Chain
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
+from gossamer.url.url import Url
 from gossamer.world.process import processors
 
 
 def page_rendering(
     setup: Setup,
-    gates: tuple[Namer, Chain, Permit, HostControl],
+    gates: tuple[Namer, Chain, Callable[[Url, float], Verdict], HostControl],
     archive: PrerequisiteArchive,
     examiner: Examiner,
     telemetry: Telemetry,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gossamer.assembly.parts import policy_of, scoped
 from gossamer.config import Config
 from gossamer.crawl.commit import Storage
-from gossamer.crawl.permit import Permit
+from gossamer.crawl.permit import Exclusions
 from gossamer.crawl.revisiting import Enrolment, Revisiting
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.options import FrontierOptions
@@ -123,14 +123,14 @@ def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Schedule | 
     return SitemapHints(epochs, config.discovery, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
 
 
-def hubs_of(config: Config, epochs: Epochs, namer: Namer, permit: Permit) -> Subscriptions | None:
+def hubs_of(config: Config, epochs: Epochs, namer: Namer, exclusions: Exclusions) -> Subscriptions | None:
     """Return the subscriptions to hubs; None if hubs cannot call back, or a notification would change nothing."""
     if not may_be_called_back(config):
         return None
     base = config.websub.callback_url or config.console.public_url
 
     def may_ask(hub: Url) -> bool:
-        return not permit.excludes(hub)
+        return not exclusions.excludes(hub)
 
     return Subscriptions(epochs, config.websub, base, namer.name, may_ask, unguessable)
 

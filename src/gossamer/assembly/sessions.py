@@ -34,9 +34,11 @@ def sessions(
     namer: Namer,
     is_ours: Callable[[Url], bool],
     on_given_up: Callable[[str, str], None],
+    unpark: Callable[[Url, float], None],
     now: float,
 ) -> Sessions:
-    """Return the sessions of a shard. `is_ours` is true for URLs of this shard; `on_given_up` is as in `FormLogins`.
+    """Return the sessions of a shard. `is_ours` is true for URLs of this shard; `on_given_up` and `unpark` are as in
+    `FormLogins`.
 
     Raises:
         ConfigError: a login cannot work, or a file cannot be read.
@@ -56,7 +58,7 @@ def sessions(
     made = Sessions(jars)
     if rules:
         pauses_s = config.frontier.retry_s_first, config.frontier.retry_s_max
-        made.logins = FormLogins(rules, epochs, namer, made.names, pauses_s, on_given_up)
+        made.logins = FormLogins(rules, namer, made, pauses_s, on_given_up, unpark)
     return made
 
 

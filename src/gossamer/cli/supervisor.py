@@ -316,7 +316,7 @@ class Supervisor:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _forward(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002 - the handler's signature
+    def _forward(self, number: int, frame: FrameType | None) -> None:
         self._asked_at = self._asked_at or time.monotonic()
         self._signals += 1
         asked = signal.SIGTERM if number == HUNG_UP else signal.Signals(number)

@@ -219,7 +219,7 @@ class Exchange:
         """Approximate memory of data that waits for the next `cut`."""
         return self._outbox.memory_bytes
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
+    def cut(self, now: float) -> None:
         """Put the outbox and the positions into the open epoch."""
         self._cut = self._outbox.cut()
         self._cut_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}

@@ -205,6 +205,7 @@ class ComponentsOptions(Section, frozen=True):
     content_seen: Annotated[str, Key("The content-seen test.")] = ""
     resolver: Annotated[str, Key("Finds the addresses of hosts.")] = ""
     filters: Annotated[tuple[str, ...], Key("Filters after the built-in ones, in order.")] = ()
+    middleware: Annotated[tuple[str, ...], Key("Visit middleware after the built-in one, in order.")] = ()
     archives: Annotated[tuple[str, ...], Key("Archives in addition to WARC and tables, in order.")] = ()
     protocols: Annotated[
         dict[str, str],

@@ -128,13 +128,13 @@ class Discovery:
     def _bounce(self, links: Sequence[Link], now: float) -> None:
         """Queue addresses again to which redirects lead back after they have set cookies, as browsers do."""
         stages = self._stages
-        sessions = stages.sessions
-        if sessions is None:
+        bounces = stages.middlewares.bounces
+        if not bounces:
             return
         for link in links:
             if link.link_type in LEADING_ON and (stages.exchange is None or stages.exchange.has(link.url)):
                 record = stages.history.get(link.url)
-                if record is not None and record.final and sessions.bounces(link.url, record.outcome, now):
+                if record is not None and record.final and any(one(link.url, record.outcome, now) for one in bounces):
                     stages.visit_again(link, now)
                     if stages.pending_scope is not None and link.seed:
                         stages.pending_scope.open(link.url, link.seed)
@@ -172,7 +172,7 @@ class Discovery:
         else:
             ours = [link for link in links if stages.chain.reason(link) is None]
         if len(ours) < len(links):
-            stages.trapping.refused(links)
+            stages.trapping.reject(links)
         self._enqueue(ours, self._offer_now(ours), {}, self._clock.now())
 
     def _enqueue(self, links: Sequence[Link], answers: Sequence[int], risen: dict[int, int], now: float) -> None:

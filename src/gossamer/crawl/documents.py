@@ -333,7 +333,7 @@ class DocumentReader:
         """Render a page if it is to be rendered, and return the result; else return `examined`. Waits for its
         resources.
         """
-        if self._outcomes.is_wall(reply, examined) or not rendering.wants(reply, examined):
+        if not (self._outcomes.is_page(lease, reply, examined) and rendering.wants(reply, examined)):
             return examined
         if self._stages.quarantine.suspects(lease.url.fingerprint):
             return examined

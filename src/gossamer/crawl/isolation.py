@@ -191,7 +191,7 @@ class LimitedModules:
         self._seat = seat
         self._begun = 0
 
-    def begin(self, spent_s: float = 0.0) -> None:  # noqa: ARG002 - a page waits for nothing here
+    def begin(self, spent_s: float = 0.0) -> None:
         self._limit.begin()
 
     def resume(self) -> None:

@@ -18,15 +18,15 @@ import msgspec
 
 from gossamer.crawl.history import PageRecord
 from gossamer.crawl.options import LoginRule
-from gossamer.crawl.permit import ALLOWED, FetchVerdict
+from gossamer.crawl.sessions import Sessions
 from gossamer.fetch.options import RequestRule
 from gossamer.fetch.rules import RequestRules
-from gossamer.model.links import Prerequisite
-from gossamer.model.visits import Failure, Reply
+from gossamer.model.links import ALLOWED, Prerequisite, RevisitPlan, Verdict, Visit
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.options import to_table
+from gossamer.ports import Conclusion, ExaminedPage, VisitMiddleware
 from gossamer.process.forms import form_of, shows
 from gossamer.process.links import redirect_target
-from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
@@ -36,6 +36,10 @@ REPEATS_THE_BODY: Final = frozenset((307, 308))
 REFUSED_MAX: Final = 100
 """Replies in a row without a session after which a login is given up that brought pages before."""
 LOGIN_REQUIRED: Final = "login_required"
+LOGGED_OUT_MAX: Final = 3
+"""Requests for one page that a server answers as if there were no session. Their number is lost in a crash."""
+LOGGED_OUT_URLS_MAX: Final = 10_000
+"""Pages whose requests of this kind are counted at the same time."""
 
 Phase = Literal["out", "form", "sent", "landing", "in", "failed"]
 
@@ -109,36 +113,42 @@ class FormLogin:
         return form_of(body, reply.charset, reply.url, self.rule.fields) is not None
 
 
-class FormLogins:
-    """All logins of the configuration. `verdict` costs 2 µs for a URL that needs no login."""
+class FormLogins(VisitMiddleware):
+    """All logins of the configuration. `judge` costs 2 µs for a URL that needs no login."""
+
+    name = "login"
+    reads_body = True
 
     def __init__(
         self,
         rules: Mapping[str, LoginRule],
-        epochs: Epochs,
         namer: Namer,
-        cookies: Callable[[str, float], set[str]],
+        sessions: Sessions,
         pauses_s: tuple[float, float],
         on_given_up: Callable[[str, str], None],
+        unpark: Callable[[Url, float], None],
     ) -> None:
-        """`rules` are by name, with their secrets; `cookies` returns the names of a site's cookies; `pauses_s` are the
-        first and the longest wait after a failed login; `on_given_up` is called with the name of a login and the reason
-        why it was given up, and with an empty reason when it works, or when its partition has arrived or left.
+        """`rules` are by name, with their secrets; `pauses_s` are the first and the longest wait after a failed login;
+        `on_given_up` is called with the name of a login and the reason why it was given up, and with an empty reason
+        when it works, or when its partition has arrived or left; `unpark` lets a host go on that waits for a login.
         """
         self._pauses_s = pauses_s
-        self._epochs = epochs
+        self._epochs = sessions.epochs
         self._namer = namer
-        self._cookies = cookies
+        self._sessions = sessions
+        self._unpark = unpark
         self._on_given_up = on_given_up
+        self._logged_out_times: dict[str, int] = {}
+        """By key of a URL: how often the server answered as if there were no session."""
         self._logins: dict[str, FormLogin] = {}
         for name, rule in rules.items():
             url = namer.name(rule.url)
             assert url is not None, "the configuration was checked"
             self._logins[name] = self._recalled(name, rule, url)
 
-    def forget(self, first: int, end: int) -> None:
-        """Reload the logins of the partitions in [`first`, `end`) from the store, because these have arrived or left. A
-        login that was in progress begins again in the shard that has its partition.
+    def moved(self, first: int, end: int) -> None:
+        """Read logins again from the store. One that was in progress begins again in the shard that has its
+        partition.
         """
         for name, login in self._logins.items():
             if first <= login.url.partition < end:
@@ -153,28 +163,36 @@ class FormLogins:
 
     # ---- before a request
 
-    def verdict(self, url: Url, now: float) -> FetchVerdict:
-        """Return whether a URL may be requested now with regard to its session. If allowed, the session is in use until
-        `passed`.
-        """
+    def judge(self, url: Url, now: float) -> Verdict:
         for one in self._logins.values():
             if what := one.excludes(url):
-                return FetchVerdict(outcome="excluded", reason=f"login.{one.name}: the URL {what}")
+                return Verdict(outcome="excluded", reason=f"login.{one.name}: the URL {what}")
         login = self._of(url)
         if login is None:
             return ALLOWED
         if login.phase == "failed":
-            return FetchVerdict(outcome=LOGIN_REQUIRED, reason=f"login.{login.name}: {login.reason}")
+            return Verdict(outcome=LOGIN_REQUIRED, reason=f"login.{login.name}: {login.reason}")
         if login.phase == "in" and not login.is_used:
-            login.is_used = True
             return ALLOWED
         if login.phase == "out" and login.pause_until > now:
-            return FetchVerdict(wait_until=login.pause_until, reason=f"login.{login.name}: {login.reason}")
+            return Verdict(wait_until=login.pause_until, reason=f"login.{login.name}: {login.reason}")
+        step = _first(login, url) if login.phase == "out" else login.prerequisite
+        is_lost = step is not None and url.host == step.origin.host
+        return Verdict(prerequisite=step if is_lost else None, park=True, owner=self.name)
+
+    def reserve(self, url: Url) -> None:
+        """Have a session used by one visit at a time."""
+        login = self._of(url)
+        if login is not None:
+            login.is_used = True
+
+    def wait(self, url: Url, verdict: Verdict, now: float) -> None:
+        login = self._of(url)
+        assert login is not None, "only a URL that needs a session waits for one"
         if login.phase == "out":
-            login.prerequisite = self._first(login, url)
-        is_lost = login.prerequisite is not None and url.host == login.prerequisite.origin.host
+            login.phase = "sent" if login.rule.token else "form"
+            login.prerequisite = verdict.prerequisite
         login.waiting[url.host] = url
-        return FetchVerdict(prerequisite=login.prerequisite if is_lost else None, park=True)
 
     def lacked(self, names: Collection[str], record: PageRecord) -> bool:
         """Say whether a URL ended for want of one of these logins."""
@@ -190,13 +208,33 @@ class FormLogins:
 
     # ---- after a request
 
-    def passed(self, url: Url) -> list[Url]:
-        """Note that a visit has ended; return a URL of each host that waited for the session."""
+    def release(self, url: Url) -> list[Url]:
         login = self._of(url)
         if login is None or not login.is_used:
             return []
         login.is_used = False
         return _released(login)
+
+    def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
+        return self._conclusion(visit, self.logged_out(visit.url, reply), now)
+
+    def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
+        why = self.logged_out(page.visit.url, page.reply, page.content.body)
+        return self._conclusion(page.visit, why, now)
+
+    def _conclusion(self, visit: Visit, why: str, now: float) -> Conclusion | None:
+        """Have a page requested again after a new login, if `why` says that there was no session."""
+        if not why:
+            return None
+        url = visit.url
+        again = None
+        times = self._logged_out_times.pop(url.key, 0) + 1
+        if times < LOGGED_OUT_MAX:
+            again = RevisitPlan(url, now, visit.attempt + 1, visit.hops, why)
+            if len(self._logged_out_times) >= LOGGED_OUT_URLS_MAX:
+                self._logged_out_times.clear()
+            self._logged_out_times[url.key] = times
+        return Conclusion(LOGIN_REQUIRED, why, again, was_acted_on=False)
 
     def logged_out(self, url: Url, reply: Reply, body: bytes | None = None) -> str:
         """Return why a reply shows that the session has ended, and so is not content; empty if it is content. `body` is
@@ -228,18 +266,28 @@ class FormLogins:
 
     # ---- the login itself
 
+    def fetch(self, prerequisite: Prerequisite, request: Request, now: float) -> Request:
+        headers = self._sessions.headers(prerequisite.url, None, now)
+        if not prerequisite.form:
+            return msgspec.structs.replace(request, headers=headers)
+        headers += (("Content-Type", self._logins[prerequisite.subject].content_type),)
+        return msgspec.structs.replace(request, headers=headers, method="POST", body=prerequisite.form)
+
     def answered(
         self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float
     ) -> Prerequisite | None:
-        """Handle the result of a login's request; return the next request, None if the login is over: see
-        `released`.
-        """
-        login = self._logins[prerequisite.login]
-        if (
-            login.prerequisite is None
-            or prerequisite.url != login.prerequisite.url
-            or prerequisite.form != login.prerequisite.form
-        ):
+        login = self._logins[prerequisite.subject]
+        step = self._step(login, prerequisite, result, body, now)
+        if login.prerequisite is None:
+            for waiting in _released(login):
+                self._unpark(waiting, now)
+        return step
+
+    def _step(
+        self, login: FormLogin, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float
+    ) -> Prerequisite | None:
+        under_way = login.prerequisite
+        if under_way is None or prerequisite.url != under_way.url or prerequisite.form != under_way.form:
             return None  # A second result.
         step = self._next(login, result, body, now)
         if isinstance(step, str):
@@ -248,15 +296,6 @@ class FormLogins:
         login.prerequisite = step
         return step
 
-    def released(self, prerequisite: Prerequisite) -> list[Url]:
-        """Return a URL of each host that waited for a login, if that is over."""
-        login = self._logins[prerequisite.login]
-        return _released(login) if login.prerequisite is None else []
-
-    def content_type(self, prerequisite: Prerequisite) -> str:
-        """Return the media type of the body of a login's request."""
-        return self._logins[prerequisite.login].content_type
-
     # ---- inside
 
     def _of(self, url: Url) -> FormLogin | None:
@@ -264,12 +303,6 @@ class FormLogins:
             if login.covers(url):
                 return login
         return None
-
-    def _first(self, login: FormLogin, origin: Url) -> Prerequisite:
-        rule = login.rule
-        login.phase = "sent" if rule.token else "form"
-        form = json.dumps(rule.fields).encode() if rule.token else b""
-        return Prerequisite(origin, login.url, form=form, login=login.name)
 
     def _next(self, login: FormLogin, result: Reply | Failure, body: bytes, now: float) -> Prerequisite | str | None:
         """Return the next request, None after a login that worked, or why it failed."""
@@ -301,7 +334,7 @@ class FormLogins:
         prerequisite = login.prerequisite
         assert prerequisite is not None
         data, login.content_type = form.encoded([*pairs, *fields.items()])
-        return Prerequisite(prerequisite.origin, action, form=data, login=login.name)
+        return msgspec.structs.replace(prerequisite, url=action, hops=0, form=data)
 
     def _check(
         self, login: FormLogin, reply: Reply, target: str | None, body: bytes, now: float
@@ -309,7 +342,7 @@ class FormLogins:
         """Check the answer to the form, or the page that it redirects to."""
         check = login.rule.check
         assert check is not None, "the configuration was checked"
-        if check.cookie and check.cookie in self._cookies(login.url.site, now):
+        if check.cookie and check.cookie in self._sessions.names(login.url.site, now):
             self._worked(login)
             return None
         if check.redirect and login.phase == "sent" and target and re.search(check.redirect, target):
@@ -347,7 +380,7 @@ class FormLogins:
             return "it redirects to another site"
         if prerequisite.hops >= HOPS_MAX:
             return f"it redirects more than {HOPS_MAX} times"
-        return Prerequisite(prerequisite.origin, url, prerequisite.hops + 1, login=login.name)
+        return msgspec.structs.replace(prerequisite, url=url, hops=prerequisite.hops + 1, form=b"")
 
     def _worked(self, login: FormLogin, token: str = "") -> None:
         login.phase, login.prerequisite, login.token, login.reason = "in", None, token, ""
@@ -371,6 +404,12 @@ class FormLogins:
     def _give_up(self, login: FormLogin, reason: str) -> None:
         login.phase, login.reason = "failed", reason
         self._on_given_up(login.name, reason)
+
+
+def _first(login: FormLogin, origin: Url) -> Prerequisite:
+    rule = login.rule
+    form = json.dumps(rule.fields).encode() if rule.token else b""
+    return Prerequisite(origin, login.url, owner=FormLogins.name, subject=login.name, form=form, is_about_origin=False)
 
 
 def _parameters(query: str) -> set[tuple[str, str]]:

@@ -14,7 +14,6 @@ from gossamer.crawl.examine import Examined
 from gossamer.crawl.history import attempt_row
 from gossamer.crawl.links import FoundLinks, PageLinks
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.revisiting import NOT_MODIFIED
 from gossamer.crawl.ring import Retries
 from gossamer.crawl.stages import Recorder, Stages, visit_of
 from gossamer.frontier.host import Lease
@@ -31,33 +30,23 @@ from gossamer.model.links import (
     Visit,
 )
 from gossamer.model.modules import INVALID
-from gossamer.model.pages import Held, PageRow, Visited, digest_text
+from gossamer.model.pages import PageRow, Visited, digest_text
 from gossamer.model.visits import Failure, Reply
+from gossamer.ports import Conclusion, ExaminedPage
 from gossamer.process.links import redirect_target
-from gossamer.process.walls import Wall, offer_of
+from gossamer.process.walls import offer_of
 from gossamer.url.url import Url
 
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
-REPEATS_THE_BODY = frozenset((307, 308))
 AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504, *range(520, 525), 529))
 """Statuses that may differ in another attempt; 520 to 524 and 529 are those of proxies whose origin does not answer
 (developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors).
 """
-WALLED = frozenset((401, 403, 405, 406, 429, 503))
-"""Statuses with which bot protection sends its pages, beside those of success."""
 REFUSALS = {402: "payment_required", 451: "legally_blocked"}
 """Statuses with their own outcomes (RFC 9110, section 15.5.3; RFC 7725)."""
-WALLS_MAX = 8
-"""Consecutive walls after which a host is closed, except in a continuous crawl."""
-WALLED_HOSTS_MAX = 10_000
-"""Hosts whose walls are counted at the same time."""
 CHALLENGES_MAX = 16
 """Digest challenges that are answered for one URL. A crash between a challenge and its answer loses the challenge, so
 that the URL gets another one."""
-LOGGED_OUT_MAX = 3
-"""Requests for one page that a server answers as if there were no session. Their number is lost in a crash."""
-LOGGED_OUT_URLS_MAX = 10_000
-"""Pages whose requests of this kind are counted at the same time."""
 SITEMAP_GATHER_S = 10.0
 """Delay before a sitemap is read again because another host refers to it, so that several hosts share one visit."""
 
@@ -67,6 +56,7 @@ class Outcomes:
 
     def __init__(self, stages: Stages, retries: Retries, logs: Logs, counters: CrawlCounters) -> None:
         self._stages = stages
+        self._middlewares = stages.middlewares
         self.recorder = recorder = Recorder(stages, logs, counters)
         self._visit, self._conclude = recorder.visit, recorder.conclude
         self._reply_row, self._digested = recorder.reply_row, recorder.digested
@@ -74,56 +64,57 @@ class Outcomes:
         self._retries = retries
         self._logs = logs
         self._counters = counters
-        self._walls: dict[str, int] = {}
-        """By host: walls since the last page."""
-        self._logged_out_times: dict[str, int] = {}
-        """By key of a URL: how often the server answered as if there were no session."""
 
     def reconfigure(self, retries: Retries) -> None:
         """Apply new options."""
         self._retries = retries
 
-    def settle(
-        self, lease: Lease, result: Reply | Failure, now: float, held: Held | None = None, wall: Wall | None = None
-    ) -> list[Link] | None:
+    def settle(self, lease: Lease, result: Reply | Failure, now: float) -> list[Link] | None:
         """End a visit with the result of its request; return the links to follow, None if the reply is a document that
-        must be examined first. `held` is what the request was conditional on; `wall` is the bot protection that
-        answered.
+        must be examined first.
         """
         if isinstance(result, Failure):
             self.failure(lease, result, now)
             return []
-        if wall is not None:
-            self._challenged(lease, result, wall, now)
-            return []
-        if self._stages.sessions is not None and (why := self._ended_session(lease, result)):
-            self._logged_out(lease, result, why, now)
-            return []
-        if result.status == NOT_MODIFIED and held is not None:
-            self._not_modified(lease, result, held, now)
-            return []
+        visit = visit_of(lease)
+        for settle in self._middlewares.settles:
+            conclusion = settle(visit, result, now)
+            if conclusion is not None:
+                self._end(lease, result, conclusion, now)
+                return []
         if result.status in REDIRECTS and (target := self._target(result)) is not None:
             return self._redirect(lease, result, target, now)
-        if result.challenged and visit_of(lease).attempt <= CHALLENGES_MAX:
+        if result.challenged and visit.attempt <= CHALLENGES_MAX:
             self._digest_challenged(lease, result, now)
             return []
-        if result.status in AGAIN and self._retries.left(visit_of(lease)):
+        if result.status in AGAIN and self._retries.left(visit):
             self._again(lease, result, now)
             return []
         if not 200 <= result.status < 300:
             self._http_error(lease, result, now)
             return []
-        if self._is_unwanted(visit_of(lease), result):
+        if self._is_unwanted(visit, result):
             self._unwanted(lease, result, now)
             return []
         return None
 
-    def _not_modified(self, lease: Lease, reply: Reply, held: Held, now: float) -> None:
-        """Conclude a 304: write a revisit record that refers to the archived version (WARC 1.1, section 6.7.3)."""
+    def _end(self, lease: Lease, reply: Reply, conclusion: Conclusion, now: float) -> None:
+        """End a visit as a middleware concludes it."""
         visit = self._visit(lease)
-        row = self._reply_row(visit, reply, "not_modified")
-        row.digest = digest_text(self._stages.digest_algorithm, held.payload) if held.payload else ""
-        self._conclude(lease, Visited(visit.url, row, reply, revisit_of=held.original, digest=held.payload), now)
+        row = self._reply_row(visit, reply, conclusion.outcome)
+        row.error = conclusion.error
+        for name, value in conclusion.columns.items():
+            setattr(row, name, value)
+        if row.error:
+            self._logs.info(row.outcome, url=visit.url.text, error=row.error, attempt=visit.attempt)
+        if not conclusion.was_acted_on:
+            self._not_acted_on(lease)
+        if conclusion.revisit_of is None:
+            visited = self._digested(visit, reply, row)
+        else:  # A revisit record refers to the archived version (WARC 1.1, section 6.7.3).
+            row.digest = digest_text(self._stages.digest_algorithm, conclusion.digest) if conclusion.digest else ""
+            visited = Visited(visit.url, row, reply, revisit_of=conclusion.revisit_of, digest=conclusion.digest)
+        self._conclude(lease, visited, now, conclusion.again)
 
     def failure(self, lease: Lease, failure: Failure, now: float) -> None:
         """Conclude a visit without a complete reply: schedule another attempt, or end the URL. The part that came is
@@ -143,15 +134,13 @@ class Outcomes:
 
     def _next_try(self, lease: Lease, failure: Failure, now: float) -> RevisitPlan | None:
         visit = visit_of(lease)
-        requests = self._stages.requests
-        if failure.again and (requests is None or requests.may_repeat(lease.url)):
+        if failure.again and self._middlewares.may_repeat(lease.url):
             return RevisitPlan(visit.url, now, visit.attempt, visit.hops, failure.error)
         return self._retried(lease, failure.error, now) if failure.retry else None
 
     def _retried(self, lease: Lease, error: str, now: float) -> RevisitPlan | None:
         # With the hops of this entry, as in `_redirect`: the hops of a shorter path would make a loop endless.
-        requests = self._stages.requests
-        if requests is not None and not requests.may_repeat(lease.url):
+        if not self._middlewares.may_repeat(lease.url):
             return None
         return self._retries.after(visit_of(lease), error, now)
 
@@ -173,31 +162,8 @@ class Outcomes:
         self._conclude(lease, self._digested(visit, reply, row), now, again)
 
     def _not_acted_on(self, lease: Lease) -> None:
-        if self._stages.requests is not None:
-            self._stages.requests.refused(lease.url)
-
-    def _ended_session(self, lease: Lease, reply: Reply, body: bytes | None = None) -> str:
-        """Return why a reply shows that a session has ended; empty if it does not."""
-        sessions = self._stages.sessions
-        if sessions is None or sessions.logins is None:
-            return ""
-        return sessions.logins.logged_out(lease.url, reply, body)
-
-    def _logged_out(self, lease: Lease, reply: Reply, why: str, now: float) -> None:
-        """Conclude a reply that is not content: the page is requested again after a new login."""
-        visit = self._visit(lease)
-        row = self._reply_row(visit, reply, "login_required")
-        row.error = why
-        self._not_acted_on(lease)
-        self._logs.info(row.outcome, url=visit.url.text, error=why, attempt=visit.attempt)
-        again = None
-        times = self._logged_out_times.pop(visit.url.key, 0) + 1
-        if times < LOGGED_OUT_MAX:
-            again = RevisitPlan(visit.url, now, visit.attempt + 1, visit_of(lease).hops, why)
-            if len(self._logged_out_times) >= LOGGED_OUT_URLS_MAX:
-                self._logged_out_times.clear()
-            self._logged_out_times[visit.url.key] = times
-        self._conclude(lease, self._digested(visit, reply, row), now, again)
+        for unsent in self._middlewares.unsent:
+            unsent(lease.url)
 
     def _redirect(self, lease: Lease, reply: Reply, target: Url, now: float) -> list[Link]:
         """Conclude a redirect: its target is a link that passes the whole ring, unless it is the next hop of this
@@ -222,9 +188,8 @@ class Outcomes:
             self._conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if within else None)
             return []
         self._conclude(lease, visited, now)
-        requests = stages.requests
-        if requests is not None and reply.status in REPEATS_THE_BODY and requests.of(lease.url) is not None:
-            return []  # The redirect asks for the same request elsewhere, which is not listed.
+        if not self._middlewares.leads_on(lease.url, reply):
+            return []
         kept = visit.link_type in (EMBED, *ANNOUNCING)
         if visit.link_type == SITEMAP_FILE and stages.hints is not None:
             kept = stages.hints.leads_to(visit.url, target)
@@ -276,36 +241,11 @@ class Outcomes:
         self._logs.info(row.outcome, url=row.url, error=row.error, attempt=visit.attempt)
         self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks([]))
 
-    def _challenged(self, lease: Lease, reply: Reply, wall: Wall, now: float) -> None:
-        """Conclude a reply of bot protection: the exchange is archived, but is not content. The host's delay grows each
-        time, and the host is closed after `WALLS_MAX` in a row, except in a continuous crawl.
-        """
-        visit, stages = self._visit(lease), self._stages
-        row = self._reply_row(visit, reply, "challenged")
-        row.wall = wall.name
-        row.error = f"bot protection ({wall.name}) answered instead of the page, HTTP {reply.status}"
-        self._logs.info(row.outcome, url=visit.url.text, error=row.error, attempt=visit.attempt)
-        self._conclude(lease, self._digested(visit, reply, row), now)
-        if len(self._walls) >= WALLED_HOSTS_MAX:
-            self._walls.clear()
-        count = self._walls[visit.url.host] = self._walls.get(visit.url.host, 0) + 1
-        if count >= WALLS_MAX and stages.revisiting is None:
-            reason = f"its bot protection ({wall.name}) answered {count} requests in a row"
-            stages.frontier.control.close(visit.url, reason, now)
-        else:
-            stages.frontier.control.back_off(visit.url, count, f"its bot protection ({wall.name}) answered", now)
-
-    def _wall_of(self, reply: Reply, examined: Examined) -> Wall | None:
-        """Return the wall that a document is, or that asks for consent in it; None if there is none."""
-        walls = self._stages.walls
-        if walls is None or not is_html(reply.media_type):
-            return None
-        return walls.in_page(reply.url, examined.findings.title, examined.content.body)
-
-    def is_wall(self, reply: Reply, examined: Examined) -> bool:
-        """Say whether a document is bot protection instead of the page."""
-        wall = self._wall_of(reply, examined)
-        return wall is not None and not wall.consent
+    def is_page(self, lease: Lease, reply: Reply, examined: Examined) -> bool:
+        """Say whether a document is the page that was requested."""
+        visit = visit_of(lease)
+        row = self._reply_row(visit, reply, "fetched")
+        return self._middlewares.is_page(ExaminedPage(visit, reply, examined.content, examined.findings, row))
 
     def links_in_slices(self, lease: Lease, examined: Examined) -> Generator[None, None, FoundLinks]:
         """Return the links of a document that is not concluded yet. Yields where other work may run."""
@@ -324,20 +264,14 @@ class Outcomes:
             self._logs.info(row.outcome, url=url.text, error=row.error)
             self._conclude(lease, self._digested(visit, reply, row), now)
             return []
-        if stages.sessions is not None and (why := self._ended_session(lease, reply, examined.content.body)):
-            self._logged_out(lease, reply, why, now)
-            return []
-        wall = self._wall_of(reply, examined)
-        if wall is not None and not wall.consent:
-            self._challenged(lease, reply, wall, now)
-            return []
-        row.wall = f"consent:{wall.name}" if wall is not None else ""
-        if self._walls:
-            self._walls.pop(url.host, None)
-        if stages.usage is not None:
-            refusal = stages.usage.judge(url, examined.findings.statements, row, is_read=not examined.left)
-            if refusal:
-                return self._withheld(lease, reply, examined, row, refusal, now)
+        document = ExaminedPage(visit_of(lease), reply, examined.content, examined.findings, row, not examined.left)
+        for settle in self._middlewares.documents:
+            conclusion = settle(document, now)
+            if conclusion is not None and conclusion.keeps_body:
+                self._end(lease, reply, conclusion, now)
+                return []
+            if conclusion is not None:
+                return self._withheld(lease, reply, examined, row, conclusion, now)
         self._describe(examined, row)
         visited = self._digested(visit, reply, row)
         found = self._links.found(visit, examined.findings, found)
@@ -355,10 +289,6 @@ class Outcomes:
             links = self._links.in_wanted_language(reply, examined, row, links)
         links = self._links.named(visit, examined.findings, row, links, seed)
         self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
-        if examined.findings.announcement is not None and stages.hints is not None:
-            stages.hints.heard(url, examined.findings.announcement, reply.headers, now)
-        if stages.hubs is not None:
-            stages.hubs.found(url, examined.findings.links, now)
         return links if follow else []
 
     def _requested(self, visit: Visit) -> Url:
@@ -408,15 +338,16 @@ class Outcomes:
         return next((link for link in found.follow if link.url.key == key and link.link_type in kinds), None)
 
     def _withheld(
-        self, lease: Lease, reply: Reply, examined: Examined, row: PageRow, refusal: str, now: float
+        self, lease: Lease, reply: Reply, examined: Examined, row: PageRow, conclusion: Conclusion, now: float
     ) -> list[Link]:
-        """End the visit of a page that refuses the crawl's purposes: its headers are kept and its links followed;
-        nothing else of it is stored.
-        """
+        """End the visit of a page of which only the headers are kept, and the links followed."""
         visit, findings = self._visit(lease), examined.findings
         self._counters.processed(examined.ran, examined.errors, row.url)
-        row.outcome, row.error, row.truncated, row.body_bytes = "usage_withheld", refusal, "unspecified", 0
-        self._logs.info(row.outcome, url=row.url, error=refusal)
+        row.outcome = conclusion.outcome
+        row.error = conclusion.error
+        row.truncated = "unspecified"
+        row.body_bytes = 0
+        self._logs.info(row.outcome, url=row.url, error=row.error)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
         links = self._links.found(visit, findings).follow
         links = self._links.named(visit, findings, row, links, self.recorder.seed(visit))
@@ -464,8 +395,3 @@ class Outcomes:
     def _target(self, reply: Reply) -> Url | None:
         text = redirect_target(reply.url, reply.headers)
         return self._stages.namer.name(text) if text else None
-
-
-def is_html(media_type: str) -> bool:
-    """Say whether a reply is a web page, or does not say what it is."""
-    return media_type in ("text/html", "application/xhtml+xml", "")

@@ -242,7 +242,7 @@ class ScopeMemory:
                 rejected[name] = rejected.get(name, 0) + count
         self._revision = exclusions.revision
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
+    def cut(self, now: float) -> None:
         """Put changes into the open epoch."""
         new = self._roots.take_new()
         if new is not None:

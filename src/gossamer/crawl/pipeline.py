@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -22,30 +22,18 @@ from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.discover import Discovery
 from gossamer.crawl.documents import DocumentReader, may_be_slow
 from gossamer.crawl.logs import Logs
+from gossamer.crawl.middleware import Prerequisites
 from gossamer.crawl.options import CrawlOptions
-from gossamer.crawl.outcomes import WALLED, Outcomes, is_html
-from gossamer.crawl.permit import PrerequisiteResults
-from gossamer.crawl.revisiting import Revisiting
+from gossamer.crawl.outcomes import Outcomes
 from gossamer.crawl.ring import Retries, Ring, RingStep
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.host import ADDRESS, Lease
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link, Prerequisite
-from gossamer.model.pages import Held
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.process.walls import Wall
-from gossamer.revisit.hints import SitemapHints
-from gossamer.url.name import REQUEST_MARK
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
-if TYPE_CHECKING:
-    from gossamer.crawl.requests import Requests
-    from gossamer.crawl.sessions import Sessions
-
-FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
-HUB_BYTES_MAX = 65_536
-"""Bytes that are read of a hub's answer, which says why it refuses."""
 UNANSWERED_S = 30.0
 """A request for a resource that no page waits for any more counts, after this long, as not answered by its host."""
 OUTLINK_BYTES_MAX = 65_536
@@ -87,13 +75,17 @@ class Pipeline:
         """A URL of each host that waits until fewer addresses are looked up."""
         self._under_way: set[int] = set()
         """Fingerprints of leased URLs, if a URL may be queued more than once."""
-        self.prerequisites = PrerequisiteResults(
-            stages.permit, stages.frontier.control, stages.namer.name, self._robots_failed, stages.exchange, stages.hubs
+        self._middlewares = stages.middlewares
+        self.prerequisites = Prerequisites(
+            stages.middlewares,
+            stages.frontier.control,
+            stages.exclusions.excludes,
+            self._look_into_sitemaps,
+            stages.exchange,
         )
-        self.prerequisites.resources = stages.rendering.resources if stages.rendering is not None else None
         self._ring = Ring(
             stages.frontier,
-            stages.permit,
+            stages.middlewares,
             self.prerequisites,
             stages.resolver.cached,
             self._outcomes.failure,
@@ -175,22 +167,21 @@ class Pipeline:
             self._under_way.discard(lease.url.fingerprint)
 
     async def _visit(self, lease: Lease) -> None:
-        stages, visit = self._stages, lease.visit
+        middlewares = self._middlewares
         try:
             try:
-                if stages.requests is not None and lease.prerequisite is None:
-                    await self._mark(lease.url, stages.requests)
+                if middlewares.before_begin and lease.prerequisite is None:
+                    for prepare in middlewares.before_begin:
+                        await prepare(lease.url, self.commit)
                 started = self._clock.now()
                 if not self._ring.begun(lease, started):
-                    if stages.requests is not None:
-                        stages.requests.refused(lease.url)
+                    self._note_unsent(lease)
                     return
-                held = stages.revisiting.held(visit) if stages.revisiting is not None and visit is not None else None
-                result = await self._fetch(lease, started, held)
+                result = await self._fetch(lease, started)
                 if isinstance(result, Failure) and result.by_proxy:
                     return  # It stays queued, and costs no attempt.
-                if stages.sessions is not None:
-                    result = self._learned(lease, result, stages.sessions)
+                if middlewares.received:
+                    result = self._receive(lease.url, result)
                 is_slow = isinstance(result, Reply) and may_be_slow(result)
                 if is_slow:
                     await self.documents.turn(lease.url if lease.prerequisite is None else None)
@@ -200,50 +191,32 @@ class Pipeline:
                     with self.documents.measured():
                         self._answer(lease.prerequisite, result)
                     return
-                wall, now = self._wall(lease.url, result), self._clock.now()
-                links = self._outcomes.settle(lease, result, now, held, wall)
+                now = self._clock.now()
+                links = self._outcomes.settle(lease, result, now)
                 if links is None:
                     assert isinstance(result, Reply), "a failure is no document"
                     await self.documents.read(lease, result, is_slow=is_slow)
                 else:
                     self.documents.follow(links, lease.url, now)
             finally:
-                if stages.permit.logins is not None:
+                if middlewares.releases:
                     self._ring.passed(lease, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
             self._caught(lease, error)
         finally:
             self._under_way.discard(lease.url.fingerprint)
 
-    async def _mark(self, url: Url, requests: Requests) -> None:
-        """Commit the mark of a listed request that must not be repeated. The gates are checked after that, since a
-        commit may take seconds.
-        """
-        if requests.sending(url):
-            try:
-                await self.commit()
-            except asyncio.CancelledError:
-                requests.refused(url)
-                raise
+    def _note_unsent(self, lease: Lease) -> None:
+        for unsent in self._middlewares.unsent:
+            unsent(lease.url)
 
-    def _wall(self, url: Url, result: Reply | Failure) -> Wall | None:
-        """Return the bot protection that a reply shows in its headers or, for an error status, in its body."""
-        walls = self._stages.walls
-        if walls is None or isinstance(result, Failure):
-            return None
-        wall = walls.in_headers(result.headers)
-        if wall is not None or result.status not in WALLED or not is_html(result.media_type):
-            return wall
-        if self._stages.quarantine.suspects(url.fingerprint):
-            return None
-        return walls.in_error(self._stages.examiner.decode(result, url.fingerprint))
-
-    def _learned(self, lease: Lease, result: Reply | Failure, sessions: Sessions) -> Reply | Failure:
-        """Store the cookies of a reply, and return the reply with their values redacted."""
+    def _receive(self, url: Url, result: Reply | Failure) -> Reply | Failure:
+        """Return a result as the middleware wants it to be seen."""
         reply = result.came if isinstance(result, Failure) else result
         if reply is None:
             return result
-        reply = sessions.received(lease.url, reply, self._clock.now())
+        for receive in self._middlewares.received:
+            reply = receive(url, reply, self._clock.now())
         return msgspec.structs.replace(result, came=reply) if isinstance(result, Failure) else reply
 
     def _rejected_now(self, lease: Lease) -> str:
@@ -255,19 +228,16 @@ class Pipeline:
         rejected = self._stages.chain.rejects_again(link)
         return rejected[1] if rejected is not None else ""
 
-    async def _fetch(self, lease: Lease, started: float, held: Held | None = None) -> Reply | Failure:
-        """Send the one request that the gates permit, and release the gates when it has ended. `held` is set if the
-        request is conditional on the last visit.
-        """
+    async def _fetch(self, lease: Lease, started: float) -> Reply | Failure:
+        """Send the one request that the gates permit, and release the gates when it has ended."""
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
         limit_s, prerequisite = self._options.request_s_max, lease.prerequisite
-        resources = self.prerequisites.resources if prerequisite is not None and prerequisite.resource else None
         try:
             async with asyncio.timeout(limit_s) as limit:
                 ends_at = limit.when()
-                if resources is not None:
-                    resources.bound(lease.url, limit)
-                result = await self._send(lease, self._request(lease, held))
+                if prerequisite is not None:
+                    self._middlewares.of(prerequisite.owner).bound(prerequisite, limit)
+                result = await self._send(lease, self._request(lease))
         except TimeoutError:
             error = f"no end of it within {limit_s:g} s"
             result = Failure("timeout", error, retry=True, host_level=True, started_at=started, ip=lease.address)
@@ -296,53 +266,36 @@ class Pipeline:
             return
         self._ring.unsent(lease, result, now)
         self._counters.proxy_failed(result.error, now, others_pass=result.others_pass)
-        if self._stages.requests is not None:
-            self._stages.requests.refused(lease.url)
+        self._note_unsent(lease)
 
-    def _request(self, lease: Lease, held: Held | None) -> Request:
-        url, visit, sessions = lease.url, lease.visit, self._stages.sessions
-        port, prerequisite = self._stages.namer.port(url), lease.prerequisite
-        if self.prerequisites.resources is not None and prerequisite is not None and prerequisite.resource:
-            return self.prerequisites.resources.request(url, lease.address, port)
-        session: tuple[tuple[str, str], ...] = ()
-        if sessions is not None and prerequisite is not None and prerequisite.login:
-            session, method = sessions.login_request(prerequisite, self._clock.now())
-            return Request(url.text, lease.address, port, session, method=method, body=prerequisite.form)
-        if prerequisite is not None and prerequisite.form:
-            return Request(
-                url.text, lease.address, port, FORM, body_bytes_max=HUB_BYTES_MAX, method="POST", body=prerequisite.form
-            )
-        if sessions is not None:
-            session = sessions.headers(url, visit, self._clock.now())
-        hints, headers = self._stages.hints, session if held is None else Revisiting.conditions(held) + session
+    def _request(self, lease: Lease) -> Request:
+        url = lease.url
+        visit = lease.visit
+        prerequisite = lease.prerequisite
+        port = self._stages.namer.port(url)
+        if prerequisite is not None and not prerequisite.is_about_origin:
+            owner = self._middlewares.of(prerequisite.owner)
+            return owner.fetch(prerequisite, Request(url.text, lease.address, port), self._clock.now())
         # The last attempt is not ended early, so that a slow host loses no page. A robots.txt is requested again.
         yields = self.concurrency if visit is None or self._retries.left(visit) else 0
-        if hints is not None and visit is not None and visit.link_type == SITEMAP_FILE:
-            return Request(
-                url.text, lease.address, port, headers, body_bytes_max=hints.sitemap_bytes_max, concurrency=yields
-            )
-        requests = self._stages.requests
-        if requests is not None and visit is not None and (listed := requests.of(url)) is not None:
-            text, headers = url.text.partition(REQUEST_MARK)[0], headers + listed.headers
-            return Request(text, lease.address, port, headers, method=listed.method, body=listed.body, fresh=True)
         wanted = self._stages.chain.media_types if visit is not None else ()
         again = visit is not None and visit.attempt > 1
         most = OUTLINK_BYTES_MAX if visit is not None and visit.link_type == OUTLINK else 0
-        return Request(url.text, lease.address, port, headers, most, wanted, fresh=again, concurrency=yields)
+        request = Request(url.text, lease.address, port, (), most, wanted, fresh=again, concurrency=yields)
+        for change in self._middlewares.requests:
+            request = change(url, visit, request, self._clock.now())
+        return request
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
         """Pass on the result of a prerequisite fetch. A result that crashed this process before is discarded, since it
         must not count as permission.
         """
+        owner = self._middlewares.of(prerequisite.owner)
         body = b""
-        if prerequisite.token or prerequisite.resource:
-            self._ring.answered(prerequisite, body, result, self._clock.now())
-            return
         reply = result if isinstance(result, Reply) else result.came
-        if reply is not None and not prerequisite.login:  # Replies of a login contain secrets.
-            kind = "usage" if prerequisite.document else "robots"
-            self._stages.archive.add_prerequisite(reply, prerequisite.origin.text, kind)
-        if isinstance(result, Reply) and 200 <= result.status < 300:
+        if reply is not None and owner.archived_as:
+            self._stages.archive.add_prerequisite(reply, prerequisite.origin.text, owner.archived_as)
+        if owner.reads_body and isinstance(result, Reply) and 200 <= result.status < 300:
             if self._stages.quarantine.suspects(prerequisite.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
@@ -351,19 +304,13 @@ class Pipeline:
                 if content.error and body != result.body:  # It breaks off within its coding.
                     result = msgspec.structs.replace(result, truncated=result.truncated or "unspecified")
         self._ring.answered(prerequisite, body, result, self._clock.now())
-        is_robots = not (prerequisite.document or prerequisite.login)
-        if isinstance(result, Reply) and self._stages.hints is not None and is_robots:
-            self._look_into_sitemaps(prerequisite.origin, self._stages.hints)
 
-    def _robots_failed(self, prerequisite: Prerequisite, why: str) -> None:
-        self._logs.info("robots", url=prerequisite.url.text, error=why)
-
-    def _look_into_sitemaps(self, origin: Url, hints: SitemapHints) -> None:
+    def _look_into_sitemaps(self, origin: Url) -> None:
         """Discover the sitemaps in an origin's robots.txt."""
         stages, now = self._stages, self._clock.now()
-        if stages.chain.is_elsewhere(origin) or not stages.roots.touches(origin):
+        if stages.hints is None or stages.chain.is_elsewhere(origin) or not stages.roots.touches(origin):
             return
-        links, again = hints.named(origin, stages.permit.robots.sitemaps(origin))
+        links, again = stages.hints.named(origin, stages.robots.sitemaps(origin))
         self.discovery.discover(links)
         self._outcomes.read_again(again, now)
 

@@ -194,7 +194,7 @@ class RenderChoice:
         group.note(gained=gained)
         host.dirty = True
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
+    def cut(self, now: float) -> None:
         """Put changes into the open epoch. Counts of pages alone may be lost with the process."""
         for name, host in self._hosts.items():
             if host.dirty:

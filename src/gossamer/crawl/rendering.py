@@ -19,7 +19,6 @@ import msgspec
 
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.examine import Examined, Examiner
-from gossamer.crawl.permit import Permit
 from gossamer.crawl.render_choice import (
     FOR_SAMPLE,
     OVER_BUDGET,
@@ -30,12 +29,12 @@ from gossamer.crawl.render_choice import (
     place_of,
 )
 from gossamer.frontier.scheduler import HostControl
-from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite
+from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite, Verdict
 from gossamer.model.modules import ModuleError
 from gossamer.model.pages import RENDERED, Findings, PageCapture, Rendered
 from gossamer.model.visits import Content, Failure, Reply, Request
 from gossamer.model.words import iso_time
-from gossamer.ports import PrerequisiteArchive
+from gossamer.ports import PrerequisiteArchive, VisitMiddleware
 from gossamer.process.scripted import ANCHORS_MANY, signal_of, text_bytes
 from gossamer.render.cache import ResourceCache
 from gossamer.render.options import RenderOptions
@@ -65,7 +64,7 @@ class Gates(msgspec.Struct, frozen=True):
 
     namer: Namer
     chain: Chain
-    permit: Permit
+    judge: Callable[[Url, float], Verdict]
     control: HostControl
 
 
@@ -91,8 +90,10 @@ class Wanted:
         """The result for other pages that need the resource too; None if the first page no longer waits."""
 
 
-class PageResources:
+class PageResources(VisitMiddleware):
     """Provides resources: from the cache, or by one request for all waiting pages."""
+
+    name = "rendering"
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class PageResources:
         telemetry: Telemetry,
         options: RenderOptions,
     ) -> None:
-        self.namer, self._chain, self._permit = gates.namer, gates.chain, gates.permit
+        self.namer, self._chain, self._judge = gates.namer, gates.chain, gates.judge
         self._control = gates.control
         self._archive = archive
         self.examiner = examiner
@@ -156,7 +157,8 @@ class PageResources:
         refused = await self._permitted(url, wanted, patience_s)
         if refused is not None:
             return refused
-        if not self._control.run_prerequisite(Prerequisite(url, url, resource=wanted.kind), self._clock.now()):
+        fetch = Prerequisite(url, url, owner=self.name, subject=wanted.kind, is_about_origin=False)
+        if not self._control.run_prerequisite(fetch, self._clock.now()):
             return Failure("host_closed", "its host cannot be requested now")
         while not (await asyncio.wait((wanted.answer,), timeout=POLL_S))[0]:
             if self._is_slow(url, wanted, patience_s):
@@ -173,7 +175,7 @@ class PageResources:
             if self._is_slow(url, wanted, patience_s):
                 return SLOW
             now = self._clock.now()
-            verdict = self._permit.ask(url, now)
+            verdict = self._judge(url, now)
             if verdict.allowed:
                 return None
             if verdict.outcome:
@@ -196,31 +198,35 @@ class PageResources:
         """Return why a resource must not be requested at its host's turn; None if it may be."""
         if prerequisite.url.text not in self._wanted:
             return Failure("timeout", "no page waits for it any more")
-        verdict = self._permit.ask(prerequisite.url, now)
+        verdict = self._judge(prerequisite.url, now)
         if verdict.allowed:
             return None
         return Failure(verdict.outcome or "robots_unreachable", verdict.reason)
 
-    def request(self, url: Url, address: str, port: int) -> Request:
-        """Return the request for a resource."""
-        wanted = self._wanted.get(url.text)
+    def fetch(self, prerequisite: Prerequisite, request: Request, now: float) -> Request:
+        wanted = self._wanted.get(prerequisite.url.text)
         headers = wanted.conditions if wanted is not None else ()
-        return Request(url.text, address, port, headers, body_bytes_max=self._options.resource_bytes_max)
+        return msgspec.structs.replace(request, headers=headers, body_bytes_max=self._options.resource_bytes_max)
 
-    def bound(self, url: Url, limit: asyncio.Timeout) -> None:
-        """Have the request for a resource end, by its limit, when no page waits for it any more."""
-        if (wanted := self._wanted.get(url.text)) is not None:
+    def bound(self, prerequisite: Prerequisite, limit: asyncio.Timeout) -> None:
+        """Have the request for a resource end when no page waits for it any more."""
+        if (wanted := self._wanted.get(prerequisite.url.text)) is not None:
             wanted.limit = limit
 
-    def answered(self, prerequisite: Prerequisite, result: Reply | Failure, now: float) -> None:
-        """Handle the result of a request for a resource."""
+    def answered(
+        self,
+        prerequisite: Prerequisite,
+        result: Reply | Failure,
+        body: bytes,
+        now: float,
+    ) -> None:
         wanted = self._wanted.get(prerequisite.url.text)
         reply = result if isinstance(result, Reply) else result.came
         if reply is not None:
             self._counters.rendering("resources_requested", 1)
             page_id, via = (wanted.page_id, wanted.via) if wanted is not None else ("", "")
-            ours = msgspec.structs.replace(reply, page_id=page_id, resource_type=prerequisite.resource)
-            self._archive.add_prerequisite(ours, via, prerequisite.resource)
+            ours = msgspec.structs.replace(reply, page_id=page_id, resource_type=prerequisite.subject)
+            self._archive.add_prerequisite(ours, via, prerequisite.subject)
         if wanted is None or wanted.answer.done():
             return  # Its page no longer waits.
         wanted.answer.set_result(

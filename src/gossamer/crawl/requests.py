@@ -9,8 +9,9 @@ a crash or a failure.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,9 @@ import msgspec
 
 from gossamer.fetch.http import sendable
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import ALLOWED, Verdict, Visit
+from gossamer.model.visits import Reply, Request
+from gossamer.ports import VisitMiddleware
 from gossamer.scope.roots import seed_url
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import REQUEST_MARK
@@ -28,6 +32,7 @@ METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "Q
 IDEMPOTENT: Final = frozenset(("GET", "HEAD", "PUT", "DELETE", "OPTIONS", "QUERY"))
 """Methods whose requests may be repeated (RFC 9110, section 9.2.2)."""
 BODY_BYTES_MAX: Final = 1 << 20
+REPEATS_THE_BODY: Final = frozenset((307, 308))
 LINE_BYTES_MAX: Final = 8 * BODY_BYTES_MAX
 """JSON writes a byte of a body in up to six characters."""
 DIGEST_CHARACTERS: Final = 32
@@ -111,13 +116,38 @@ def _body(line: RequestLine) -> tuple[bytes, str]:
     return body, media_type
 
 
-class Requests:
+class Requests(VisitMiddleware):
     """Contents of listed requests, and which of them were sent. A get for each visit of a listed request; no cost for
     other URLs.
     """
 
+    name = "requests"
+
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
+
+    def judge(self, url: Url, now: float) -> Verdict:
+        if not self.was_sent(url):
+            return ALLOWED
+        reason = "it was sent before, is not idempotent, and what became of it is not known"
+        return Verdict(outcome="not_repeated", reason=reason)
+
+    async def before_begin(self, url: Url, commit: Callable[[], Awaitable[None]]) -> None:
+        if self.sending(url):
+            try:
+                await commit()
+            except asyncio.CancelledError:
+                self.unsent(url)
+                raise
+
+    def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
+        listed = self.of(url)
+        if visit is None or listed is None:
+            return request
+        headers = request.headers + listed.headers
+        return Request(
+            sent_url(url.text), request.ip, request.port, headers, method=listed.method, body=listed.body, fresh=True
+        )
 
     def keep(self, url: Url, request: Listed) -> None:
         """Store a request's content; the first one for a key counts."""
@@ -132,8 +162,11 @@ class Requests:
         kept = self._epochs.get("cookie", _key(url, b"\0request:"))
         return _decode(kept) if kept is not None else None
 
+    def leads_on(self, url: Url, reply: Reply) -> bool:
+        """A redirect that asks for the same request elsewhere is not followed: that one is not listed."""
+        return reply.status not in REPEATS_THE_BODY or self.of(url) is None
+
     def may_repeat(self, url: Url) -> bool:
-        """Say whether a URL's request may be sent more than once."""
         request = self.of(url)
         return request is None or request.idempotent
 
@@ -148,10 +181,8 @@ class Requests:
         self._epochs.put("cookie", _key(url, b"\0sent:"), b"1")
         return True
 
-    def refused(self, url: Url) -> None:
-        """Remove the mark, because the request was not sent, or the server asked for credentials instead of acting: the
-        request may be sent again.
-        """
+    def unsent(self, url: Url) -> None:
+        """Remove the mark: the request may be sent again."""
         if REQUEST_MARK in url.text:
             self._epochs.delete("cookie", _key(url, b"\0sent:"))
 

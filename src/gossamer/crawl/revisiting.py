@@ -18,9 +18,12 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.model.links import Visit
 from gossamer.model.pages import Archived, Held, Original, Sight, Sketch, Visited
+from gossamer.model.visits import Reply, Request
+from gossamer.ports import Conclusion, VisitMiddleware
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.schema import ENROLLED, PARTITIONED
 from gossamer.url.name import Namer
+from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 
@@ -31,10 +34,12 @@ VALIDATOR_CHARACTERS_MAX = 1_000
 """Longer validators are taken for errors and not sent back."""
 
 
-class Revisiting:
+class Revisiting(VisitMiddleware):
     """Connects the ring to the schedule. In addition to the schedule's cost about 150 µs a visit, for the digest of
     words.
     """
+
+    name = "revisits"
 
     def __init__(
         self,
@@ -53,9 +58,28 @@ class Revisiting:
         self._sketcher = sketcher
         self._text_of = text_of
         self._conditional = conditional
+        self._held: dict[int, Held] = {}
+        """By fingerprint of a URL that is being requested: what its request is conditional on."""
 
-    def held(self, visit: Visit) -> Held | None:
-        """Return the validators of a visit's request; None if it is unconditional (RFC 9110, section 13.1)."""
+    def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
+        held = self._validators(visit) if visit is not None else None
+        if held is None:
+            return request
+        self._held[url.fingerprint] = held
+        return msgspec.structs.replace(request, headers=request.headers + self.conditions(held))
+
+    def release(self, url: Url) -> tuple[Url, ...]:
+        self._held.pop(url.fingerprint, None)
+        return ()
+
+    def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
+        held = self._held.get(visit.url.fingerprint) if reply.status == NOT_MODIFIED else None
+        if held is None:
+            return None
+        return Conclusion("not_modified", "", revisit_of=held.original, digest=held.payload)
+
+    def _validators(self, visit: Visit) -> Held | None:
+        """Return the validators for a visit's request; None if it is unconditional (RFC 9110, section 13.1)."""
         if not (self._conditional and visit.revisit and visit.url.text.startswith(("http://", "https://"))):
             return None
         held = self.revisits.held(visit.url)

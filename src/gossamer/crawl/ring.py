@@ -16,7 +16,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Literal
 
-from gossamer.crawl.permit import Permit, PrerequisiteResults
+from gossamer.crawl.middleware import Middlewares, Prerequisites
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import ROBOTS, Lease
 from gossamer.frontier.wrapping import WrappedFrontier
@@ -47,8 +47,8 @@ class Ring:
     def __init__(
         self,
         frontier: Frontier | WrappedFrontier,
-        permit: Permit,
-        prerequisites: PrerequisiteResults,
+        middlewares: Middlewares,
+        prerequisites: Prerequisites,
         cached: Callable[[str], Located | None],
         refuse: Callable[[Lease, Failure, float], None],
         rejected: Callable[[Lease], str] = _admitted,
@@ -58,7 +58,7 @@ class Ring:
         """
         self._frontier = frontier
         self._control = frontier.control
-        self._permit = permit
+        self._middlewares = middlewares
         self._prerequisites = prerequisites
         self._cached = cached
         self._refuse = refuse
@@ -129,10 +129,11 @@ class Ring:
     # ---- decisions
 
     def _unresolved(self, lease: Lease, now: float) -> RingStep:
-        if lease.prerequisite is None and (trap := self._permit.trapped(lease.url)) is not None:
-            # Do not look up hosts of a farm, which get no requests.
-            self._end(lease, Failure("trapped", trap, started_at=now), now)
-            return RingStep.DONE
+        if lease.prerequisite is None:
+            verdict = self._middlewares.judge_unresolved(lease.url, now)
+            if not verdict.allowed:
+                self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
+                return RingStep.DONE
         known = self._cached(lease.url.host)
         if known is None:
             return RingStep.RESOLVE
@@ -148,36 +149,31 @@ class Ring:
         return refused is None
 
     def _permitted(self, lease: Lease, now: float) -> bool:
-        """Say whether filters, exclusion list, robots.txt and others permit a request now. If not, end the visit or let
-        it wait.
-        """
+        """Say whether filters and middleware permit a request now. If not, end the visit or let it wait."""
         if reason := self._rejected(lease):
             self._end(lease, Failure("excluded", reason, started_at=now), now)
             return False
         url = lease.url
-        verdict = self._permit.ask(url, now)
+        verdict = self._middlewares.judge(url, now)
         if verdict.allowed:
+            for reserve in self._middlewares.reserves:
+                reserve(url)
             return True
+        if verdict.owner:
+            self._middlewares.of(verdict.owner).wait(url, verdict, now)
         if verdict.park:
             self.parked(lease, ROBOTS, now)
-            if verdict.prerequisite is not None and not self._control.run_prerequisite(verdict.prerequisite, now):
-                self._not_run(verdict.prerequisite, now)
+            if verdict.prerequisite is not None:
+                self._prerequisites.run_for(url, verdict.prerequisite, now)
         elif verdict.prerequisite is not None:
             self._frontier.give_back(lease, now)
-            self._prerequisites.run_elsewhere(verdict.prerequisite, now)
+            self._prerequisites.run_elsewhere(verdict.prerequisite, verdict.reason, now)
         elif verdict.wait_until:
             self._control.hold(url, verdict.wait_until, verdict.reason, now)
             self._frontier.give_back(lease, now)
         else:
             self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
         return False
-
-    def _not_run(self, prerequisite: Prerequisite, now: float) -> None:
-        """Handle a prerequisite fetch that cannot be made, because its host is closed or has too many."""
-        if prerequisite.login:
-            self.answered(prerequisite, b"", Failure("host_closed", "its host cannot be requested now"), now)
-        else:
-            self._control.unpark(prerequisite.origin, now)
 
     def _end(self, lease: Lease, failure: Failure, now: float) -> None:
         self._frontier.ended(lease, None, now)

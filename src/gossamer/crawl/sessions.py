@@ -16,8 +16,10 @@ from xxhash import xxh3_64_intdigest
 from gossamer.fetch.cookies import Cookie, Jar, site_of_cookie
 from gossamer.fetch.credentials import REDACTED
 from gossamer.fetch.http import sendable
-from gossamer.model.links import EMBED, Prerequisite, Visit
-from gossamer.model.visits import Reply
+from gossamer.model.links import EMBED, LEADING_ON, Visit
+from gossamer.model.pages import Visited
+from gossamer.model.visits import Reply, Request
+from gossamer.ports import VisitMiddleware
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import COOKIES_TAKEN
 from gossamer.url.name import host_of
@@ -100,15 +102,21 @@ class Jars:
                 self.keep(site, jar)
 
 
-class Sessions:
+class Sessions(VisitMiddleware):
     """Headers of sessions: cookies, and tokens of logins. 2 µs for a request without cookies."""
+
+    name = "sessions"
 
     def __init__(self, jars: Jars, logins: FormLogins | None = None) -> None:
         self._jars = jars
-        self._epochs = jars.epochs
+        self.epochs = self._epochs = jars.epochs
         self.logins = logins
         self._sent: dict[int, str] = {}
         """By fingerprint of a URL that is being requested: its cookies."""
+
+    def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
+        found = self.headers(url, visit, now)
+        return msgspec.structs.replace(request, headers=request.headers + found) if found else request
 
     def headers(self, url: Url, visit: Visit | None, now: float) -> Headers:
         """Return the session's headers for a request."""
@@ -128,22 +136,20 @@ class Sessions:
         cookies = self._jars.of(url.site).header(url, now, embedded_elsewhere=_embedded_elsewhere(url, visit))
         return cookies if sendable("Cookie", cookies) else ""
 
-    def ended(self, url: Url, *, leads_on: bool, by_redirect: bool) -> None:
-        """Note that a visit has ended. If its reply leads on, by a redirect or a refresh, the cookies of its request
-        are stored: one put.
-        """
+    def concluded(self, visited: Visited, now: float) -> None:
+        """If a reply leads on, by a redirect or a refresh, store the cookies of its request: one put."""
+        url = visited.url
         sent = self._sent.pop(url.fingerprint, None)
-        if sent is not None and leads_on:
+        if sent is not None and any(found.link_type in LEADING_ON for found in visited.links):
             known = self._epochs.get("cookie", bounce_key(url))
             again = _decode_bounce(known).again if known is not None else 0
-            names_only = not by_redirect
+            names_only = visited.row.outcome != "redirected"
             bounce = Bounce(_digest(sent, names_only=names_only), names_only, again)
             self._epochs.put("cookie", bounce_key(url), _encode(bounce))
 
     def bounces(self, url: Url, outcome: str, now: float) -> bool:
-        """Say whether a chain of redirects that has led back to a URL is answered otherwise now, and count that: the
-        URL's last visit, with this outcome, led elsewhere, and its cookies have changed since. Of a page that
-        refreshes only new names of cookies count, since pages that show news refresh themselves for good.
+        """It is if the URL's last visit led elsewhere, and its cookies have changed since. Of a page that refreshes
+        only new names of cookies count, since pages that show news refresh themselves for good.
         """
         known = self._epochs.get("cookie", bounce_key(url))
         if known is None:
@@ -157,7 +163,7 @@ class Sessions:
         return True
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
-        """Store the cookies of a reply; return the reply with their values redacted, for archive and logs."""
+        """Store the cookies of a reply; return the reply with their values redacted."""
         if not self._jars.has(url.site) or not any(_is_set_cookie(name) for name, _ in reply.headers):
             return reply
         jar = self._jars.of(url.site)
@@ -168,19 +174,8 @@ class Sessions:
         shown = tuple((name, _hidden(value) if _is_set_cookie(name) else value) for name, value in reply.headers)
         return msgspec.structs.replace(reply, headers=shown)
 
-    def login_request(self, prerequisite: Prerequisite, now: float) -> tuple[Headers, str]:
-        """Return headers and method of a login's request."""
-        assert self.logins is not None, "only a login makes such requests"
-        headers = self.headers(prerequisite.url, None, now)
-        if not prerequisite.form:
-            return headers, "GET"
-        return (*headers, ("Content-Type", self.logins.content_type(prerequisite))), "POST"
-
-    def forget(self, first: int, end: int) -> None:
-        """Reload jars and logins of some partitions, because these have arrived or left."""
+    def moved(self, first: int, end: int) -> None:
         self._jars.forget()
-        if self.logins is not None:
-            self.logins.forget(first, end)
 
     def names(self, site: str, now: float) -> set[str]:
         """Return the names of a site's cookies."""

@@ -12,9 +12,9 @@ import msgspec
 from gossamer.crawl.commit import Committer
 from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.history import UrlMemory
+from gossamer.crawl.middleware import Middlewares
 from gossamer.crawl.options import CrawlOptions, LimitsOptions
 from gossamer.crawl.pending_scope import CrawlScope
-from gossamer.crawl.permit import Permit
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.revisiting import Enrolment, Revisiting
 from gossamer.crawl.watchdogs import Brakes
@@ -462,7 +462,7 @@ class CrawlRing(msgspec.Struct, frozen=True):
     urls: UrlMemory
     recrawl: Recrawl | None
     """None in a batch crawl."""
-    permit: Permit
+    middlewares: Middlewares
     requests: Requests | None = None
     """None without a list of requests."""
     sessions: Sessions | None = None

@@ -15,8 +15,9 @@ from gossamer.crawl.examine import Examiner
 from gossamer.crawl.history import PageHistory, attempt_row, page_record
 from gossamer.crawl.isolation import IsolatedModules
 from gossamer.crawl.logs import Logs
+from gossamer.crawl.middleware import Middlewares
 from gossamer.crawl.pending_scope import PendingScope
-from gossamer.crawl.permit import Permit, Usage
+from gossamer.crawl.permit import Exclusions
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.trapping import Trapping
@@ -24,21 +25,18 @@ from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import is_fatal, is_mistake
-from gossamer.model.links import LEADING_ON, NOT_SEED, Found, Link, Notice, RevisitPlan, Visit
+from gossamer.model.links import NOT_SEED, Found, Link, Notice, RevisitPlan, Visit
 from gossamer.model.pages import Original, PageRow, Visited, digest_text
 from gossamer.model.visits import Reply
 from gossamer.ports import ContentSeen, PrerequisiteArchive, Prioritizer, ProtocolModule, Resolver, UrlSeen
-from gossamer.process.walls import Walls
 from gossamer.revisit.hints import SitemapHints
-from gossamer.revisit.websub import Subscriptions
+from gossamer.robots.robots import SiteRobots
 from gossamer.scope.chain import Chain
 from gossamer.scope.roots import Roots
 from gossamer.url.name import Namer
 
 if TYPE_CHECKING:
     from gossamer.crawl.rendering import PageRendering
-    from gossamer.crawl.requests import Requests
-    from gossamer.crawl.sessions import Sessions
 
 
 class Stages(msgspec.Struct, frozen=True):
@@ -51,7 +49,9 @@ class Stages(msgspec.Struct, frozen=True):
     prioritizer: Prioritizer
     frontier: Frontier | WrappedFrontier
     resolver: Resolver
-    permit: Permit
+    exclusions: Exclusions
+    robots: SiteRobots
+    middlewares: Middlewares
     protocols: ProtocolModule
     content_seen: ContentSeen
     examiner: Examiner
@@ -68,20 +68,10 @@ class Stages(msgspec.Struct, frozen=True):
     """Revisits pages; None except in a continuous crawl."""
     hints: SitemapHints | None = None
     """Hints of sitemaps and feeds; None if these are not read."""
-    hubs: Subscriptions | None = None
-    """Subscriptions; None if hubs cannot call back."""
-    usage: Usage | None = None
-    """Records statements about the use of pages, and refuses pages that the declared purposes may not use."""
     pending_scope: PendingScope | None = None
     """Links that may still come into scope; None if everything is in scope."""
-    walls: Walls | None = None
-    """Recognizes replies of bot protection; None if this is turned off."""
     exchange: Exchange | None = None
     """Exchange with other shards; None if there is only one shard."""
-    sessions: Sessions | None = None
-    """Cookies and logins; None if there are neither."""
-    requests: Requests | None = None
-    """Listed requests; None if there are none."""
     rendering: PageRendering | None = None
     """Renders pages; None if no page is rendered."""
 
@@ -173,9 +163,6 @@ class Recorder:
         if reply is not None and is_content and visited.revisit_of is None:
             original = Original(row.url, reply.started_at, archived.record_id)
             stages.content_seen.remember(visited.digest, visit.url, original)
-        if stages.sessions is not None:
-            leads_on = {found.link_type for found in visited.links} & LEADING_ON
-            stages.sessions.ended(visit.url, leads_on=bool(leads_on), by_redirect=row.outcome == "redirected")
         stages.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
         seed = not self._counters.totals.seeds.any_fetched and self.seed(visit) != NOT_SEED
         if again is None:
@@ -188,6 +175,8 @@ class Recorder:
         else:
             stages.frontier.retry(lease, again, now)
         self._counters.ended(visited, seed=seed)
+        for concluded in stages.middlewares.concluded:
+            concluded(visited, now)
 
     def seed(self, visit: Visit) -> int:
         """Return the kind of seed that a visit's URL is, or `NOT_SEED`; also for a seed that was queued as an ordinary

@@ -11,9 +11,10 @@ from xxhash import xxh3_64_digest
 from gossamer.crawl.copies import Sketcher, is_text
 from gossamer.crawl.counters import CrawlCounters
 from gossamer.crawl.history import PageHistory
-from gossamer.model.links import Link
+from gossamer.model.links import ALLOWED, Link, Verdict
 from gossamer.model.pages import PageRow
 from gossamer.model.visits import Content
+from gossamer.ports import VisitMiddleware
 from gossamer.scope.farms import ANY
 from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
@@ -29,8 +30,11 @@ _NAME = re.compile(rb"[A-Za-z0-9._-]{1,80}").match
 Discover = Callable[[Sequence[Link]], object]
 
 
-class Trapping:
+class Trapping(VisitMiddleware):
     """Passes fetched pages and found links to trap detection, stores its state with the epoch, and releases traps."""
+
+    name = "traps"
+    judges_unresolved = True  # Hosts of a farm, which get no requests, are not looked up.
 
     def __init__(
         self,
@@ -61,10 +65,9 @@ class Trapping:
         for key, dumped in self._epochs.scan("trap", *partition_range(first, end)):
             self._traps.load(int.from_bytes(key[:2]), dumped)
 
-    def reason(self, url: Url) -> str | None:
-        """Return the trap that a URL is in, for people; None if it is in none."""
+    def judge(self, url: Url, now: float) -> Verdict:
         trap = self._traps.trap_of(url)
-        return trap.says() if trap is not None else None
+        return Verdict(outcome="trapped", reason=trap.says()) if trap is not None else ALLOWED
 
     def redirected(self, url: Url) -> None:
         """Record a request that was redirected."""
@@ -103,11 +106,11 @@ class Trapping:
         """
         return self._traps.counts(links)
 
-    def refused(self, links: Sequence[Link]) -> None:
+    def reject(self, links: Sequence[Link]) -> None:
         """Keep links that were rejected as trapped when they were judged again; ignore others."""
         self._traps.hold(links)
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
+    def cut(self, now: float) -> None:
         """Put changes into the open epoch."""
         for partition, host, template, dumped in self._traps.take_changed():
             key = (
@@ -119,7 +122,7 @@ class Trapping:
         for partition, host, dumped in self._traps.take_watched():
             self._epochs.put("content", watch_key(partition, host, self._split), dumped)
 
-    async def release(
+    async def release_trap(
         self, name: str, namer: Namer, history: PageHistory, discover: Discover, enqueue: Callable[[Link], None]
     ) -> list[str]:
         """Release a host's traps, one trap (`host/template`) or a farm (`*.site`); return their names. Links that they

@@ -34,7 +34,7 @@ class FileModule:
     def __init__(
         self,
         options: FetchOptions,
-        agent: str,  # noqa: ARG002  # a disk asks no names
+        agent: str,  # a disk asks no names
         clock: Clock,
         bodies: BodyMemory | None = None,
     ) -> None:

@@ -47,7 +47,7 @@ class GopherModule:
     def __init__(
         self,
         options: FetchOptions,
-        agent: str,  # noqa: ARG002  # Gopher has no names
+        agent: str,  # Gopher has no names
         clock: Clock,
         bodies: BodyMemory | None = None,
     ) -> None:

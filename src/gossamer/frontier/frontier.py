@@ -284,7 +284,7 @@ class Frontier:
             if self._budgets is not None:
                 self._budgets.spend(host, contact, page=lease.visit is not None)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
-            is_robots = lease.prerequisite is not None and lease.prerequisite.is_robots_of(lease.url)
+            is_robots = lease.prerequisite is not None and lease.prerequisite.is_about(lease.url)
             settle(
                 host, lease.origin, contact, now, self._options, jitter,
                 no_answers=not self.counts.answers, is_robots=is_robots, absences=self.counts.absences,

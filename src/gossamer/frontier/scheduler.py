@@ -371,7 +371,7 @@ class HostControl:
         """
         host = self._host(prerequisite.url)
         if host.record.closed or not (
-            prerequisite.is_robots_of(prerequisite.url) or self._takes(host, prerequisite.url, now)
+            prerequisite.is_about(prerequisite.url) or self._takes(host, prerequisite.url, now)
         ):
             return False
         host.prerequisites = [*(host.prerequisites or ()), prerequisite]

@@ -65,7 +65,7 @@ class WalkFrontier(WrappedFrontier):
 
     # ---- links in
 
-    def add(self, link: Link, level: int, now: float) -> None:  # noqa: ARG002 - all that a walk asks for is urgent
+    def add(self, link: Link, level: int, now: float) -> None:
         """Take a seed, or the target of its redirect, as a page to begin at. Other links are not queued: walkers choose
         among them.
         """

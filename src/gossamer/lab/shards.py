@@ -218,14 +218,14 @@ class Shards:
         else:
             obey(orders)
 
-    def suspended(self, number: int) -> bool:  # noqa: ARG002
+    def suspended(self, number: int) -> bool:
         """Say whether a shard's process is suspended: frames and orders reach it later, then."""
         return False
 
     async def between_answers(self) -> None:
         """Do nothing: shards answer at once."""
 
-    def secured(self, member: LabShard, report: ShardReport, *, wanted: bool) -> bool:  # noqa: ARG002
+    def secured(self, member: LabShard, report: ShardReport, *, wanted: bool) -> bool:
         """Say whether all that a shard did is safe: it is, where there are no checkpoints."""
         return True
 
@@ -240,15 +240,15 @@ class Shards:
 
     # ---- one shard
 
-    def place(self, number: int) -> LabPlace:  # noqa: ARG002
+    def place(self, number: int) -> LabPlace:
         """Return where a shard is to run: all are in one directory."""
         return LabPlace(self.directory, self.clock, Dice())
 
-    def config_of(self, number: int) -> Config:  # noqa: ARG002
+    def config_of(self, number: int) -> Config:
         """Return the configuration of a shard's next process."""
         return self.config
 
-    def least_opening(self, number: int) -> int:  # noqa: ARG002
+    def least_opening(self, number: int) -> int:
         """Return the number that a shard's next process has at least; 0: its own state says which."""
         return 0
 

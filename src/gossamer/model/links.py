@@ -130,29 +130,46 @@ class RevisitPlan(msgspec.Struct, frozen=True, gc=False):
 
 
 class Prerequisite(msgspec.Struct, frozen=True, gc=False):
-    """A fetch that no link led to: a robots.txt or another document about a site, for an origin that may be elsewhere;
-    a request to a hub; a step of a login; a resource of a rendered page.
-    """
+    """A fetch that no link led to, such as that of a robots.txt. A visit middleware wants it, and gets its result."""
 
     origin: Url
     """Any URL of the origin that waits for it."""
     url: Url
     hops: int = 0
     """Redirects in a row that led here."""
+    owner: str = "robots"
+    """Name of the middleware that wants it."""
+    subject: str = ""
+    """What it is about, for its owner: the address of a document, a login, a subscription, the type of a resource."""
     form: bytes = b""
-    """Body of a POST to a hub; empty for a robots.txt."""
-    token: str = ""
-    """Token of the subscription that a request to a hub is about."""
-    document: str = ""
-    """The address at which the origin names a document about its use; empty for a robots.txt."""
-    login: str = ""
-    """Name of the login that this request is a step of; `form` is its body."""
-    resource: str = ""
-    """Type of the resource, if a page that is being rendered needs it."""
+    """Body of a POST; empty for a GET."""
+    is_about_origin: bool = True
+    """Whether it asks for a document about the origin, which waits for it; the document may be at another shard's
+    host.
+    """
 
-    def is_robots_of(self, url: Url) -> bool:
-        """Say whether this is a request, for a URL's origin itself, for its robots.txt or a document about its use."""
-        return not (self.token or self.login or self.resource) and url.origin == self.origin.origin
+    def is_about(self, url: Url) -> bool:
+        """Say whether it asks a URL's origin for a document about that origin."""
+        return self.is_about_origin and url.origin == self.origin.origin
+
+
+class Verdict(msgspec.Struct, frozen=True, gc=False):
+    """Whether a URL may be requested. If not, `prerequisite` must be run first (without `park`: at another origin, and
+    only the URL's own origin waits), or the URL waits until `wait_until`, or ends with `outcome`.
+    """
+
+    allowed: bool = False
+    prerequisite: Prerequisite | None = None
+    wait_until: float = 0.0
+    outcome: str = ""
+    reason: str = ""
+    park: bool = False
+    """The host is parked until it is released: for `prerequisite`, or for one that another host waits for too."""
+    owner: str = ""
+    """Name of the middleware whose `wait` is called when the URL waits."""
+
+
+ALLOWED = Verdict(allowed=True)
 
 
 class Notice(msgspec.Struct, frozen=True, gc=False):

@@ -147,7 +147,7 @@ class HeaderLinks(TypedModule):
 
     name = "header_links"
 
-    def wants(self, media_type: str) -> bool:  # noqa: ARG002  # headers come with any type
+    def wants(self, media_type: str) -> bool:  # headers come with any type
         return True
 
     def process(self, page: Page, findings: Findings) -> None:

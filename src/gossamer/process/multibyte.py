@@ -234,7 +234,7 @@ class _Incremental(codecs.BufferedIncrementalDecoder):
         super().__init__(errors)
         self._name = name
 
-    def _buffer_decode(self, data: Any, errors: str, final: bool) -> tuple[str, int]:  # noqa: ARG002 - none raises
+    def _buffer_decode(self, data: Any, errors: str, final: bool) -> tuple[str, int]:
         end = len(data) if final else 0
         if not final and self._name != "iso-2022-jp":
             end = max(data.rfind(byte) for byte in (b"\n", b" ", b"/", b'"', b"\t")) + 1

@@ -62,7 +62,7 @@ class Directives:
         self._options = options or ProcessOptions()
         self._agents = frozenset(("robots", "*", *(token.lower() for token in tokens)))
 
-    def wants(self, media_type: str) -> bool:  # noqa: ARG002  # headers come with any type
+    def wants(self, media_type: str) -> bool:  # headers come with any type
         return True
 
     def process(self, page: Page, findings: Findings) -> None:

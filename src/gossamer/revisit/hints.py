@@ -25,8 +25,10 @@ from gossamer.model.links import (
     Notice,
     Visit,
 )
-from gossamer.model.visits import max_age_s
+from gossamer.model.pages import Visited
+from gossamer.model.visits import Request, max_age_s
 from gossamer.model.words import counted
+from gossamer.ports import VisitMiddleware
 from gossamer.revisit.options import DiscoveryOptions
 from gossamer.revisit.schedule import Schedule
 from gossamer.state.epoch import Epochs
@@ -170,11 +172,13 @@ FUTURE_S_MAX = 86_400.0
 """A date further in the future is an error, not a difference of clocks."""
 
 
-class SitemapHints:
+class SitemapHints(VisitMiddleware):
     """Applies sitemaps and feeds: hints about pages, and links that their authors may announce.
 
     Reading a document costs about 1 µs per link in addition to the link itself, and a record in the store.
     """
+
+    name = "hints"
 
     def __init__(
         self,
@@ -195,7 +199,12 @@ class SitemapHints:
         self._revisits = revisits
         self._sitemaps = sitemaps
         self.wants_feeds = feeds
-        self.sitemap_bytes_max = options.sitemap_bytes_max
+        self._sitemap_bytes_max = options.sitemap_bytes_max
+
+    def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
+        if visit is None or visit.link_type != SITEMAP_FILE:
+            return request
+        return msgspec.structs.replace(request, body_bytes_max=self._sitemap_bytes_max, media_types=(), fresh=False)
 
     def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
         """Process the sitemaps in an origin's robots.txt; return the sitemaps to fetch, and those to fetch again
@@ -285,10 +294,13 @@ class SitemapHints:
         most = self._options.feeds_per_host_max
         return [link for link in links if link.link_type != FEED_FILE or self._sources.begin(link.url, b"f", most)]
 
+    def concluded(self, visited: Visited, now: float) -> None:
+        announcement = visited.findings.announcement if visited.findings is not None else None
+        if announcement is not None and visited.reply is not None:
+            self.heard(visited.url, announcement, visited.reply.headers, now)
+
     def heard(self, page: Url, announcement: Announcement, headers: Sequence[tuple[str, str]], now: float) -> None:
-        """Apply a sitemap or feed once its visit has ended: changed pages are due, and a feed is fetched again after
-        `interval_s`.
-        """
+        """Apply a sitemap or feed: changed pages are due, and a feed is fetched again after `interval_s`."""
         source = self._sources.get(page)
         if self._revisits is not None:
             if announcement.kind == "feed":

@@ -19,7 +19,7 @@ class Uniform:
 
     priced = True
 
-    def rate(self, habits: Habits, price: float) -> float:  # noqa: ARG002
+    def rate(self, habits: Habits, price: float) -> float:
         return 1.0 / price
 
 
@@ -97,7 +97,7 @@ class Adaptive:
         assert 0.0 < step <= 0.4, "larger steps can diverge"
         self._step = step
 
-    def rate(self, habits: Habits, price: float) -> float:  # noqa: ARG002
+    def rate(self, habits: Habits, price: float) -> float:
         interval_s = habits.interval_s * (1.0 - self._step if habits.changed else 1.0 + self._step)
         if habits.changed and habits.since_change_s is not None:
             interval_s = max(interval_s, habits.since_change_s)

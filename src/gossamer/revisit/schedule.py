@@ -193,7 +193,7 @@ class Schedule:
 
     # ---- the epoch
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - every component's cut takes the time
+    def cut(self, now: float) -> None:
         """Give the open epoch what changed."""
         if self._is_dirty:
             self._rhythms.cut()

@@ -13,7 +13,9 @@ from urllib.parse import urlencode
 import msgspec
 
 from gossamer.model.links import HUB, SELF, Found, Prerequisite
-from gossamer.model.visits import Failure, Reply
+from gossamer.model.pages import Visited
+from gossamer.model.visits import Failure, Reply, Request
+from gossamer.ports import VisitMiddleware
 from gossamer.revisit.options import WebsubOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
@@ -53,6 +55,9 @@ REDIRECTS = frozenset((307, 308))
 """Statuses by which a hub may redirect a subscriber (section 5.1)."""
 LEASE_S_MIN, LEASE_S_MAX = 60, 10 * 365 * 86_400
 REASON_CHARACTERS_MAX = 200
+ANSWER_BYTES_MAX = 65_536
+"""Bytes that are read of a hub's answer, which says why it refuses."""
+FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 
 
 class Subscription(msgspec.Struct):
@@ -98,12 +103,14 @@ decode_subscription = msgspec.msgpack.Decoder(Subscription).decode
 """Returns a subscription from its stored form."""
 
 
-class Subscriptions:
+class Subscriptions(VisitMiddleware):
     """Subscriptions to hubs (WebSub).
 
     A callback's address is in the store before it is sent to the hub: the caller of `due` commits before it sends. Only
     our own requests are confirmed. A subscription that a crash interrupts is requested again.
     """
+
+    name = "websub"
 
     def __init__(
         self,
@@ -133,6 +140,10 @@ class Subscriptions:
         return len(self._by_token)
 
     # ---- what pages say
+
+    def concluded(self, visited: Visited, now: float) -> None:
+        if visited.findings is not None:
+            self.found(visited.url, visited.findings.links, now)
 
     def found(self, page: Url, links: Sequence[Found], now: float) -> None:
         """Process a page's links of type `hub` and `self`: subscribe, or change the hub.
@@ -172,9 +183,20 @@ class Subscriptions:
         """Return when `due` has the next request."""
         return min((one.next_at for one in self._by_token.values()), default=None)
 
-    def answered(self, prerequisite: Prerequisite, result: Reply | Failure, now: float) -> Prerequisite | None:
+    def fetch(self, prerequisite: Prerequisite, request: Request, now: float) -> Request:
+        return msgspec.structs.replace(
+            request, headers=FORM, method="POST", body=prerequisite.form, body_bytes_max=ANSWER_BYTES_MAX
+        )
+
+    def answered(
+        self,
+        prerequisite: Prerequisite,
+        result: Reply | Failure,
+        body: bytes,
+        now: float,
+    ) -> Prerequisite | None:
         """Handle a hub's answer to a request: 202 and other 2xx mean that it will verify (section 5.1.1)."""
-        one = self._by_token.get(prerequisite.token)
+        one = self._by_token.get(prerequisite.subject)
         if one is None:
             return None
         if isinstance(result, Reply) and result.status in REDIRECTS and prerequisite.hops < REDIRECTS_MAX:
@@ -277,7 +299,8 @@ class Subscriptions:
             fields["hub.lease_seconds"] = str(self._options.lease_s)
             if one.secret and self._signs(hub):
                 fields["hub.secret"] = one.secret
-        return Prerequisite(url, url, form=urlencode(fields).encode(), token=one.token)
+        form = urlencode(fields).encode()
+        return Prerequisite(url, url, owner=self.name, subject=one.token, form=form, is_about_origin=False)
 
     def _signs(self, hub: str) -> bool:
         wanted = self._options.secret

@@ -86,7 +86,7 @@ class SiteDocuments:
         self._rsl = not frozenset(_RSL_USES["all"]).isdisjoint(purposes)
         self._epochs = epochs
         self._options = options
-        self._name = name
+        self.name = name
         self._robots = robots
         hosts_max, bytes_max = options.cache_hosts_max, options.cache_bytes_max // MEMORY_SHARE
         self._held: RecentlyUsed[tuple[str, str], tuple[float, Rules]] = RecentlyUsed(hosts_max, bytes_max)
@@ -108,7 +108,7 @@ class SiteDocuments:
                 if further is not None:
                     return further
             elif self._robots.verdict(target, now).kind == "allowed":
-                return Prerequisite(url, target, document=target.text)
+                return _request(url, target)
         return None
 
     def _elsewhere(self, url: Url, target: Url, now: float) -> Prerequisite | float | None:
@@ -116,7 +116,7 @@ class SiteDocuments:
         said = self._robots.verdict(target, now).kind
         if said == "unknown":
             # Another shard may own the origin, so its robots.txt is read here as an additional document.
-            rules = self._name(robots_url(target))
+            rules = self.name(robots_url(target))
             if rules is None:
                 return None
             if not self._is_known(url, rules.text, now):
@@ -134,11 +134,11 @@ class SiteDocuments:
 
     def _requested(self, url: Url, target: Url, now: float) -> Prerequisite | float:
         is_asked = now < (self._asked.get(target.text) or 0.0)
-        return now + LOOK_AGAIN_S if is_asked else Prerequisite(url, target, document=target.text)
+        return now + LOOK_AGAIN_S if is_asked else _request(url, target)
 
     def requested(self, prerequisite: Prerequisite, now: float) -> None:
         """Note that a document of another origin is being requested."""
-        self._asked.put(prerequisite.document, now + ASKED_S_MAX, _RECORD_BYTES)
+        self._asked.put(prerequisite.subject, now + ASKED_S_MAX, _RECORD_BYTES)
 
     def statements(self, url: Url) -> Iterator[Statement]:
         """Yield the statements of the known documents about a URL."""
@@ -156,7 +156,7 @@ class SiteDocuments:
         options = self._options
         text, ttl_s = b"", options.ttl_s
         if isinstance(result, Failure) or result.status >= 500 or result.status == 429:
-            text, ttl_s = _CLOSED if prerequisite.document.endswith("/robots.txt") else b"", options.retry_s_max
+            text, ttl_s = _CLOSED if prerequisite.subject.endswith("/robots.txt") else b"", options.retry_s_max
         elif 300 <= result.status < 400 and prerequisite.hops < options.redirects_max:
             location = result.header("location")
             target = join(result.url, location) if location is not None else None
@@ -165,10 +165,10 @@ class SiteDocuments:
         elif result.status < 300:
             text = body[: options.body_bytes_max]
         record = DocumentRecord(text, now + ttl_s)
-        self._keep(prerequisite.origin, prerequisite.document, record)
-        if not prerequisite.document.startswith(prerequisite.origin.origin + "/"):
-            self._shared.put(prerequisite.document, record, _RECORD_BYTES + len(record.text))
-            self._asked.put(prerequisite.document, now, _RECORD_BYTES)
+        self._keep(prerequisite.origin, prerequisite.subject, record)
+        if not prerequisite.subject.startswith(prerequisite.origin.origin + "/"):
+            self._shared.put(prerequisite.subject, record, _RECORD_BYTES + len(record.text))
+            self._asked.put(prerequisite.subject, now, _RECORD_BYTES)
         return None
 
     def _is_known(self, url: Url, address: str, now: float) -> bool:
@@ -197,7 +197,7 @@ class SiteDocuments:
             web = [address for address in joined if address.startswith(("http://", "https://"))]
             web.sort(key=lambda address: not address.startswith(origin + "/"))
             addresses = dict.fromkeys([*([origin + TDMREP] if self._tdm else []), *web])
-            known = written, tuple(named for one in addresses if (named := self._name(one)) is not None)
+            known = written, tuple(named for one in addresses if (named := self.name(one)) is not None)
             self._names.put(origin, known, _RECORD_BYTES)
         return known[1]
 
@@ -345,3 +345,7 @@ def _read(data: bytes) -> DocumentRecord | None:
 def _key(origin: Url, address: str) -> bytes:
     # The partition goes first, as in every key: the record moves with its site.
     return origin.partition.to_bytes(2, "big") + RECORDS + address.encode()
+
+
+def _request(url: Url, target: Url) -> Prerequisite:
+    return Prerequisite(url, target, owner="usage", subject=target.text)

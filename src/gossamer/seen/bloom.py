@@ -87,7 +87,7 @@ class BloomUrlSeen:
                 self._add(group, fingerprint)
             self._logged[group] += len(fingerprints)
 
-    def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:  # noqa: ARG002
+    def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
         """Return `KNOWN` or `NEW` for each URL; paths are ignored. About 0.4 µs each."""
         answers = [KNOWN] * len(urls)
         for index, url in enumerate(urls):
@@ -103,7 +103,7 @@ class BloomUrlSeen:
                 self._logged[group] += 1
         return answers
 
-    def way(self, url: Url) -> None:  # noqa: ARG002
+    def way(self, url: Url) -> None:
         """Return None: paths are not stored."""
         return
 
@@ -111,7 +111,7 @@ class BloomUrlSeen:
         """Say whether a URL was offered. Also True for the configured share of other URLs."""
         return any(url.fingerprint in one.bits for one in self._chains[url.fingerprint >> _GROUP_AT])
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - the same for every backend
+    def cut(self, now: float) -> None:
         """Put the offers of this epoch into the store; save the filters of one group if its log is long.
 
         The loop copies a filter's bytes, about 0.3 ms a MiB; a thread writes them to disk.

@@ -149,7 +149,7 @@ class MemoryUrlSeen:
         way = self._known.get(url.fingerprint)
         return None if way is None else depth_and_hops(way)
 
-    def cut(self, now: float) -> None:  # noqa: ARG002 - the same for every backend
+    def cut(self, now: float) -> None:
         """Put the offers of this epoch into the store."""
         self._offers.cut()
 

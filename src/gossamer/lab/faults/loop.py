@@ -49,7 +49,7 @@ class SimulatedLoop(asyncio.SelectorEventLoop):
         self._ready.extend(machine.held)
         machine.held.clear()
 
-    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]  # noqa: ARG002
+    def run_in_executor(self, executor: Any, func: Callable[..., T], *args: Any) -> asyncio.Future[T]:  # type: ignore[override]
         """Run a function now, or in a thread that takes turns with the loop."""
         if self._world.interleaves:
             return Lockstep(self, HERE.get(), partial(func, *args)).future

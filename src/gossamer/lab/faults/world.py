@@ -410,7 +410,7 @@ class SimulatedHttp:
     default_port = 80
     has_robots = True
 
-    def __init__(self, *, options: object, agent: str, clock: Machine) -> None:  # noqa: ARG002 - the port's arguments
+    def __init__(self, *, options: object, agent: str, clock: Machine) -> None:
         self.fetch = clock.fetch
 
     async def close(self) -> None:
@@ -420,10 +420,10 @@ class SimulatedHttp:
 class SimulatedResolver:
     """The resolver that a trial names in `components.resolver`: each host has an address, found after a while."""
 
-    def __init__(self, *, options: object, clock: Machine) -> None:  # noqa: ARG002 - the port's arguments
+    def __init__(self, *, options: object, clock: Machine) -> None:
         self._machine = clock
 
-    def cached(self, host: str) -> Located | None:  # noqa: ARG002 - the port's argument
+    def cached(self, host: str) -> Located | None:
         """Know nothing without looking it up."""
         return None
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
-from gossamer.crawl.permit import Permit, PrerequisiteResults
+from gossamer.crawl.middleware import Middlewares, Prerequisites
+from gossamer.crawl.permit import Exclusions, RobotsTxt
 from gossamer.crawl.ring import Retries, Ring
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
@@ -98,8 +99,10 @@ class Components(StoredShard):
             now,
         )
         robots = SiteRobots(self._epochs, RobotsOptions(), name_url, dice)
-        self._permit = Permit(ExcludedHost(), robots, obey=options.web.robots)
-        self._prerequisites = PrerequisiteResults(self._permit, self.frontier.control, name_url, _ignore)
+        excludes = Exclusions(ExcludedHost()).excludes
+        robots_txt = RobotsTxt(robots, self.frontier.control, name_url, excludes, _ignore)
+        self._middlewares = Middlewares([robots_txt] if options.web.robots else [])
+        self._prerequisites = Prerequisites(self._middlewares, self.frontier.control, excludes)
         self.retries = Retries(
             options.frontier.attempts_max, options.frontier.retry_s_first, options.frontier.retry_s_max, dice
         )
@@ -108,7 +111,7 @@ class Components(StoredShard):
 
     def ring(self, refuse: Callable[[Lease, Failure, float], None]) -> Ring:
         """Return what decides about leases. No address is known before it was looked up."""
-        return Ring(self.frontier, self._permit, self._prerequisites, lambda _host: None, refuse)
+        return Ring(self.frontier, self._middlewares, self._prerequisites, lambda _host: None, refuse)
 
     def discover(self, links: Sequence[Link], now: float) -> list[Link]:
         """Offer links to the eliminator, which answers at once; queue the new ones and return them."""

@@ -77,7 +77,7 @@ class ServedConnection(asyncio.Protocol):
             self._stream()
             self._advance()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio gives it)
+    def connection_lost(self, exc: Exception | None) -> None:
         if self._timer is not None:
             self._timer.cancel()
         if self._asked is not None:

@@ -1,0 +1,113 @@
+"""Middleware: the one list of a shard's visit middleware, in its order."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gossamer.assembly.modules import walls_of
+from gossamer.config import Config
+from gossamer.crawl.examine import Examiner
+from gossamer.crawl.logs import Logs
+from gossamer.crawl.permit import Exclusions, RobotsTxt, Usage
+from gossamer.crawl.quarantine import Quarantine
+from gossamer.crawl.shard import Recrawl
+from gossamer.crawl.trapping import Trapping
+from gossamer.crawl.walling import Walling
+from gossamer.frontier.scheduler import HostControl
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import Prerequisite, Visit
+from gossamer.model.visits import Reply
+from gossamer.plugins import build
+from gossamer.ports import VisitMiddleware
+from gossamer.revisit.hints import SitemapHints
+from gossamer.robots.documents import SiteDocuments
+from gossamer.robots.robots import SiteRobots
+from gossamer.state.epoch import Epochs
+from gossamer.url.name import Namer
+
+if TYPE_CHECKING:
+    from gossamer.crawl.requests import Requests
+    from gossamer.crawl.sessions import Sessions
+
+OWN = "components.middleware"
+
+
+class Features(msgspec.Struct, frozen=True):
+    """What a shard's middleware is built from, and the features that have further work in a crawl."""
+
+    config: Config
+    epochs: Epochs
+    namer: Namer
+    control: HostControl
+    exclusions: Exclusions
+    robots: SiteRobots
+    traps: Trapping
+    examiner: Examiner
+    quarantine: Quarantine
+    logs: Logs
+    recrawl: Recrawl | None
+    """None in a batch crawl."""
+    hints: SitemapHints | None
+    sessions: Sessions | None
+    requests: Requests | None
+
+
+def middleware_of(features: Features) -> list[VisitMiddleware]:
+    """Return the middleware of a shard, in the order in which it judges and changes requests: what costs least comes
+    first, what keeps others waiting last.
+
+    Raises:
+        ConfigError: a middleware of the operator's cannot be built.
+    """
+    config, sessions, recrawl = features.config, features.sessions, features.recrawl
+    listed: list[VisitMiddleware | None] = [
+        features.exclusions,
+        features.traps,
+        _robots_txt(features) if config.robots.obey else None,
+        _usage(features),  # Its documents are requested if robots.txt allows it.
+        _walls(features),
+        recrawl.revisiting if recrawl is not None else None,
+        features.hints,
+        sessions,  # Nothing after it sees values of cookies.
+        features.requests,  # Its headers follow those of the session.
+        sessions.logins if sessions is not None else None,  # One visit at a time uses a session.
+        recrawl.hubs if recrawl is not None else None,
+        *(_own(name, features.epochs) for name in config.components.middleware),  # They allow nothing denied before.
+    ]
+    return [one for one in listed if one is not None]
+
+
+def _robots_txt(features: Features) -> RobotsTxt:
+    def note(prerequisite: Prerequisite, why: str) -> None:
+        features.logs.info("robots", url=prerequisite.url.text, error=why)
+
+    return RobotsTxt(features.robots, features.control, features.namer.name, features.exclusions.excludes, note)
+
+
+def _usage(features: Features) -> Usage:
+    config, robots = features.config, features.robots
+    purposes = config.operator.purpose
+    documents = SiteDocuments(features.epochs, config.robots, features.namer.name, robots, purposes)
+    obeys = config.robots.obey
+    return Usage(robots, documents, features.control, features.exclusions.excludes, purposes, obeys=obeys)
+
+
+def _walls(features: Features) -> Walling:
+    error_body = partial(_error_body, features.examiner, features.quarantine)
+    return Walling(walls_of(features.config), error_body, features.control, closes=features.recrawl is None)
+
+
+def _error_body(examiner: Examiner, quarantine: Quarantine, reply: Reply, visit: Visit) -> bytes:
+    """Return the decoded body of an error; empty if a process may have died of it."""
+    fingerprint = visit.url.fingerprint
+    return b"" if quarantine.suspects(fingerprint) else examiner.decode(reply, fingerprint)
+
+
+def _own(name: str, epochs: Epochs) -> VisitMiddleware:
+    made = build(name, OWN, epochs=epochs)
+    if not isinstance(made, VisitMiddleware):
+        raise ConfigError(f"{OWN}: {name} does not derive from gossamer.ports.VisitMiddleware; let it")
+    return made
