@@ -69,7 +69,7 @@ class VisitMiddleware:
         """Return whether a URL may be requested now. Pure: the first verdict that is not allowed counts."""
         return ALLOWED
 
-    def reserve(self, url: Url) -> None:
+    def reserve(self, url: Url, now: float) -> None:
         """Note that all have allowed a visit's request. `release` follows in any case."""
 
     def wait(self, url: Url, verdict: Verdict, now: float) -> None:

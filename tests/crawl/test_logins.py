@@ -82,7 +82,7 @@ class Book:
         """Judge a URL, and do with the verdict what the ring does."""
         verdict = self.logins.judge(url, now)
         if verdict.allowed:
-            self.logins.reserve(url)
+            self.logins.reserve(url, now)
         elif verdict.owner:
             self.logins.wait(url, verdict, now)
         return verdict

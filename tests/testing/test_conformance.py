@@ -9,17 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.archive.archive import Archives
 from gossamer.archive.options import ArchiveOptions
 from gossamer.archive.tables import TableWriters
 from gossamer.archive.warc import WarcArchive, WarcInfo
+from gossamer.crawl.permit import Exclusions
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
-from gossamer.model.links import Found, Link
+from gossamer.model.links import ALLOWED, Found, Link, Prerequisite, Verdict, Visit
 from gossamer.model.pages import Archived, Findings, Original, Page, Visited
 from gossamer.model.visits import Failure, Reply, Request
+from gossamer.ports import Conclusion, VisitMiddleware
 from gossamer.process.options import ProcessOptions
 from gossamer.scope.filters import (
     Depth,
@@ -32,6 +35,7 @@ from gossamer.scope.filters import (
     RepeatedPath,
     Scheme,
 )
+from gossamer.scope.lists import ExcludedHost
 from gossamer.seen.content import ExactContentSeen
 from gossamer.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
@@ -43,6 +47,7 @@ from gossamer.testing import (
     check_archive,
     check_content_seen,
     check_filter,
+    check_middleware,
     check_processing_module,
     check_protocol_module,
     check_url_seen,
@@ -102,6 +107,58 @@ def test_our_content_seen_keeps_the_contract(fresh_epochs: Callable[[], Epochs],
 )
 def test_our_filters_keep_the_contract(one: object, accepts: list[str], rejects: list[str]) -> None:
     check_filter(one, accepts, rejects)  # type: ignore[arg-type]
+
+
+class Own(VisitMiddleware):
+    """A middleware with a flaw."""
+
+    def __init__(self, flaw: str = "", name: str = "own") -> None:
+        self.flaw = flaw
+        self.name = name
+        self.calls = 0
+
+    def judge(self, url: Url, now: float) -> Verdict:
+        self.calls += 1
+        if self.flaw == "moody" and self.calls % 2:
+            return Verdict(wait_until=9.0, reason="it is odd")
+        return {
+            "no reason": Verdict(outcome="excluded"),
+            "no outcome": Verdict(outcome="eaten", reason="it is hungry"),
+            "no end": Verdict(reason="it says nothing more"),
+            "not its own": Verdict(prerequisite=Prerequisite(url, url, owner="x"), reason="it lends"),
+        }.get(self.flaw, ALLOWED)
+
+    def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
+        return msgspec.structs.replace(request, ip="::1") if self.flaw == "elsewhere" else request
+
+    def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
+        return Conclusion("eaten", "it was hungry") if self.flaw == "odd end" else None
+
+
+def test_our_middleware_keeps_the_contract() -> None:
+    excluded = ExcludedHost()
+    excluded.add("a.example")
+    for one in (Own(), Exclusions(excluded)):
+        check_middleware(one)
+
+
+@pytest.mark.parametrize(
+    ("one", "promise"),
+    [
+        (Own(name=""), "name"),
+        (Own("moody"), "pure"),
+        (Own("no reason"), "has a reason"),
+        (Own("no outcome"), "eaten is no outcome"),
+        (Own("no end"), "ends or waits"),
+        (Own("not its own"), "is the owner"),
+        (Own("elsewhere"), "keeps the address"),
+        (Own("odd end"), "eaten is no outcome"),
+    ],
+    ids=lambda value: getattr(value, "flaw", ""),
+)
+def test_a_broken_middleware_is_reported_with_its_promise(one: Own, promise: str) -> None:
+    with pytest.raises(AssertionError, match=promise):
+        check_middleware(one)
 
 
 def test_our_archives_keep_the_contract(tmp_path: Path) -> None:

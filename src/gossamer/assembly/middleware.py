@@ -20,7 +20,7 @@ from gossamer.frontier.scheduler import HostControl
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Prerequisite, Visit
 from gossamer.model.visits import Reply
-from gossamer.plugins import build
+from gossamer.plugins import build, naming
 from gossamer.ports import VisitMiddleware
 from gossamer.revisit.hints import SitemapHints
 from gossamer.robots.documents import SiteDocuments
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from gossamer.crawl.sessions import Sessions
 
 OWN = "components.middleware"
+UNNAMED = ("name", "archived_as", "reads_body", "judges_unresolved", "before_begin")
+"""What `naming` leaves as it is: values, and a method that may wait."""
 
 
 class Features(msgspec.Struct, frozen=True):
@@ -75,7 +77,7 @@ def middleware_of(features: Features) -> list[VisitMiddleware]:
         features.requests,  # Its headers follow those of the session.
         sessions.logins if sessions is not None else None,  # One visit at a time uses a session.
         recrawl.hubs if recrawl is not None else None,
-        *(_own(name, features.epochs) for name in config.components.middleware),  # They allow nothing denied before.
+        *(_own(name, features) for name in config.components.middleware),  # They allow nothing denied before.
     ]
     return [one for one in listed if one is not None]
 
@@ -106,8 +108,11 @@ def _error_body(examiner: Examiner, quarantine: Quarantine, reply: Reply, visit:
     return b"" if quarantine.suspects(fingerprint) else examiner.decode(reply, fingerprint)
 
 
-def _own(name: str, epochs: Epochs) -> VisitMiddleware:
-    made = build(name, OWN, epochs=epochs)
-    if not isinstance(made, VisitMiddleware):
-        raise ConfigError(f"{OWN}: {name} does not derive from gossamer.ports.VisitMiddleware; let it")
-    return made
+def _own(name: str, features: Features) -> VisitMiddleware:
+    control, namer = features.control, features.namer
+    middleware = build(name, OWN, epochs=features.epochs, name_url=namer.name, unpark=control.unpark)
+    if not isinstance(middleware, VisitMiddleware) or not middleware.name:
+        raise ConfigError(f"{OWN}: {name} must derive from gossamer.ports.VisitMiddleware and have a name")
+    methods = [method for method in vars(VisitMiddleware) if not method.startswith("_") and method not in UNNAMED]
+    naming(middleware, name, OWN, *methods)
+    return middleware

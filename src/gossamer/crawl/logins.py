@@ -180,7 +180,7 @@ class FormLogins(VisitMiddleware):
         is_lost = step is not None and url.host == step.origin.host
         return Verdict(prerequisite=step if is_lost else None, park=True, owner=self.name)
 
-    def reserve(self, url: Url) -> None:
+    def reserve(self, url: Url, now: float) -> None:
         """Have a session used by one visit at a time."""
         login = self._of(url)
         if login is not None:

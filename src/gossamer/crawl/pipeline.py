@@ -284,6 +284,7 @@ class Pipeline:
         request = Request(url.text, lease.address, port, (), most, wanted, fresh=again, concurrency=yields)
         for change in self._middlewares.requests:
             request = change(url, visit, request, self._clock.now())
+        assert (request.ip, request.port) == (lease.address, port), "a middleware changed the address of a request"
         return request
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:

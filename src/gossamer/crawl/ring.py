@@ -157,7 +157,7 @@ class Ring:
         verdict = self._middlewares.judge(url, now)
         if verdict.allowed:
             for reserve in self._middlewares.reserves:
-                reserve(url)
+                reserve(url, now)
             return True
         if verdict.owner:
             self._middlewares.of(verdict.owner).wait(url, verdict, now)

@@ -17,7 +17,7 @@ from gossamer.fetch.decoding import BEGINNING_BYTES, beginning, content_codings
 from gossamer.fetch.driver import End
 from gossamer.fetch.entire import is_whole
 from gossamer.fetch.headers import UNKNOWN_TYPES, Head, content_type, parse_head
-from gossamer.fetch.options import FetchOptions
+from gossamer.fetch.options import FetchOptions, Route
 from gossamer.fetch.repeats import Repeats, note
 from gossamer.fetch.settings import Setting
 from gossamer.fetch.tolerant import TolerantTransfer
@@ -37,7 +37,7 @@ from gossamer.model.visits import Failure, Reply, Request
 from gossamer.world.clock import Clock
 
 if TYPE_CHECKING:
-    from gossamer.fetch.rules import RequestRules, Route, Rule
+    from gossamer.fetch.rules import RequestRules, Rule
     from gossamer.world.spill import Spill
 
 ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
@@ -46,8 +46,8 @@ ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
 PARTIAL_CONTENT: Final = 206
 PROXY_LOGIN_REQUIRED: Final = 407
 _CLOSE: Final = b"Connection: close"
-NO_ROUTE: Final = ("", "", "")
-"""The route of requests without their own route."""
+NO_ROUTE: Final = Route()  # That of the configuration.
+ROUTES_MAX: Final = 256  # Whose connections are kept.
 SUPPRESS_CONNECT_HEADERS: Final = 265
 """CURLOPT_SUPPRESS_CONNECT_HEADERS(3), which pycurl does not name. Without it the head of a proxy's reply to CONNECT
 would be taken for that of the server's reply."""
@@ -228,7 +228,7 @@ class HttpModule:
             async with self._digests.turn(request.url):
                 return await self._fetch_by(rule, request, started_at)
         headers = self._common.with_(request.headers) if request.headers else self._common.headers
-        return await self._send(self._transfers, request, started_at, at, headers)
+        return await self._send(self._transfers_by(NO_ROUTE, request.proxy), request, started_at, at, headers)
 
     async def close(self) -> None:
         """Close all connections. Fetches in flight end with a `Failure`."""
@@ -249,9 +249,7 @@ class HttpModule:
             answer = self._digests.answer(request.url, target.target, rule.digest, request.method)
             extra += (("Authorization", answer),) if answer else ()
         headers = own.with_(extra) if extra else own.headers
-        transfers = self._transfers if rule.route == NO_ROUTE else self._by_route.get(rule.route)
-        if transfers is None:
-            transfers = self._by_route[rule.route] = self._connections_of(rule.route)
+        transfers = self._transfers_by(rule.route, request.proxy)
         result = await self._send(transfers, request, started_at, target, headers, url, shown)
         reply = result.came if isinstance(result, Failure) else result
         if reply is None:
@@ -314,6 +312,15 @@ class HttpModule:
         if result.http_version == "2":
             note(self._h2_works, at.authority, True)
         return result
+
+    def _transfers_by(self, route: Route, proxy: str) -> Transfers:
+        """Return the transfers of a route. `proxy` takes the place of its own one, if given."""
+        route = route._replace(proxy=proxy or route.proxy)
+        transfers = self._transfers if route == NO_ROUTE else self._by_route.get(route)
+        if transfers is None:
+            assert len(self._by_route) < ROUTES_MAX, "requests go through too many proxies"
+            transfers = self._by_route[route] = self._connections_of(route)
+        return transfers
 
     def _health(self, proxy: str) -> RouteHealth:
         found = self._routes.get(proxy)

@@ -1,12 +1,20 @@
 """Options of fetching: limits on time and bytes, connections, headers."""
 
 import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 from gossamer.options import Key, NamedSection, Section
 from gossamer.url.site import is_suffix
 
 _MIB = 1024 * 1024
+
+
+class Route(NamedTuple):
+    """The proxy and client certificate of a request. Connections are shared only among requests with the same route."""
+
+    proxy: str = ""
+    certificate: str = ""
+    certificate_key: str = ""
 
 
 class FetchOptions(Section, frozen=True):

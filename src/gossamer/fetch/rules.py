@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from gossamer.fetch.certificates import check_certificate
 from gossamer.fetch.credentials import OPEN_HEADERS, is_credential, proxy_of
-from gossamer.fetch.options import RequestRule, UserPassword, where_of
+from gossamer.fetch.options import RequestRule, Route, UserPassword, where_of
 from gossamer.model.errors import ConfigError
 from gossamer.url.url import DEFAULT_PORTS, split_authority
 
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 
 ORIGINS_MAX: Final = 4_096
 """Origins whose rules are cached."""
-
-
-class Route(NamedTuple):
-    """The proxy and client certificate of a request. Connections are shared only among requests with the same route."""
-
-    proxy: str = ""
-    certificate: str = ""
-    certificate_key: str = ""
 
 
 class Rule(NamedTuple):

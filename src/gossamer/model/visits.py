@@ -69,6 +69,8 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     """Use a new connection: the last attempt may have failed because a kept connection had died."""
     concurrency: int = 0
     """Requests that may go out at once, if this one may be ended while most are slow; 0: it may not. For HTTP."""
+    proxy: str = ""
+    """Proxy in place of the configured one, if any."""
     has_others: bool = False
     """The host has other addresses that may answer: wait less for the TCP connection with this one."""
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from gossamer.model.links import LINK_TYPES, Found, Link
+from gossamer.model.links import LINK_TYPES, Found, Link, Verdict, Visit
 from gossamer.model.outcomes import OUTCOMES
 from gossamer.model.pages import Archived, Findings, Original, Page, PageRow, Visited
 from gossamer.model.standing import Habits, Standing
@@ -32,6 +32,7 @@ from gossamer.ports import (
     ProtocolModule,
     RevisitPolicy,
     UrlSeen,
+    VisitMiddleware,
     WaylessUrlSeen,
 )
 from gossamer.url.canonical import Canonicalizer
@@ -162,6 +163,41 @@ def check_filter(one: Filter, accepts: Sequence[Link | str] = (), rejects: Seque
     for link in reversed(links):
         again = one.rejects(link)
         _promise(again == judged[link], f"a filter is pure: {link.url.text} was judged {judged[link]}, then {again}")
+
+
+def check_middleware(one: VisitMiddleware) -> None:
+    """Run the contract of a visit middleware: judges are pure, and requests keep their address."""
+    _promise(one.name.isidentifier(), f"a middleware's name is one word of letters, digits and _, not {one.name!r}")
+    urls = [link.url for link in _odd_links()]
+    for url in urls:
+        verdict = one.judge(url, 1.0)
+        _promise(one.judge(url, 1.0) == verdict, f"`judge` is pure: {url.text} has two verdicts at the same time")
+        _check_verdict(one, verdict)
+        visit = Visit(url, 0, 0, "anchor", "")
+        request = Request(url.text, "192.0.2.1", 80)
+        changed = one.request(url, visit, request, 1.0)
+        same = (changed.ip, changed.port) == (request.ip, request.port)
+        _promise(same, "`request` keeps the address, which was checked")
+        reply = Reply(url.text, 404, (), b"", "192.0.2.1", 1.0, 0.1, 0)
+        _promise(isinstance(one.received(url, reply, 1.0), Reply), "`received` returns a Reply")
+        conclusion = one.settle(visit, reply, 1.0)
+        if conclusion is not None:
+            _promise(conclusion.outcome in OUTCOMES, f"{conclusion.outcome} is no outcome of a visit")
+    kept = [one.judge(url, 1.0) for url in urls]
+    _promise(kept == [one.judge(url, 1.0) for url in urls], "`judge` is pure: calls for other URLs change nothing")
+
+
+def _check_verdict(one: VisitMiddleware, verdict: Verdict) -> None:
+    if verdict.allowed:
+        return
+    says = verdict.reason or (verdict.park and verdict.prerequisite is None)
+    _promise(bool(says), "a verdict that is not allowed has a reason, which `why` shows")
+    _promise(verdict.outcome in ("", *OUTCOMES), f"{verdict.outcome} is no outcome of a visit")
+    waits = verdict.prerequisite is not None or verdict.park or verdict.wait_until > 0.0
+    _promise(bool(verdict.outcome) != waits, "a URL that may not be requested ends or waits")
+    prerequisite = verdict.prerequisite
+    if prerequisite is not None:
+        _promise(prerequisite.owner == one.name, "a middleware is the owner of its prerequisite fetches")
 
 
 def check_prioritizer(one: Prioritizer, urgent: Sequence[tuple[Link | str, Link | str]] = ()) -> None:
