@@ -14,7 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from gossamer.api.low_water import feeding_of
+from gossamer.api.feeding import Feeding
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.model.links import Link
@@ -49,7 +49,7 @@ async def take_in(path: Path, work: Path, *, hosts_store: bool) -> dict[str, flo
     shard = assemble(configure(options=options), work / "crawl")
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began, began_cpu = time.perf_counter(), time.process_time()
-    await feeding_of(shard).take(path)
+    await Feeding(shard).take(path)
     await shard.kept.committer.commit()
     took_s, cpu_s = time.perf_counter() - began, time.process_time() - began_cpu
     taken = shard.ring.frontier.counts.pending

@@ -24,7 +24,7 @@ SEEDS = 150_000
 SEEDING = """
 import asyncio, sys
 from pathlib import Path
-from gossamer.api.low_water import seeding_of
+from gossamer.api.seeding import Seeding
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.world.clock import WallClock
@@ -33,7 +33,7 @@ async def main():
     directory = Path(sys.argv[1])
     config = configure(options={"memory": sys.argv[3], "seeds": sys.argv[2]})
     shard = assemble(config, directory)
-    seeding = seeding_of(shard)
+    seeding = Seeding(shard)
     task = asyncio.ensure_future(seeding.run())
     while seeding.busy():
         assert not task.done(), task.exception()

@@ -14,6 +14,7 @@ import pytest
 
 from gossamer import Crawler
 from gossamer.api import status_of, why_of
+from gossamer.api.life import ShardLife
 from gossamer.api.page import CrawledPage
 from gossamer.config import reopen
 from gossamer.model.errors import ConfigError
@@ -550,13 +551,13 @@ def test_it_can_be_asked_until_its_files_are_finished(run: Run, make: Make, monk
         async with Site(star(3)) as site:
             crawler = make(site.root)
             asked: list[dict[str, Any]] = []
-            finish = crawler._finish_files
+            finish = ShardLife.finish_files
 
-            async def finishing(shard: Any) -> None:
+            async def finishing(life: ShardLife) -> None:
                 asked.append(await ask(crawler.directory, verb="status"))
-                await finish(shard)
+                await finish(life)
 
-            monkeypatch.setattr(crawler, "_finish_files", finishing)
+            monkeypatch.setattr(ShardLife, "finish_files", finishing)
             assert await crawler.run() == "finished"
             assert asked[0]["result"]["pages"] == 4
             assert not (crawler.directory / "state/control.sock").exists()

@@ -16,9 +16,11 @@ from gossamer.lab.simweb.judge import judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth
+from gossamer.url.name import Namer
 from tests.answering import Answering, serving
 from tests.cluster.crawls import WORKERS, config_of, crawl
 from tests.further import with_further
+from tests.offline.segments import segment_of
 from tests.ring.crawls import OWN
 from tests.ring.test_politeness import PROMISES, keys
 from tests.ring.test_truth import SMALL
@@ -145,6 +147,16 @@ def test_shards_end_when_all_that_is_left_waits_for_longer_than_the_patience(tmp
         finally:
             server.shutdown()
     assert len(asked) >= 40, "all pages of the others, and their sitemaps"
+
+
+def test_shards_take_in_a_segment_each_its_part_of_it(tmp_path: Path) -> None:
+    with SimwebProcess(SimwebOptions.plain(seed=3, hosts=6, pages=40), tmp_path / "web") as simweb:
+        fronts = simweb.web.fronts
+        segment = segment_of(tmp_path / "one.segment", [(front, 3, 0) for front in fronts])
+        config = config_of(simweb, tmp_path / "crawl", 3, "crawl.mode='offline'", seeds=(str(segment),))
+        ends, _ = crawl(config, tmp_path / "crawl", 3)
+    assert sorted(ends) == sorted(url.key for front in fronts if (url := Namer().name(front)) is not None)
+    assert set(ends.values()) == {"fetched"}
 
 
 LICENSE = b"""<rsl xmlns="https://rslstandard.org/rsl"><content url="/paid/"><license>

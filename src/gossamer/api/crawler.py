@@ -18,23 +18,20 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from gossamer.api.callbacks import Callbacks
-from gossamer.api.feeding import REMAINDER, Feeding, check_segments, write_remainder
+from gossamer.api.feeding import check_segments
 from gossamer.api.given import directory_of, named_as_keywords, require_callable, require_config, seeds_of, sets_of
-from gossamer.api.low_water import LowWater, MoreSeeds, Sources, feeding_of, seeding_of
+from gossamer.api.life import ShardLife, record_end
+from gossamer.api.low_water import MoreSeeds
 from gossamer.api.page import NOT_ENTERED, CrawledPage, settled
 from gossamer.api.progress import notebook_progress
 from gossamer.api.restoring import Vault, check_vault, checkpoint_of, vault_of
 from gossamer.api.seeding import Seeding
-from gossamer.api.setting import Setting, Watching, retry_logins
+from gossamer.api.setting import Setting
 from gossamer.api.status import narrowed, running_status
 from gossamer.api.verbs import Asking, Commands, Queries, table_of
-from gossamer.archive.cdxj import INDEX
-from gossamer.archive.uploads import Uploads
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import LOCK_S_MAX, Home, locked, refuse_maintained
-from gossamer.assembly.integrity import damaged_store
 from gossamer.assembly.modules import text_of
-from gossamer.assembly.parts import short_patience
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config, configure
 from gossamer.config.flags import Options
@@ -46,23 +43,18 @@ from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import ControlSocket, Verb
 from gossamer.crawl.counters import RecentList
 from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.shard import Companion, End, first_of
+from gossamer.crawl.shard import End
 from gossamer.crawl.watchdogs import files_of, require_files
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.status import SandboxState
 from gossamer.model.words import shell_word
-from gossamer.state.redo import DamagedStoreError
-from gossamer.state.slots import note_end
 from gossamer.world.clock import WallClock
-from gossamer.world.files import GoneError, make_directory, remove_new, there_before
+from gossamer.world.files import make_directory, remove_new, there_before
 from gossamer.world.machine import ThisMachine
 from gossamer.world.process import DirectoryLock, dies_with_parent
 
 LOCK_POLL_S = 0.05
-HURRY_POLL_S = 0.2
-ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water", "patience": "patience"}
-"""Ends after which only files remain to be finished."""
 
 
 class Crawler:
@@ -191,39 +183,22 @@ class Crawler:
                 remove_new(self.directory, *before)
             raise
         try:
-            self._write_config(self.config)
-            self._attach(shard)
-            if shard.ring.pipeline.is_accused:  # Durable before another page can end this process.
-                await shard.kept.committer.commit()
-            shard.controls.watchdogs.limit_requests(ThisMachine().open_files_max(), self.config.crawl.concurrency)
-            sources = Sources(seeding_of(shard), feeding_of(shard), self._more_seeds)
-            await self._begin_or_settle(shard)
-            verbs = self._table(shard, sources.seeding)
-            await sources.seeding.prepare()
-            end = await self._crawl(shard, sources, verbs)
+            with record_end(shard):
+                self._write_config(self.config)
+                life = ShardLife(shard, self._vault, self._more_seeds, settle=self._settle)
+                self._attach(life)
+                return await life.run()
         except asyncio.CancelledError:
-            shard.ring.loop.state = "stopped"
             with suppress(Exception):  # Without it what was fetched since the last commit is fetched again.
                 await shard.kept.committer.commit()
             raise
-        except BaseException as error:
-            shard.ring.loop.state = "failed"
-            first = first_of(error) if isinstance(error, BaseExceptionGroup) else error
-            if isinstance(first, DamagedStoreError | GoneError):
-                first = damaged_store(shard.kept.home, first)
-            note_end(shard.kept.home.state, "failed", str(first) or type(first).__name__)
-            if first is error:
-                raise
-            raise first from error
         finally:
             self._callbacks = None
-            await shard.outputs.followers.settled()  # The directory is unlocked next.
             self._last_status = running_status(shard, sandbox=self.sandbox).as_object()
             self._shard = None
             if self._progress is not None:
                 self._progress.show()
             await shard.close()
-        return end
 
     def status(self, *, detail: bool = False) -> dict[str, object]:
         """Return counts, rates and state. Cheap enough for several calls a second; with `detail` (hosts, rates over
@@ -302,40 +277,6 @@ class Crawler:
 
     # ---- inside
 
-    async def _crawl(self, shard: Assembled, sources: Sources, verbs: Mapping[str, Verb]) -> End:
-        ring, outputs, controls, membership = shard.ring, shard.outputs, shard.controls, shard.membership
-        low_water = LowWater(shard.kept.home, controls.settings, ring, controls.telemetry, sources)
-        watching = Watching(controls.settings.config.scope, ring.scope.exclusions, controls.telemetry, ring.loop.stir)
-        companions: list[Companion] = [
-            sources.seeding.run, sources.feeding.run, watching.run, low_water.run,
-            lambda: outputs.followers.run(lambda: ring.loop.brakes.held),
-        ]  # fmt: skip
-        if self._progress is not None:
-            companions.append(self._progress.run)
-        if ring.recrawl is not None:
-            companions.append(ring.recrawl.enrolment.run)
-        if self._callbacks is not None:
-            companions.append(self._callbacks.run)
-        busy = (sources.seeding.busy, sources.feeding.busy, low_water.busy)
-        more_to_come: Callable[[], bool] = lambda: any(one() for one in busy)  # noqa: E731
-        if membership is not None:
-            companions.append(membership.exchange.run)
-            more_to_come = membership.more_to_come
-        async with asyncio.TaskGroup() as group:
-            asking = group.create_task(self._serve(shard, verbs))
-            watched = group.create_task(controls.watchdogs.run())
-            saving = group.create_task(self._vault.keep_up(shard)) if self._vault is not None else None
-            uploading = group.create_task(outputs.uploads.run()) if outputs.uploads is not None else None
-            end = await ring.loop.run(companions, more_to_come)
-            await self._finish_files(shard)
-            await self._save_remainder(shard, sources.feeding, end)
-            watched.cancel()
-            asking.cancel()  # Until here it can be asked: large files take a while to finish.
-            for task in (uploading, saving):
-                if task is not None:
-                    task.cancel()
-        return end
-
     def _table(self, shard: Assembled, seeding: Seeding) -> dict[str, Verb]:
         kept, ring, controls = shard.kept, shard.ring, shard.controls
         setting = Setting(controls.settings, kept, controls.telemetry, self._write_config, self._reconfigured)
@@ -360,55 +301,28 @@ class Crawler:
         concurrency, connections = self.config.crawl.concurrency, self.config.fetch.connections_max
         require_files(ThisMachine().raise_open_files(files_of(max(concurrency, connections))), concurrency)
 
-    def _attach(self, shard: Assembled) -> None:
-        telemetry = shard.controls.telemetry
+    def _attach(self, life: ShardLife) -> None:
+        """Let a shard be asked, watched and stopped."""
+        shard = life.shard
+        telemetry, recrawl = shard.controls.telemetry, shard.ring.recrawl
         if self.config.console.port is not None:
             telemetry.counters.recent = RecentList()
         telemetry.counters.listeners.append(lambda sentence: self._tell(sentence, shard))
-        if shard.kept.home.shard == 0 and (says := short_patience(self.config)):
-            telemetry.counters.note(says)
         if self._delivery is not None:
             telemetry.counters.delivery = self._delivery
             shard.kept.committer.on_committed = self._delivery.committed
             self._delivery.on_room = shard.ring.loop.stir
-        recrawl = shard.ring.recrawl
+        verbs = self._table(shard, life.seeding)
+        life.beside.insert(0, lambda: self._serve(shard, verbs))
+        if self._progress is not None:
+            life.companions.append(self._progress.run)
         if recrawl is not None and recrawl.hubs is not None:
             self._callbacks = Callbacks(recrawl.hubs, recrawl.schedule, shard.ring, telemetry)
-        if not self.stays_paused:
+            life.companions.append(self._callbacks.run)
+        if shard.membership is None and not self.stays_paused:
             shard.ring.loop.unpause()
         if self._stop is not None:
             shard.ring.loop.stop(now=self._stop)
-
-    async def _begin_or_settle(self, shard: Assembled) -> None:
-        """End a crawl that had ended before, if `settle` is set; else let it continue with its remaining URLs."""
-        telemetry = shard.controls.telemetry
-        ended = telemetry.counters.totals.ended
-        if self._settle and ended in ENDED:
-            shard.ring.loop.end_early(ENDED[ended])
-            return
-        (self.directory / REMAINDER).unlink(missing_ok=True)
-        if ended == "low_water":
-            shard.ring.frontier.count_anew()  # This run fetches the remainder.
-        await retry_logins(shard.ring, telemetry.counters.totals.logins, telemetry.clock)
-
-    async def _save_remainder(self, shard: Assembled, feeding: Feeding, end: End) -> None:
-        """Write the URLs that an offline crawl leaves to a segment for the next one."""
-        if self.config.crawl.mode != "offline" or end not in ("low_water", "limit"):
-            return
-        urls = shard.ring.urls
-        saved = await asyncio.to_thread(
-            write_remainder,
-            self.directory,
-            self.config,
-            shard.kept.storage.store,
-            urls.namer.name,
-            feeding.left(),
-            urls.url_seen,
-        )
-        if saved:
-            shard.controls.telemetry.counters.note(
-                f"{saved:,} URLs are left: {self.directory / REMAINDER} is a segment of them"
-            )
 
     def _tell(self, sentence: str, shard: Assembled) -> None:
         for listener in self._listeners:
@@ -456,39 +370,6 @@ class Crawler:
                 if error.__cause__ is not None or WallClock().now() >= deadline:  # The system's refusal stays.
                     raise
             await asyncio.sleep(LOCK_POLL_S)
-
-    async def _finish_files(self, shard: Assembled) -> None:
-        """Complete the files for readers: WARC files get their names, tables become Parquet, the index is sorted."""
-        shard.outputs.archives.close()
-        shard.kept.committer.on_durable = None  # What follows commits files alone: rows of that would begin new logs.
-        await shard.kept.committer.commit()
-        is_saved = True
-        while (follower := await shard.outputs.followers.step()) is not None:
-            is_saved = follower.frees_disk
-            if is_saved:
-                await shard.kept.committer.commit()
-        if not is_saved:
-            await shard.kept.committer.commit()
-        await self._make_views(shard)
-        if self._vault is not None and (shard.membership is not None or not shard.ring.loop.hurried):
-            await self._vault.finish(shard)
-        await asyncio.to_thread(shard.outputs.followers.close)
-        if shard.outputs.uploads is not None and not shard.ring.loop.hurried:
-            await self._finish_uploads(shard, shard.outputs.uploads)
-        if failure := shard.controls.telemetry.counters.failure or shard.outputs.archives.failure:
-            raise failure  # Only now: everything that could be saved is.
-
-    async def _make_views(self, shard: Assembled) -> None:
-        await asyncio.to_thread(shard.outputs.write_index)
-
-    async def _finish_uploads(self, shard: Assembled, uploads: Uploads) -> None:
-        """Wait for pending uploads, unless an immediate stop was ordered."""
-        async with asyncio.TaskGroup() as group:
-            work = group.create_task(uploads.finish(shard.kept.committer.commit, (INDEX,)))
-            while not work.done():
-                await asyncio.wait([work], timeout=HURRY_POLL_S)
-                if shard.ring.loop.hurried:
-                    work.cancel()
 
 
 def _already_there(directory: Path) -> ConfigError:

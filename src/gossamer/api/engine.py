@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.cluster.coordination import Limits
 from gossamer.cluster.job import HERE, ClusterPlan, environment_of_a_cluster, environment_of_our_own
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
+from gossamer.crawl.options import LimitsOptions
 from gossamer.model.verbs import ConflictError, RefusedError, VerbRequest
 
 if TYPE_CHECKING:
@@ -86,6 +88,11 @@ def limits_of(config: Config) -> Limits:
     """Return what the coordinator obeys for all shards together."""
     limits = config.limits
     return Limits(limits.max_pages, limits.max_time_s, limits.max_bytes, config.frontier.hosts_min)
+
+
+def without_limits(config: Config) -> Config:
+    """Return the configuration of each shard: the coordinator sends its quota, and counts the hosts of all."""
+    return replace(config, limits=LimitsOptions(), frontier=replace(config.frontier, hosts_min=0))
 
 
 def started(plan: ClusterPlan, options: ClusterOptions) -> Engine:

@@ -17,21 +17,19 @@ from xxhash import xxh3_128_hexdigest
 
 from gossamer.config import Config
 from gossamer.config.seeds import Visitable
-from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.explain import offered_to
-from gossamer.crawl.shard import CrawlRing
 from gossamer.frontier.overview import remaining
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.ports import UrlSeen
-from gossamer.state.epoch import Epochs
 from gossamer.state.schema import SEGMENTS
 from gossamer.state.store import Store
 from gossamer.url.url import Url
 from gossamer.world.files import sync_directory
 
 if TYPE_CHECKING:
+    from gossamer.assembly.values import Assembled
     from gossamer.offline.segment import Segment
 
 URLS_A_STEP_MAX = 500
@@ -71,16 +69,16 @@ class Feeding:
     batch of one file; the queue is on disk. About 15 µs a URL.
     """
 
-    def __init__(
-        self, config: Config, ring: CrawlRing, epochs: Epochs, telemetry: Telemetry, has: Callable[[Url], bool] | None
-    ) -> None:
-        """`has` says whether a URL is this shard's; None: all are."""
-        self._ring = ring
-        self._epochs = epochs
+    def __init__(self, shard: Assembled) -> None:
+        membership, telemetry = shard.membership, shard.controls.telemetry
+        config = shard.controls.settings.config
+        self._ring = shard.ring
+        self._epochs = shard.kept.storage.epochs
         self._logs, self._counters = telemetry.logs, telemetry.counters
         self._given = [Path(path) for path in config.seeds.segments]
         self._visitable = Visitable(config)
-        self._has = has
+        self._has = membership.exchange.has if membership is not None else None
+        """Whether a URL is this shard's; None: all are."""
         self._busy = bool(self._given)
         directory = config.seeds.watch_directory
         self._directory = Path(directory) if directory else None

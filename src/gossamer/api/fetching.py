@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.api.crawler import Crawler
+from gossamer.api.life import ShardLife
 from gossamer.api.page import CrawledPage
 from gossamer.assembly.modules import item_modules, text_of
 from gossamer.assembly.revisits import scope_options
@@ -108,7 +109,11 @@ class _OnePage(Crawler):
             self._proxy_error = f"proxy: {error}"
             self.stop(now=True)
 
-    async def _finish_files(self, shard: Assembled) -> None:
+    def _attach(self, life: ShardLife) -> None:
+        super()._attach(life)
+        life.finish = partial(self._take_pages, life.shard)
+
+    async def _take_pages(self, shard: Assembled) -> None:
         """Take the pages, while robots.txt and filters are at hand. Files are not finished: they are thrown away."""
         assert self._delivery is not None
         self._delivery.end()

@@ -12,21 +12,18 @@ from contextlib import suppress
 from pathlib import Path
 from signal import SIGKILL
 from subprocess import DEVNULL, PIPE
+from typing import TYPE_CHECKING
 
-import msgspec
-
-from gossamer.api.feeding import Feeding
-from gossamer.api.seeding import Seeding
-from gossamer.assembly.home import Home
-from gossamer.assembly.values import Assembled
-from gossamer.config.live import Settings
 from gossamer.config.seeds import check_addresses, local_hosts
-from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.shard import CrawlRing
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_FILE
 from gossamer.scope.roots import seed_url
 from gossamer.world.workers import end_process
+
+if TYPE_CHECKING:
+    from gossamer.api.feeding import Feeding
+    from gossamer.api.seeding import Seeding
+    from gossamer.assembly.values import Assembled
 
 MoreSeeds = Callable[[], Iterable[str] | Awaitable[Iterable[str]]]
 """Called when few hosts are left; returns more seeds, or none when there are none."""
@@ -40,35 +37,28 @@ REFUSED_SHOWN_MAX = 20
 """Rejected lines of one answer that the log names; the others are counted."""
 
 
-class Sources(msgspec.Struct, frozen=True):
-    """Where more URLs come from."""
-
-    seeding: Seeding
-    feeding: Feeding
-    more_seeds: MoreSeeds | None
-
-
 class LowWater:
     """Does nothing while at least `frontier.hosts_min` hosts are left. Then it looks into the watched directory first.
     It calls the source of seeds as long as that brings something new. After that, or without a source, a crawl that
     once had that many hosts stops; one that never had them goes on to its end.
     """
 
-    def __init__(self, home: Home, settings: Settings, ring: CrawlRing, telemetry: Telemetry, sources: Sources) -> None:
+    def __init__(self, shard: Assembled, seeding: Seeding, feeding: Feeding, more_seeds: MoreSeeds | None) -> None:
+        ring, settings, telemetry = shard.ring, shard.controls.settings, shard.controls.telemetry
         options = settings.config.frontier
-        self._directory = home.directory
+        self._directory = shard.kept.home.directory
         self._settings = settings
         self._loop, self._frontier, self._pipeline = ring.loop, ring.frontier, ring.pipeline
         self._clock, self._logs, self._counters = telemetry.clock, telemetry.logs, telemetry.counters
-        self._seeding = sources.seeding
-        self._feeding = feeding = sources.feeding
+        self._seeding = seeding
+        self._feeding = feeding
         self._offline = settings.config.crawl.mode == "offline"
         self._watches = feeding.watches
         self._watch_s_max = settings.config.seeds.watch_s_max
         self._idle_since: float | None = None
         self._command = options.more_seeds_command
         self._command_s_max = options.more_seeds_s_max
-        self._source: MoreSeeds | None = sources.more_seeds or (self._run_command if self._command else None)
+        self._source: MoreSeeds | None = more_seeds or (self._run_command if self._command else None)
         asks = self._source is not None or self._watches
         self._hosts_min = max(options.hosts_min, 1) if asks else options.hosts_min
         self._stops = options.hosts_min > 0
@@ -214,21 +204,3 @@ class LowWater:
 def _lines(output: bytearray) -> list[str]:
     lines = (line.split(" #")[0].strip() for line in output.decode("utf-8", "replace").splitlines())
     return [line for line in lines if line and not line.startswith("#")]
-
-
-def seeding_of(shard: Assembled) -> Seeding:
-    """Return what adds a shard's seeds; of several shards, the coordinator hears when all are added."""
-    membership = shard.membership
-    has = membership.exchange.seeds_here if membership is not None else None
-    controls = shard.controls
-    seeding = Seeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry.counters, has)
-    if membership is not None:
-        membership.seeding = seeding.busy
-    return seeding
-
-
-def feeding_of(shard: Assembled) -> Feeding:
-    """Return the feeding of a shard."""
-    has = shard.membership.exchange.has if shard.membership is not None else None
-    controls = shard.controls
-    return Feeding(controls.settings.config, shard.ring, shard.kept.storage.epochs, controls.telemetry, has)

@@ -17,12 +17,13 @@ import sys
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
 from gossamer.api.crawler import Crawler
+from gossamer.api.engine import without_limits
 from gossamer.api.restoring import vault_of
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home, locked
@@ -36,7 +37,6 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets
 from gossamer.crawl.control import Verb, answered
-from gossamer.crawl.options import LimitsOptions
 from gossamer.crawl.shard import first_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError
 from gossamer.world.clock import WallClock
@@ -61,11 +61,8 @@ class ClusterMember(Crawler):
         # In the crawl's own directory the file has what was set since the crawl was started.
         shared = Path(job.directory).resolve() == Path(job.crawl).resolve() and file.exists()
         config = reopen(file) if shared else reopen_text(job.config, str(file))
-        # These are of the whole crawl: the coordinator sends this shard's quota, and counts the hosts of all.
-        frontier = replace(config.frontier, hosts_min=0)
-        self._begin(Path(job.directory), replace(config, limits=LimitsOptions(), frontier=frontier))
-        self.stays_paused = True  # Until the coordinator orders otherwise.
-        self._is_limited = config.limits.max_pages is not None
+        self._begin(Path(job.directory), without_limits(config))
+        self.on_note(lambda sentence: self._line.send(said.NOTE, 0, sentence.encode()))
         self._job = job
         self._line = line
         self._home = Home(self.directory, job.shard, job.shards)
@@ -76,7 +73,6 @@ class ClusterMember(Crawler):
         self._holder = f"{job.node}/{os.getpid()}-{self._clock.now():.3f}"
         self._is_locked = False
         self._verbs: Mapping[str, Verb] = {}
-        self._news = asyncio.Event()
         self._answers: set[asyncio.Task[None]] = set()
         self._securing: asyncio.Task[bool] | None = None
 
@@ -113,13 +109,6 @@ class ClusterMember(Crawler):
         )
         assert shard.membership is not None
         shard.ring.loop.may_begin = self._tenure.holds
-        shard.ring.loop.paused = True  # Until the first order: the operator may have paused the crawl meanwhile.
-        if self._is_limited:
-            shard.ring.loop.quota = 0  # Until the first order says how many.
-        shard.controls.telemetry.counters.listeners.append(
-            lambda sentence: self._line.send(said.NOTE, 0, sentence.encode())
-        )
-        shard.membership.exchange.on_outgoing = self._news.set
         return shard
 
     def _write_config(self, config: Config) -> None:
@@ -150,26 +139,10 @@ class ClusterMember(Crawler):
             await asyncio.sleep(WAIT_S)
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
-        """Send frames to other shards, and make checkpoints, until cancelled; `_listen` answers questions."""
+        """Send frames to other shards, until cancelled; `_listen` answers questions."""
         self._verbs = verbs
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self._send(shard))
-
-    async def _make_views(self, shard: Assembled) -> None:
-        """The process that runs the whole crawl makes them, of complete tables. Save what we have before we go."""
-        shard.outputs.require_tables()
-
-    async def _send(self, shard: Assembled) -> None:
         assert shard.membership is not None
-        exchange = shard.membership.exchange
-        while True:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(SEND_S):
-                    await self._news.wait()
-            self._news.clear()
-            for to, frame in exchange.outgoing(self._clock.now()):
-                self._line.send(said.FRAME, to, frame)
-            await self._line.flush()
+        await shard.membership.send_frames(partial(self._line.send, said.FRAME), self._line.flush, SEND_S)
 
     async def _watch_tenure(self) -> None:
         while True:

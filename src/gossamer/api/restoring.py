@@ -21,7 +21,6 @@ import msgspec
 from gossamer.archive.uploads import StoreError
 from gossamer.assembly.home import Home, homes
 from gossamer.assembly.mapping import bring_map, moves_in
-from gossamer.assembly.values import Assembled
 from gossamer.cluster.moves import MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
@@ -39,6 +38,7 @@ from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.archive.checkpoints import Checkpoints, SavedCheckpoint
+    from gossamer.assembly.values import Assembled
 
 CLAIM = "claim"
 """File in a shard's state with the openings that its owner claimed, or was about to claim."""

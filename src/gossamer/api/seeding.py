@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gossamer.config import Config
 from gossamer.config.seeds import domain_seeds, file_seeds
-from gossamer.crawl.counters import CrawlCounters
-from gossamer.crawl.shard import CrawlRing
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
 from gossamer.model.verbs import Added
 from gossamer.ports import NEW
 from gossamer.scope.roots import seed_url
-from gossamer.state.epoch import Epochs
 from gossamer.state.schema import SEEDED
-from gossamer.url.url import Url
 
 if TYPE_CHECKING:
+    from gossamer.assembly.values import Assembled
     from gossamer.crawl.requests import Listed, Requests
 
 SEEDS_A_STEP_MAX = 500
@@ -30,23 +26,19 @@ SEEDS_A_STEP_MAX = 500
 class Seeding:
     """Adds the configuration's seeds. Until all are committed, a restart adds them again: offers are idempotent."""
 
-    def __init__(
-        self,
-        config: Config,
-        ring: CrawlRing,
-        epochs: Epochs,
-        counters: CrawlCounters,
-        has: Callable[[Url], bool] | None,
-    ) -> None:
-        """`has` says whether a URL is this shard's; None: all are."""
-        self._config = config
-        self._ring = ring
-        self._epochs = epochs
-        self._counters = counters
-        self._has = has
-        self._schemes = config.scope.schemes
-        self._done = epochs.get("meta", SEEDED) is not None
-        self._requests = ring.requests
+    def __init__(self, shard: Assembled) -> None:
+        membership = shard.membership
+        self._config = shard.controls.settings.config
+        self._ring = shard.ring
+        self._epochs = shard.kept.storage.epochs
+        self._counters = shard.controls.telemetry.counters
+        self._has = membership.exchange.seeds_here if membership is not None else None
+        """Whether a URL is this shard's; None: all are."""
+        if membership is not None:
+            membership.seeding = self.busy  # The coordinator hears when all are added.
+        self._schemes = self._config.scope.schemes
+        self._done = self._epochs.get("meta", SEEDED) is not None
+        self._requests = shard.ring.requests
 
     def busy(self) -> bool:
         """Return whether seeds remain to be added; while they do, the crawl is not over."""

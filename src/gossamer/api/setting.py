@@ -7,17 +7,16 @@ import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from gossamer.assembly.kept import DurableState
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of
 from gossamer.config.live import KeyChange, Settings, assigned, changed, for_host, live_keys
 from gossamer.config.toml import as_assignments, written
 from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.shard import CrawlRing
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
 from gossamer.model.words import shell_word
@@ -27,6 +26,10 @@ from gossamer.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import CHANGES, PARTITIONED, under
 from gossamer.world.clock import Clock
+
+if TYPE_CHECKING:
+    from gossamer.assembly.kept import DurableState
+    from gossamer.crawl.shard import CrawlRing
 
 CHANGES_SHOWN_MAX = 100
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gossamer.assembly.home import Home, Setup
@@ -177,6 +179,23 @@ class Membership:
             self.over = True
             self._loop.end_early(orders.end)
         self._loop.stir()
+
+    async def send_frames(
+        self, send: Callable[[int, bytes], None], flush: Callable[[], Awaitable[None]], wait_s_max: float
+    ) -> None:
+        """Pass the frames for other shards to `send`, and call `flush` after each batch, until cancelled. Frames that
+        were not confirmed become due again, so look for some every `wait_s_max` at the latest.
+        """
+        news = asyncio.Event()
+        self.exchange.on_outgoing = news.set
+        while True:
+            for to, frame in self.exchange.outgoing(self._clock.now()):
+                send(to, frame)
+            await flush()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s_max):
+                    await news.wait()
+            news.clear()
 
     def more_to_come(self) -> bool:
         """Say whether there may be work yet: a shard among others does not end by itself."""

@@ -7,23 +7,23 @@ import random
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import msgspec
-from msgspec.structs import replace
 
-from gossamer.api.seeding import Seeding
+from gossamer.api.engine import limits_of, without_limits
+from gossamer.api.life import ShardLife, record_end
 from gossamer.assembly.exchanging import Membership
 from gossamer.assembly.home import Home
 from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.values import Assembled
 from gossamer.cluster.balance import Balance
-from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, ShardAnswer
+from gossamer.cluster.coordination import Coordination, CoordinatorRecord, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config
 from gossamer.crawl.history import read_page_record
-from gossamer.crawl.options import LimitsOptions
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from gossamer.world.clock import Clock, WallClock
@@ -31,7 +31,7 @@ from gossamer.world.dice import Dice
 from gossamer.world.files import make_directory
 
 PUMP_S = 0.02
-"""Between two looks for frames to be sent again."""
+"""Longest interval of checks for frames to send."""
 ROUND_S = 0.1
 
 
@@ -71,7 +71,7 @@ class LabShard:
         self.number = number
         self.place = place
         self.assembled: Assembled | None = None
-        self.begun, self.outgoing = asyncio.Event(), asyncio.Event()
+        self.begun = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self.dead = False
         """It takes no more frames and no more orders: it was killed, or it has ended."""
@@ -117,8 +117,8 @@ class Shards:
         wire: Wire | None = None,
     ) -> None:
         """`assemble` is `assembly.building.assemble`."""
-        self.limits = Limits(config.limits.max_pages)
-        self.config = replace(config, limits=LimitsOptions())  # These are of all shards together.
+        self.limits = limits_of(config)
+        self.config = without_limits(config)
         self.directory = directory
         self._assemble = assemble
         self.shards = self.founders = shards
@@ -273,48 +273,27 @@ class Shards:
             self.config_of(number), place.directory, clock=place.clock, dice=place.dice, shard=number,
             shards=self.founders, opening_min=self.least_opening(number),
         )  # fmt: skip
-        pump: asyncio.Task[None] | None = None
+        member.assembled = assembled
         try:
-            member.assembled = assembled
-            membership, ring = member.membership, assembled.ring
-            ring.loop.quota = 0 if self.limits.max_pages is not None else None  # Until the first order says how many.
-            self.opened(member)
-            membership.exchange.on_outgoing = member.outgoing.set
-            controls, epochs = assembled.controls, assembled.kept.storage.epochs
-            counters, has = controls.telemetry.counters, membership.exchange.seeds_here
-            seeding = Seeding(controls.settings.config, ring, epochs, counters, has)
-            membership.seeding = seeding.busy
-            await seeding.prepare()
-            member.begun.set()
-            pump = asyncio.create_task(self._pump(member))
-            companions = [seeding.run, membership.exchange.run]
-            if ring.recrawl is not None:
-                companions.append(ring.recrawl.enrolment.run)
-            await ring.loop.run(companions, membership.more_to_come)
-            await _finish(assembled)
+            with record_end(assembled):
+                self.opened(member)
+                life = ShardLife(assembled)
+                life.beside.insert(0, partial(self._send_frames, member))
+                await life.run()
         finally:
             member.dead = True
-            if pump is not None:
-                pump.cancel()
-                await asyncio.wait([pump])
             await assembled.close()
 
-    async def _pump(self, member: LabShard) -> None:
-        exchange, clock = member.membership.exchange, member.place.clock
-        while True:
-            try:
-                async with asyncio.timeout(self.pump_s):
-                    await member.outgoing.wait()
-            except TimeoutError:
-                pass
-            member.outgoing.clear()
-            for to, frame in exchange.outgoing(clock.now()):
-                copies = self.wire.copies()
-                for delay_s in copies:
-                    asyncio.get_running_loop().call_later(delay_s, self._deliver, member, to, frame)
-                if not copies and self.wire.dice.random() < self.wire.lost and not self.wire.is_silent:
-                    exchange.lost(to)  # The transport noticed.
-            await asyncio.sleep(0)
+    async def _send_frames(self, member: LabShard) -> None:
+        member.begun.set()
+        await member.membership.send_frames(partial(self._send, member), partial(asyncio.sleep, 0), self.pump_s)
+
+    def _send(self, member: LabShard, to: int, frame: bytes) -> None:
+        copies = self.wire.copies()
+        for delay_s in copies:
+            asyncio.get_running_loop().call_later(delay_s, self._deliver, member, to, frame)
+        if not copies and self.wire.dice.random() < self.wire.lost and not self.wire.is_silent:
+            member.membership.exchange.lost(to)  # The transport noticed.
 
     def _deliver(self, sender: LabShard, to: int, frame: bytes) -> None:
         member = self.members.get(to)
@@ -339,18 +318,6 @@ class Shards:
         if member.task is not None:
             member.task.cancel()
             await asyncio.wait([member.task])
-
-
-async def _finish(assembled: Assembled) -> None:
-    """Complete what others read, as a crawl does at its end."""
-    assembled.outputs.archives.close()
-    assembled.kept.committer.on_durable = None
-    await assembled.kept.committer.commit()
-    while (found := assembled.outputs.followers.next()) is not None:
-        follower, task = found
-        follower.settle(task, await asyncio.to_thread(task.make))
-        await assembled.kept.committer.commit()
-    assembled.outputs.followers.close()
 
 
 def ends_of(config: Config, directory: Path, shards: int) -> dict[str, str]:

@@ -21,7 +21,6 @@ from itertools import combinations
 from pathlib import Path
 
 from gossamer.api.crawler import Crawler
-from gossamer.archive import archive
 from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Assembled
 from gossamer.config import Config, configure
@@ -29,7 +28,6 @@ from gossamer.crawl.control import Verb
 from gossamer.lab.faults.checks import SEED, broken_in
 from gossamer.lab.faults.further import all_faults_of, slowed, small
 from gossamer.lab.faults.lives import (
-    IDLE_S,
     OF_THE_WEB,
     OPTIONS,
     TROUBLE_S_MAX,
@@ -76,7 +74,6 @@ class _Crawler(Crawler):
     async def _assembled(self) -> Assembled:
         lock = await self._locked()
         assembled = assemble(self.config, self.directory, self.machine, Dice(self.machine.world.seed), lock)
-        assembled.controls.watchdogs.run = _nothing  # type: ignore[method-assign]
         check_books(self.machine, assembled, self.config)
         if not self.machine.world.seed % COMMITS_ONE_IN:
             self._commits = asyncio.create_task(_ask_for_commits(assembled, self.machine.world))
@@ -93,10 +90,6 @@ async def _ask_for_commits(assembled: Assembled, world: World) -> None:
             await asyncio.sleep(world.dice.uniform(0.0, COMMIT_S_MAX))
             if assembled.ring.loop.state == "running":
                 await assembled.ring.loop.commit()
-
-
-async def _nothing() -> None:
-    """Replace watchdogs, which look at the real machine."""
 
 
 def faults_of(seed: int) -> list[Fault]:
@@ -152,7 +145,7 @@ def trial(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
     machine = Machine(world, folder)
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with in_world(is_real=not seed % REAL_ONE_IN, also=[(archive, "FOLLOW_S", IDLE_S)]):
+        with in_world(is_real=not seed % REAL_ONE_IN):
             Context().run(_lives, machine, found)
         found.broken = broken_in(world)
     except (AssertionError, OSError, ConfigError, DamagedError) as error:  # That it refuses to go on is a finding too.

@@ -1,0 +1,179 @@
+"""Life: runs an assembled shard to its end, with all that runs beside it; the same for crawls and for trials."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from gossamer.api.feeding import REMAINDER, Feeding, write_remainder
+from gossamer.api.low_water import LowWater, MoreSeeds
+from gossamer.api.restoring import Vault
+from gossamer.api.seeding import Seeding
+from gossamer.api.setting import Watching, retry_logins
+from gossamer.archive.cdxj import INDEX
+from gossamer.archive.uploads import Uploads
+from gossamer.assembly.integrity import damaged_store
+from gossamer.assembly.parts import short_patience
+from gossamer.crawl.shard import Companion, End, first_of
+from gossamer.state.redo import DamagedStoreError
+from gossamer.state.slots import note_end
+from gossamer.world.files import GoneError
+from gossamer.world.machine import ThisMachine
+
+if TYPE_CHECKING:
+    from gossamer.assembly.values import Assembled
+
+HURRY_POLL_S = 0.2
+ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water", "patience": "patience"}
+"""Ends after which only files remain to be finished."""
+
+
+class ShardLife:
+    """Runs a shard once: adds seeds and segments, crawls, and completes the files for readers.
+
+    Its owner adds what else is to run, in `companions` or `beside`, and closes the shard afterwards.
+    """
+
+    def __init__(
+        self, shard: Assembled, vault: Vault | None = None, more_seeds: MoreSeeds | None = None, *, settle: bool = False
+    ) -> None:
+        """`vault` has its checkpoints elsewhere. With `settle` a crawl that had ended fetches nothing more."""
+        ring, outputs, controls = shard.ring, shard.outputs, shard.controls
+        self.shard = shard
+        self.seeding = Seeding(shard)
+        self._feeding = Feeding(shard)
+        self._vault = vault
+        self._settle = settle
+        low_water = LowWater(shard, self.seeding, self._feeding, more_seeds)
+        watching = Watching(controls.settings.config.scope, ring.scope.exclusions, controls.telemetry, ring.loop.stir)
+        self._busy = (self.seeding.busy, self._feeding.busy, low_water.busy)
+        self.companions: list[Companion] = [
+            self.seeding.run, self._feeding.run, watching.run, low_water.run,
+            lambda: outputs.followers.run(lambda: ring.loop.brakes.held),
+        ]  # fmt: skip
+        """Run while it crawls."""
+        self.beside: list[Companion] = [controls.watchdogs.run]
+        """Run until its files are complete."""
+        self.finish: Callable[[], Awaitable[None]] = self.finish_files
+        """Completes the files once the crawl has ended."""
+        if ring.recrawl is not None:
+            self.companions.append(ring.recrawl.enrolment.run)
+        if shard.membership is not None:
+            self.companions.append(shard.membership.exchange.run)
+            ring.loop.paused = True  # Until the first order: the operator may have paused the crawl meanwhile.
+        if vault is not None:
+            self.beside.append(lambda: vault.keep_up(shard))
+        if outputs.uploads is not None:
+            self.beside.append(outputs.uploads.run)
+
+    async def run(self) -> End:
+        """Crawl until nothing is left, a limit is reached or the loop is stopped; return which of these it was.
+
+        Raises:
+            ConfigError: a seed is none.
+            OSError: the disk refused; everything up to the last commit is saved.
+        """
+        shard = self.shard
+        try:
+            await self._prepare()
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one()) for one in self.beside]
+                end = await shard.ring.loop.run(self.companions, self._more_to_come)
+                await self.finish()
+                await self._save_remainder(end)
+                for task in tasks:  # Until here it can be asked: large files take a while to finish.
+                    task.cancel()
+        finally:
+            await shard.outputs.followers.settled()  # The directory is unlocked next.
+        return end
+
+    async def _prepare(self) -> None:
+        shard, controls = self.shard, self.shard.controls
+        config, counters = controls.settings.config, controls.telemetry.counters
+        if shard.kept.home.shard == 0 and (says := short_patience(config)):
+            counters.note(says)
+        if shard.ring.pipeline.is_accused:  # Durable before another page can end this process.
+            await shard.kept.committer.commit()
+        controls.watchdogs.limit_requests(ThisMachine().open_files_max(), config.crawl.concurrency)
+        ended = counters.totals.ended
+        if self._settle and ended in ENDED:
+            shard.ring.loop.end_early(ENDED[ended])
+        else:
+            (shard.kept.home.directory / REMAINDER).unlink(missing_ok=True)
+            if ended == "low_water":
+                shard.ring.frontier.count_anew()  # This run fetches the remainder.
+            await retry_logins(shard.ring, counters.totals.logins, controls.telemetry.clock)
+        await self.seeding.prepare()
+
+    def _more_to_come(self) -> bool:
+        membership = self.shard.membership
+        return membership.more_to_come() if membership is not None else any(one() for one in self._busy)
+
+    async def finish_files(self) -> None:
+        """Complete the files for readers: WARC files get their names, tables become Parquet, the index is sorted."""
+        shard, commit, outputs = self.shard, self.shard.kept.committer.commit, self.shard.outputs
+        outputs.archives.close()
+        shard.kept.committer.on_durable = None  # What follows commits files alone: rows of that would begin new logs.
+        await commit()
+        is_saved = True
+        while (follower := await outputs.followers.step()) is not None:
+            is_saved = follower.frees_disk
+            if is_saved:
+                await commit()
+        if not is_saved:
+            await commit()
+        is_lone = shard.membership is None
+        # Of several shards, the process that runs the whole crawl makes the views. Ours are checked before we go.
+        await asyncio.to_thread(outputs.write_index if is_lone else outputs.require_tables)
+        if self._vault is not None and not (is_lone and shard.ring.loop.hurried):
+            await self._vault.finish(shard)
+        await asyncio.to_thread(outputs.followers.close)
+        if outputs.uploads is not None and not shard.ring.loop.hurried:
+            await self._finish_uploads(outputs.uploads)
+        if failure := shard.controls.telemetry.counters.failure or outputs.archives.failure:
+            raise failure  # Only now: everything that could be saved is.
+
+    async def _finish_uploads(self, uploads: Uploads) -> None:
+        """Wait for pending uploads, unless an immediate stop was ordered."""
+        async with asyncio.TaskGroup() as group:
+            work = group.create_task(uploads.finish(self.shard.kept.committer.commit, (INDEX,)))
+            while not work.done():
+                await asyncio.wait([work], timeout=HURRY_POLL_S)
+                if self.shard.ring.loop.hurried:
+                    work.cancel()
+
+    async def _save_remainder(self, end: End) -> None:
+        """Write the URLs that an offline crawl leaves to a segment for the next one."""
+        shard, config = self.shard, self.shard.controls.settings.config
+        if config.crawl.mode != "offline" or end not in ("low_water", "limit"):
+            return
+        store, urls, directory = shard.kept.storage.store, shard.ring.urls, shard.kept.home.directory
+        saved = await asyncio.to_thread(
+            write_remainder, directory, config, store, urls.namer.name, self._feeding.left(), urls.url_seen
+        )
+        if saved:
+            says = f"{saved:,} URLs are left: {directory / REMAINDER} is a segment of them"
+            shard.controls.telemetry.counters.note(says)
+
+
+@contextmanager
+def record_end(shard: Assembled) -> Iterator[None]:
+    """Have the state of a shard, and what is on disk about its last run, say how the block failed; raise the first
+    error of a group.
+    """
+    try:
+        yield
+    except asyncio.CancelledError:
+        shard.ring.loop.state = "stopped"
+        raise
+    except BaseException as error:
+        shard.ring.loop.state = "failed"
+        first = first_of(error) if isinstance(error, BaseExceptionGroup) else error
+        if isinstance(first, DamagedStoreError | GoneError):
+            first = damaged_store(shard.kept.home, first)
+        note_end(shard.kept.home.state, "failed", str(first) or type(first).__name__)
+        if first is error:
+            raise
+        raise first from error
