@@ -64,6 +64,7 @@ class Restarting:
 def test_a_coordinator_that_dies_is_noted_once(tmp_path: Path, run: Run) -> None:
     crawler = ClusterCrawler(["https://a.example/"], workers=2, contact="a@example.org", output=tmp_path / "crawl")
     notes: list[str] = []
+    crawler.on_note(lambda _: 1 / 0)  # A listener's mistake neither ends the crawl nor keeps notes from others.
     crawler.on_note(notes.append)
 
     async def over() -> None:

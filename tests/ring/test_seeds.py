@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-import gossamer.api.crawler as crawler
+import gossamer.api.base as base
 import gossamer.resolve.guard as guarded
 from gossamer.model.errors import ConfigError
 from tests.answering import Answering, serving
@@ -215,7 +215,7 @@ def test_a_name_at_a_private_address_is_excluded_unasked(
     seeds = ("http://inner.test/", "http://metadata.test/latest/")
     with pytest.raises(ConfigError, match=r"inner\.test.*--allow-private"):
         crawled(site, tmp_path, *seeds, hosts=hosts, allow_private=False, contact="me@example.org")
-    monkeypatch.setattr(crawler, "check_seeds", lambda config: None)
+    monkeypatch.setattr(base, "check_seeds", lambda config: None)
     result = crawled(site, tmp_path, *seeds, hosts=hosts, allow_private=False, contact="me@example.org")
     assert found(site, result) == dict.fromkeys(seeds, "excluded")
     assert site.asked == []
@@ -236,7 +236,7 @@ def test_a_redirect_to_a_private_address_is_excluded(
         return None if address == "127.0.0.1" else guard(address, allow_private=allow_private)
 
     monkeypatch.setattr(guarded, "refused", but_ours)
-    monkeypatch.setattr(crawler, "check_seeds", lambda config: None)
+    monkeypatch.setattr(base, "check_seeds", lambda config: None)
     targets = (
         "http://metadata.test/latest/",
         "http://127.0.0.2/",

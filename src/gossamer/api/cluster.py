@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 import msgspec
 from msgspec.structs import replace
 
+from gossamer.api.base import BaseCrawler, config_for
 from gossamer.api.cluster_queries import ClusterQueries, ClusterSetting, every_shard
 from gossamer.api.engine import EngineCalls, have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
-from gossamer.api.given import directory_of, named_as_keywords, require_config, seeds_of
+from gossamer.api.given import directory_of
 from gossamer.api.growing import (
     arrived,
     begin_shards,
@@ -31,11 +32,11 @@ from gossamer.api.growing import (
     write_number,
 )
 from gossamer.api.looking import joined_of_all
-from gossamer.api.page import NOT_ENTERED, CrawledPage, settled
+from gossamer.api.page import NOT_ENTERED, CrawledPage
 from gossamer.api.restoring import begin_copies, check_vault, gather
 from gossamer.api.shards import check_several, keep_standing, map_of, require_states
 from gossamer.api.status import ENDED_SAYS
-from gossamer.api.verbs import Asking, checked, require_restart
+from gossamer.api.verbs import checked, require_restart
 from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.assembly.home import homes, locked, refuse_maintained
 from gossamer.assembly.integrity import require_files
@@ -44,12 +45,9 @@ from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.job import address_of_job
 from gossamer.cluster.partitions import RECORD_FILE
-from gossamer.config import Config, configure, effective_toml
+from gossamer.config import Config, effective_toml
 from gossamer.config.flags import Options
-from gossamer.config.gather import reopen
-from gossamer.config.lists import check_lists
 from gossamer.config.live import divided, save
-from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import ControlSocket, Verb
 from gossamer.crawl.counters import Point, Timeline
 from gossamer.crawl.logs import Logs
@@ -63,7 +61,6 @@ from gossamer.model.verbs import (
     StopCrawl,
     VerbRequest,
 )
-from gossamer.model.words import shell_word
 from gossamer.state import slots
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, write_whole
@@ -83,7 +80,7 @@ KEEP_S = 2.0
 """Interval of writes of the crawl's status to disk."""
 
 
-class ClusterCrawler:
+class ClusterCrawler(BaseCrawler):
     """A crawl of `cluster.workers` shards on Ray, run once: use it as `async with` and iterate over its pages, or await
     `run`.
 
@@ -107,27 +104,10 @@ class ClusterCrawler:
             ConfigError: a mistake that the operator can fix, in one line.
         """
         directory = directory_of(output, "output")
-        require_config(config)
-        stored = directory / "crawl.toml"
-        if resuming:
-            refuse_maintained(directory)
-            with named_as_keywords(options):
-                config = config if config is not None else reopen(stored, options=options)
-        else:
-            if stored.exists():
-                raise ConfigError(
-                    f"{directory} already holds a crawl; `gossamer resume {shell_word(directory)}` continues it"
-                )
-            given = {**options, "output": str(directory)}
-            with named_as_keywords(options):
-                config = config if config is not None else configure(options=given, seeds=seeds_of(seeds))
-            check_lists(config)
-            check_seeds(config)
-        config = grown(config, directory)
+        config = grown(config_for(directory, seeds, config, (), options, resuming=resuming), directory)
         check_several(config)
         map_of(config, directory)
-        self.directory = directory
-        self.config = config
+        self._begin(directory, config)
         address = config.cluster.address or address_of_job(os.environ)
         self._cluster = replace(config.cluster, address=address)
         self._resuming = resuming
@@ -140,19 +120,9 @@ class ClusterCrawler:
         """Held while shards make a checkpoint, or partitions are ordered to move, or the configuration is written."""
         self._status = whole([{"state": "starting"}] * config.cluster.workers)
         self._stop: Literal["", "drain", "now"] = ""
-        self.stays_paused = False
-        """Whether a pause in an earlier process holds; see `Crawler`."""
-        self.starts_again = False
-        """Whether its process is to start it again once it has stopped."""
-        self._listeners: list[Callable[[str], None]] = []
         self._course = Timeline()
         self._warned = False
-        self._asking = Asking(self.status)
-        self._logs: Logs | None = None
         self._following: CommittedPages | None = None
-        self._task: asyncio.Task[End] | None = None
-        self._is_reported = False
-        """Whether the iterator has reported the end."""
         self._is_copied = True
         """Whether all moves of partitions are beside the shards' checkpoints, if there are any."""
 
@@ -165,28 +135,10 @@ class ClusterCrawler:
         """Return counts, rates and state; `shards` has those of each shard, `detail` adds rates over time."""
         return {**self._status, "course": self._course.rates()} if detail else self._status
 
-    async def ask(self, request: dict[str, object]) -> dict[str, object]:
-        """Answer one request as the control socket does. Never raises."""
-        return await self._asking.ask(request)
-
-    def failed(self, error: Exception) -> None:
-        """Log an internal error outside the crawl, such as one of the console's server."""
-        if self._logs is not None:
-            self._logs.critical("console_failed", error)
-
-    @property
-    def callbacks(self) -> None:
-        """None: only crawls of one shard subscribe to hubs."""
-        return
-
     def stop(self, *, now: bool = False, again: bool = False) -> None:
         """End the crawl: finish what is in flight and commit; with `now`, commit and go; with `again`, start again."""
         self._stop = "now" if now else self._stop or "drain"
         self.starts_again = again
-
-    def on_note(self, callback: Callable[[str], None]) -> None:
-        """Have `callback` called with sentences for people."""
-        self._listeners.append(callback)
 
     async def run(self) -> End:
         """Crawl until nothing is left anywhere, a limit is reached or `stop` is called; return which of these it was.
@@ -252,13 +204,11 @@ class ClusterCrawler:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._task is not None
         assert self._following is not None
-        self.stop(now=kind is not None and issubclass(kind, asyncio.CancelledError))
-        failed = await settled(self._task, lambda: self.stop(now=True))
-        self._following.close()
-        if kind is None and failed is not None and not self._is_reported:
-            raise failed
+        try:
+            await super().__aexit__(kind, error, trace)
+        finally:
+            self._following.close()
 
     async def __aiter__(self) -> AsyncIterator[CrawledPage]:
         if self._following is None or self._task is None:
@@ -270,7 +220,7 @@ class ClusterCrawler:
                 for visited in visits:
                     yield CrawledPage(visited, partial(text_of, config=self.config))
             await asyncio.wait([self._task], timeout=LOOK_S)
-        self._is_reported = True
+        self._was_raised = True
         await self._task
 
     # ---- inside
@@ -394,10 +344,6 @@ class ClusterCrawler:
         bytes_max = self.config.archive.index_sort_bytes_max
         await asyncio.to_thread(write_index, self.directory / INDEX, entries_of_tables(tables), bytes_max)
 
-    def _tell(self, sentence: str) -> None:
-        for listener in self._listeners:
-            listener(sentence)
-
     # ---- what can be asked
 
     def _verbs(self) -> dict[str, Verb]:
@@ -423,9 +369,6 @@ class ClusterCrawler:
             "host": setting.host,
         }
         return checked({name: own.get(name) or self._for_all(name) for name in VERBS})
-
-    def _reconfigured(self, config: Config) -> None:
-        self.config = config
 
     def _soon(self, state: str) -> dict[str, object]:
         """Return the last status, of a state that the shards have from now on; what ends goes on ending."""

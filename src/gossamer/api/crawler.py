@@ -10,36 +10,33 @@ As a context it is iterated over:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self, Unpack
 
+from gossamer.api.base import BaseCrawler, already_there, config_for
 from gossamer.api.callbacks import Callbacks
-from gossamer.api.feeding import check_segments
-from gossamer.api.given import directory_of, named_as_keywords, require_callable, require_config, seeds_of, sets_of
+from gossamer.api.given import directory_of, require_callable, sets_of
 from gossamer.api.life import ShardLife, record_end
 from gossamer.api.low_water import MoreSeeds
-from gossamer.api.page import NOT_ENTERED, CrawledPage, settled
+from gossamer.api.page import NOT_ENTERED, CrawledPage
 from gossamer.api.progress import notebook_progress
 from gossamer.api.restoring import Vault, check_vault, checkpoint_of, vault_of
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting
 from gossamer.api.status import narrowed, running_status
-from gossamer.api.verbs import Asking, Commands, Queries, table_of
+from gossamer.api.verbs import Commands, Queries, table_of
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import LOCK_S_MAX, Home, locked, refuse_maintained
 from gossamer.assembly.modules import text_of
 from gossamer.assembly.values import Assembled
-from gossamer.config import Config, configure
+from gossamer.config import Config
 from gossamer.config.flags import Options
 from gossamer.config.footprint import require_memory
-from gossamer.config.gather import reopen
-from gossamer.config.lists import check_lists
 from gossamer.config.live import save
-from gossamer.config.seeds import check_seeds
 from gossamer.crawl.control import ControlSocket, Verb
 from gossamer.crawl.counters import RecentList
 from gossamer.crawl.delivery import Delivery
@@ -48,7 +45,6 @@ from gossamer.crawl.watchdogs import files_of, require_files
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.status import SandboxState
-from gossamer.model.words import shell_word
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, remove_new, there_before
 from gossamer.world.machine import ThisMachine
@@ -57,7 +53,7 @@ from gossamer.world.process import DirectoryLock, dies_with_parent
 LOCK_POLL_S = 0.05
 
 
-class Crawler:
+class Crawler(BaseCrawler):
     """One crawl, run once: use it as `async with` and iterate over its pages, or await `run`.
 
     Pages come in the order of completion, after the commit that holds them; after a crash some may come twice.
@@ -84,26 +80,8 @@ class Crawler:
             ConfigError: a mistake that the operator can fix, in one line; also if the directory holds a crawl.
         """
         directory = directory_of(output, "output")
-        require_config(config)
         require_callable(more_seeds, "more_seeds")
-        sets = sets_of(settings)
-        stored = directory / "crawl.toml"
-        if resuming:
-            if not stored.exists():
-                raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
-            refuse_maintained(directory)
-            with named_as_keywords(options):
-                config = config if config is not None else reopen(stored, options=options, sets=sets)
-        else:
-            if stored.exists():
-                raise _already_there(directory)
-            if config is None:
-                given = {**options, "output": str(directory)}
-                with named_as_keywords(options):
-                    config = configure(options=given, sets=sets, seeds=seeds_of(seeds))
-            check_lists(config)
-            check_seeds(config)
-            check_segments(config)
+        config = config_for(directory, seeds, config, sets_of(settings), options, resuming=resuming)
         if config.cluster.workers > 1:
             raise ConfigError(
                 f"Crawler is one shard in your own process, and this crawl has {config.cluster.workers}: "
@@ -119,30 +97,18 @@ class Crawler:
     def _begin(
         self, directory: Path, config: Config, more_seeds: MoreSeeds | None = None, *, settle: bool = False
     ) -> None:
-        self.directory = directory
-        self.config = config
-        """The effective configuration."""
-        self._listeners: list[Callable[[str], None]] = []
+        super()._begin(directory, config)
         self._shard: Assembled | None = None
         self._last_status: dict[str, object] = {"state": "starting"}
         self._stop: bool | None = None  # Whether a stop was requested, and whether at once.
         self.sandbox: SandboxState | None = None  # What bounds the process of a command.
-        self.stays_paused = False
-        """Whether a pause in an earlier process holds: it died, or a command had it start again."""
-        self.starts_again = False
-        """Whether its process is to start it again once it has stopped."""
         self._delivery: Delivery | None = None
-        self._task: asyncio.Task[None] | None = None
         self._more_seeds = more_seeds
         self._settle = settle
         self._is_new = False
         """Whether the directory has no crawl yet."""
-        self._callbacks: Callbacks | None = None
         self._vault: Vault | None = None
-        self._asking = Asking(self.status)
         self._progress = notebook_progress(config, self.status)
-        self._was_raised = False
-        """Whether the iterator has reported the end."""
 
     @classmethod
     def resume(
@@ -193,7 +159,8 @@ class Crawler:
                 await shard.kept.committer.commit()
             raise
         finally:
-            self._callbacks = None
+            self.callbacks = None
+            self._logs = None
             self._last_status = running_status(shard, sandbox=self.sandbox).as_object()
             self._shard = None
             if self._progress is not None:
@@ -207,15 +174,9 @@ class Crawler:
         if self._shard is None:
             return self._last_status
         status = running_status(self._shard, detail=detail, sandbox=self.sandbox)
-        if self._callbacks is not None:
-            status.subscriptions = self._callbacks.subscriptions()
+        if self.callbacks is not None:
+            status.subscriptions = self.callbacks.subscriptions()
         return status.as_object()
-
-    async def ask(self, request: dict[str, object]) -> dict[str, object]:
-        """Answer one request as the control socket does: `verb` and its fields; `ok` with `result`, or `error` with
-        its `kind`. Never raises.
-        """
-        return await self._asking.ask(request)
 
     def stop(self, *, now: bool = False, again: bool = False) -> None:
         """End the crawl: finish what is in flight and commit; with `now`, commit and go; with `again`, start again."""
@@ -223,25 +184,10 @@ class Crawler:
         self.starts_again = again
         if self._shard is None:
             return
-        if self._callbacks is not None and self.config.websub.unsubscribe and not (now or again):
-            self._callbacks.leave(self._shard.ring.loop.stop)
+        if self.callbacks is not None and self.config.websub.unsubscribe and not (now or again):
+            self.callbacks.leave(self._shard.ring.loop.stop)
         else:
             self._shard.ring.loop.stop(now=now)
-
-    def failed(self, error: Exception) -> None:
-        """Log an internal error outside the crawl, such as one of the console's server."""
-        if self._shard is not None:
-            self._shard.controls.telemetry.logs.critical("console_failed", error)  # noqa: PLE1205 - not the logging module
-
-    @property
-    def callbacks(self) -> Callbacks | None:
-        """Receiver of requests from hubs; None while nothing runs, and in a crawl without subscriptions."""
-        return self._callbacks
-
-    def on_note(self, callback: Callable[[str], None]) -> None:
-        """Have `callback` called with sentences for people. What it raises is logged."""
-        require_callable(callback, "callback")
-        self._listeners.append(callback)
 
     # ---- as a context, and an iterator over pages
 
@@ -253,13 +199,9 @@ class Crawler:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        assert self._task is not None
         assert self._delivery is not None
         self._delivery.drop()
-        self.stop(now=kind is not None and issubclass(kind, asyncio.CancelledError))
-        failed = await settled(self._task, lambda: self.stop(now=True))
-        if kind is None and failed is not None and not self._was_raised:
-            raise failed  # Of two errors the caller's own is the one to hear of.
+        await super().__aexit__(kind, error, trace)
 
     async def __aiter__(self) -> AsyncIterator[CrawledPage]:
         if self._delivery is None or self._task is None:
@@ -286,9 +228,6 @@ class Crawler:
             Commands(ring, controls, seeding, setting, self.status, save_copy, self.stop),
         )
 
-    def _reconfigured(self, config: Config) -> None:
-        self.config = config
-
     def _check_memory(self) -> None:
         """Refuse a memory budget too small for the program itself. Only in a separate process, which holds nothing else
         so far.
@@ -305,9 +244,10 @@ class Crawler:
         """Let a shard be asked, watched and stopped."""
         shard = life.shard
         telemetry, recrawl = shard.controls.telemetry, shard.ring.recrawl
+        self._logs = telemetry.logs
         if self.config.console.port is not None:
             telemetry.counters.recent = RecentList()
-        telemetry.counters.listeners.append(lambda sentence: self._tell(sentence, shard))
+        telemetry.counters.listeners.append(self._tell)
         if self._delivery is not None:
             telemetry.counters.delivery = self._delivery
             shard.kept.committer.on_committed = self._delivery.committed
@@ -317,26 +257,19 @@ class Crawler:
         if self._progress is not None:
             life.companions.append(self._progress.run)
         if recrawl is not None and recrawl.hubs is not None:
-            self._callbacks = Callbacks(recrawl.hubs, recrawl.schedule, shard.ring, telemetry)
-            life.companions.append(self._callbacks.run)
+            self.callbacks = Callbacks(recrawl.hubs, recrawl.schedule, shard.ring, telemetry)
+            life.companions.append(self.callbacks.run)
         if shard.membership is None and not self.stays_paused:
             shard.ring.loop.unpause()
         if self._stop is not None:
             shard.ring.loop.stop(now=self._stop)
-
-    def _tell(self, sentence: str, shard: Assembled) -> None:
-        for listener in self._listeners:
-            try:
-                listener(sentence)
-            except Exception as error:  # noqa: BLE001 - a listener's mistake is not that of the page it hears of
-                shard.controls.telemetry.logs.critical("listener_failed", error, note=sentence)  # noqa: PLE1205 - not the logging module
 
     async def _assembled(self) -> Assembled:
         self._check_memory()
         lock, opening = await self._locked(), 0
         if self._is_new and (self.directory / "crawl.toml").exists():  # Another process was quicker.
             lock.release()
-            raise _already_there(self.directory)
+            raise already_there(self.directory)
         self._is_new = False
         if self.config.state.checkpoint_uri:
             try:
@@ -370,7 +303,3 @@ class Crawler:
                 if error.__cause__ is not None or WallClock().now() >= deadline:  # The system's refusal stays.
                     raise
             await asyncio.sleep(LOCK_POLL_S)
-
-
-def _already_there(directory: Path) -> ConfigError:
-    return ConfigError(f"{directory} already holds a crawl; `gossamer resume {shell_word(directory)}` continues it")

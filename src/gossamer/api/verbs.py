@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gossamer.api.looking import Looking, about
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of, no_trap, refused, release
-from gossamer.assembly.values import Controls
 from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
 from gossamer.crawl.control import Verb, answer_of, refusal
 from gossamer.crawl.logs import Logs
-from gossamer.crawl.shard import CrawlRing
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.verbs import (
@@ -41,6 +40,10 @@ from gossamer.model.verbs import (
 from gossamer.scope.lists import HostSet
 from gossamer.scope.roots import seed_url
 from gossamer.world.process import dies_with_parent
+
+if TYPE_CHECKING:
+    from gossamer.assembly.values import Controls
+    from gossamer.crawl.shard import CrawlRing
 
 Checkpoint = Callable[[], Awaitable[dict[str, str]]]
 Status = Callable[..., dict[str, object]]

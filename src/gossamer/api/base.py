@@ -1,0 +1,126 @@
+"""Base: what `Crawler` and `ClusterCrawler` have in common."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from gossamer.api.feeding import check_segments
+from gossamer.api.given import named_as_keywords, require_callable, require_config, seeds_of
+from gossamer.api.page import settled
+from gossamer.api.verbs import Asking
+from gossamer.assembly.home import refuse_maintained
+from gossamer.config import Config, configure
+from gossamer.config.flags import Options
+from gossamer.config.gather import reopen
+from gossamer.config.lists import check_lists
+from gossamer.config.live import FILE
+from gossamer.config.seeds import check_seeds
+from gossamer.model.errors import ConfigError
+from gossamer.model.words import shell_word
+
+if TYPE_CHECKING:
+    from gossamer.api.callbacks import Callbacks
+    from gossamer.crawl.logs import Logs
+
+
+class BaseCrawler(ABC):
+    """A crawl that is run once. As a context it runs until the context ends."""
+
+    def _begin(self, directory: Path, config: Config) -> None:
+        self.directory = directory
+        self.config = config
+        """The effective configuration."""
+        self.stays_paused = False
+        """Whether a pause in an earlier process holds: it died, or a command had it start again."""
+        self.starts_again = False
+        """Whether its process is to start it again once it has stopped."""
+        self.callbacks: Callbacks | None = None
+        """Receiver of requests from hubs; None while nothing runs, and in a crawl without subscriptions."""
+        self._listeners: list[Callable[[str], None]] = []
+        self._asking = Asking(self.status)
+        self._logs: Logs | None = None
+        """Those of the crawl while it runs."""
+        self._task: asyncio.Task[Any] | None = None
+        self._was_raised = False
+        """Whether the iterator has reported the end."""
+
+    @abstractmethod
+    def status(self, *, detail: bool = False) -> dict[str, object]:
+        """Return counts, rates and state."""
+
+    @abstractmethod
+    def stop(self, *, now: bool = False, again: bool = False) -> None:
+        """End the crawl: finish what is in flight and commit; with `now`, commit and go; with `again`, start again."""
+
+    async def ask(self, request: dict[str, object]) -> dict[str, object]:
+        """Answer one request as the control socket does: `verb` and its fields; `ok` with `result`, or `error` with
+        its `kind`. Never raises.
+        """
+        return await self._asking.ask(request)
+
+    def on_note(self, callback: Callable[[str], None]) -> None:
+        """Have `callback` called with sentences for people. What it raises is logged."""
+        require_callable(callback, "callback")
+        self._listeners.append(callback)
+
+    def failed(self, error: Exception) -> None:
+        """Log an internal error outside the crawl, such as one of the console's server."""
+        if self._logs is not None:
+            self._logs.critical("console_failed", error)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._task is not None
+        self.stop(now=kind is not None and issubclass(kind, asyncio.CancelledError))
+        failed = await settled(self._task, lambda: self.stop(now=True))
+        if kind is None and failed is not None and not self._was_raised:
+            raise failed  # Of two errors the caller's own is the one to hear of.
+
+    def _tell(self, sentence: str) -> None:
+        for listener in self._listeners:
+            try:
+                listener(sentence)
+            except Exception as error:  # noqa: BLE001 - a listener's mistake is not that of the page it hears of
+                if self._logs is not None:
+                    self._logs.critical("listener_failed", error, note=sentence)
+
+    def _reconfigured(self, config: Config) -> None:
+        self.config = config
+
+
+def config_for(
+    directory: Path, seeds: object, config: Config | None, sets: Sequence[str], options: Options, *, resuming: bool
+) -> Config:
+    """Return the configuration of a new crawl, or of the one in `directory` with what is given changed.
+
+    Raises:
+        ConfigError: a mistake that the operator can fix; also if there is no crawl to resume, or one already.
+    """
+    require_config(config)
+    stored = directory / FILE
+    if resuming:
+        if not stored.exists():
+            raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
+        refuse_maintained(directory)
+        with named_as_keywords(options):
+            return config if config is not None else reopen(stored, options=options, sets=sets)
+    if stored.exists():
+        raise already_there(directory)
+    if config is None:
+        with named_as_keywords(options):
+            config = configure(options={**options, "output": str(directory)}, sets=sets, seeds=seeds_of(seeds))
+    check_lists(config)
+    check_seeds(config)
+    check_segments(config)
+    return config
+
+
+def already_there(directory: Path) -> ConfigError:
+    """Return the error for a new crawl in a directory that has one."""
+    return ConfigError(f"{directory} already holds a crawl; `gossamer resume {shell_word(directory)}` continues it")
