@@ -293,12 +293,14 @@ class Crawler(BaseCrawler):
         with self._asking.open(verbs, shard.controls.telemetry.logs):
             await ControlSocket(self.directory / "state", verbs, shard.controls.telemetry.logs, bound).serve()
 
-    async def _locked(self) -> DirectoryLock:
-        deadline = WallClock().now() + LOCK_S_MAX
+    async def _locked(self, state: Path | None = None, wait_s_max: float = 0.0) -> DirectoryLock:
+        """Return the lock of the crawl's directory, or of one shard's `state`, once its holder has ended."""
+        deadline = WallClock().now() + (wait_s_max or LOCK_S_MAX)
         while True:
-            refuse_maintained(self.directory)
+            if state is None:
+                refuse_maintained(self.directory)
             try:
-                return locked(self.directory, wait_s=0.0)
+                return locked(self.directory, 0.0, state)
             except ConfigError as error:
                 if error.__cause__ is not None or WallClock().now() >= deadline:  # The system's refusal stays.
                     raise

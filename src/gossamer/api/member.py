@@ -26,7 +26,7 @@ from gossamer.api.crawler import Crawler
 from gossamer.api.engine import without_limits
 from gossamer.api.restoring import vault_of
 from gossamer.assembly.building import assemble
-from gossamer.assembly.home import Home, locked
+from gossamer.assembly.home import Home
 from gossamer.assembly.values import Assembled
 from gossamer.cluster import shard_process as said
 from gossamer.cluster.coordination import Look, Tenure
@@ -89,7 +89,7 @@ class ClusterMember(Crawler):
         await self._line.flush()
 
     async def _assembled(self) -> Assembled:
-        lock = await self._locked()
+        lock = await self._locked(self._home.state, LOCK_S_MAX)
         self._is_locked = True
         while not self._tenure.holds(self._clock.now()):  # noqa: ASYNC110 - time ends it as well as a message
             await asyncio.sleep(WAIT_S)
@@ -127,16 +127,6 @@ class ClusterMember(Crawler):
             write_whole(self.directory / "crawl.toml", self._job.config.encode(), private=holds_secrets(self.config))
         finally:
             one_at_a_time.release()
-
-    async def _locked(self) -> DirectoryLock:
-        deadline = self._clock.now() + LOCK_S_MAX
-        while True:
-            try:
-                return locked(self.directory, 0.0, self._home.state)
-            except ConfigError:
-                if self._clock.now() >= deadline:
-                    raise
-            await asyncio.sleep(WAIT_S)
 
     async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
         """Send frames to other shards, until cancelled; `_listen` answers questions."""
