@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.api.life import ShardLife
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.lab.shards import Shards, ends_of
@@ -16,6 +17,7 @@ from gossamer.lab.simweb.judge import judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth
+from gossamer.state.schema import SEEDED
 from gossamer.url.name import Namer
 from tests.answering import Answering, serving
 from tests.cluster.crawls import WORKERS, config_of, crawl
@@ -25,6 +27,7 @@ from tests.ring.crawls import OWN
 from tests.ring.test_politeness import PROMISES, keys
 from tests.ring.test_truth import SMALL
 
+OFFLINE = {"allow_private": True, "contact": "a@example.org", "mode": "offline"}
 ODD = SimwebOptions(
     seed=7, hosts=24, pages=120, shares={"robots_stall": 0, "redirects": 0.3}, links_per_page=10, same_host_share=0.4,
     **SMALL,
@@ -157,6 +160,25 @@ def test_shards_take_in_a_segment_each_its_part_of_it(tmp_path: Path) -> None:
         ends, _ = crawl(config, tmp_path / "crawl", 3)
     assert sorted(ends) == sorted(url.key for front in fronts if (url := Namer().name(front)) is not None)
     assert set(ends.values()) == {"fetched"}
+
+
+def test_a_shard_that_takes_in_a_segment_of_others_is_not_idle(tmp_path: Path) -> None:
+    """Rows that are not its own leave no trace in its queues, and there may be millions of them."""
+    segment = segment_of(tmp_path / "one.segment", [("http://a.test/", 3, 0)])
+    config = configure(options=OFFLINE, sets=("cluster.workers=2",), seeds=(str(segment),))
+
+    async def work() -> None:
+        shard = assemble(config, tmp_path / "crawl", shard=0, shards=2)
+        try:
+            assert shard.membership is not None
+            shard.kept.storage.epochs.put("meta", SEEDED, b"1")
+            life = ShardLife(shard)
+            assert not life.seeding.busy()
+            assert shard.membership.seeding()
+        finally:
+            await shard.close()
+
+    asyncio.run(work())
 
 
 LICENSE = b"""<rsl xmlns="https://rslstandard.org/rsl"><content url="/paid/"><license>

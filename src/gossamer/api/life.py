@@ -61,6 +61,7 @@ class ShardLife:
         if ring.recrawl is not None:
             self.companions.append(ring.recrawl.enrolment.run)
         if shard.membership is not None:
+            shard.membership.seeding = lambda: self.seeding.busy() or self._feeding.busy()
             self.companions.append(shard.membership.exchange.run)
             ring.loop.paused = True  # Until the first order: the operator may have paused the crawl meanwhile.
         if vault is not None:

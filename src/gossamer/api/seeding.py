@@ -34,8 +34,6 @@ class Seeding:
         self._counters = shard.controls.telemetry.counters
         self._has = membership.exchange.seeds_here if membership is not None else None
         """Whether a URL is this shard's; None: all are."""
-        if membership is not None:
-            membership.seeding = self.busy  # The coordinator hears when all are added.
         self._schemes = self._config.scope.schemes
         self._done = self._epochs.get("meta", SEEDED) is not None
         self._requests = shard.ring.requests
