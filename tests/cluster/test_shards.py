@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.api.feeding import REMAINDER
 from gossamer.api.life import ShardLife
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
@@ -160,6 +161,15 @@ def test_shards_take_in_a_segment_each_its_part_of_it(tmp_path: Path) -> None:
         ends, _ = crawl(config, tmp_path / "crawl", 3)
     assert sorted(ends) == sorted(url.key for front in fronts if (url := Namer().name(front)) is not None)
     assert set(ends.values()) == {"fetched"}
+
+
+def test_shards_that_reach_a_limit_leave_no_remainder_of_one_of_them(tmp_path: Path) -> None:
+    with SimwebProcess(SimwebOptions.plain(seed=3, hosts=12, pages=40), tmp_path / "web") as simweb:
+        segment = segment_of(tmp_path / "one.segment", [(front, 3, 0) for front in simweb.web.fronts])
+        sets = ("crawl.mode='offline'", "limits.max_pages=3")
+        config = config_of(simweb, tmp_path / "crawl", 2, *sets, seeds=(str(segment),))
+        assert asyncio.run(Shards(config, tmp_path / "crawl", 2, assemble).run()) == "limit"
+    assert not (tmp_path / "crawl" / REMAINDER).exists()
 
 
 def test_a_shard_that_takes_in_a_segment_of_others_is_not_idle(tmp_path: Path) -> None:

@@ -146,9 +146,11 @@ class ShardLife:
                     work.cancel()
 
     async def _save_remainder(self, end: End) -> None:
-        """Write the URLs that an offline crawl leaves to a segment for the next one."""
+        """Write the URLs that an offline crawl leaves to a segment for the next one. Each of several shards would
+        replace that of another.
+        """
         shard, config = self.shard, self.shard.controls.settings.config
-        if config.crawl.mode != "offline" or end not in ("low_water", "limit"):
+        if config.crawl.mode != "offline" or end not in ("low_water", "limit") or shard.membership is not None:
             return
         store, urls, directory = shard.kept.storage.store, shard.ring.urls, shard.kept.home.directory
         saved = await asyncio.to_thread(
