@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gossamer.assembly.building import assemble
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
 from gossamer.model.pages import Sight
@@ -81,7 +81,7 @@ async def moved(folder: Path, urls: int, mode: str) -> Row:
             await shard.close()
 
 
-def visited(shard: Assembled, begin: int, end: int) -> None:
+def visited(shard: Shard, begin: int, end: int) -> None:
     """Note a visit of pages of the site in a continuous crawl, by their numbers."""
     found = shard.ring.urls.namer.names([f"https://{SITE}/a/page-{number}" for number in range(begin, end)])
     for url in found if shard.ring.recrawl is not None else ():
@@ -90,7 +90,7 @@ def visited(shard: Assembled, begin: int, end: int) -> None:
         shard.ring.recrawl.schedule.seen(Sight(url, "fetched", WallClock().now(), 200, 1, permitted_per_s=1.0))
 
 
-async def timed(giver: Assembled, taker: Assembled, move: Move) -> Row:
+async def timed(giver: Shard, taker: Shard, move: Move) -> Row:
     """Move a partition, with a commit of each shard in turn."""
     assert giver.membership is not None
     assert taker.membership is not None
@@ -114,7 +114,7 @@ async def timed(giver: Assembled, taker: Assembled, move: Move) -> Row:
     return Row(keys, now - frozen_at, now - began, commits, longest_s)
 
 
-def giver_has(giver: Assembled, move: Move) -> bool:
+def giver_has(giver: Shard, move: Move) -> bool:
     """Say whether the giver has the partition still."""
     assert giver.membership is not None
     return giver.membership.exchange.places.has(move.first)

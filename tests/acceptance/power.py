@@ -25,7 +25,7 @@ import uvloop
 import gossamer.api.crawler as crawler_module
 from gossamer import Crawler
 from gossamer.assembly.building import assemble
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.config import Config, configure
 from gossamer.url.site import site_of
 from tests.crash.harvest import Harvest, differences
@@ -124,7 +124,7 @@ def lived(directory: Path, config: Config, series: Series, n: int) -> int:
 def hold_to_commits(witness: Path) -> None:
     """Note each epoch that is said to be committed, and fail when the state that is opened lacks one."""
 
-    def opened(config: Config, directory: Path, **more: Any) -> Assembled:
+    def opened(config: Config, directory: Path, **more: Any) -> Shard:
         shard = assemble(config, directory, **more)
         noted = int(witness.read_text() or 0) if witness.exists() else 0
         epoch = shard.kept.storage.store.epoch

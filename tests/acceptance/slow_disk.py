@@ -15,7 +15,7 @@ import uvloop
 import gossamer.api.crawler as crawler_module
 from gossamer import Crawler
 from gossamer.assembly.building import assemble
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.config import Config, configure
 
 BEAT_S = 0.01
@@ -37,7 +37,7 @@ async def crawl(crawler: Crawler, beats: Beats, stall_s: float) -> None:
     """Crawl, and beat until that is over."""
     committing: list[float] = []
 
-    def opened(config: Config, directory: Path, **more: Any) -> Assembled:
+    def opened(config: Config, directory: Path, **more: Any) -> Shard:
         shard = assemble(config, directory, **more)
         journals, committer = shard.kept.storage.journals, shard.kept.committer
         sync, on_epoch = journals.sync, committer.on_epoch

@@ -215,6 +215,8 @@ def test_mistakes_name_the_keyword(options: dict[str, Any], says: str, tmp_path:
 
 
 def test_the_package_of_that_name_stays_a_package() -> None:
-    code = "import gossamer, gossamer.crawl.shard; assert callable(gossamer.crawl); print(gossamer.crawl.shard.Shard)"
+    code = (
+        "import gossamer, gossamer.crawl.shard; assert callable(gossamer.crawl); print(gossamer.crawl.shard.CrawlLoop)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "gossamer.crawl.shard.Shard" in done.stdout
+    assert "gossamer.crawl.shard.CrawlLoop" in done.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure
 from gossamer.model.links import Link
@@ -22,20 +22,20 @@ def config_of_two(folder: Path, *sets: str) -> Config:
     )  # fmt: skip
 
 
-def partition_of(shard: Assembled) -> int:
+def partition_of(shard: Shard) -> int:
     """Return the partition of the site."""
     named = shard.ring.urls.namer.name(f"https://{SITE}/")
     assert named is not None
     return named.partition
 
 
-def discover(shard: Assembled, begin: int, end: int) -> None:
+def discover(shard: Shard, begin: int, end: int) -> None:
     """Have a shard discover pages of the site, by their numbers."""
     found = shard.ring.urls.namer.names([f"https://{SITE}/a/page-{number}" for number in range(begin, end)])
     shard.ring.pipeline.discovery.discover([Link(url, "anchor", 1) for url in found if url is not None])
 
 
-def carry(giver: Assembled, taker: Assembled) -> None:
+def carry(giver: Shard, taker: Shard) -> None:
     """Let frames go to and fro until there are none."""
     now, went = WallClock().now(), True
     while went:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.assembly.building import assemble
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, Places
 from gossamer.cluster.reports import Orders
@@ -30,7 +30,7 @@ URLS, STEP = 1_200, 100
 ROUNDS_MAX = 200
 
 
-def assembled(config: Config, folder: Path, number: int) -> Assembled:
+def assembled(config: Config, folder: Path, number: int) -> Shard:
     shard = assemble(config, folder, shard=number, shards=2)
     assert shard.membership is not None
     shard.membership.moves.step_keys_max = STEP
@@ -51,11 +51,11 @@ class Pages:
     def _key(self) -> bytes:
         return self._begin + self._dice.randrange(500).to_bytes(4)
 
-    def delete_once(self, shard: Assembled) -> None:
+    def delete_once(self, shard: Shard) -> None:
         shard.kept.storage.epochs.delete("page", self.once)
         self.expected.pop(self.once)
 
-    def change(self, shard: Assembled) -> None:
+    def change(self, shard: Shard) -> None:
         epochs, dice = shard.kept.storage.epochs, self._dice
         self._changes += 1
         if self._changes == 2:  # Copying has begun, so it is sent at once.
@@ -213,7 +213,7 @@ async def logged_in(folder: Path) -> None:
             await shard.close()
 
 
-def taken(shard: Assembled, value: str) -> None:
+def taken(shard: Shard, value: str) -> None:
     """Have a shard take a cookie of the site."""
     url, sessions = shard.ring.urls.namer.name(f"https://{SITE}/"), shard.ring.sessions
     assert url is not None
@@ -222,7 +222,7 @@ def taken(shard: Assembled, value: str) -> None:
     sessions.received(url, Reply(url.text, 200, headers, b"", "192.0.2.1", 0.0, 0.0, 0), WallClock().now())
 
 
-def cookie_of(shard: Assembled) -> tuple[tuple[str, str], ...]:
+def cookie_of(shard: Shard) -> tuple[tuple[str, str], ...]:
     """Return the headers that the shard's session adds to a request to the site."""
     url, sessions = shard.ring.urls.namer.name(f"https://{SITE}/"), shard.ring.sessions
     assert url is not None
@@ -230,7 +230,7 @@ def cookie_of(shard: Assembled) -> tuple[tuple[str, str], ...]:
     return sessions.headers(url, None, WallClock().now())
 
 
-async def given(shards: list[Assembled], move: Move) -> None:
+async def given(shards: list[Shard], move: Move) -> None:
     """Order a move until the receiver has the partition."""
     giver, taker = shards[move.sender], shards[move.to]
     for _ in range(ROUNDS_MAX):
@@ -245,7 +245,7 @@ async def given(shards: list[Assembled], move: Move) -> None:
     raise AssertionError("it does not move")
 
 
-def places_of(shard: Assembled) -> Places:
+def places_of(shard: Shard) -> Places:
     assert shard.membership is not None
     return shard.membership.exchange.places
 
@@ -254,7 +254,7 @@ def places_of(shard: Assembled) -> Places:
 def test_a_host_that_a_lost_epoch_found_and_requested_waits_where_it_moves(tmp_path: Path) -> None:
     config, clock = config_of_two(tmp_path), FakeClock(WallClock().now())
 
-    def opened(number: int) -> Assembled:
+    def opened(number: int) -> Shard:
         return assemble(config, tmp_path, clock, shard=number, shards=2)
 
     async def moved() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.assembly.building import assemble
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders
@@ -49,7 +49,7 @@ class Two:
         self.at = PartitionMap.even(2).owner(self.partition)
         self.dice, self.now, self.version = random.Random(3), T0, 0
 
-    def open(self, number: int, *sets: str) -> Assembled:
+    def open(self, number: int, *sets: str) -> Shard:
         shard = assemble(config_of_two(self.folder, *SETS, *sets), self.folder, shard=number, shards=2)
         assert shard.membership is not None
         shard.membership.moves.step_keys_max = STEP
@@ -117,7 +117,7 @@ class Two:
             await shard.close()
 
 
-def schedule_of(shard: Assembled) -> Schedule:
+def schedule_of(shard: Shard) -> Schedule:
     assert shard.ring.recrawl is not None
     return shard.ring.recrawl.schedule
 
@@ -255,11 +255,11 @@ def test_hints_change_no_page_of_which_only_a_part_is_here(two: Two) -> None:
 def test_pages_that_a_batch_crawl_gave_get_due_times_where_they_arrive_in_a_continuous_one(tmp_path: Path) -> None:
     """It was stopped with them on their way. The shard that they arrive at went through its own pages before."""
 
-    def opened(mode: str) -> list[Assembled]:
+    def opened(mode: str) -> list[Shard]:
         config = config_of_two(tmp_path, *SETS, f"crawl.mode='{mode}'")
         return [assemble(config, tmp_path, shard=number, shards=2) for number in range(2)]
 
-    async def committed(*shards: Assembled) -> None:
+    async def committed(*shards: Shard) -> None:
         for shard in shards:
             await shard.kept.committer.commit()
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from gossamer.assembly.building import assemble
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, ShardAnswer
 from gossamer.cluster.frames import MoveEnd, MovePart, decode_batch, decode_frame
 from gossamer.cluster.moves import Moves, MovesRecord, map_now
@@ -30,7 +30,7 @@ from tests.cluster.test_exchange import PARTITIONS, THEIRS, Member, carry, texts
 LAST = MoveEnd(0, 0.0)
 
 
-class Shard:
+class StoredPlaces:
     """A shard's places, with a store that survives."""
 
     def __init__(self, number: int, directory: Path, shards: int = 2) -> None:
@@ -55,15 +55,15 @@ class Shard:
 
 
 @pytest.fixture
-def shard(tmp_path: Path) -> Shard:
-    return Shard(1, tmp_path / "store")
+def shard(tmp_path: Path) -> StoredPlaces:
+    return StoredPlaces(1, tmp_path / "store")
 
 
 def part(version: int, number: int, last: MoveEnd | None = None) -> MovePart:
     return MovePart(version, 10, 20, number, 0, [], last)
 
 
-def test_a_newer_move_of_some_partitions_is_not_undone_by_an_older_one_of_all(shard: Shard) -> None:
+def test_a_newer_move_of_some_partitions_is_not_undone_by_an_older_one_of_all(shard: StoredPlaces) -> None:
     """The coordinator says what is complete: shard 0 got partitions 0 to 39; 10 to 19 have gone on since."""
     shard.places.took(part(9, 1, LAST))
     shard.commit()
@@ -72,7 +72,7 @@ def test_a_newer_move_of_some_partitions_is_not_undone_by_an_older_one_of_all(sh
     assert [places.owners[number] for number in (9, 10, 19, 20)] == [0, 1, 1, 0]
 
 
-def test_moves_that_the_process_before_had_learned_come_again(shard: Shard) -> None:
+def test_moves_that_the_process_before_had_learned_come_again(shard: StoredPlaces) -> None:
     assert shard.places.learn([MovedRun(1, 0, 5, 1)], 0, 1)
     places = shard.restart()
     assert not places.learn([MovedRun(2, 5, 9, 1)], 1, 2), "these orders are for the process before"
@@ -81,7 +81,7 @@ def test_moves_that_the_process_before_had_learned_come_again(shard: Shard) -> N
     assert [places.owners[number] for number in (4, 8)] == [1, 1]
 
 
-def test_a_move_that_is_half_taken_is_known_after_a_restart(shard: Shard) -> None:
+def test_a_move_that_is_half_taken_is_known_after_a_restart(shard: StoredPlaces) -> None:
     shard.places.give(Move(4, 3_000, 3_010, 1, 0))
     shard.places.takes(part(5, 0))
     shard.places.takes(part(5, 1))
@@ -94,7 +94,7 @@ def test_a_move_that_is_half_taken_is_known_after_a_restart(shard: Shard) -> Non
     assert not shard.places.has(3_000)
 
 
-def test_a_move_that_is_ordered_late_is_not_begun_again_though_its_partitions_are_back(shard: Shard) -> None:
+def test_a_move_that_is_ordered_late_is_not_begun_again_though_its_partitions_are_back(shard: StoredPlaces) -> None:
     move = Move(1, 3_000, 3_010, 1, 0)
     assert shard.places.is_new(move)
     shard.places.give(move)
@@ -104,7 +104,7 @@ def test_a_move_that_is_ordered_late_is_not_begun_again_though_its_partitions_ar
     assert shard.places.is_new(Move(3, 3_000, 3_010, 1, 0))
 
 
-def test_a_move_is_settled_with_the_commit_of_its_last_part(shard: Shard) -> None:
+def test_a_move_is_settled_with_the_commit_of_its_last_part(shard: StoredPlaces) -> None:
     moves = [Move(9, 10, 20, 0, 1), Move(8, 10, 20, 1, 0)]
     shard.places.took(part(9, 1, LAST))
     assert shard.places.settled(moves) == []
@@ -112,7 +112,7 @@ def test_a_move_is_settled_with_the_commit_of_its_last_part(shard: Shard) -> Non
     assert shard.places.settled(moves) == [9]
 
 
-def test_new_shards_are_welcomed_with_a_commit_and_once(shard: Shard) -> None:
+def test_new_shards_are_welcomed_with_a_commit_and_once(shard: StoredPlaces) -> None:
     assert list(shard.places.to_welcome(2)) == []
     assert list(shard.places.to_welcome(4)) == [2, 3]
     assert list(shard.places.to_welcome(4)) == []
@@ -121,7 +121,7 @@ def test_new_shards_are_welcomed_with_a_commit_and_once(shard: Shard) -> None:
 
 
 def test_a_welcome_that_was_not_committed_is_made_again_also_when_the_crawl_starts_with_more(tmp_path: Path) -> None:
-    shard = Shard(0, tmp_path / "store")
+    shard = StoredPlaces(0, tmp_path / "store")
     shard.commit()
     shard.places.to_welcome(4)
     shard.shards = 4
@@ -171,7 +171,7 @@ MOVED = 1_000
 """A partition of shard 0, of two."""
 
 
-def moving(directory: Path, test: Callable[[Assembled], Awaitable[None]], shard: int = 0) -> None:
+def moving(directory: Path, test: Callable[[Shard], Awaitable[None]], shard: int = 0) -> None:
     async def run() -> None:
         options = {"contact": "a@example.org"}
         config = configure(options=options, sets=("cluster.workers=2",), seeds=["https://a.example/"])
@@ -184,7 +184,7 @@ def moving(directory: Path, test: Callable[[Assembled], Awaitable[None]], shard:
     asyncio.run(run())
 
 
-def pages_of(assembled: Assembled) -> list[tuple[bytes, bytes]]:
+def pages_of(assembled: Shard) -> list[tuple[bytes, bytes]]:
     return list(assembled.kept.storage.epochs.scan("page", *partition_range(MOVED, MOVED + 1)))
 
 
@@ -195,7 +195,7 @@ def page_key(number: int) -> bytes:
 def test_parts_of_an_earlier_try_of_the_giver_leave_nothing(tmp_path: Path) -> None:
     family = FAMILIES.index("page")
 
-    async def taken(assembled: Assembled) -> None:
+    async def taken(assembled: Shard) -> None:
         def take(number: int, *pairs: tuple[bytes, bytes], last: MoveEnd | None = None) -> None:
             assert assembled.membership is not None
             assembled.membership.take_part(MovePart(1, MOVED, MOVED + 1, number, family, list(pairs), last))
@@ -212,7 +212,7 @@ def test_parts_of_an_earlier_try_of_the_giver_leave_nothing(tmp_path: Path) -> N
 
 
 def test_keys_are_given_and_deleted_and_prerequisites_go_to_the_new_owner(tmp_path: Path) -> None:
-    async def given(assembled: Assembled) -> None:
+    async def given(assembled: Shard) -> None:
         membership, frontier, epochs = assembled.membership, assembled.ring.frontier, assembled.kept.storage.epochs
         assert membership is not None
         exchange = membership.exchange

@@ -26,7 +26,7 @@ from gossamer.crawl.permit import Exclusions, RobotsTxt, Usage
 from gossamer.crawl.pipeline import Pipeline
 from gossamer.crawl.quarantine import Quarantine
 from gossamer.crawl.ring import Retries
-from gossamer.crawl.shard import Shard
+from gossamer.crawl.shard import CrawlLoop
 from gossamer.crawl.stages import Stages
 from gossamer.crawl.trapping import Trapping, watch_key
 from gossamer.fetch.decoding import BoundedDecoder
@@ -202,8 +202,8 @@ class Ring:
         self.pipeline = Pipeline(self.stages, self._retries, self.options, self.clock, self.logs, self.counters)
         return self.pipeline
 
-    def shard(self) -> Shard:
-        return Shard(self.frontier, self.pipeline, self.committer, self.telemetry, self.options, self.limits)
+    def shard(self) -> CrawlLoop:
+        return CrawlLoop(self.frontier, self.pipeline, self.committer, self.telemetry, self.options, self.limits)
 
     def seed(self, *addresses: str) -> None:
         for address in addresses:

@@ -12,7 +12,7 @@ from msgspec import structs
 
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.documents import SMALL_BYTES
-from gossamer.crawl.shard import EPOCH_SPAN_MAX, End, Shard
+from gossamer.crawl.shard import EPOCH_SPAN_MAX, CrawlLoop, End
 from gossamer.model.pages import Page
 from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.process.chain import Modules, Processed
@@ -37,7 +37,7 @@ def ring_of(directory: Path, pages: dict[str, Answers], **options: Any) -> Ring:
     return Ring(directory, pages, **given)
 
 
-async def beside(shard: Shard[Any], work: Coroutine[Any, Any, None]) -> End:
+async def beside(shard: CrawlLoop, work: Coroutine[Any, Any, None]) -> End:
     """Run a shard, and work beside it that must end before it does."""
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         group.create_task(work)

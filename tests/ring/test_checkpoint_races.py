@@ -7,11 +7,11 @@ from pathlib import Path
 
 from gossamer.api import verify_of
 from gossamer.assembly.building import assemble
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.config import configure, effective_toml
 
 
-def assembled(directory: Path) -> Assembled:
+def assembled(directory: Path) -> Shard:
     config = configure(options={"allow_private": True}, sets=(), seeds=("http://a.example/",))
     directory.mkdir()
     (directory / "crawl.toml").write_text(effective_toml(config))

@@ -32,7 +32,7 @@ from gossamer.api.verbs import Commands, Queries, table_of
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import LOCK_S_MAX, Home, locked, refuse_maintained
 from gossamer.assembly.modules import text_of
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.config import Config
 from gossamer.config.flags import Options
 from gossamer.config.footprint import require_memory
@@ -98,7 +98,7 @@ class Crawler(BaseCrawler):
         self, directory: Path, config: Config, more_seeds: MoreSeeds | None = None, *, settle: bool = False
     ) -> None:
         super()._begin(directory, config)
-        self._shard: Assembled | None = None
+        self._shard: Shard | None = None
         self._last_status: dict[str, object] = {"state": "starting"}
         self._stop: bool | None = None  # Whether a stop was requested, and whether at once.
         self.sandbox: SandboxState | None = None  # What bounds the process of a command.
@@ -219,7 +219,7 @@ class Crawler(BaseCrawler):
 
     # ---- inside
 
-    def _table(self, shard: Assembled, seeding: Seeding) -> dict[str, Verb]:
+    def _table(self, shard: Shard, seeding: Seeding) -> dict[str, Verb]:
         kept, ring, controls = shard.kept, shard.ring, shard.controls
         setting = Setting(controls.settings, kept, controls.telemetry, self._write_config, self._reconfigured)
         save_copy = partial(checkpoint_of, shard, self._vault)
@@ -264,7 +264,7 @@ class Crawler(BaseCrawler):
         if self._stop is not None:
             shard.ring.loop.stop(now=self._stop)
 
-    async def _assembled(self) -> Assembled:
+    async def _assembled(self) -> Shard:
         self._check_memory()
         lock, opening = await self._locked(), 0
         if self._is_new and (self.directory / "crawl.toml").exists():  # Another process was quicker.
@@ -284,7 +284,7 @@ class Crawler(BaseCrawler):
     def _write_config(self, config: Config) -> None:
         save(config, self.directory)
 
-    async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
+    async def _serve(self, shard: Shard, verbs: Mapping[str, Verb]) -> None:
         """Answer requests on the control socket until cancelled."""
 
         def bound() -> None:

@@ -29,7 +29,7 @@ from gossamer.url.url import Url
 from gossamer.world.files import sync_directory
 
 if TYPE_CHECKING:
-    from gossamer.assembly.values import Assembled
+    from gossamer.assembly.values import Shard
     from gossamer.offline.segment import Segment
 
 URLS_A_STEP_MAX = 500
@@ -69,7 +69,7 @@ class Feeding:
     batch of one file; the queue is on disk. About 15 µs a URL.
     """
 
-    def __init__(self, shard: Assembled) -> None:
+    def __init__(self, shard: Shard) -> None:
         membership, telemetry = shard.membership, shard.controls.telemetry
         config = shard.controls.settings.config
         self._ring = shard.ring

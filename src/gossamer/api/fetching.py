@@ -15,7 +15,7 @@ from gossamer.api.life import ShardLife
 from gossamer.api.page import CrawledPage
 from gossamer.assembly.modules import item_modules, text_of
 from gossamer.assembly.revisits import scope_options
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.config import Config
 from gossamer.crawl.delivery import Delivery
 from gossamer.crawl.shard import End
@@ -113,7 +113,7 @@ class _OnePage(Crawler):
         super()._attach(life)
         life.finish = partial(self._take_pages, life.shard)
 
-    async def _take_pages(self, shard: Assembled) -> None:
+    async def _take_pages(self, shard: Shard) -> None:
         """Take the pages, while robots.txt and filters are at hand. Files are not finished: they are thrown away."""
         assert self._delivery is not None
         self._delivery.end()
@@ -127,7 +127,7 @@ class _OnePage(Crawler):
         if last is not None and last.outcome == "redirected":
             last.error = last.error or self._dead_end(last, shard, chain)
 
-    def _dead_end(self, last: PageRow, shard: Assembled, chain: Chain) -> str:
+    def _dead_end(self, last: PageRow, shard: Shard, chain: Chain) -> str:
         """Return why a redirect is not followed."""
         target = shard.ring.urls.namer.name(last.redirect_to)
         assert target is not None, "else it is no redirect"
@@ -138,7 +138,7 @@ class _OnePage(Crawler):
         detail = chain.detail(link)
         return f"it redirects to {target.text}, which the filter {rule} rejects{f': {detail}' if detail else ''}"
 
-    def _reason(self, found: Found, page: CrawledPage, shard: Assembled, chain: Chain) -> str:
+    def _reason(self, found: Found, page: CrawledPage, shard: Shard, chain: Chain) -> str:
         url = shard.ring.urls.namer.name(found.url)
         if url is None:
             return "it is not an address that can be visited"

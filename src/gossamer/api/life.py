@@ -23,7 +23,7 @@ from gossamer.world.files import GoneError
 from gossamer.world.machine import ThisMachine
 
 if TYPE_CHECKING:
-    from gossamer.assembly.values import Assembled
+    from gossamer.assembly.values import Shard
 
 HURRY_POLL_S = 0.2
 ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water", "patience": "patience"}
@@ -37,7 +37,7 @@ class ShardLife:
     """
 
     def __init__(
-        self, shard: Assembled, vault: Vault | None = None, more_seeds: MoreSeeds | None = None, *, settle: bool = False
+        self, shard: Shard, vault: Vault | None = None, more_seeds: MoreSeeds | None = None, *, settle: bool = False
     ) -> None:
         """`vault` has its checkpoints elsewhere. With `settle` a crawl that had ended fetches nothing more."""
         ring, outputs, controls = shard.ring, shard.outputs, shard.controls
@@ -162,7 +162,7 @@ class ShardLife:
 
 
 @contextmanager
-def record_end(shard: Assembled) -> Iterator[None]:
+def record_end(shard: Shard) -> Iterator[None]:
     """Have the state of a shard, and what is on disk about its last run, say how the block failed; raise the first
     error of a group.
     """

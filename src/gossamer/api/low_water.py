@@ -23,7 +23,7 @@ from gossamer.world.workers import end_process
 if TYPE_CHECKING:
     from gossamer.api.feeding import Feeding
     from gossamer.api.seeding import Seeding
-    from gossamer.assembly.values import Assembled
+    from gossamer.assembly.values import Shard
 
 MoreSeeds = Callable[[], Iterable[str] | Awaitable[Iterable[str]]]
 """Called when few hosts are left; returns more seeds, or none when there are none."""
@@ -43,7 +43,7 @@ class LowWater:
     once had that many hosts stops; one that never had them goes on to its end.
     """
 
-    def __init__(self, shard: Assembled, seeding: Seeding, feeding: Feeding, more_seeds: MoreSeeds | None) -> None:
+    def __init__(self, shard: Shard, seeding: Seeding, feeding: Feeding, more_seeds: MoreSeeds | None) -> None:
         ring, settings, telemetry = shard.ring, shard.controls.settings, shard.controls.telemetry
         options = settings.config.frontier
         self._directory = shard.kept.home.directory

@@ -27,7 +27,7 @@ from gossamer.api.engine import without_limits
 from gossamer.api.restoring import vault_of
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster import shard_process as said
 from gossamer.cluster.coordination import Look, Tenure
 from gossamer.cluster.job import ShardJob
@@ -88,7 +88,7 @@ class ClusterMember(Crawler):
             raise first_of(errors) from errors
         await self._line.flush()
 
-    async def _assembled(self) -> Assembled:
+    async def _assembled(self) -> Shard:
         lock = await self._locked(self._home.state, LOCK_S_MAX)
         self._is_locked = True
         while not self._tenure.holds(self._clock.now()):  # noqa: ASYNC110 - time ends it as well as a message
@@ -128,7 +128,7 @@ class ClusterMember(Crawler):
         finally:
             one_at_a_time.release()
 
-    async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
+    async def _serve(self, shard: Shard, verbs: Mapping[str, Verb]) -> None:
         """Send frames to other shards, until cancelled; `_listen` answers questions."""
         self._verbs = verbs
         assert shard.membership is not None

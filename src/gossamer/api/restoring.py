@@ -38,7 +38,7 @@ from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.archive.checkpoints import Checkpoints, SavedCheckpoint
-    from gossamer.assembly.values import Assembled
+    from gossamer.assembly.values import Shard
 
 CLAIM = "claim"
 """File in a shard's state with the openings that its owner claimed, or was about to claim."""
@@ -125,7 +125,7 @@ class Vault:
             f"goes on from its checkpoint of {self._clock.now() - saved.at:.0f} s ago; what it did since is done again"
         )
 
-    async def keep_up(self, shard: Assembled) -> None:
+    async def keep_up(self, shard: Shard) -> None:
         """Make a checkpoint at every interval, until cancelled; retry if the store fails."""
         if self.restored:
             shard.controls.telemetry.counters.note(self.restored)
@@ -134,7 +134,7 @@ class Vault:
             await self._until_due(shard)
             await self.try_save(shard)
 
-    async def _until_due(self, shard: Assembled) -> None:
+    async def _until_due(self, shard: Shard) -> None:
         """Return after an interval, or when partitions that move between shards wait for a checkpoint."""
         pause_s, membership = RETRY_S if self._failing else self._interval_s, shard.membership
         if membership is None or self._failing:
@@ -145,7 +145,7 @@ class Vault:
         while (left_s := due_at - self._clock.now()) > 0 and not places.waits_for_checkpoint:  # noqa: ASYNC110 - or time
             await asyncio.sleep(min(left_s, LOOK_S))
 
-    async def try_save(self, shard: Assembled) -> bool:
+    async def try_save(self, shard: Shard) -> bool:
         """Make a checkpoint; return whether it is complete."""
         try:
             await self.save(shard)
@@ -161,7 +161,7 @@ class Vault:
         self._failing = False
         return True
 
-    async def save(self, shard: Assembled) -> None:
+    async def save(self, shard: Shard) -> None:
         """Make a checkpoint now. Raises StoreError: that failed; the previous one remains."""
         async with self._one_at_a_time:
             # What is in flight comes after it.
@@ -186,7 +186,7 @@ class Vault:
                 membership.exchange.covered(taken.epoch)
             self.saved_activity = activity
 
-    async def finish(self, shard: Assembled) -> None:
+    async def finish(self, shard: Shard) -> None:
         """Make the last checkpoint of a crawl.
 
         Raises:
@@ -407,7 +407,7 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
     return f"{directory} is restored from {uri}: {'; '.join(described)}"
 
 
-async def checkpoint_of(shard: Assembled, vault: Vault | None) -> dict[str, str]:
+async def checkpoint_of(shard: Shard, vault: Vault | None) -> dict[str, str]:
     """Make a consistent copy by hard links, and one in `vault`; return where they are.
 
     Raises:

@@ -17,7 +17,7 @@ from gossamer.scope.roots import seed_url
 from gossamer.state.schema import SEEDED
 
 if TYPE_CHECKING:
-    from gossamer.assembly.values import Assembled
+    from gossamer.assembly.values import Shard
     from gossamer.crawl.requests import Listed, Requests
 
 SEEDS_A_STEP_MAX = 500
@@ -26,7 +26,7 @@ SEEDS_A_STEP_MAX = 500
 class Seeding:
     """Adds the configuration's seeds. Until all are committed, a restart adds them again: offers are idempotent."""
 
-    def __init__(self, shard: Assembled) -> None:
+    def __init__(self, shard: Shard) -> None:
         membership = shard.membership
         self._config = shard.controls.settings.config
         self._ring = shard.ring

@@ -17,7 +17,7 @@ from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import half_forgotten, lost_views
 from gossamer.assembly.parts import budget_of
 from gossamer.assembly.stopped import open_stopped
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
@@ -66,7 +66,7 @@ QUIET_S = 3.0
 """A reply that takes longer is reported if nothing else happens meanwhile."""
 
 
-def narrowed(sandbox: SandboxState | None, shard: Assembled) -> SandboxState | None:
+def narrowed(sandbox: SandboxState | None, shard: Shard) -> SandboxState | None:
     """Refuse a process in a sandbox further Unix sockets, once its control socket exists; log and return the state."""
     if sandbox is None:
         return None
@@ -81,7 +81,7 @@ def narrowed(sandbox: SandboxState | None, shard: Assembled) -> SandboxState | N
     return sandbox
 
 
-def running_status(shard: Assembled, *, detail: bool = False, sandbox: SandboxState | None = None) -> Status:
+def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState | None = None) -> Status:
     """Return a running crawl's status. Some tens of microseconds, plus one per host in memory when nothing happens;
     `detail` adds hosts and rates over time: about 1 µs more per host in memory.
     """
@@ -126,7 +126,7 @@ def running_status(shard: Assembled, *, detail: bool = False, sandbox: SandboxSt
     return status
 
 
-def _health(shard: Assembled) -> ShardHealth:
+def _health(shard: Shard) -> ShardHealth:
     """Return the health of one shard."""
     committer, watchdogs, now = shard.kept.committer, shard.controls.watchdogs, shard.controls.telemetry.clock.now()
     gauges = watchdogs.gauges

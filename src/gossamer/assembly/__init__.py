@@ -1,7 +1,7 @@
 """Assembly: a configuration becomes a shard. The one place that builds its components.
 
 Takes    Config, a directory
-Gives    DurableState, CrawlRing, Outputs and Controls, closed together as Assembled; Opened, for queries
+Gives    DurableState, CrawlRing, Outputs and Controls, closed together as Shard; Opened, for queries
 Keeps    nothing
 Imports  archive, cluster, config, crawl, fetch, frontier, identity, model, options, plugins, ports, process, render,
          resolve, revisit, robots, scope, seen, state, url, world

@@ -40,7 +40,7 @@ from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, patient, revisiting_of, schedule_of
 from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.schemes import namer_of, without_robots
-from gossamer.assembly.values import Assembled, Controls, Outputs
+from gossamer.assembly.values import Controls, Outputs, Shard
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.live import Settings
@@ -55,7 +55,7 @@ from gossamer.crawl.middleware import Middlewares
 from gossamer.crawl.pending_scope import PendingScope, ScopeMemory
 from gossamer.crawl.permit import Exclusions
 from gossamer.crawl.pipeline import Pipeline
-from gossamer.crawl.shard import CrawlRing, Recrawl, Shard
+from gossamer.crawl.shard import CrawlLoop, CrawlRing, Recrawl
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.scheduler import HostControl
@@ -106,7 +106,7 @@ def assemble(
     shard: int = 0,
     shards: int = 1,
     opening_min: int = 0,
-) -> Assembled:
+) -> Shard:
     """Open a crawl's directory and build its shard, or shard number `shard` of `shards`. `lock` is the lock of the
     directory, or of the shard's state, if the caller holds it. The shard's incarnation is at least `opening_min`.
 
@@ -134,7 +134,7 @@ def assemble(
     return assembled
 
 
-def _assembled(setup: Setup, opening_min: int) -> Assembled:
+def _assembled(setup: Setup, opening_min: int) -> Shard:
     storage = storage_of(setup)
     telemetry = telemetry_of(setup, storage.store, opening_min)
     modules = _modules(setup)
@@ -142,7 +142,7 @@ def _assembled(setup: Setup, opening_min: int) -> Assembled:
     kept = kept_of(setup, storage, telemetry, outputs.archives)
     ring, membership = ring_of(setup, kept, telemetry, outputs.archives, modules)
     controls = controls_of(setup, kept, ring, telemetry, alone=membership is None)
-    return Assembled(kept, ring, outputs, controls, membership, setup.closing)
+    return Shard(kept, ring, outputs, controls, membership, setup.closing)
 
 
 # ---- what is written
@@ -225,13 +225,13 @@ def ring_of(
     counters.pending = lambda: frontier.counts.pending
     counters.dns_and_caches = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control, counters))
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
-    loop = Shard(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
+    loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions)
     return ring, _membership(exchange, ring, epochs, telemetry, pending_scope, kept.committer)
 
 
-def _note_orders(loop: Shard, slots: ShardSlots) -> None:
+def _note_orders(loop: CrawlLoop, slots: ShardSlots) -> None:
     """Have stops and pauses noted for the next start. A shard that was paused stays so until its crawler, or the
     coordinator of several, orders otherwise.
     """

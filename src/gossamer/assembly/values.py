@@ -62,7 +62,7 @@ class Controls(msgspec.Struct, frozen=True):
     """Explains the state of a URL."""
 
 
-class Assembled(msgspec.Struct, frozen=True):
+class Shard(msgspec.Struct, frozen=True):
     """A complete shard, for its owner, which closes it. Other code gets only the parts that it needs."""
 
     kept: DurableState

@@ -1,4 +1,4 @@
-"""Shard: the loop that leases visits, closes epochs and detects the end of the crawl; and the ring that it drives."""
+"""Shard: the loop of a shard, which leases visits, closes epochs and detects the end; and the ring that it drives."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ DRAIN_POLL_S = 0.2
 """Interval of checks while waiting for visits in flight."""
 
 
-class Shard:
+class CrawlLoop:
     """Runs until nothing is left, a limit is reached or it is stopped; then everything is committed."""
 
     def __init__(
@@ -455,7 +455,7 @@ class Recrawl(msgspec.Struct, frozen=True):
 class CrawlRing(msgspec.Struct, frozen=True):
     """The crawl itself: URLs wait in the frontier, and the loop sends them through the pipeline."""
 
-    loop: Shard
+    loop: CrawlLoop
     pipeline: Pipeline
     frontier: Frontier | WrappedFrontier
     scope: CrawlScope

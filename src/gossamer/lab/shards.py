@@ -17,7 +17,7 @@ from gossamer.api.life import ShardLife, record_end
 from gossamer.assembly.exchanging import Membership
 from gossamer.assembly.home import Home
 from gossamer.assembly.schemes import namer_for
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.balance import Balance
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
@@ -70,7 +70,7 @@ class LabShard:
     def __init__(self, number: int, place: LabPlace) -> None:
         self.number = number
         self.place = place
-        self.assembled: Assembled | None = None
+        self.assembled: Shard | None = None
         self.begun = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
         self.dead = False
@@ -83,7 +83,7 @@ class LabShard:
         return task is not None and task.done() and not task.cancelled() and task.exception() is None
 
     @property
-    def running(self) -> Assembled:
+    def running(self) -> Shard:
         """What was assembled, for one that has begun."""
         assert self.assembled is not None
         return self.assembled
@@ -113,7 +113,7 @@ class Shards:
         config: Config,
         directory: Path,
         shards: int,
-        assemble: Callable[..., Assembled],
+        assemble: Callable[..., Shard],
         wire: Wire | None = None,
     ) -> None:
         """`assemble` is `assembly.building.assemble`."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.coordination import Coordination
 from gossamer.cluster.exchange import Exchange
 from gossamer.cluster.frames import decode_frame
@@ -21,7 +21,7 @@ SLACK_S = 20.0
 """By which a shard looks late at what it waits for."""
 
 
-def disagreements(coordination: Coordination, shards: Mapping[int, Assembled]) -> Iterator[str]:
+def disagreements(coordination: Coordination, shards: Mapping[int, Shard]) -> Iterator[str]:
     """Yield what is wrong with the moves that are under way, and where a shard that knows the coordinator's map has
     another one; `shards` are those that live.
     """

@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.crawl import revisiting
@@ -167,7 +167,7 @@ class Feeds:
         self._pages = list(world.site.pages) if world.changes and further(world.seed) else []
         self._dice = Dice(world.seed + 22)
 
-    def read(self, shards: Mapping[int, Assembled], machines: Sequence[Machine]) -> Reading | None:
+    def read(self, shards: Mapping[int, Shard], machines: Sequence[Machine]) -> Reading | None:
         """Have one of some shards read a feed now and then; return which, and what it does then."""
         if not self._pages or not shards or self._dice.below(READ_ONE_IN):
             return None
@@ -181,7 +181,7 @@ class Feeds:
         return number, partial(_note, shards[number], found, now)
 
 
-def _note(shard: Assembled, found: Sequence[tuple[str, float, float]], now: float) -> None:
+def _note(shard: Shard, found: Sequence[tuple[str, float, float]], now: float) -> None:
     """Have a shard take in pages with their last change and their importance, as `SitemapHints` does."""
     recrawl, namer = shard.ring.recrawl, shard.ring.urls.namer
     for text, changed_at, importance in found if recrawl is not None else ():

@@ -17,7 +17,7 @@ import msgspec
 
 from gossamer.archive import archive, logs, warc
 from gossamer.assembly import integrity, kept
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.config import Config
 from gossamer.crawl import shard
 from gossamer.frontier.record import decode_entry
@@ -155,7 +155,7 @@ class Trial(msgspec.Struct):
         return self
 
 
-def check_books(machine: Machine, assembled: Assembled, config: Config) -> None:
+def check_books(machine: Machine, assembled: Shard, config: Config) -> None:
     """Have the state counted again at each commit, its files looked for, and the hosts in memory compared with their
     bound. Watchdogs do not run: they look at the real machine.
     """

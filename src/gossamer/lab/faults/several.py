@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from gossamer.assembly.building import assemble
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.moves import Copied, MovesRecord
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
@@ -351,7 +351,7 @@ class SimulatedShards(Shards):
                 del self._begins_at[number]
                 await self.start(number)
 
-    def _running(self) -> dict[int, Assembled]:
+    def _running(self) -> dict[int, Shard]:
         return {
             member.number: member.running
             for member in self.members.values()

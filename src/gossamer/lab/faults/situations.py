@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.cluster.places import Move
 from gossamer.frontier.index import ON_BENCH
 from gossamer.frontier.record import HostRecord, decode_record, host_prefix
@@ -22,30 +22,30 @@ HOST_OF_LOGIN = ORIGIN.split("/")[2]
 
 
 def shards_in(
-    when: When, shards: Mapping[int, Assembled], world: World, moves: Sequence[Move]
+    when: When, shards: Mapping[int, Shard], world: World, moves: Sequence[Move]
 ) -> list[int]:  # fmt: skip
     """Return the shards, of those that live, that are in a situation; `moves` are under way."""
     found = _FOUND.get(when)
     return found(shards, world, moves) if found is not None else []
 
 
-def _lent(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+def _lent(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the owners of addresses that another shard requests, and a third one, or the owner, waits for."""
     return [owner for owner, _ in _loans(shards, world)]
 
 
-def _borrowed(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+def _borrowed(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shards that request an address of another one, while others wait for it."""
     return [holder for _, holder in _loans(shards, world)]
 
 
-def _loans(shards: Mapping[int, Assembled], world: World) -> list[tuple[int, int]]:
+def _loans(shards: Mapping[int, Shard], world: World) -> list[tuple[int, int]]:
     """Return owner and user of each address that is requested, and wanted by others."""
     owners = [(_owner(shards, machine, address), machine) for machine, address in world.running.values()]
     return [(owner, machine) for owner, machine in owners if owner is not None and owner != machine]
 
 
-def _returned(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+def _returned(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the owners of addresses that wait for their delay after a request of another shard, and are waited for."""
     found = []
     for asked in reversed(world.log):
@@ -57,7 +57,7 @@ def _returned(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Mo
     return [one for one in found if one is not None]
 
 
-def _owner(shards: Mapping[int, Assembled], user: int, address: str) -> int | None:
+def _owner(shards: Mapping[int, Shard], user: int, address: str) -> int | None:
     """Return the owner of an address that a shard uses, if both live and others wait for one of its addresses."""
     addresses = shards[user].exchange.addresses if user in shards else None
     owner = addresses.client.owner_of(address) if addresses is not None else None
@@ -65,7 +65,7 @@ def _owner(shards: Mapping[int, Assembled], user: int, address: str) -> int | No
     return owner if server is not None and server.server.contended else None
 
 
-def _copying(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Move]) -> list[int]:
+def _copying(shards: Mapping[int, Shard], _world: World, moves: Sequence[Move]) -> list[int]:
     """Return the shards that have copied some keys of partitions to another one, and not all."""
     found = []
     for move in moves:
@@ -76,7 +76,7 @@ def _copying(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Mov
     return found
 
 
-def _giving(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Move]) -> list[int]:
+def _giving(shards: Mapping[int, Shard], _world: World, moves: Sequence[Move]) -> list[int]:
     """Return the shards that gave partitions, and those are not safe where they go."""
     return [
         move.sender
@@ -85,7 +85,7 @@ def _giving(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Move
     ]
 
 
-def _taken(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Move]) -> list[int]:
+def _taken(shards: Mapping[int, Shard], _world: World, moves: Sequence[Move]) -> list[int]:
     """Return the shards that gave partitions which have just arrived."""
     return [
         move.sender
@@ -94,19 +94,19 @@ def _taken(shards: Mapping[int, Assembled], _world: World, moves: Sequence[Move]
     ]
 
 
-def _asking(shards: Mapping[int, Assembled], _world: World, _moves: Sequence[Move]) -> list[int]:
+def _asking(shards: Mapping[int, Shard], _world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shards that wait for another one's robots.txt."""
     return [number for number, shard in shards.items() if shard.exchange.prerequisites.waits]
 
 
-def _redirected(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+def _redirected(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shard that was just sent to another host for a robots.txt, and has not requested that yet."""
     asked = next((one for one in reversed(world.log) if one.path == "/robots.txt"), None)
     is_redirected = asked is not None and f"http://{asked.host}/robots.txt" in world.site.robots
     return [asked.machine] if asked is not None and is_redirected and asked.machine in shards else []
 
 
-def _resting(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+def _resting(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return all shards, if none has anything to do any more."""
     if len(shards) < world.shards or len(world.log) < len(world.site.pages):
         return []
@@ -114,7 +114,7 @@ def _resting(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Mov
     return list(shards) if all(one.report().passive for one in memberships) else []
 
 
-def _requested(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+def _requested(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shard that requests the host which would move first, of which the last commit has pages on disk."""
     first = min((url.split("/")[2] for url in world.site.pages), key=partition_of)
     users = [machine for asked, (machine, _) in world.running.items() if asked.host == first and machine in shards]
@@ -131,7 +131,7 @@ def _record(store: Store, host: str) -> HostRecord | None:
     return decode_record(data) if data is not None else None
 
 
-def _in_session(shards: Mapping[int, Assembled], world: World, _moves: Sequence[Move]) -> list[int]:
+def _in_session(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shard whose session is good and in a commit, while pages need it."""
     first = world.session.kept(world.elapsed_s) if world.session is not None else None
     if first is None or first.machine not in shards:
@@ -140,7 +140,7 @@ def _in_session(shards: Mapping[int, Assembled], world: World, _moves: Sequence[
     return [first.machine] if record is not None and record.queued >= LEFT_MIN else []
 
 
-def _lonely(shards: Mapping[int, Assembled], world: World, moves: Sequence[Move]) -> list[int]:
+def _lonely(shards: Mapping[int, Shard], world: World, moves: Sequence[Move]) -> list[int]:
     """Return the shard that has all pages, at addresses that others lease out, once all were visited."""
     have = [number for number, shard in shards.items() if shard.ring.frontier.hosts_left]
     if moves or len(have) != 1 or len(shards) < world.shards or shards[have[0]].ring.frontier.counts.pending:
@@ -150,7 +150,7 @@ def _lonely(shards: Mapping[int, Assembled], world: World, moves: Sequence[Move]
     return have if addresses is not None and all(addresses.client.owner_of(one) != have[0] for one in used) else []
 
 
-_FOUND: Mapping[When, Callable[[Mapping[int, Assembled], World, Sequence[Move]], list[int]]] = {
+_FOUND: Mapping[When, Callable[[Mapping[int, Shard], World, Sequence[Move]], list[int]]] = {
     "lent": _lent,
     "borrowed": _borrowed,
     "returned": _returned,

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from gossamer.api.crawler import Crawler
 from gossamer.assembly.building import assemble
-from gossamer.assembly.values import Assembled
+from gossamer.assembly.values import Shard
 from gossamer.config import Config, configure
 from gossamer.crawl.control import Verb
 from gossamer.lab.faults.checks import SEED, broken_in
@@ -71,7 +71,7 @@ class _Crawler(Crawler):
     machine: Machine
     _commits: asyncio.Task[None] | None = None
 
-    async def _assembled(self) -> Assembled:
+    async def _assembled(self) -> Shard:
         lock = await self._locked()
         assembled = assemble(self.config, self.directory, self.machine, Dice(self.machine.world.seed), lock)
         check_books(self.machine, assembled, self.config)
@@ -79,11 +79,11 @@ class _Crawler(Crawler):
             self._commits = asyncio.create_task(_ask_for_commits(assembled, self.machine.world))
         return assembled
 
-    async def _serve(self, shard: Assembled, verbs: Mapping[str, Verb]) -> None:
+    async def _serve(self, shard: Shard, verbs: Mapping[str, Verb]) -> None:
         """Serve no socket."""
 
 
-async def _ask_for_commits(assembled: Assembled, world: World) -> None:
+async def _ask_for_commits(assembled: Shard, world: World) -> None:
     """Close an epoch now and then, as settings, checkpoints and stopped programs do. If that fails, the crawl ends."""
     with suppress(OSError):
         while True:
