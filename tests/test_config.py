@@ -186,8 +186,8 @@ key_file = "key"
             f'{file} line 5: logs.levels.fetch is "loud", '
             "expected 'debug', 'info', 'warning', 'error', 'critical' or 'off'"
         ),
-        f"{file} line 6: logs.levels.robot: no package 'robot' writes to the log; did you mean 'robots'?",
-        f"{file} line 8: scope.schemes: no scheme is called 'gopherr'; did you mean 'gopher'?",
+        f"{file} line 6: logs.levels.robot: no package 'robot' writes to the log; did you mean robots?",
+        f"{file} line 8: scope.schemes: no scheme is called 'gopherr'; did you mean gopher?",
         f"{file} line 11: identity: key_file needs directory, the https origin where verifiers find the public keys",
     ]
 

@@ -3,8 +3,9 @@
 All mistakes of a table are found at once. What is not given keeps its default, so that only given values cost time.
 """
 
+import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache, partial
 from operator import ge, gt, le, lt
 from sys import float_info
@@ -86,6 +87,23 @@ class OptionsError(ValueError):
     def __init__(self, mistakes: list[Mistake]) -> None:
         super().__init__(str(mistakes[0]))
         self.mistakes = mistakes
+
+
+NEAR = 0.76
+"""Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
+BEGINNING_MIN = 3
+"""Characters from which on the beginning of a name is taken for it."""
+
+
+def nearest(name: str, known: Iterable[str], otherwise: str = "", write: Callable[[str], str] = str) -> str:
+    """Return `; did you mean …?` for a misprint or the beginning of one known name, which `write` puts as it is to be
+    typed; else `; ` with the clause `otherwise`, if there is one.
+    """
+    known = list(known)
+    begins = [one for one in known if len(name) >= BEGINNING_MIN and one.startswith(name)]
+    found = difflib.get_close_matches(name, known, n=1, cutoff=NEAR) or (begins if len(begins) == 1 else [])
+    hint = f"did you mean {write(found[0])}?" if found else otherwise
+    return f"; {hint}" if hint else ""
 
 
 _in_seconds = re.compile(r"(?!.*(?:bytes|per)_s).*_s(_(min|max|mean|first))?").fullmatch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import inspect
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.model.errors import ConfigError, is_fatal, is_mistake
+from gossamer.options import nearest
 
 GROUP = "gossamer.components"
 NAMED = "names_its_component"
@@ -47,10 +47,9 @@ def component(name: str, key: str, ours: Collection[str] = (), what: str = "comp
     offered = {point.name: point for point in entry_points(group=GROUP)}
     if name in offered:
         return _imported(name, offered[name].module, offered[name].attr, key)
-    near = difflib.get_close_matches(name, [*ours, *offered], n=1)
     known = ", ".join([*ours, "module:Name"])
-    hint = f"did you mean {near[0]}?" if near else f"write {known}, or install the package that brings {name}"
-    raise ConfigError(f"{key}: no {what} {name!r}; {hint}")
+    hint = nearest(name, [*ours, *offered], f"write {known}, or install the package that brings {name}")
+    raise ConfigError(f"{key}: no {what} {name!r}{hint}")
 
 
 def build(name: str, key: str, **given: object) -> object:
@@ -167,9 +166,7 @@ def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
         note("")
     for part in attribute.split("."):
         if not hasattr(found, part):
-            near = difflib.get_close_matches(part, dir(found), n=1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            raise ConfigError(f"{key}: {module_name} has no {attribute!r}{hint}")
+            raise ConfigError(f"{key}: {module_name} has no {attribute!r}{nearest(part, dir(found))}")
         found = getattr(found, part)
     return found
 

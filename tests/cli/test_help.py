@@ -234,5 +234,5 @@ def test_objects_inside_objects_are_indented() -> None:
 def test_a_misprint_is_answered_with_the_option_that_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
     assert status_of_command(["crawl", "http://127.0.0.1/", "--delays", "3"]) == Exit.REFUSED
     assert capsys.readouterr().err == (
-        "gossamer: no option --delays for gossamer crawl: did you mean --delay? gossamer crawl --help lists them\n"
+        "gossamer: no option --delays for gossamer crawl; did you mean --delay? gossamer crawl --help lists them\n"
     )

@@ -113,6 +113,6 @@ def test_a_log_that_cannot_be_renewed_keeps_its_file_and_says_why(tmp_path: Path
 
 
 def test_an_unknown_room_is_refused_with_the_nearest() -> None:
-    with pytest.raises(OptionsError, match="did you mean 'robots'"):
+    with pytest.raises(OptionsError, match="did you mean robots"):
         convert(LogsOptions, {"levels": {"robot": "debug"}})
     assert set(PACKAGE_OF.values()) <= set(PACKAGES)

@@ -171,7 +171,7 @@ def test_addresses_of_an_added_scheme_are_one_by_the_generic_syntax() -> None:
 @pytest.mark.parametrize(
     ("sets", "says"),
     [
-        (("scope.schemes=['fingr']", "components.protocols={finger='a:B'}"), "scope.schemes: .*did you mean 'finger'"),
+        (("scope.schemes=['fingr']", "components.protocols={finger='a:B'}"), "scope.schemes: .*did you mean finger"),
         (("scope.schemes=['xyz']",), "known are http, .*and those that components.protocols adds"),
         (("components.protocols={'Finger'='a:B'}",), "'Finger' is no scheme"),
         (("components.protocols={'httpx'='a:B'}",), "begins with 'http'"),

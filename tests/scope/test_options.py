@@ -27,7 +27,7 @@ def test_defaults() -> None:
     ("options", "said"),
     [
         ({"scope": "site"}, "'prefix', 'host', 'domain' or 'any'"),
-        ({"follow": ["cannonical"]}, "did you mean 'canonical'?"),
+        ({"follow": ["cannonical"]}, "did you mean canonical?"),
         ({"schemes": ["https:"]}, "'https:' is no scheme"),
         ({"depth_max": -1}, "expected 0 or more"),
         ({"depht_max": 1}, "depht_max: there is no such key"),

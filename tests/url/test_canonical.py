@@ -158,11 +158,11 @@ def test_the_order_of_names_does_not_matter() -> None:
 
 
 def test_an_unknown_rule_is_named_with_its_nearest() -> None:
-    with pytest.raises(ValueError, match=r"'drop_ww'.*'drop_www'"):
+    with pytest.raises(ValueError, match=r"'drop_ww'.*drop_www"):
         Canonicalizer(["drop_ww"])
     with pytest.raises(ValueError, match="the rules are fragment"):
         check_rules(["?"])
-    with pytest.raises(OptionsError, match="did you mean 'sort_query'"):
+    with pytest.raises(OptionsError, match="did you mean sort_query"):
         convert(UrlOptions, {"rules": ["sort_querry"]})
     assert UrlOptions().rules == DEFAULT_RULES
 

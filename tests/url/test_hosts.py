@@ -156,7 +156,7 @@ def test_rules_of_single_sites() -> None:
 def test_rules_are_for_sites(site: str, said: str) -> None:
     with pytest.raises(OptionsError, match=said):
         convert(UrlOptions, {"sites": {site: {"rules": []}}})
-    with pytest.raises(OptionsError, match="did you mean 'sort_query'"):
+    with pytest.raises(OptionsError, match="did you mean sort_query"):
         convert(UrlOptions, {"sites": {"example.org": {"rules": ["sort_qery"]}}})
 
 

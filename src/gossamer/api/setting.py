@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import difflib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,6 +19,7 @@ from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
 from gossamer.model.words import shell_word
+from gossamer.options import nearest
 from gossamer.scope.lists import ExcludedHost
 from gossamer.scope.options import ScopeOptions
 from gossamer.scope.traps import Traps
@@ -226,8 +226,7 @@ async def retry_logins(ring: CrawlRing, names: Collection[str], clock: Clock) ->
 def no_trap(traps: Traps, name: str) -> str:
     """Return an error line for a name that no trap has."""
     names = [trap.name for trap in traps.all if not trap.released]
-    near = difflib.get_close_matches(name, [*names, *(trap.partition("/")[0] for trap in names)], n=1)
-    if near:
-        return f"no trap is called {name!r}; did you mean {near[0]!r}?"
     known = f"there are {', '.join(names[:TRAPS_NAMED_MAX])}" if names else "there is none"
-    return f"no trap is called {name!r}; {known}{' …' if len(names) > TRAPS_NAMED_MAX else ''}"
+    known += " …" if len(names) > TRAPS_NAMED_MAX else ""
+    hint = nearest(name, [*names, *(trap.partition("/")[0] for trap in names)], known)
+    return f"no trap is called {name!r}{hint}"

@@ -28,8 +28,6 @@ PresetName = Annotated[
 ]
 UNREADABLE = re.compile(r"'([^']+)' is not readable")
 """Matches what the parser says of a path that this user may not read."""
-NEAR = 0.8
-"""Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -155,12 +153,11 @@ def one_line(error: TyperException, command: str = "gossamer") -> str:
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """Return `: did you mean …?` for a misprint, or nothing."""
-    import difflib
+    """Return `; did you mean …?` for a misprint, or nothing."""
+    from gossamer.options import nearest
 
     written = {one.lstrip("-"): one for one in known}  # Dashes would make short options alike.
-    found = difflib.get_close_matches(name.lstrip("-"), written, n=1, cutoff=NEAR)
-    return f": did you mean {written[found[0]]}?" if found else ""
+    return nearest(name.lstrip("-"), written, write=written.__getitem__)
 
 
 def meaning(option: str, known: Collection[str]) -> str:
@@ -171,7 +168,7 @@ def meaning(option: str, known: Collection[str]) -> str:
         return ""
     found = meant(option.lstrip("-").partition("=")[0], as_option=True)
     takes = not found.startswith("use --") or found.split()[1] in known
-    return f": {found}" if found and takes else ""
+    return f"; {found}" if found and takes else ""
 
 
 def _lists(found: str, command: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from gossamer.config.flags import BY_NAME
 from gossamer.config.footprint import fitted
 from gossamer.config.lists import read_text
-from gossamer.config.mend import lines_of, nearest
+from gossamer.config.mend import lines_of
 from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.secret import may_be_secret
 from gossamer.config.sections import Config, conflicts, keys, sections
@@ -22,7 +22,7 @@ from gossamer.config.toml import line_numbers, recorded_origins
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
 from gossamer.model.words import shell_word
-from gossamer.options import Mistake, OptionsError, convert, declared
+from gossamer.options import Mistake, OptionsError, convert, declared, nearest
 from gossamer.url.url import drop_user_info
 
 _LAST = "progress"

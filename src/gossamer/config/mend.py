@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from gossamer.config.secret import may_be_secret
@@ -15,7 +14,7 @@ from gossamer.crawl.options import LoginRule
 from gossamer.fetch.credentials import REDACTED
 from gossamer.fetch.options import RequestRule
 from gossamer.frontier.options import HostOverride
-from gossamer.options import Mistake, NamedSection, Section, declared
+from gossamer.options import Mistake, NamedSection, Section, declared, nearest
 from gossamer.process.options import FieldRule, ItemRule
 
 SHOWN_CHARACTERS_MAX = 60
@@ -23,20 +22,6 @@ NAMED: Mapping[str, type[Section]] = {
     "host": HostOverride, "request": RequestRule, "login": LoginRule, "extract": ItemRule,
 }  # fmt: skip
 """What a value is in sections whose keys are names."""
-NEAR = 0.75
-"""Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
-
-
-BEGINNING_MIN = 3
-"""Characters from which on the beginning of a name is taken for it."""
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean …?` for a misprint or the beginning of one name, or nothing when nothing is near."""
-    known = list(known)
-    begins = [one for one in known if len(name) >= BEGINNING_MIN and one.startswith(name)]
-    found = difflib.get_close_matches(name, known, n=1, cutoff=NEAR) or (begins if len(begins) == 1 else [])
-    return f"; did you mean {found[0]}?" if found else ""
 
 
 def lines_of(mistakes: Iterable[Mistake], origins: Mapping[str, str]) -> list[str]:
@@ -76,29 +61,23 @@ def _place_of_section(mistake: Mistake, origins: Mapping[str, str]) -> str:
 
 
 def _unknown(path: Sequence[str]) -> str:
-    if len(path) == 1:
-        name = path[0]
-        home = [key for key in keys() if key.partition(".")[2] == name]
-        if home:
-            return f"{name} is outside its section; did you mean {home[0]}?"
-        near, meaning = nearest(name, sections()), meant(name, as_option=False)
-        if meaning and not near:
-            return f"no section or key {name}; {meaning}"
-        return f"no section [{name}]" + (near or f"; there are {', '.join(sections())}")
     if len(path) > 2:
         return f"no key {'.'.join(path)}{_nearest_inside(path)}"
-    section, name = path[0], path[1]
-    inside = {key.partition(".")[2]: key for key in keys() if key.startswith(f"{section}.")}
-    elsewhere = [key for key in keys() if key.partition(".")[2] == name]
-    misprint = difflib.get_close_matches(name, list(inside), n=1, cutoff=NEAR)
+    name = path[-1]
+    same = [key for key in keys() if key.partition(".")[2] == name]
+    elsewhere = nearest(name, [name], write=lambda _: same[0]) if same else ""
     meaning = meant(name, as_option=False)
-    hint = (
-        (f"; did you mean {elsewhere[0]}?" if elsewhere else "")
-        or (f"; did you mean {inside[misprint[0]]}?" if misprint else "")
-        or (f"; {meaning}" if meaning else "")
-        or f"; [{section}] has {', '.join(inside)}"
-    )
-    return f"no key {section}.{name}{hint}"
+    if len(path) == 1:
+        if elsewhere:
+            return f"{name} is outside its section{elsewhere}"
+        hint = nearest(name, sections())
+        if meaning and not hint:
+            return f"no section or key {name}; {meaning}"
+        return f"no section [{name}]" + (hint or f"; there are {', '.join(sections())}")
+    section = path[0]
+    inside = declared(sections()[section])
+    others = meaning or f"[{section}] has {', '.join(inside)}"
+    return f"no key {section}.{name}" + (elsewhere or nearest(name, inside, others, f"{section}.{{}}".format))
 
 
 def _nearest_inside(path: Sequence[str]) -> str:
@@ -107,15 +86,12 @@ def _nearest_inside(path: Sequence[str]) -> str:
     if section is None:
         return ""
     if issubclass(section, NamedSection):
-        rule = FieldRule if path[0] == "extract" and len(path) > 3 else NAMED[path[0]]
-        return _nearest_of(path[-1], declared(rule))
-    hint = declared(section)[path[1]].type if path[1] in declared(section) else None
-    kinds = [one for one in (hint, *get_args(hint)) if isinstance(one, type) and issubclass(one, Section)]
-    return _nearest_of(path[-1], [key for kind in kinds for key in declared(kind)])
-
-
-def _nearest_of(name: str, known: Collection[str]) -> str:
-    return nearest(name, known) or (f"; there are {', '.join(known)}" if known else "")
+        kinds: list[type[Section]] = [FieldRule if path[0] == "extract" and len(path) > 3 else NAMED[path[0]]]
+    else:
+        hint = declared(section)[path[1]].type if path[1] in declared(section) else None
+        kinds = [one for one in (hint, *get_args(hint)) if isinstance(one, type) and issubclass(one, Section)]
+    known = [key for kind in kinds for key in declared(kind)]
+    return nearest(path[-1], known, f"there are {', '.join(known)}" if known else "")
 
 
 SECONDS = re.compile(r"_s(_(min|max|mean|first))?$")

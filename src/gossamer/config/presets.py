@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer.config.mend import nearest
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
+from gossamer.options import nearest
 
 
 class CrawlPreset(NamedTuple):
@@ -45,9 +45,8 @@ def preset_values(name: str) -> dict[str, object]:
         ConfigError: there is none of this name.
     """
     if name not in PRESETS:
-        raise ConfigError(
-            f"no preset is called {name!r}{nearest(name, PRESETS) or '; known are ' + ', '.join(PRESETS)}"
-        )
+        hint = nearest(name, PRESETS, f"known are {', '.join(PRESETS)}")
+        raise ConfigError(f"no preset is called {name!r}{hint}")
     return dict(PRESETS[name].values)
 
 

@@ -1,6 +1,5 @@
 """Sections: one model per section of the configuration, one line each in `Config`."""
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
@@ -27,7 +26,7 @@ from gossamer.frontier.options import (
     WalkOptions,
 )
 from gossamer.model.usage import PURPOSES, SYNONYMS
-from gossamer.options import Key, Mistake, NamedSection, Section, declared, rules_of
+from gossamer.options import Key, Mistake, NamedSection, Section, declared, nearest, rules_of
 from gossamer.process.options import ExtractOptions, ProcessOptions
 from gossamer.render.options import RenderOptions
 from gossamer.resolve.options import ResolveOptions
@@ -386,10 +385,9 @@ def conflicts(config: Config) -> Iterator[Mistake]:
     known = tuple(dict.fromkeys((*SCHEMES, *schemes)))
     for scheme in config.scope.schemes:
         if scheme not in known:
-            near = difflib.get_close_matches(scheme, known, n=1, cutoff=0.5)
             others = f"known are {', '.join(known)}, and those that components.protocols adds"
-            hint = f"did you mean {near[0]!r}?" if near else others
-            yield Mistake(("scope", "schemes"), f"no scheme is called {scheme!r}; {hint}", None)
+            hint = nearest(scheme, known, others)
+            yield Mistake(("scope", "schemes"), f"no scheme is called {scheme!r}{hint}", None)
 
 
 def sections() -> dict[str, type[Section]]:

@@ -1,11 +1,10 @@
 """Options of the crawl as a whole."""
 
-import difflib
 import re
 from typing import Annotated, Literal
 
 from gossamer.fetch.options import where_of
-from gossamer.options import Key, NamedSection, Section
+from gossamer.options import Key, NamedSection, Section, nearest
 
 Level = Literal["debug", "info", "warning", "error", "critical", "off"]
 PACKAGES = (
@@ -72,11 +71,8 @@ class WatchOptions(Section, frozen=True):
 
 def _require_package(package: str) -> None:
     if package not in PACKAGES:
-        near = difflib.get_close_matches(package, PACKAGES, n=1)
-        raise ValueError(
-            f"no package {package!r} writes to the log; "
-            + (f"did you mean {near[0]!r}?" if near else f"there are {', '.join(PACKAGES)}")
-        )
+        hint = nearest(package, PACKAGES, f"there are {', '.join(PACKAGES)}")
+        raise ValueError(f"no package {package!r} writes to the log{hint}")
 
 
 class LogsOptions(Section, frozen=True):

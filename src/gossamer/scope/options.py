@@ -1,6 +1,5 @@
 """Options: the section `scope` of the configuration."""
 
-import difflib
 import re
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -9,7 +8,7 @@ from typing import Annotated, Final, Literal
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.patterns import regular
-from gossamer.options import Key, Section
+from gossamer.options import Key, Section, nearest
 from gossamer.scope.lists import ExcludedHost
 
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/(?:\*|[\w.+-]+)|\*/\*", re.ASCII).fullmatch
@@ -47,9 +46,8 @@ USELESS_DEFAULT: Final = ("listing_order",)
 def _known(names: tuple[str, ...], known: Sequence[str], what: str) -> tuple[str, ...]:
     for name in names:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}"
-            raise ValueError(f"no {what} is called {name!r}; {hint}")
+            hint = nearest(name, known, f"known are {', '.join(known)}")
+            raise ValueError(f"no {what} is called {name!r}{hint}")
     return names
 
 

@@ -4,7 +4,6 @@ redirects, bring into scope.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -12,6 +11,7 @@ from typing import Final
 import msgspec
 
 from gossamer.model.errors import ConfigError
+from gossamer.options import nearest
 from gossamer.scope.options import Mode, SeedRedirects
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.join import absolute
@@ -46,7 +46,7 @@ def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what:
         raise ConfigError(f"the {what} {_shown(text)} has no scheme; {_suggestion(text)}")
     if schemes is not None and scheme[1].lower() not in schemes:
         hint = _hint(scheme[1].lower(), text[scheme.end() :], schemes)
-        raise ConfigError(f"the {what} {_shown(text)} has the scheme {scheme[1].lower()!r}; {hint}")
+        raise ConfigError(f"the {what} {_shown(text)} has the scheme {scheme[1].lower()!r}{hint}")
     if _LONE_SURROGATE(text):  # What Python makes of bytes that are no text in the locale.
         raise ConfigError(
             f"the {what} {_shown(text)} is not UTF-8; escape its bytes, as in %C3%A9, or use a UTF-8 locale"
@@ -66,9 +66,9 @@ def _shown(text: str) -> str:
 def _hint(scheme: str, rest: str, schemes: Sequence[str]) -> str:
     if scheme in _ON_REQUEST:
         wanted = ",".join(f'"{name}"' for name in (*schemes, scheme))
-        return f"--set 'scope.schemes=[{wanted}]' has it visited"
-    near = difflib.get_close_matches(scheme, schemes, n=1, cutoff=0.5)
-    return f"did you mean {near[0]}:{rest} ?" if near else f"those visited are {', '.join(schemes)} (scope.schemes)"
+        return f"; --set 'scope.schemes=[{wanted}]' has it visited"
+    others = f"those visited are {', '.join(schemes)} (scope.schemes)"
+    return nearest(scheme, schemes, others, lambda one: f"{one}:{rest} ")
 
 
 def _suggestion(text: str) -> str:

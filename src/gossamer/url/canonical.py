@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
 
+from gossamer.options import nearest
 from gossamer.url.hosts import HostNameRules
 from gossamer.url.join import absolute
 from gossamer.url.rules import DEFAULT_RULES, RULES, Rule, occasion
@@ -164,9 +164,8 @@ def check_rules(rules: Iterable[str]) -> frozenset[str]:
     """Return the names as a set. Raises ValueError for an unknown rule, with the nearest known one."""
     for name in rules:
         if name not in RULES:
-            near = difflib.get_close_matches(name, RULES, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else "the rules are " + ", ".join(RULES)
-            raise ValueError(f"no canonical rule is called {name!r}; {hint}")
+            hint = nearest(name, RULES, f"the rules are {', '.join(RULES)}")
+            raise ValueError(f"no canonical rule is called {name!r}{hint}")
     return frozenset(rules)
 
 

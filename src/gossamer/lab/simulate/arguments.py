@@ -7,13 +7,12 @@ import tomllib
 from collections.abc import Iterable, Mapping
 
 from gossamer.config.gather import nested
-from gossamer.config.mend import nearest
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import PRESETS, synthetic_web
 from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.model.errors import ConfigError
-from gossamer.options import OptionsError, Section, convert, declared, to_table
+from gossamer.options import OptionsError, Section, convert, declared, nearest, to_table
 
 SIMWEB = "simweb."
 OF_DRAWN_HOSTS = frozenset(
