@@ -535,7 +535,7 @@ def test_a_running_crawl_answers_questions_and_takes_commands(run: Run, make: Ma
                 assert (await ask(directory, verb="why", url=other.root + "0"))["result"]["state"] == "unknown"
                 assert "missing" in (await ask(directory, verb="why"))["error"]
                 assert "urls: expected a list" in (await ask(directory, verb="seed", urls="http://a/"))["error"]
-                assert "hosts[0]: expected a text" in (await ask(directory, verb="exclude", hosts=[1]))["error"]
+                assert "hosts.0: expected a text" in (await ask(directory, verb="exclude", hosts=[1]))["error"]
                 excluded = await ask(directory, verb="exclude", hosts=["shunned.example"])
                 assert excluded["result"] == {"excluded": ["shunned.example"]}
                 assert (await ask(directory, verb="unpause"))["result"]["state"] == "running"

@@ -127,9 +127,9 @@ def test_several_are_taken_or_none(call: Caller) -> None:
         ("seed", {"urls": []}, "not empty"),
         ("seed", {"urls": "http://a.example/"}, "urls: expected a list"),
         ("seed", {}, "urls: it is missing"),
-        ("seed", {"urls": [1]}, "urls[0]: expected a text"),
-        ("seed", {"urls": ["http://a.example/"], "extra": 1}, "extra: there is no such field"),
-        ("seed", {"urls": ["x" * 9_000]}, "of 8192 or less characters"),
+        ("seed", {"urls": [1]}, "urls.0: expected a text"),
+        ("seed", {"urls": ["http://a.example/"], "extra": 1}, "extra: there is no such key"),
+        ("seed", {"urls": ["x" * 9_000]}, "8192 or less characters"),
         ("exclude", {"hosts": ["a b"]}, "is not a host"),
         ("release", {"name": "x"}, "no trap is called 'x'"),
         ("set", {"values": {"crawl.concurency": 1}}, "did you mean crawl.concurrency"),
@@ -140,7 +140,7 @@ def test_several_are_taken_or_none(call: Caller) -> None:
         ("host", {"host": "a.example", "values": {}}, "not empty"),
         ("host", {"host": "a.example", "values": {"delay": 1}}, "delay"),
         ("stop", {"now": "yes"}, "now: expected true or false"),
-        ("pause", {"now": True}, "now: there is no such field"),
+        ("pause", {"now": True}, "now: there is no such key"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(call: Caller, verb: str, fields: dict[str, object], says: str) -> None:
@@ -184,7 +184,7 @@ def test_what_is_no_request_is_refused(
 
 def test_a_field_stands_in_a_question_once(call: Caller) -> None:
     assert "once" in call.get("/api/why?url=http://a.example/&url=http://b.example/").error
-    assert "uri: there is no such field" in call.get("/api/why?url=http://a.example/&uri=x").error
+    assert "uri: there is no such key" in call.get("/api/why?url=http://a.example/&uri=x").error
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(call: Caller) -> None:

@@ -142,7 +142,7 @@ async def session(client: Client, port: int) -> None:
     assert "not an address" in await called(client, "read_page", url="ftp:", fails=True)
     assert "no crawl is called 'two'" in await called(client, "status", crawl="two", fails=True)
     assert "no crawl is called '../one'" in await called(client, "status", crawl="../one", fails=True)
-    assert "nonsense: there is no such field" in await called(client, "why", url=site, nonsense=1, fails=True)
+    assert "nonsense: there is no such key" in await called(client, "why", url=site, nonsense=1, fails=True)
     assert "limit: expected 50 or less" in await called(client, "search", query="offer", limit=51, fails=True)
     assert "no tool 'start_crawl'" in await called(client, "start_crawl", name="x", urls=[site], fails=True)
 

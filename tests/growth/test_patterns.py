@@ -20,7 +20,7 @@ def found() -> dict[str, list[str]]:
     return out
 
 
-OURS = ("gossamer.cli.", "gossamer.config.toml", "gossamer.lab.", "gossamer.model.verbs", "gossamer.world.")
+OURS = ("gossamer.cli.", "gossamer.config.toml", "gossamer.lab.", "gossamer.world.")
 """What these read is the operator's, the system's or our own, and short."""
 SOUND = {
     "gossamer.archive.surt._PATH_SESSIONS": "reads an address, which has a bound",

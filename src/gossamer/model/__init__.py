@@ -3,7 +3,7 @@
 Takes    nothing
 Gives    Link, Entry, Visit, Request, Reply, Failure, Page, Findings, PageRow, Status
 Keeps    nothing
-Imports  url
+Imports  options, url
 Touches  nothing
 Never    is a file format: the package that stores a value owns the format
 """

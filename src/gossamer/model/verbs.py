@@ -6,7 +6,6 @@ Each verb is a line on the control socket and a route below `api/`. Each verb th
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
@@ -14,6 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from gossamer.model.status import Closing, Status
+from gossamer.options import OptionsError, Section, convert
 
 URL_CHARACTERS_MAX = 8_192
 AT_ONCE_MAX = 100_000
@@ -69,7 +69,7 @@ class FailedError(RefusedError):
     kind: Kind = "failed"
 
 
-class VerbRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class VerbRequest(Section, frozen=True, kw_only=True, omit_defaults=True):
     """What a verb takes; a field that it does not know is an error."""
 
 
@@ -383,37 +383,6 @@ def checked(
 ) -> VerbRequest:
     """Return a request of a type. Raises as `read`."""
     try:
-        return msgspec.convert(dict(fields), takes, strict=not from_texts)
-    except msgspec.ValidationError as error:
-        raise InvalidError(f"{name}: {_says(str(error))}") from error
-
-
-_MISTAKE = re.compile(r"Expected `(\w+)(?: \| null)?`(?:, got `.*`| of length ([<>]=.+)| ([<>]=.+))? - at `\$\.?(.+)`")
-"""Matches what msgspec says of a value; groups: type, bound of the length, bound, place."""
-_KINDS = {
-    "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text", "array": "a list",
-    "object": "an object",
-}  # fmt: skip
-_BOUNDS = {">=": "{} or more", "<=": "{} or less"}
-_PATTERN = re.compile(r"Expected `str` matching regex (.+) - at `\$\.?(.+)`")
-_FIELD = re.compile(r"Object (?:missing required|contains unknown) field `(.+)`")
-
-
-def _says(error: str) -> str:
-    """Return what msgspec says of a mistake, in the words of the configuration."""
-    if field := _FIELD.match(error):
-        return f"{field[1]}: {'it is missing' if 'missing' in error else 'there is no such field'}"
-    if pattern := _PATTERN.fullmatch(error):
-        return f"{pattern[2]}: expected a text that matches {pattern[1]}"
-    if not (mistake := _MISTAKE.fullmatch(error)):
-        return error.replace("$.", "").replace("$", "the request")
-    kind, length, bound, place = mistake.groups()
-    if not (length or bound):
-        return f"{place}: expected {_KINDS.get(kind, kind)}"
-    sign, _, at = (length or bound).partition(" ")
-    if bound:
-        return f"{place}: expected {_BOUNDS[sign].format(at)}"
-    unit = "characters" if kind == "str" else "entries"
-    return f"{place}: expected {_KINDS[kind]} " + (
-        "that is not empty" if (sign, at) == (">=", "1") else f"of {_BOUNDS[sign].format(at)} {unit}"
-    )
+        return convert(takes, fields, from_texts=from_texts)
+    except OptionsError as error:
+        raise InvalidError(f"{name}: {error}") from error
