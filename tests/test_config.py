@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from pathlib import Path
 from typing import get_args
@@ -17,7 +18,7 @@ from gossamer.config.flags import BY_NAME, FLAGS, PRESETS, SCOPES
 from gossamer.config.gather import mistakes
 from gossamer.config.mend import NAMED
 from gossamer.config.reference import TABLES, markdown
-from gossamer.config.sections import keys, sections
+from gossamer.config.sections import key_of, keys, sections
 from gossamer.config.toml import assignments, starter_toml, written
 from gossamer.frontier.options import Preset, politeness
 from gossamer.model.errors import ConfigError
@@ -405,3 +406,8 @@ def test_files_are_found_from_where_they_are_named(tmp_path: Path) -> None:
     named = (config.fetch.ca_bundle, config.fetch.logins_file, *config.fetch.file_roots)
     assert named == tuple(str(tmp_path / name) for name in ("ca.pem", "netrc", "pages"))
     assert config.archive.store_secrets_file == str(tmp_path / "store.toml")
+
+
+def test_a_key_that_names_files_says_so() -> None:
+    named = {key for key in keys() if re.search(r"[._](files?|bundle|store|watch_directory)$", key)}
+    assert named - {"archive.store"} == {key for key in named if key_of(key).path}

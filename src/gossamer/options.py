@@ -36,6 +36,10 @@ class Key(msgspec.Struct, frozen=True, eq=False):
     """`gossamer set` takes it, and its value holds from the next commit on."""
     secret: bool = False
     """Its value may hold credentials. No output shows them."""
+    path: Literal["", "read", "written", "replaced", "component"] = ""
+    """Its value names files, and what the crawl does with them; replaced: it reads them again when others take their
+    place. `component`: the value names components, some by the file that has them.
+    """
     read: Callable[[Any], Any] | None = None
     """Returns what is converted in place of what was given; raises ValueError."""
     names: Callable[[str], object] | None = None

@@ -13,7 +13,8 @@ import msgspec
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of
-from gossamer.config.live import KeyChange, Settings, assigned, changed, for_host, live_keys
+from gossamer.config.live import KeyChange, Settings, assigned, changed, for_host
+from gossamer.config.sections import key_of
 from gossamer.config.toml import as_assignments, written
 from gossamer.crawl.counters import Telemetry
 from gossamer.model.errors import ConfigError
@@ -113,8 +114,8 @@ def check_assignments(directory: Path, assignments: Sequence[str]) -> None:
 
 def live_in(config: Config) -> dict[str, str]:
     """Return the live keys of a configuration with their values as in the file."""
-    keys = [*live_keys(), *(key for key in config.all_keys() if key.startswith("host."))]
-    return {key: "none" if config.value(key) is None else written(config.value(key)) for key in keys}
+    values = {key: config.value(key) for key in config.all_keys() if key_of(key).live}
+    return {key: "none" if value is None else written(value) for key, value in values.items()}
 
 
 def refused(error: ConfigError, directory: Path) -> RefusedError:

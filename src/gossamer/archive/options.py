@@ -52,7 +52,12 @@ class ArchiveOptions(Section, frozen=True):
         Key("Options of the store, as obstore names them: endpoint, region, allow_http …", basic=True, secret=True),
     ] = {}
     store_secrets_file: Annotated[
-        str, Key("TOML file with secret options of the store, which are not archived: secret_access_key …", basic=True)
+        str,
+        Key(
+            "TOML file with secret options of the store, which are not archived: secret_access_key …",
+            basic=True,
+            path="read",
+        ),
     ] = ""
     store_keep_warc: Annotated[
         bool, Key("Keep local WARC files after their upload was verified. Tables and index always stay.", basic=True)

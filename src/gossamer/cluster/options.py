@@ -38,7 +38,8 @@ class ClusterOptions(Section, frozen=True):
         str,
         Key(
             "A YAML or JSON file with the runtime environment of the shards (working_dir, pip, env_vars), as `ray job "
-            "submit --runtime-env` takes it. In a Ray job its entries are added to those of the job."
+            "submit --runtime-env` takes it. In a Ray job its entries are added to those of the job.",
+            path="read",
         ),
     ] = ""
     placement: Annotated[

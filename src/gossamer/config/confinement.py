@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from gossamer.config.gather import CERTIFICATES, PATHS
-from gossamer.config.sections import Config
+from gossamer.config.gather import CERTIFICATES
+from gossamer.config.sections import Config, key_of, keys
 from gossamer.model.errors import ConfigError
 from gossamer.options import Section, to_table
 from gossamer.world.sandbox import Rights, landlock_version
@@ -33,9 +33,6 @@ CERTIFICATE_VARIABLES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 STORE_VARIABLES = ("GOOGLE_APPLICATION_CREDENTIALS", "AWS_WEB_IDENTITY_TOKEN_FILE", "AZURE_FEDERATED_TOKEN_FILE")
 """Variables that name files of credentials for object stores."""
 STORE_FILES = ("~/.config/gcloud/application_default_credentials.json",)
-WRITTEN = frozenset(("seeds.watch_directory", "state.hosts_store"))
-REPLACED = frozenset(("scope.exclude_hosts_file",))
-"""Files that are read again. The kernel allows a file, not its path: for a new file its folder must be allowed."""
 SNAP = ("/snap/", "/usr/bin/snap")
 SPILL = "state/spill"
 REFERENCE = "file:"
@@ -102,11 +99,14 @@ def rights_of(config: Config, directory: Path) -> Rights:
     reads = [*SYSTEM, *(f"/etc/{name}" for name in ETC), *_interpreter()]
     writes = [str(directory), *DEVICES, *_linked(str(directory), str(directory / "state"))]
     scratch = [str(directory / SPILL)]
-    for key in sorted(PATHS):
+    for key in keys():
+        use = key_of(key).path
+        if use in ("", "component"):
+            continue
         paths = [os.path.abspath(path) for path in _texts(config.value(key))]  # noqa: PTH100 - of no Path is it needed
-        if key in REPLACED:
+        if use == "replaced":  # The kernel allows a file, not its path: for a new file its folder must be allowed.
             paths = [str(Path(path).parent) for path in paths]
-        (writes if key in WRITTEN else reads).extend(paths)
+        (writes if use == "written" else reads).extend(paths)
     reads += _named_by_rules(config)
     reads += [file for name in own_components(config) if (file := name.rpartition(":")[0]).endswith(".py")]
     reads += [found for name in CERTIFICATE_VARIABLES if (found := os.environ.get(name))]

@@ -14,11 +14,11 @@ from gossamer.config.footprint import fitted
 from gossamer.config.lists import read_text
 from gossamer.config.mend import lines_of
 from gossamer.config.presets import by_mode, preset_values
-from gossamer.config.secret import may_be_secret
-from gossamer.config.sections import Config, conflicts, keys, sections
+from gossamer.config.sections import Config, conflicts, key_of, keys, sections
 from gossamer.config.seeds import with_segments
 from gossamer.config.synonyms import meant
 from gossamer.config.toml import line_numbers, recorded_origins
+from gossamer.fetch.options import RequestRule
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
 from gossamer.model.words import shell_word
@@ -29,23 +29,8 @@ _LAST = "progress"
 """Last section of each file that a version has written for a crawl of this format."""
 NESTED = "too many values within each other; no key takes such a value"
 
-# Relative paths start at their origin: the file's directory, or the current directory of the command.
-PATHS = frozenset(
-    {
-        "archive.store_secrets_file", "cluster.runtime_env", "cookies.file", "fetch.ca_bundle", "fetch.file_roots",
-        "fetch.logins_file", "frontier.ranks_file", "identity.key_file", "process.walls_file",
-        "render.behavior_files", "resolve.hosts_file", "scope.against", "scope.exclude_file",
-        "scope.exclude_hosts_file", "scope.forgotten_file", "scope.include_file", "scope.whitelist_file",
-        "seeds.domains_file", "seeds.file", "seeds.requests_file", "seeds.segments", "seeds.watch_directory",
-        "state.hosts_store",
-    }
-)  # fmt: skip
-
-CERTIFICATES = frozenset({"certificate", "certificate_key"})
-"""Keys of a rule for requests that are paths too."""
-
-COMPONENTS = frozenset({"process.isolated", "process.modules", "process.types", "revisit.policy"})
-"""Beside the section `components`: keys that may name a component by its file, which is a path too."""
+CERTIFICATES = frozenset(name for name, one in declared(RequestRule).items() if one.key.path)
+"""Keys of a rule for requests that are paths."""
 
 Values = dict[str, object]
 """Values by dotted key; a top-level name that is no table keeps its name."""
@@ -180,16 +165,17 @@ def _finish(
 
 def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[[str], str], here: Path) -> None:
     for key, value in new.items():
-        if key in PATHS:
-            value = (
-                [_absolute(one, here) for one in value] if isinstance(value, list | tuple) else _absolute(value, here)
-            )
-        elif may_be_secret(key):
+        one = key_of(key)
+        if one.path == "component" or key.startswith("components."):
+            value = _with_files(value, here)
+        elif (
+            one.path
+        ):  # Relative paths start at their origin: the file's directory, or the command's current directory.
+            value = _absolute(value, here)
+        elif one.secret:
             value = _referring(value, here)
         elif key == "seeds.urls" and isinstance(value, list | tuple):
             value = [drop_user_info(seed) if isinstance(seed, str) else seed for seed in value]
-        elif key in COMPONENTS or key.startswith("components."):
-            value = _with_files(value, here)
         values[key] = value
         origins[key] = place(key)
 
@@ -217,6 +203,8 @@ def _with_files(value: object, here: Path) -> object:
 
 
 def _absolute(value: object, here: Path) -> object:
+    if isinstance(value, list | tuple):
+        return [_absolute(one, here) for one in value]
     if isinstance(value, str | Path) and str(value) not in {"", "-"}:
         return str((here / value).absolute())
     return value

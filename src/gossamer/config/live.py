@@ -10,17 +10,17 @@ from msgspec.structs import replace
 
 from gossamer.config.gather import reopen_text
 from gossamer.config.secret import holds_secrets
-from gossamer.config.sections import Config, sections
+from gossamer.config.sections import Config, key_of
 from gossamer.config.toml import effective_toml, written
 from gossamer.model.errors import ConfigError
-from gossamer.options import declared, to_table
+from gossamer.options import to_table
 from gossamer.url.join import absolute
 from gossamer.world.files import write_whole
 
 FILE = "crawl.toml"
 ORIGIN = "gossamer set"
 HOST = "host"
-"""The section whose keys are hosts; all of it is live."""
+"""The section whose keys are hosts."""
 
 
 class KeyChange(NamedTuple):
@@ -29,21 +29,6 @@ class KeyChange(NamedTuple):
     key: str
     before: str
     after: str
-
-
-def live_keys() -> list[str]:
-    """Return the dotted keys that may change while the crawl runs, in the order of the file."""
-    return [
-        f"{section}.{key}"
-        for section, model in sections().items()
-        for key, field in declared(model).items()
-        if field.key.live
-    ]
-
-
-def is_live(key: str) -> bool:
-    """Say whether a key may change while the crawl runs."""
-    return key.partition(".")[0] == HOST or key in live_keys()
 
 
 def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[KeyChange]]:
@@ -62,7 +47,7 @@ def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Ke
     ]
     # A key that was named comes before those whose defaults follow from it.
     named = {text.partition("=")[0].strip() for text in texts}
-    fixed = min((one for one in found if not is_live(one.key)), key=lambda one: one.key not in named, default=None)
+    fixed = min((one for one in found if not key_of(one.key).live), key=lambda one: one.key not in named, default=None)
     if fixed is not None:
         raise ConfigError(
             f"{fixed.key} cannot change while the crawl runs; stop it, then "

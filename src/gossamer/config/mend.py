@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from gossamer.config.secret import may_be_secret
-from gossamer.config.sections import keys, sections
+from gossamer.config.sections import key_of, keys, sections
 from gossamer.config.synonyms import meant
 from gossamer.crawl.options import LoginRule
 from gossamer.fetch.credentials import REDACTED
@@ -36,7 +35,7 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
     if not message:
         return where + _unknown(path)
     is_option = place.startswith("--") and place != "--set"
-    given = _shown(REDACTED if may_be_secret(".".join(path[:2])) else mistake.given)
+    given = _shown(REDACTED if key_of(".".join(path[:2])).secret else mistake.given)
     message += " of seconds" if message == "expected a number" and SECONDS.search(path[-1]) else ""
     if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"

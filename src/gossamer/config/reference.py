@@ -11,8 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 from msgspec import NODEFAULT
 
 from gossamer.config.flags import FLAGS
-from gossamer.config.live import is_live
-from gossamer.config.sections import Config, sections
+from gossamer.config.sections import Config, key_of, sections
 from gossamer.config.toml import summary, written
 from gossamer.crawl.options import LoginRule
 from gossamer.fetch.options import RequestRule
@@ -110,7 +109,7 @@ def _sections(heading: str, *, expert: bool) -> Iterator[str]:
         for key, field in fields.items():
             what = field.key.what.replace("|", "\\|")
             what += "." if field.choices and not what.endswith(".") else ""
-            choices, live = _choices(field), "live" if is_live(f"{section}.{key}") else ""
+            choices, live = _choices(field), "live" if key_of(f"{section}.{key}").live else ""
             option = options.get(f"{section}.{key}", "")
             yield f"| `{key}` | {_default(field)} | {live} | {what}{choices} | {option} |"
         yield ""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 
 from msgspec.structs import replace
 
-from gossamer.config.sections import Config, sections
+from gossamer.config.sections import Config, key_of, keys
 from gossamer.crawl.options import LoginRule
 from gossamer.fetch.credentials import (
     OPEN_HEADERS,
@@ -22,39 +21,24 @@ from gossamer.fetch.options import RequestRule
 from gossamer.model.errors import ConfigError
 from gossamer.options import Section, convert, declared, to_table
 
-RULES = frozenset({"request", "login"})
-"""Sections whose keys are names, and whose values hold secrets."""
 OPEN = OPEN_HEADERS | {"user"}
-"""Names in such a value that are no secrets."""
-SECRET_VALUES = frozenset({"headers", "basic", "digest", "bearer", "query", "fields"})
-
-
-@cache
-def secret_keys() -> frozenset[str]:
-    """Return the dotted keys that may hold credentials, in addition to those of `RULES`."""
-    return frozenset(
-        f"{section}.{key}"
-        for section, model in sections().items()
-        for key, field in declared(model).items()
-        if field.key.secret
-    )
-
-
-def may_be_secret(key: str) -> bool:
-    """Say whether the value of a dotted key may hold credentials."""
-    return key in secret_keys() or key.partition(".")[0] in RULES
+"""Names in the value of a rule that are no secrets."""
+SECRET_VALUES = frozenset(
+    name for rule in (RequestRule, LoginRule) for name, one in declared(rule).items() if one.key.secret
+) - {"proxy"}
+"""Keys of rules that no output shows; of a proxy it leaves out the user."""
 
 
 def redacted(key: str, value: object) -> object:
     """Return a key's value as people may see it. References to secrets (`env:NAME`) are kept."""
-    if key.partition(".")[0] in RULES:
-        return _redacted_rule(value)
-    return _mapped(value, is_credential if key in secret_keys() else lambda _: False)
+    if not key_of(key).secret:
+        return _mapped(value, lambda _: False)
+    return _mapped(value, is_credential) if key in keys() else _redacted_rule(value)
 
 
 def holds_secrets(config: Config) -> bool:
     """Say whether the configuration as text would show a secret to its reader."""
-    return any(shows_secret(key, config.value(key)) for key in config.all_keys() if may_be_secret(key))
+    return any(shows_secret(key, config.value(key)) for key in config.all_keys() if key_of(key).secret)
 
 
 def shows_secret(key: str, value: object) -> bool:
@@ -104,7 +88,7 @@ def _revealed(rule: RequestRule, key: str) -> RequestRule:
         return value
 
     given = {
-        name: read(value, name) if name in SECRET_VALUES | {"proxy"} else value
+        name: read(value, name) if declared(RequestRule)[name].key.secret else value
         for name, value in to_table(rule).items()
     }
     return convert(RequestRule, given)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from ipaddress import ip_address
 from typing import Annotated, Literal, Self
 
@@ -26,7 +27,7 @@ from gossamer.frontier.options import (
     WalkOptions,
 )
 from gossamer.model.usage import PURPOSES, SYNONYMS
-from gossamer.options import Key, Mistake, NamedSection, Section, declared, nearest, rules_of
+from gossamer.options import Key, Mistake, NamedSection, Section, declared, nearest, rules_key, rules_of
 from gossamer.process.options import ExtractOptions, ProcessOptions
 from gossamer.render.options import RenderOptions
 from gossamer.resolve.options import ResolveOptions
@@ -67,23 +68,34 @@ class SeedsOptions(Section, frozen=True):
             "A file of seeds, one URL a line, # begins a comment; or a sitemap, bookmarks (HTML), CSV with a column "
             "url, WARC, CDX, CDXJ or an index of Common Crawl; - is standard input.",
             basic=True,
+            path="read",
         ),
     ] = ""
     requests_file: Annotated[
-        str, Key("A file of requests, one JSON object a line: url, method, headers, body, idempotent.", basic=True)
+        str,
+        Key(
+            "A file of requests, one JSON object a line: url, method, headers, body, idempotent.",
+            basic=True,
+            path="read",
+        ),
     ] = ""
     domains_file: Annotated[
         str,
         Key(
-            "A file of domains, one a line; the front page of each, stripped of its subdomains, is a seed.", basic=True
+            "A file of domains, one a line; the front page of each, stripped of its subdomains, is a seed.",
+            basic=True,
+            path="read",
         ),
     ] = ""
-    segments: Annotated[tuple[str, ...], Key("Segments that an offline crawl fetches, in order.", basic=True)] = ()
+    segments: Annotated[
+        tuple[str, ...], Key("Segments that an offline crawl fetches, in order.", basic=True, path="read")
+    ] = ()
     watch_directory: Annotated[
         str,
         Key(
             "Where an offline crawl looks for its next segment when fewer than frontier.hosts_min hosts are left; "
-            "it renames the segments that it has taken."
+            "it renames the segments that it has taken.",
+            path="written",
         ),
     ] = ""
     watch_s_max: Annotated[
@@ -167,7 +179,8 @@ class IdentityOptions(Section, frozen=True):
         str,
         Key(
             "Key file of `gossamer identity new`: each HTTP request is signed (Web Bot Auth). Empty: no "
-            "request is signed."
+            "request is signed.",
+            path="read",
         ),
     ] = ""
     directory: Annotated[
@@ -390,11 +403,21 @@ def conflicts(config: Config) -> Iterator[Mistake]:
             yield Mistake(("scope", "schemes"), f"no scheme is called {scheme!r}{hint}", None)
 
 
-def sections() -> dict[str, type[Section]]:
+@cache
+def sections() -> Mapping[str, type[Section]]:
     """Return the class of each section, in the order of the file."""
     return {name: one.type for name, one in declared(Config).items()}
 
 
-def keys() -> list[str]:
+@cache
+def keys() -> tuple[str, ...]:
     """Return every dotted key there is, in the order of the file."""
-    return [f"{name}.{key}" for name, section in sections().items() for key in declared(section)]
+    return tuple(f"{name}.{key}" for name, section in sections().items() for key in declared(section))
+
+
+def key_of(dotted: str) -> Key:
+    """Return how a dotted key is declared; where keys are names, how the rules of the section are."""
+    section, _, name = dotted.partition(".")
+    model = sections().get(section, Section)
+    one = rules_key(model) if issubclass(model, NamedSection) else declared(model).get(name)
+    return one.key if one is not None else Key()

@@ -13,15 +13,14 @@ import msgspec
 from msgspec import Meta
 
 from gossamer.config.gather import reopen
-from gossamer.config.live import is_live
 from gossamer.config.secret import redacted
-from gossamer.config.sections import sections
+from gossamer.config.sections import key_of
 from gossamer.config.toml import written
 from gossamer.isolated.reads import ReadHost, ReadItems, ReadVersions
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest, Why
-from gossamer.options import declared, to_table
+from gossamer.options import to_table
 from gossamer.world.process import child_environment
 from gossamer.world.workers import end_process
 
@@ -142,20 +141,13 @@ class Views:
 def configuration_of(directory: Path) -> Configuration:
     """Return all keys of a crawl, credentials redacted. Raises ConfigError: there is no crawl."""
     config = reopen(directory / "crawl.toml")
-    fields = {
-        f"{section}.{name}": field.key.what
-        for section, model in sections().items()
-        for name, field in declared(model).items()
-    }
     found = []
     for key in config.all_keys():
         value = redacted(key, to_table(config.value(key)))
         text = "none" if value is None else written(value)
-        found.append(
-            ConfigKey(
-                key=key, value=value, text=text, origin=config.origin(key), live=is_live(key), says=fields.get(key, "")
-            )
-        )
+        live = key_of(key).live
+        says = key_of(key).what
+        found.append(ConfigKey(key=key, value=value, text=text, origin=config.origin(key), live=live, says=says))
     return Configuration(tuple(found))
 
 

@@ -178,6 +178,7 @@ class CookiesOptions(Section, frozen=True):
             "File of cookies to begin with: in Netscape format (cookies.txt), or the session of a browser as "
             "Playwright records it (its storage state); it is read once. Implies enabled",
             basic=True,
+            path="read",
         ),
     ] = ""
 
@@ -299,4 +300,4 @@ def _require_name(name: str) -> None:
 class LoginsOptions(NamedSection, frozen=True):
     """Logins by form or token: each key is a name of yours, its value a table."""
 
-    rules: Annotated[dict[str, LoginRule], Key("By name.", names=_require_name)] = {}
+    rules: Annotated[dict[str, LoginRule], Key("By name.", names=_require_name, secret=True)] = {}

@@ -69,7 +69,9 @@ class FetchOptions(Section, frozen=True):
             secret=True,
         ),
     ] = ""
-    ca_bundle: Annotated[str, Key("File of trusted certificates (PEM); empty takes the system's.", basic=True)] = ""
+    ca_bundle: Annotated[
+        str, Key("File of trusted certificates (PEM); empty takes the system's.", basic=True, path="read")
+    ] = ""
     verify_tls: Annotated[bool, Key("Refuse servers whose certificate is not valid for their name.", basic=True)] = True
     tls_min: Annotated[Literal["1.0", "1.1", "1.2", "1.3"], Key("The oldest TLS version to accept.")] = "1.2"
     tls_legacy_renegotiation: Annotated[
@@ -102,13 +104,15 @@ class FetchOptions(Section, frozen=True):
             "File of logins for FTP by host, in the form of netrc(5); anonymous elsewhere. What it holds is neither "
             "archived nor logged.",
             basic=True,
+            path="read",
         ),
     ] = ""
     ftp_listing: Annotated[
         Literal["LIST", "MLSD"], Key("How a directory is requested from FTP servers: all know LIST, MLSD is exact.")
     ] = "LIST"
     file_roots: Annotated[
-        tuple[str, ...], Key("Local directories that file: URLs may read; none: no file: URLs.", basic=True)
+        tuple[str, ...],
+        Key("Local directories that file: URLs may read; none: no file: URLs.", basic=True, path="read"),
     ] = ()
 
 
@@ -172,8 +176,10 @@ class RequestRule(Section, frozen=True):
             "Query parameters that are added when a request is sent, and that no output shows.", basic=True, secret=True
         ),
     ] = {}
-    certificate: Annotated[str, Key("File of a client certificate (PEM).", basic=True)] = ""
-    certificate_key: Annotated[str, Key("File of its private key (PEM); empty: in the same file.", basic=True)] = ""
+    certificate: Annotated[str, Key("File of a client certificate (PEM).", basic=True, path="read")] = ""
+    certificate_key: Annotated[
+        str, Key("File of its private key (PEM); empty: in the same file.", basic=True, path="read")
+    ] = ""
     proxy: Annotated[
         str, Key("Proxy URL (http, https, socks5 or socks5h), in place of fetch.proxy.", basic=True, secret=True)
     ] = ""
@@ -187,4 +193,4 @@ class RequestRule(Section, frozen=True):
 class RequestOptions(NamedSection, frozen=True):
     """Headers, credentials and proxies: each key is a host, a domain (`.example.org`) or the beginning of URLs."""
 
-    rules: Annotated[dict[str, RequestRule], Key("By place.", names=where_of)] = {}
+    rules: Annotated[dict[str, RequestRule], Key("By place.", names=where_of, secret=True)] = {}

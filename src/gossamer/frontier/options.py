@@ -119,7 +119,7 @@ class FrontierOptions(Section, frozen=True):
             check=regular,
         ),
     ] = {}
-    ranks_file: Annotated[str, Key("File of gossamer rank, with priority rank")] = ""
+    ranks_file: Annotated[str, Key("File of gossamer rank, with priority rank", path="read")] = ""
     importance_bytes: Annotated[int, Key("Memory for counts of links to pages, with priority in_links", ge=1_024)] = (
         8 << 20
     )
@@ -204,7 +204,7 @@ class HostOverride(Section, frozen=True):
 class HostsOptions(NamedSection, frozen=True):
     """Settings for single hosts: each key is a host's name, its value a table."""
 
-    overrides: Annotated[dict[str, HostOverride], Key("By host.", names=_require_host)] = {}
+    overrides: Annotated[dict[str, HostOverride], Key("By host.", names=_require_host, live=True)] = {}
 
 
 def _require_host_or_site(key: str) -> None:

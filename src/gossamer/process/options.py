@@ -66,7 +66,8 @@ class ProcessOptions(Section, frozen=True):
         str,
         Key(
             "File of rules that recognize bot protection and consent pages, instead of the package's own; an empty "
-            "file recognizes none."
+            "file recognizes none.",
+            path="read",
         ),
     ] = ""
     types: Annotated[
@@ -76,6 +77,7 @@ class ProcessOptions(Section, frozen=True):
             "docs/reference/processing.md lists for that type; others stay as they are.",
             basic=True,
             names=_require_media_type,
+            path="component",
         ),
     ] = {}
     modules: Annotated[
@@ -84,11 +86,15 @@ class ProcessOptions(Section, frozen=True):
             "Further processing modules, in order, for the types that they declare: a built-in name, `module:Name`, "
             "`file.py:Name` or the name of a component.",
             basic=True,
+            path="component",
         ),
     ] = ()
     isolated: Annotated[
         tuple[str, ...],
-        Key("Names of modules that run in separate processes, in addition to those that declare it themselves."),
+        Key(
+            "Names of modules that run in separate processes, in addition to those that declare it themselves.",
+            path="component",
+        ),
     ] = ()
     module_s_max: Annotated[
         float,

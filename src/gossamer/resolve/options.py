@@ -36,7 +36,7 @@ class ResolveOptions(Section, frozen=True):
         tuple[str, ...], Key("Name servers, ADDRESS[:PORT]; none takes the system's.", basic=True, check=_spelled)
     ] = ()
     hosts_file: Annotated[
-        str, Key("File of addresses and names, as /etc/hosts; used before name servers.", basic=True)
+        str, Key("File of addresses and names, as /etc/hosts; used before name servers.", basic=True, path="read")
     ] = ""
     allow_private: Annotated[bool, Key("Contact private, loopback and link-local addresses too.", basic=True)] = False
     family: Annotated[

@@ -28,6 +28,7 @@ class RevisitOptions(Section, frozen=True):
         Key(
             "uniform, proportional, importance, poisson, lambda, optimal, adaptive, or one of your own (module:Name)",
             basic=True,
+            path="component",
         ),
     ] = "optimal"
     interval_s_mean: Annotated[

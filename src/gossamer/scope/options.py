@@ -149,10 +149,15 @@ class ScopeOptions(Section, frozen=True):
             check=_hosts,
         ),
     ] = ()
-    include_file: Annotated[str, Key("A file of further include patterns, one a line, # a comment.")] = ""
-    exclude_file: Annotated[str, Key("A file of further exclude patterns, one a line, # a comment.")] = ""
+    include_file: Annotated[str, Key("A file of further include patterns, one a line, # a comment.", path="read")] = ""
+    exclude_file: Annotated[str, Key("A file of further exclude patterns, one a line, # a comment.", path="read")] = ""
     exclude_hosts_file: Annotated[
-        str, Key("A file of further excluded hosts, one a line, # a comment; read again when it changes.", basic=True)
+        str,
+        Key(
+            "A file of further excluded hosts, one a line, # a comment; read again when it changes.",
+            basic=True,
+            path="replaced",
+        ),
     ] = ""
     exclude_hosts_reread_s: Annotated[
         float, Key("How often exclude_hosts_file is checked for changes, in seconds.", gt=0, le=3_600)
@@ -161,18 +166,20 @@ class ScopeOptions(Section, frozen=True):
         tuple[str, ...],
         Key(
             "Directories of earlier crawls; the pages that they have are not fetched again, except seeds, sitemaps "
-            "and feeds."
+            "and feeds.",
+            path="read",
         ),
     ] = ()
     forgotten_file: Annotated[
         str,
         Key(
             "A list of forgotten pages that crawls share; `gossamer forget` adds to it, and a crawl reads it "
-            "when it starts."
+            "when it starts.",
+            path="read",
         ),
     ] = ""
     whitelist_file: Annotated[
-        str, Key("A file of domains, one a line, # a comment; only their sites are visited.", basic=True)
+        str, Key("A file of domains, one a line, # a comment; only their sites are visited.", basic=True, path="read")
     ] = ""
     useless_paths: Annotated[
         tuple[str, ...],

@@ -14,6 +14,7 @@ class StateOptions(Section, frozen=True):
             "A directory that shares facts about hosts (robots.txt, delays, errors, budgets) between crawls; only "
             "one crawl at a time can use it",
             basic=True,
+            path="written",
         ),
     ] = ""
     hosts_store_cache_bytes: Annotated[int, Key("Blocks of the hosts store kept in memory", ge=1 << 20)] = 8 << 20
