@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_origin
 
 import msgspec
 import pytest
@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gossamer.config import Config, configure, effective_toml, reopen
 from gossamer.config import presets as crawl_presets
-from gossamer.config.flags import BY_NAME, FLAGS, PRESETS, SCOPES
+from gossamer.config.flags import BY_NAME, FLAGS, Flag
 from gossamer.config.gather import mistakes
 from gossamer.config.mend import NAMED
 from gossamer.config.reference import TABLES, markdown
@@ -333,10 +333,20 @@ def test_every_default_is_a_value_that_could_be_given() -> None:
 def test_every_option_is_a_key() -> None:
     assert {flag.key for flag in FLAGS} <= set(keys())
     assert len(BY_NAME) == len(FLAGS)
-    assert get_args(Preset) == PRESETS
-    assert get_args(Mode) == SCOPES
-    for scope in SCOPES:
+    assert ", ".join(get_args(Preset)) in BY_NAME["politeness"].help
+    assert ", ".join(get_args(Mode)) in BY_NAME["scope"].help
+    for scope in get_args(Mode):
         assert configure(options={"scope": scope}).scope.scope == scope
+
+
+@pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.option)
+def test_an_option_takes_what_its_key_takes(flag: Flag) -> None:
+    section, _, name = flag.key.partition(".")
+    key = declared(sections()[section])[name]
+    assert flag.many == (get_origin(key.type) is tuple)
+    if flag.kind is not bool:
+        kinds = [kind for kind in (int, float) if key.type in (kind, kind | None) and key.key.read is None]
+        assert [flag.kind] == (kinds or [str])
 
 
 def test_presets_are_those_of_the_interface() -> None:

@@ -22,7 +22,7 @@ class Flag(NamedTuple):
     """May be given several times; the values make a list."""
     value: object = None
     """What a switch sets."""
-    resumable: bool = False
+    resumable: bool = True
     """May be given to `resume` too."""
 
     @property
@@ -31,99 +31,62 @@ class Flag(NamedTuple):
         return self.option.replace("-", "_")
 
 
-PRESETS = ("polite", "gentle", "broad", "weak", "own")
-SCOPES = ("prefix", "host", "domain", "any")
-
 FLAGS = (
     Flag(
         "seeds", "seeds.file", str,
         "Read seeds from a file: one URL per line, # comments; or sitemap, bookmarks, CSV, WARC, CDX; - for stdin.",
-        "FILE",
+        "FILE", resumable=False,
     ),
+    Flag("domains", "seeds.domains_file", str, "Read domains from a file, one per line.", "FILE", resumable=False),
     Flag(
-        "domains", "seeds.domains_file", str, "Read domains from a file, one per line.", "FILE",
+        "segment", "seeds.segments", str, "Fetch a segment with --mode offline (repeatable).",
+        "FILE", many=True, resumable=False,
     ),
-    Flag("segment", "seeds.segments", str, "Fetch a segment with --mode offline (repeatable).", "FILE", many=True),
-    Flag(
-        "watch", "seeds.watch_directory", str, "Watch a directory for more segments with --mode offline.", "DIR",
-        resumable=True,
-    ),
+    Flag("watch", "seeds.watch_directory", str, "Watch a directory for more segments with --mode offline.", "DIR"),
     Flag(
         "hosts-store", "state.hosts_store", str, "Share robots.txt, delays and errors of hosts between crawls.", "DIR",
-        resumable=True,
     ),
     Flag(
-        "output", "output.directory", str, "Output directory; must not hold a crawl or other directories.", "DIR",
-        short="o",
+        "output", "output.directory", str, "Output directory; must not hold a crawl or other directories.",
+        "DIR", short="o", resumable=False,
     ),
-    Flag("scope", "scope.scope", str, "Follow links within: " + ", ".join(SCOPES) + ".", "SCOPE"),
-    Flag("include", "scope.include", str, "Crawl only URLs that match (repeatable).", "RE", many=True),
-    Flag("exclude", "scope.exclude", str, "Skip URLs that match (repeatable).", "RE", many=True),
-    Flag("against", "scope.against", str, "Skip pages that an earlier crawl has (repeatable).", "DIR", many=True),
+    Flag("scope", "scope.scope", str, "Follow links within: prefix, host, domain, any.", "SCOPE", resumable=False),
+    Flag("include", "scope.include", str, "Crawl only URLs that match (repeatable).", "RE", many=True, resumable=False),
+    Flag("exclude", "scope.exclude", str, "Skip URLs that match (repeatable).", "RE", many=True, resumable=False),
     Flag(
-        "embeds", "scope.embeds", bool, "Also fetch images, styles and scripts of pages, from any host.", value=True,
-        resumable=True,
+        "against", "scope.against", str, "Skip pages that an earlier crawl has (repeatable).",
+        "DIR", many=True, resumable=False,
     ),
-    Flag(
-        "mode", "crawl.mode", str, "Mode: batch (each URL once), continuous (revisit) or offline (segments).", "MODE",
-        resumable=True,
-    ),
+    Flag("embeds", "scope.embeds", bool, "Also fetch images, styles and scripts of pages, from any host.", value=True),
+    Flag("mode", "crawl.mode", str, "Mode: batch (each URL once), continuous (revisit) or offline (segments).", "MODE"),
     Flag(
         "render", "crawl.render", str, "Render pages in a browser: never, auto (those that gain from it) or always.",
-        "WHEN", resumable=True,
+        "WHEN",
     ),
-    Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N", resumable=True),
+    Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N"),
+    Flag("max-depth", "scope.depth_max", int, "Follow links at most this many clicks from a seed.", "N"),
+    Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds, over all runs.", "S"),
+    Flag("max-bytes", "limits.max_bytes", int, "Stop after this many bytes received.", "N"),
+    Flag("politeness", "politeness.preset", str, "Politeness preset: polite, gentle, broad, weak, own.", "PRESET"),
+    Flag("delay", "politeness.delay_s_min", float, "Minimum delay for every host, in seconds.", "S"),
+    Flag("per-host", "politeness.per_host", int, "Maximum concurrent requests to one host.", "N"),
+    Flag("concurrency", "crawl.concurrency", int, "Maximum concurrent requests in all.", "N"),
+    Flag("workers", "cluster.workers", int, "Number of shards; two or more need Ray.", "N"),
+    Flag("cluster", "cluster.address", str, "Run the shards on an existing Ray cluster.", "ADDRESS"),
+    Flag("memory", "memory.budget_bytes", str, "Memory limit of the crawl, such as 512MiB or 4GiB.", "SIZE"),
+    Flag("contact", "operator.contact", str, "Contact URL or e-mail, sent in the User-Agent.", "URL_OR_MAIL"),
+    Flag("hosts", "resolve.hosts_file", str, "Read host addresses from a file like /etc/hosts.", "FILE"),
     Flag(
-        "max-depth", "scope.depth_max", int, "Follow links at most this many clicks from a seed.", "N", resumable=True,
+        "cookies", "cookies.file", str, "Load cookies from a file (Netscape format or Playwright's storage state).",
+        "FILE",
     ),
-    Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds, over all runs.", "S", resumable=True),
-    Flag("max-bytes", "limits.max_bytes", int, "Stop after this many bytes received.", "N", resumable=True),
-    Flag(
-        "politeness", "politeness.preset", str, "Politeness preset: " + ", ".join(PRESETS) + ".", "PRESET",
-        resumable=True,
-    ),
-    Flag("delay", "politeness.delay_s_min", float, "Minimum delay for every host, in seconds.", "S", resumable=True),
-    Flag("per-host", "politeness.per_host", int, "Maximum concurrent requests to one host.", "N", resumable=True),
-    Flag("concurrency", "crawl.concurrency", int, "Maximum concurrent requests in all.", "N", resumable=True),
-    Flag(
-        "workers", "cluster.workers", int, "Number of shards; two or more need Ray.", "N", resumable=True,
-    ),
-    Flag("cluster", "cluster.address", str, "Run the shards on an existing Ray cluster.", "ADDRESS", resumable=True),
-    Flag(
-        "memory", "memory.budget_bytes", str, "Memory limit of the crawl, such as 512MiB or 4GiB.", "SIZE",
-        resumable=True,
-    ),
-    Flag(
-        "contact", "operator.contact", str, "Contact URL or e-mail, sent in the User-Agent.", "URL_OR_MAIL",
-        resumable=True,
-    ),
-    Flag(
-        "hosts", "resolve.hosts_file", str, "Read host addresses from a file like /etc/hosts.", "FILE", resumable=True,
-    ),
-    Flag(
-        "cookies", "cookies.file", str,
-        "Load cookies from a file (Netscape format or Playwright's storage state).", "FILE", resumable=True,
-    ),
-    Flag(
-        "dns", "resolve.servers", str, "Use this DNS server (repeatable).", "SERVER[:PORT]", many=True, resumable=True,
-    ),
-    Flag(
-        "allow-private", "resolve.allow_private", bool, "Allow private and loopback addresses.", value=True,
-        resumable=True,
-    ),
-    Flag(
-        "no-robots", "robots.obey", bool, "Ignore robots.txt; for your own servers only.", value=False, resumable=True,
-    ),
-    Flag(
-        "serve", "console.port", int, "Serve the dashboard while the crawl runs; port 8817 by default.",
-        "[PORT]", resumable=True,
-    ),
-    Flag("json", "progress.style", bool, "Print progress as JSON lines.", value="json", resumable=True),
-    Flag(
-        "log-format", "progress.style", str, "Show progress as: auto, live, plain, json, quiet.", "FORMAT",
-        resumable=True,
-    ),
-    Flag("quiet", "progress.style", bool, "Show errors only.", value="quiet", resumable=True),
+    Flag("dns", "resolve.servers", str, "Use this DNS server (repeatable).", "SERVER[:PORT]", many=True),
+    Flag("allow-private", "resolve.allow_private", bool, "Allow private and loopback addresses.", value=True),
+    Flag("no-robots", "robots.obey", bool, "Ignore robots.txt; for your own servers only.", value=False),
+    Flag("serve", "console.port", int, "Serve the dashboard while the crawl runs; port 8817 by default.", "[PORT]"),
+    Flag("json", "progress.style", bool, "Print progress as JSON lines.", value="json"),
+    Flag("log-format", "progress.style", str, "Show progress as: auto, live, plain, json, quiet.", "FORMAT"),
+    Flag("quiet", "progress.style", bool, "Show errors only.", value="quiet"),
 )  # fmt: skip
 
 BY_NAME = {flag.name: flag for flag in FLAGS}
