@@ -135,6 +135,11 @@ def rules_key(section: type[NamedSection]) -> DeclaredKey:
     return rules
 
 
+def rule_type(section: type[NamedSection]) -> type[Section]:
+    """Return what a rule is in a section whose keys are names."""
+    return cast("type[Section]", get_args(rules_key(section).type)[1])
+
+
 def _declared(section: type[Section]) -> Iterator[DeclaredKey]:
     for field in fields(section):
         if not field.name.startswith("_"):

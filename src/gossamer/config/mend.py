@@ -9,18 +9,11 @@ from typing import get_args
 
 from gossamer.config.sections import key_of, keys, sections
 from gossamer.config.synonyms import meant
-from gossamer.crawl.options import LoginRule
 from gossamer.fetch.credentials import REDACTED
-from gossamer.fetch.options import RequestRule
-from gossamer.frontier.options import HostOverride
-from gossamer.options import Mistake, NamedSection, Section, declared, nearest
-from gossamer.process.options import FieldRule, ItemRule
+from gossamer.options import Mistake, NamedSection, Section, declared, nearest, rule_type
+from gossamer.process.options import FieldRule
 
 SHOWN_CHARACTERS_MAX = 60
-NAMED: Mapping[str, type[Section]] = {
-    "host": HostOverride, "request": RequestRule, "login": LoginRule, "extract": ItemRule,
-}  # fmt: skip
-"""What a value is in sections whose keys are names."""
 
 
 def lines_of(mistakes: Iterable[Mistake], origins: Mapping[str, str]) -> list[str]:
@@ -85,7 +78,7 @@ def _nearest_inside(path: Sequence[str]) -> str:
     if section is None:
         return ""
     if issubclass(section, NamedSection):
-        kinds: list[type[Section]] = [FieldRule if path[0] == "extract" and len(path) > 3 else NAMED[path[0]]]
+        kinds: list[type[Section]] = [FieldRule if path[0] == "extract" and len(path) > 3 else rule_type(section)]
     else:
         hint = declared(section)[path[1]].type if path[1] in declared(section) else None
         kinds = [one for one in (hint, *get_args(hint)) if isinstance(one, type) and issubclass(one, Section)]

@@ -13,10 +13,7 @@ from msgspec import NODEFAULT
 from gossamer.config.flags import FLAGS
 from gossamer.config.sections import Config, key_of, sections
 from gossamer.config.toml import summary, written
-from gossamer.crawl.options import LoginRule
-from gossamer.fetch.options import RequestRule
-from gossamer.frontier.options import HostOverride
-from gossamer.options import DeclaredKey, Key, NamedSection, Section, annotated, declared, rules_key, to_table
+from gossamer.options import DeclaredKey, Key, NamedSection, Section, annotated, declared, rule_type, to_table
 
 HEAD = """\
 # Configuration
@@ -69,12 +66,8 @@ basic = { user = "crawler", password = "env:REPORTS_PASSWORD" }
 LOGINS = """\
 [Behind a login](../how-to/login.md) has examples.
 """
-TABLES: Mapping[str, tuple[str, type[Section]]] = {
-    "host": (HOSTS, HostOverride),
-    "request": (REQUESTS, RequestRule),
-    "login": (LOGINS, LoginRule),
-}
-"""Sections whose keys are names: what the page says of them, and what a value is."""
+RULES = {"host": HOSTS, "request": REQUESTS, "login": LOGINS}
+"""What the page says of sections whose keys are names."""
 EXTRACT = """\
 [Items](items.md) lists the keys of each table. For example:
 
@@ -96,9 +89,9 @@ def _sections(heading: str, *, expert: bool) -> Iterator[str]:
     options = {flag.key: f"`--{flag.option}`" for flag in FLAGS if flag.key != "progress.style"}
     for section, model in sections().items():
         about = summary(model)
-        if section in TABLES:
-            text, model = TABLES[section]
-            about = f"{about}\n\n{text}".rstrip()
+        if section in RULES and issubclass(model, NamedSection):
+            about = f"{about}\n\n{RULES[section]}".rstrip()
+            model = rule_type(model)
         if section == "extract" and not expert:
             yield f"{heading} `[{section}]`\n\n{about}\n\n{EXTRACT}"
         fields = {key: field for key, field in declared(model).items() if field.key.basic != expert}
@@ -140,7 +133,7 @@ def schema() -> dict[str, object]:
 def _of_section(section: type[Section], found: dict[str, dict[str, object]]) -> dict[str, object]:
     about = {"type": "object", "title": section.__name__, "description": (section.__doc__ or "").strip()}
     if issubclass(section, NamedSection):
-        return about | _of_type(rules_key(section).type, found)
+        return about | {"additionalProperties": _of_type(rule_type(section), found)}
     keys = declared(section)
     required = [name for name, one in keys.items() if one.default is NODEFAULT]
     properties = {name: _of_key(one, found) for name, one in keys.items()}
