@@ -66,6 +66,16 @@ def check(path: Path) -> None:
             assert record.verify_payload_digest(), record.headers.to_dict()
 
 
+@pytest.mark.parametrize(("algorithm", "quickest", "smallest"), [("gzip", 0, 3), ("zstd", 1, 19)])
+def test_a_level_of_compression_is_a_choice(algorithm: str, quickest: int, smallest: int) -> None:
+    data = b"".join(b"<a href=/pages/%d.html>page %d</a>" % (at, at * at) for at in range(2_000))
+    sizes = [
+        len(records.packer(ArchiveOptions(warc_compression=algorithm, **{f"warc_{algorithm}_level": level})).pack(data))  # type: ignore[arg-type]
+        for level in (quickest, smallest)
+    ]
+    assert sizes[0] > sizes[1]
+
+
 @pytest.mark.parametrize("options", [{}, {"digests": "sha256"}, {"warc_gzip_level": 0}, {"warc_outlinks": True}])
 def test_every_kind_of_reply_comes_back_byte_for_byte(tmp_path: Path, options: dict[str, object]) -> None:
     visits = assortment()

@@ -200,6 +200,10 @@ def test_a_title_of_a_drawing_is_not_the_pages() -> None:
     assert findings("<svg><title>no</title></svg><title>yes</title>").title == "yes"
 
 
+def test_a_title_has_a_bound() -> None:
+    assert findings(f"<title>{'é' * 10}</title>", ProcessOptions(title_bytes_max=5)).title == "éé"
+
+
 def test_plain_text_is_found_where_wanted() -> None:
     body = "é" * 10
     assert findings(body, TREE, media_type="text/plain").text == body

@@ -191,6 +191,13 @@ def test_links_of_a_page_have_a_bound(options: ProcessOptions) -> None:
 
 
 @READERS
+def test_the_text_of_a_link_has_a_bound(options: ProcessOptions) -> None:
+    bounded = replace(options, anchor_bytes_max=5)
+    [link] = findings("<a href=x>" + "é" * 10 + "</a>", bounded).links
+    assert link.anchor_text == "éé"
+
+
+@READERS
 def test_repeats_have_a_bound_of_their_own(options: ProcessOptions) -> None:
     """What is repeated without end takes no room from other links, and hides no mention that may be followed."""
     bounded = replace(options, links_max=10)
