@@ -34,27 +34,6 @@ if TYPE_CHECKING:
     from gossamer.api.stored import cookies_of as cookies_of
     from gossamer.api.stored import sample_of as sample_of
 
-__all__ = [
-    "ClusterCrawler",
-    "CrawledPage",
-    "Crawler",
-    "about_of",
-    "accept_loss_of",
-    "check_assignments",
-    "check_scalable",
-    "cookies_of",
-    "finish_scaling",
-    "forget_of",
-    "forgettable_of",
-    "held_stopped",
-    "release_of",
-    "sample_of",
-    "scale_crawl",
-    "status_of",
-    "verify_of",
-    "why_of",
-]  # fmt: skip
-
 _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
     "accept_loss_of": "maintenance", "check_assignments": "setting", "check_scalable": "growing",
@@ -63,6 +42,7 @@ _HOMES = {
     "held_stopped": "shards", "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "growing",
     "status_of": "status", "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip
+__all__ = list(_HOMES)
 
 
 def __getattr__(name: str) -> object:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
@@ -195,9 +194,9 @@ class ClusterCrawler(BaseCrawler):
                 "state.checkpoint_uri: shards keep their pages on their own machines, so a program cannot iterate over "
                 "them; leave it out, or await `run` and read `Tables`"
             )
-        # Imported here: other crawls read no archive.
-        following = importlib.import_module("gossamer.api.following")
-        self._following = following.CommittedPages(self.config, homes(self.directory, self.config.cluster.workers))
+        from gossamer.api.following import CommittedPages  # noqa: PLC0415 - other crawls read no archive
+
+        self._following = CommittedPages(self.config, homes(self.directory, self.config.cluster.workers))
         self._task = asyncio.create_task(self.run())
         return self
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec.structs import replace
@@ -99,8 +98,9 @@ def started(plan: ClusterPlan, options: ClusterOptions) -> Engine:
     """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
     has = os.environ
     has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
-    module = importlib.import_module("gossamer.cluster.ray")
-    return cast("Engine", module.start(plan, options))
+    from gossamer.cluster import ray  # noqa: PLC0415
+
+    return ray.start(plan, options)
 
 
 def hear_signals_as_before() -> None:

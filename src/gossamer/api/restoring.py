@@ -8,12 +8,11 @@ its claim is the last one.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import msgspec
@@ -82,7 +81,8 @@ class Vault:
             await asyncio.sleep(RETRY_S)
 
     async def _open(self) -> int:
-        module = importlib.import_module("gossamer.archive.checkpoints")
+        from gossamer.archive.checkpoints import ShardClaim  # noqa: PLC0415
+
         claimed, saved = await self._checkpoints.claimed(), await self._checkpoints.latest()
         before = claimed.opening if claimed is not None else 0
         path = self._home.state / CLAIM
@@ -94,7 +94,7 @@ class Vault:
             await self._restore(saved)
         self._opening = before + 1
         write_whole(path, f"{before if is_ours else self._opening} {self._opening}".encode())
-        await self._checkpoints.claim(module.ShardClaim(self._opening, self._node))
+        await self._checkpoints.claim(ShardClaim(self._opening, self._node))
         await _bring_list(self._checkpoints, self._home.directory)
         return self._opening
 
@@ -163,6 +163,8 @@ class Vault:
 
     async def save(self, shard: Shard) -> None:
         """Make a checkpoint now. Raises StoreError: that failed; the previous one remains."""
+        from gossamer.assembly.snapshot import snapshot  # noqa: PLC0415 - obstore may be missing
+
         async with self._one_at_a_time:
             # What is in flight comes after it.
             membership = shard.membership
@@ -170,9 +172,8 @@ class Vault:
             shard.outputs.archives.finish_segments()
             await shard.kept.committer.commit()
             folder, committer = self._home.snapshot, shard.kept.committer
-            taking = importlib.import_module("gossamer.assembly.snapshot").snapshot
             try:
-                taken = await committer.hold(lambda: taking(shard.kept.storage, folder, self._checkpoints.has))
+                taken = await committer.hold(lambda: snapshot(shard.kept.storage, folder, self._checkpoints.has))
                 now = self._clock.now()
                 await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept)
                 await self._checkpoints.keep_config(
@@ -207,12 +208,12 @@ def vault_of(config: Config, home: Home, node: str) -> Vault:
 def checkpoints_of(config: Config, shard: int) -> Checkpoints:
     """Return where the checkpoints of a shard are. Raises ConfigError: obstore is missing, or the URI is no good."""
     require("obstore", "state.checkpoint_uri")
-    module: Any = importlib.import_module("gossamer.archive.checkpoints")
+    from gossamer.archive.checkpoints import Checkpoints  # noqa: PLC0415
+
     try:
-        found: Checkpoints = module.Checkpoints(config.archive, config.state.checkpoint_uri, shard)
+        return Checkpoints(config.archive, config.state.checkpoint_uri, shard)
     except ConfigError as error:
         raise ConfigError(str(error).replace("archive.store:", "state.checkpoint_uri:")) from error
-    return found
 
 
 async def check_vault(config: Config) -> None:

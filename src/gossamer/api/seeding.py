@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator
-from importlib import import_module
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -99,10 +98,9 @@ class Seeding:
                 await self._ring.loop.relieve()
 
     def _listed(self) -> Iterator[tuple[str, Listed]]:
-        found: Iterator[tuple[str, Listed]] = import_module("gossamer.crawl.requests").listed(
-            Path(self._config.seeds.requests_file), self._schemes
-        )
-        return found
+        from gossamer.crawl.requests import listed  # noqa: PLC0415 - other crawls have no use for it
+
+        return listed(Path(self._config.seeds.requests_file), self._schemes)
 
     async def _add_all(self, lines: Iterator[str]) -> None:
         while step := list(islice(lines, SEEDS_A_STEP_MAX)):

@@ -7,7 +7,6 @@ commit the log counts, and making its Parquet file again gives the same file und
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 
 import msgspec
@@ -198,7 +197,8 @@ def followed(
     followers: list[Following] = [Sealer(journals), tables]
     if options.enabled:
         require("tantivy", "search.enabled")
-        search = import_module("gossamer.archive.search.log")  # A crawl without an index has no use for it.
-        logs.append(search.SearchLog(options, journals, clock, shard, incarnation))
-        followers.append(search.IndexFollower(options, journals))
+        from gossamer.archive.search import log  # noqa: PLC0415 - a crawl without an index has no use for it
+
+        logs.append(log.SearchLog(options, journals, clock, shard, incarnation))
+        followers.append(log.IndexFollower(options, journals))
     return logs, Followers(followers)

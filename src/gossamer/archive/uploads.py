@@ -7,7 +7,6 @@ Only then may the local copy be removed. Interrupted steps are repeated, and obj
 from __future__ import annotations
 
 import asyncio
-import importlib
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -194,8 +193,9 @@ def uploads_of(
     if not options.store:
         return None
     require("obstore", "archive.store")
-    module = importlib.import_module("gossamer.archive.objectstore")
-    return Uploads(options, journals, module.ObjectStore(options), dice, say)
+    from gossamer.archive.objectstore import ObjectStore  # noqa: PLC0415
+
+    return Uploads(options, journals, ObjectStore(options), dice, say)
 
 
 def counts_of(store: str, manifest: Iterable[ManifestEntry]) -> UploadCounts | None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
+from gossamer import api
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.product import LOCK
@@ -119,15 +118,15 @@ class Directory:
                     case verbs.RecentOf():
                         return _recent(await self._gone(), asked)
                     case verbs.Why():
-                        return await self._read(lambda directory: _api().why_of(directory, asked.url))
+                        return await self._read(lambda directory: api.why_of(directory, asked.url))
                     case verbs.Release():
-                        released = await self._read(lambda directory: _api().release_of(directory, asked.name))
+                        released = await self._read(lambda directory: api.release_of(directory, asked.name))
                         self._status = None
                         return released
                 if name == "course":
                     return {"points": (await self._gone()).points}
                 if name == "about":
-                    return await self._read(lambda directory: _api().about_of(directory))
+                    return await self._read(lambda directory: api.about_of(directory))  # noqa: PLW0108 - imports
         if name == "metrics":
             from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - paid for by who asks
 
@@ -148,7 +147,7 @@ class Directory:
 
     async def _status_now(self, *, again: bool = False) -> dict[str, object]:
         try:
-            return await asyncio.to_thread(lambda: _api().status_of(self._directory))
+            return await asyncio.to_thread(lambda: api.status_of(self._directory))
         except CrawlFailedError as damaged:
             return {"state": "failed", "waiting_for": str(damaged)}
         except ConfigError as error:
@@ -167,8 +166,7 @@ class Directory:
         """
         await self._current()
         if self._past is None or (self._past.done() and self._past.exception() is not None):
-            read = lambda: cast("Past", _report().past(self._directory))  # noqa: E731
-            self._past = asyncio.get_running_loop().run_in_executor(None, read)
+            self._past = asyncio.get_running_loop().run_in_executor(None, _past_of, self._directory)
         return await asyncio.shield(self._past)
 
     async def _read(self, read: Callable[[Path], dict[str, object]]) -> dict[str, object]:
@@ -202,13 +200,10 @@ def _hosts(past: Past, most: int) -> dict[str, object]:
     return {**cut, "closed": []}
 
 
-def _api() -> ModuleType:
-    """Return the api: half a second to import, in a thread, on the first request."""
-    return importlib.import_module("gossamer.api")
+def _past_of(directory: Path) -> Past:
+    from gossamer.report.past import past  # noqa: PLC0415 - it brings what reads tables
 
-
-def _report() -> ModuleType:
-    return importlib.import_module("gossamer.report.past")
+    return past(directory)
 
 
 class NotRunningError(Exception):

@@ -6,7 +6,6 @@ import asyncio
 import shutil
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +20,6 @@ from gossamer.state.sums import sums_of
 
 if TYPE_CHECKING:
     from gossamer.archive.checkpoints import Checkpoints, SnapshotFile
-    from gossamer.archive.objectstore import ObjectStore
 
 T = TypeVar("T")
 
@@ -32,8 +30,9 @@ class UploadedCopies:
     def __init__(self, config: Config) -> None:
         """Open the store; sends no request yet. Raises ConfigError: obstore is missing, or the options are no good."""
         require("obstore", "archive.store")
-        module = import_module("gossamer.archive.objectstore")
-        self._store: ObjectStore = module.ObjectStore(config.archive)
+        from gossamer.archive.objectstore import ObjectStore  # noqa: PLC0415
+
+        self._store = ObjectStore(config.archive)
         self._keeps_warc = config.archive.store_keep_warc
 
     @contextmanager
@@ -101,16 +100,17 @@ def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> boo
         ConfigError: the store does not answer.
     """
     require("obstore", "state.checkpoint_uri")
-    module = import_module("gossamer.archive.checkpoints")
-    checkpoints: Checkpoints = module.Checkpoints(config.archive, config.state.checkpoint_uri, holdings.home.shard)
+    from gossamer.archive.checkpoints import STORE, Checkpoints, SnapshotFile  # noqa: PLC0415
+
+    checkpoints = Checkpoints(config.archive, config.state.checkpoint_uri, holdings.home.shard)
     folder = holdings.home.state / "forgetting"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     try:
         holdings.store.checkpoint(folder / "store")
         files = [path for path in sorted((folder / "store").iterdir()) if path.is_file()]
-        taken = [module.SnapshotFile(f"{module.STORE}{path.name}", path) for path in files]
-        return _done(_replaced(checkpoints, holdings, taken, module.SnapshotFile, listed), "state.checkpoint_uri")
+        taken = [SnapshotFile(f"{STORE}{path.name}", path) for path in files]
+        return _done(_replaced(checkpoints, holdings, taken, SnapshotFile, listed), "state.checkpoint_uri")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

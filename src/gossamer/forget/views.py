@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -52,13 +51,14 @@ def rewrite_search(directory: Path, config: Config, pages: ForgottenPages) -> in
 
 def _rewrite_search(directory: Path, folder: Path, config: Config, pages: ForgottenPages) -> int:
     require("tantivy", "search.enabled")
-    rewriting = import_module("gossamer.archive.search.build")
+    from gossamer.archive.search.build import rewrite  # noqa: PLC0415
+
     aside = directory / _NEW
     ready = aside / _READY
     gone = 0
     if not ready.exists():
         shutil.rmtree(aside, ignore_errors=True)
-        gone = rewriting.rewrite(folder, aside, config.search.memory_bytes_max, pages.has)
+        gone = rewrite(folder, aside, config.search.memory_bytes_max, pages.has)
         if gone:
             names = sorted(path.name for path in aside.iterdir() if path.is_file() and not path.name.endswith(".lock"))
             write_whole(ready, msgspec.json.encode((str(folder.relative_to(directory)), names)))
