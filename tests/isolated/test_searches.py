@@ -12,11 +12,13 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from gossamer.archive.search.documents import IndexedPage
 from gossamer.archive.search.index import IndexWriter
-from gossamer.isolated import searches as searching
-from gossamer.isolated.searches import FAILURES_MAX, WAITING_MAX, Searches
+from gossamer.isolated import questions
+from gossamer.isolated.questions import FAILURES_MAX, AnswerBounds
+from gossamer.isolated.searches import SEARCHING, Searches
 from gossamer.model import verbs
 
 AT = 1_700_000_000_000_000
@@ -36,17 +38,17 @@ def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @asynccontextmanager
-async def searches() -> AsyncIterator[Searches]:
-    found = Searches()
+async def searches(bounds: AnswerBounds) -> AsyncIterator[Searches]:
+    found = Searches(bounds)
     try:
         yield found
     finally:
         await found.close()
 
 
-def run(work: Callable[[Searches], Awaitable[None]]) -> None:
+def run(work: Callable[[Searches], Awaitable[None]], bounds: AnswerBounds = SEARCHING) -> None:
     async def whole() -> None:
-        async with searches() as found, asyncio.timeout(60):
+        async with searches(bounds) as found, asyncio.timeout(60):
             await work(found)
 
     asyncio.run(whole())
@@ -84,7 +86,7 @@ def test_one_process_answers_many_queries_and_ends_with_its_owner(crawl: Path) -
         assert found.hits[0].fetched_at == "2023-11-14T22:13:20Z"
         [process] = children()
         assert (await searches.search(crawl, "title:7")).total == 1
-        assert (children(), searches.starts, searches.queries) == ({process}, 1, 2)
+        assert (children(), searches.starts, searches.asked) == ({process}, 1, 2)
         await searches.close()
         assert children() == set()
 
@@ -100,7 +102,7 @@ def test_a_process_that_dies_in_the_middle_costs_one_query(crawl: Path, number: 
         os.kill(process, signal.SIGSTOP)  # It will be in the middle of the next query for as long as we like.
         asked = asyncio.create_task(searches.search(crawl, "fox"))
         behind = asyncio.create_task(searches.search(crawl, "quick"))
-        await until(lambda: searches.queries == 3)
+        await until(lambda: searches.asked == 3)
         os.kill(process, number)
         with suppress(ProcessLookupError):  # SIGKILL ends what is stopped too, perhaps by now.
             os.kill(process, signal.SIGCONT)
@@ -113,9 +115,7 @@ def test_a_process_that_dies_in_the_middle_costs_one_query(crawl: Path, number: 
     run(work)
 
 
-def test_a_process_that_hangs_is_ended(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "QUERY_S_MAX", 0.3)
-
+def test_a_process_that_hangs_is_ended(crawl: Path) -> None:
     async def work(searches: Searches) -> None:
         await searches.search(crawl, "fox")
         [process] = children()
@@ -125,7 +125,7 @@ def test_a_process_that_hangs_is_ended(crawl: Path, monkeypatch: pytest.MonkeyPa
         assert children() == set()
         assert (await searches.search(crawl, "fox")).total == 50
 
-    run(work)
+    run(work, replace(SEARCHING, answer_s_max=0.3))
 
 
 def test_a_query_that_takes_too_much_of_a_processor_is_said_to(crawl: Path) -> None:
@@ -134,7 +134,7 @@ def test_a_query_that_takes_too_much_of_a_processor_is_said_to(crawl: Path) -> N
         [process] = children()
         os.kill(process, signal.SIGSTOP)
         asked = asyncio.create_task(searches.search(crawl, "fox"))
-        await until(lambda: searches.queries == 2)
+        await until(lambda: searches.asked == 2)
         os.kill(process, signal.SIGPROF)  # As the kernel does when its timer has run down.
         os.kill(process, signal.SIGCONT)
         with pytest.raises(verbs.VerbTimeoutError, match=r"more than 5 s of processor time; simplify the query"):
@@ -168,11 +168,11 @@ def test_processes_that_keep_dying_are_not_started_again_for_a_while(
                 await asked
         for _ in range(20):
             with pytest.raises(
-                verbs.BusyError, match=rf"searching is off for \d+ s: its process failed {FAILURES_MAX}"
+                verbs.BusyError, match=rf"the search is off for \d+ s: its process failed {FAILURES_MAX}"
             ):
                 await searches.search(crawl, "fox")
         assert (searches.failures, searches.starts) == (FAILURES_MAX, FAILURES_MAX)
-        monkeypatch.setattr(searching, "FAILURES_S", 0.0)
+        monkeypatch.setattr(questions, "FAILURES_S", 0.0)
         assert (await searches.search(crawl, "fox")).total == 50
 
     run(work)
@@ -180,24 +180,22 @@ def test_processes_that_keep_dying_are_not_started_again_for_a_while(
 
 def test_queries_that_wait_have_a_bound(crawl: Path) -> None:
     async def work(searches: Searches) -> None:
-        asked = [asyncio.create_task(searches.search(crawl, "fox")) for _ in range(WAITING_MAX + 5)]
+        asked = [asyncio.create_task(searches.search(crawl, "fox")) for _ in range(SEARCHING.waiting_max + 5)]
         found = await asyncio.gather(*asked, return_exceptions=True)
-        assert [type(one) for one in found] == [verbs.SearchResults] * WAITING_MAX + [verbs.BusyError] * 5
+        assert [type(one) for one in found] == [verbs.SearchResults] * SEARCHING.waiting_max + [verbs.BusyError] * 5
         assert searches.starts == 1
 
     run(work)
 
 
-def test_a_process_with_nothing_to_do_ends_by_itself(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(searching, "IDLE_S_MAX", 0.05)
-
+def test_a_process_with_nothing_to_do_ends_by_itself(crawl: Path) -> None:
     async def work(searches: Searches) -> None:
         await searches.search(crawl, "fox")
         await until(lambda: not children())
         assert (await searches.search(crawl, "fox")).total == 50
         assert (searches.starts, searches.failures) == (2, 0)
 
-    run(work)
+    run(work, replace(SEARCHING, idle_s_max=0.05))
 
 
 def test_mistakes_are_reported_as_such_and_start_nothing(crawl: Path, tmp_path: Path) -> None:

@@ -279,10 +279,10 @@ class Fleet:
         return CrawlSummaries(crawls=crawls, running=self._running(), crawls_max=self._crawls_max)
 
     async def compared(self, name: str, asked: ComparisonOf) -> Comparison:
-        """Compare a crawl with an earlier one. Raises as `Reads.replay`, and MissingError: there is no such crawl."""
+        """Compare a crawl with an earlier one. Raises as `Reads.read`, and MissingError: there is no such crawl."""
         directory, earlier = self.folder.directory(name), self.folder.directory(asked.earlier)
         question = ReadComparison(str(earlier), asked.change, asked.n, asked.offset)
-        return await self._service.reads.comparison(directory, question)
+        return await self._service.reads.read(directory, question, Comparison)
 
     async def end(self, hurried: asyncio.Event) -> None:
         """End all crawls with everything saved; the next server of the folder resumes them."""

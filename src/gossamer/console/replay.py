@@ -23,7 +23,7 @@ from gossamer.console.operations import STATUSES
 from gossamer.console.pages import HOST
 from gossamer.console.server import served
 from gossamer.console.service import Figures, Service
-from gossamer.isolated.reads import ReadReplay, unsealed
+from gossamer.isolated.reads import ReadReplay, Replayed, unsealed
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError
 
@@ -82,7 +82,7 @@ def replay_app(directory_of: DirectoryOf, service: Service, console_port: int) -
         question = ReadReplay(place, service.replay.secret)
         try:
             with service.under_way.one("replay"):
-                found = await service.reads.replay(directory_of(place.crawl), question)
+                found = await service.reads.read(directory_of(place.crawl), question, Replayed)
         except verbs.RefusedError as refused:
             return _said(str(refused), STATUSES.get(refused.kind, 422), headers)
         return Response(found.body, 200, {**headers, "Content-Type": found.media_type})

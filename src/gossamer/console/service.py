@@ -63,7 +63,7 @@ def counts_of(figures: Figures, searches: Searches) -> ConsoleCounts:
     return ConsoleCounts(
         connections=figures.connections, connections_displaced=figures.displaced, connections_refused=figures.refused,
         streams=figures.streams, streams_displaced=figures.streams_displaced, requests_busy=figures.busy,
-        searches=searches.queries, search_processes=searches.starts, search_failures=searches.failures,
+        searches=searches.asked, search_processes=searches.starts, search_failures=searches.failures,
         search_last_failure=searches.last_failure,
     )  # fmt: skip
 

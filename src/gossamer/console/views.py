@@ -17,7 +17,7 @@ from gossamer.config.secret import redacted
 from gossamer.config.sections import key_of
 from gossamer.config.toml import written
 from gossamer.isolated.reads import ReadHost, ReadItems, ReadVersions
-from gossamer.model.archived import OFFSET_MAX, ROWS_MAX
+from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, HostHistory, ItemList, PageVersions
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest, Why
 from gossamer.options import to_table
@@ -107,18 +107,18 @@ class Views:
             return self._report[1]
 
     async def versions(self, asked: Why) -> object:
-        """Return the attempts at a page, each with the path on which it is replayed. Raises as `Reads.replay`."""
+        """Return the attempts at a page, each with the path on which it is replayed. Raises as `Reads.read`."""
         question = ReadVersions(self._directory.resolve().name, asked.url, self._replay.secret)
-        found = await self._reads.versions(self._directory, question)
+        found = await self._reads.read(self._directory, question, PageVersions)
         return msgspec.structs.replace(found, replay_port=self._replay.port)
 
     async def items(self, asked: ItemsOf) -> object:
-        """Return a part of the items. Raises as `Reads.replay`."""
-        return await self._reads.items(self._directory, ReadItems(asked.kind, asked.n, asked.offset))
+        """Return a part of the items. Raises as `Reads.read`."""
+        return await self._reads.read(self._directory, ReadItems(asked.kind, asked.n, asked.offset), ItemList)
 
     async def history(self, asked: HistoryOf) -> object:
-        """Return how requests to a host ended, over time. Raises as `Reads.replay`."""
-        return await self._reads.host(self._directory, ReadHost(asked.host))
+        """Return how requests to a host ended, over time. Raises as `Reads.read`."""
+        return await self._reads.read(self._directory, ReadHost(asked.host), HostHistory)
 
     async def _made(self, what: str, make: Callable[[Path], Made]) -> Made:
         async with self._turn(what):

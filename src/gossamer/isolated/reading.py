@@ -19,13 +19,12 @@ from gossamer.archive.views.work import ExportPiece
 from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
+from gossamer.isolated.questions import answer_questions
 from gossamer.isolated.reads import (
-    MEMORY_BYTES_MAX,
-    READ_CPU_S_MAX,
+    READING,
     REPLAY_BYTES_MAX,
     ArchiveQuestion,
     ReadComparison,
-    ReadFailed,
     ReadHost,
     ReadItems,
     ReadReplay,
@@ -34,12 +33,20 @@ from gossamer.isolated.reads import (
     ReplayPlace,
     sealed,
 )
-from gossamer.model.archived import CHARACTERS_MAX, VERSIONS_MAX, HostHistory, PageVersion, PageVersions
-from gossamer.model.errors import ConfigError, CrawlFailedError, DamagedError
+from gossamer.model.archived import (
+    CHARACTERS_MAX,
+    VERSIONS_MAX,
+    Comparison,
+    HostHistory,
+    ItemList,
+    PageVersion,
+    PageVersions,
+)
+from gossamer.model.errors import ConfigError
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.pages import Page
+from gossamer.model.verbs import ConflictError, MissingError
 from gossamer.model.words import iso_time
-from gossamer.world.workers import answer_frames
 
 COMPARISON_BYTES_MAX = 320_000_000
 ADDRESSES_MAX = 4_000
@@ -53,37 +60,27 @@ SHOWN = frozenset(
      "image/x-icon", "image/vnd.microsoft.icon")
 )  # fmt: skip
 """What is shown beside pages and plain text. No scripts; nothing that a browser passes on to a plug-in."""
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(ArchiveQuestion).decode
 
 
 def answer_reads(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer until the input ends."""
-    answer_frames(source, sink, _answered, READ_CPU_S_MAX, MEMORY_BYTES_MAX)
-
-
-def _answered(frame: bytes) -> bytes:
-    answer = _answer(_decode(frame))
-    return (b"!" if isinstance(answer, ReadFailed) else b"=") + _encode(answer)
+    answer_questions(source, sink, READING, ArchiveQuestion, _answer)
 
 
 def _answer(asked: ArchiveQuestion) -> msgspec.Struct:
     directory = Path(asked.directory)
-    try:
-        with tempfile.TemporaryDirectory(prefix="gossamer-read-") as folder:
-            match asked.question:
-                case ReadVersions():
-                    return _versions(directory, asked.question, Path(folder))
-                case ReadItems():
-                    return _items(directory, asked.question, Path(folder))
-                case ReadHost(host):
-                    return _history(directory, host, Path(folder))
-                case ReadComparison():
-                    return _comparison(directory, asked.question, Path(folder))
-                case ReadReplay():
-                    return _replay(directory, asked.question, Path(folder))
-    except (ConfigError, CrawlFailedError, DamagedError, OSError) as error:
-        return ReadFailed(str(error))
+    with tempfile.TemporaryDirectory(prefix="gossamer-read-") as folder:
+        match asked.question:
+            case ReadVersions():
+                return _versions(directory, asked.question, Path(folder))
+            case ReadItems():
+                return _items(directory, asked.question, Path(folder))
+            case ReadHost(host):
+                return _history(directory, host, Path(folder))
+            case ReadComparison():
+                return _comparison(directory, asked.question, Path(folder))
+            case ReadReplay():
+                return _replay(directory, asked.question, Path(folder))
 
 
 def _tables(directory: Path, names: list[str], folder: Path) -> dict[str, list[ExportPiece]]:
@@ -95,16 +92,16 @@ def _history(directory: Path, host: str, folder: Path) -> HostHistory:
         return pages.history(host.lower())
 
 
-def _items(directory: Path, asked: ReadItems, folder: Path) -> msgspec.Struct:
+def _items(directory: Path, asked: ReadItems, folder: Path) -> ItemList:
     crawl = crawl_in(directory)
     names = [name for name in tables_of(crawl, "parquet", "") if name.startswith(ITEMS)]
     try:
         return items_in(inputs_of(crawl, names, folder).tables, asked.kind, asked.limit, asked.offset, folder)
     except LookupError:
-        return ReadFailed(f"{directory.name} has no items {asked.kind}", is_missing=True)
+        raise MissingError(f"{directory.name} has no items {asked.kind}") from None
 
 
-def _comparison(directory: Path, asked: ReadComparison, folder: Path) -> msgspec.Struct:
+def _comparison(directory: Path, asked: ReadComparison, folder: Path) -> Comparison:
     earlier = Path(asked.earlier)
     tables = ComparedTables(
         earlier.resolve().name, _tables(earlier, ["pages"], folder / "earlier")["pages"],
@@ -113,7 +110,7 @@ def _comparison(directory: Path, asked: ReadComparison, folder: Path) -> msgspec
     return comparison_of(tables, asked.change, asked.limit, asked.offset, COMPARISON_BYTES_MAX, folder)
 
 
-def _versions(directory: Path, asked: ReadVersions, folder: Path) -> msgspec.Struct:
+def _versions(directory: Path, asked: ReadVersions, folder: Path) -> PageVersions:
     named = namer_for(reopen(directory / "crawl.toml")).typed(asked.url)
     if named is None:
         raise ConfigError(f"{asked.url[:CHARACTERS_MAX]} is not an address that can be visited")
@@ -151,15 +148,17 @@ def _place(crawl: str, visit: ArchivedVisit) -> ReplayPlace:
     )  # fmt: skip
 
 
-def _replay(directory: Path, asked: ReadReplay, folder: Path) -> msgspec.Struct:
+def _replay(directory: Path, asked: ReadReplay, folder: Path) -> Replayed:
     means, place = export_means(reopen(directory / "crawl.toml")), asked.place
     original = RecordPlace(*place.original) if place.original is not None else None
     with RecordBodies(directory / "warc", means.decode) as bodies:
         page = bodies.page(RecordPlace(*place.place), original, place.url)
     if page is None:
-        return ReadFailed("The archive has no content of this version.", is_missing=True)
+        raise MissingError("The archive has no content of this version.")
     if len(page.body) > REPLAY_BYTES_MAX:
-        return ReadFailed(f"This version has {len(page.body):,} bytes, more than the {REPLAY_BYTES_MAX:,} shown here.")
+        raise ConflictError(
+            f"This version has {len(page.body):,} bytes, more than the {REPLAY_BYTES_MAX:,} shown here."
+        )
     page = msgspec.structs.replace(page, url=place.url, media_type=place.media_type)
     if page.media_type in PAGES:
         return Replayed("text/html; charset=utf-8", _rewritten(directory, page, asked, means, folder))
@@ -167,7 +166,7 @@ def _replay(directory: Path, asked: ReadReplay, folder: Path) -> msgspec.Struct:
         return Replayed("text/plain; charset=utf-8", _text(page))
     if page.media_type not in SHOWN:
         kind = page.media_type or "content without a media type"
-        return ReadFailed(f"{kind}, {len(page.body):,} bytes: not shown here. `gossamer export` writes it to a file.")
+        raise ConflictError(f"{kind}, {len(page.body):,} bytes: not shown here. `gossamer export` writes it to a file.")
     body = _rewritten(directory, page, asked, means, folder) if page.media_type == "text/css" else page.body
     return Replayed(page.media_type, body)
 

@@ -6,34 +6,27 @@ from __future__ import annotations
 
 import base64
 import hmac
-import signal
-import sys
-from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 
-from gossamer.model import verbs
-from gossamer.model.archived import Compared, Comparison, HostHistory, ItemList, PageVersions
-from gossamer.world.process import child_environment
-from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, send_framed
+from gossamer.isolated.questions import Answer, AnswerBounds, Questions
+from gossamer.model.archived import Compared
 
-READ_S_MAX = 50.0
-"""For one question, from the moment in which the process begins with it."""
-READ_CPU_S_MAX = 40.0
-"""Of a processor, for one question."""
-MEMORY_BYTES_MAX = 2 << 30
-"""Data of the process; a table that needs more goes to temporary files."""
-WAITING_MAX = 24
-"""Questions that wait for the process, the one under way included; more are refused. A page with its images asks many
-at once.
-"""
-IDLE_S_MAX = 15.0
-"""Idle time after which the process ends, since its memory belongs to the crawl."""
 REPLAY_BYTES_MAX = 8 << 20
 """Of one archived page, or of something that it shows."""
-ANSWER_BYTES_MAX = REPLAY_BYTES_MAX + (4 << 20)
+READING = AnswerBounds(
+    kind="read",
+    name="reading the archive",
+    plural="reads of archives",
+    advice="use the command line for large crawls",
+    answer_s_max=50.0,
+    processor_s_max=40.0,
+    memory_bytes_max=2 << 30,  # A table that needs more goes to temporary files.
+    waiting_max=24,  # A page with its images asks many at once.
+    idle_s_max=15.0,
+    answer_bytes_max=REPLAY_BYTES_MAX + (4 << 20),
+)
 
 
 class ReplayPlace(msgspec.Struct, array_like=True, frozen=True):
@@ -93,27 +86,19 @@ class Replayed(msgspec.Struct, array_like=True, frozen=True, tag=True):
     body: bytes
 
 
-class ReadFailed(msgspec.Struct, array_like=True, frozen=True, tag=True):
-    """Why there is no answer, in one line."""
-
-    says: str
-    is_missing: bool = False
-
-
-Question = ReadVersions | ReadItems | ReadHost | ReadComparison | ReadReplay
+ReadQuestion = ReadVersions | ReadItems | ReadHost | ReadComparison | ReadReplay
 
 
 class ArchiveQuestion(msgspec.Struct, array_like=True, frozen=True):
     """What the process is given."""
 
     directory: str
-    question: Question
+    question: ReadQuestion
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _MAC_BYTES = 18
 """A multiple of three, so that its text has no padding."""
-Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 
 def sealed(secret: bytes, place: ReplayPlace) -> str:
@@ -136,78 +121,16 @@ def _mac(secret: bytes, data: bytes) -> bytes:
     return hmac.digest(secret, data, "sha256")[:_MAC_BYTES]
 
 
-class Reads:
-    """Reads archives, one question at a time. The process starts with the first question."""
+class Reads(Questions):
+    """Reads archives, one question at a time."""
 
     def __init__(self) -> None:
-        self._workers = Workers(
-            (sys.executable, "-P", "-m", "gossamer.isolated", "read"),
-            READ_S_MAX,
-            1,
-            child_environment(),
-            answer_bytes_max=ANSWER_BYTES_MAX,
-            idle_s_max=IDLE_S_MAX,
-        )
-        self._waiting = 0
+        super().__init__(READING)
 
-    async def versions(self, directory: Path, question: ReadVersions) -> PageVersions:
-        """Return the attempts at a page. Raises as `replay`."""
-        return await self._asked(directory, question, PageVersions)
+    async def read(self, directory: Path, question: ReadQuestion, kind: type[Answer]) -> Answer:
+        """Return what the files of a crawl answer, a `kind`. Raises as `ask`, and:
 
-    async def items(self, directory: Path, question: ReadItems) -> ItemList:
-        """Return a part of the items of a crawl. Raises as `replay`."""
-        return await self._asked(directory, question, ItemList)
-
-    async def host(self, directory: Path, question: ReadHost) -> HostHistory:
-        """Return how requests to a host ended, over time. Raises as `replay`."""
-        return await self._asked(directory, question, HostHistory)
-
-    async def comparison(self, directory: Path, question: ReadComparison) -> Comparison:
-        """Return what differs between an earlier crawl and the one in `directory`. Raises as `replay`."""
-        return await self._asked(directory, question, Comparison)
-
-    async def replay(self, directory: Path, question: ReadReplay) -> Replayed:
-        """Return an archived page as a browser shows it.
-
-        Raises:
-            ConflictError: the files of the crawl do not have it, or are damaged.
-            MissingError: nothing has this name.
-            BusyError: too many questions wait.
-            FailedError: the process died of the question.
-            VerbTimeoutError: the process took too long.
+        ConflictError: the files do not have it, or are damaged.
+        MissingError: nothing has this name.
         """
-        return await self._asked(directory, question, Replayed)
-
-    async def close(self) -> None:
-        """End the process."""
-        await self._workers.close()
-
-    async def _asked(self, directory: Path, question: Question, kind: type[Answer]) -> Answer:
-        if self._waiting >= WAITING_MAX:
-            raise verbs.BusyError(f"{WAITING_MAX} reads of archives wait already; try again in some seconds")
-        self._waiting += 1
-        try:
-            data = _encode(ArchiveQuestion(str(directory), question))
-            found = await self._workers.ask(partial(send_framed, data=data), partial(_read, kind=kind))
-        except WorkerError as error:
-            is_slow = isinstance(error, DiedError) and error.returncode == -signal.SIGPROF
-            if is_slow or isinstance(error, OverdueError):
-                raise verbs.VerbTimeoutError(
-                    f"reading the archive took longer than {READ_S_MAX:g} s; use the command line for large crawls"
-                ) from None
-            raise verbs.FailedError(f"reading the archive failed: {error}") from None
-        finally:
-            self._waiting -= 1
-        if isinstance(found, ReadFailed):
-            raise (verbs.MissingError if found.is_missing else verbs.ConflictError)(found.says)
-        return found
-
-
-def _read(data: bytes, kind: type[Answer]) -> Answer | ReadFailed:
-    """Return an answer: behind its first byte, which says whether it is one."""
-    try:
-        if data[:1] == b"!":
-            return msgspec.msgpack.decode(data[1:], type=ReadFailed)
-        return msgspec.msgpack.decode(data[1:], type=kind)
-    except msgspec.MsgspecError as error:
-        raise ValueError(str(error)) from error
+        return await self.ask(ArchiveQuestion(str(directory), question), kind)

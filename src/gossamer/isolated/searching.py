@@ -5,31 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
-import msgspec
-
 from gossamer.archive.search.query import QueryAnswer, search
 from gossamer.archive.search.question import QueryError
-from gossamer.isolated.searches import MEMORY_BYTES_MAX, QUERY_CPU_S_MAX, SearchAnswer, SearchRequest
+from gossamer.isolated.questions import answer_questions
+from gossamer.isolated.searches import SEARCHING, SearchRequest
 from gossamer.model import verbs
-from gossamer.model.errors import ConfigError, DamagedError
-from gossamer.world.workers import answer_frames
-
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(SearchRequest).decode
 
 
 def answer_queries(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer until the input ends."""
-    answer_frames(source, sink, lambda frame: _encode(_answer(_decode(frame))), QUERY_CPU_S_MAX, MEMORY_BYTES_MAX)
+    answer_questions(source, sink, SEARCHING, SearchRequest, _answer)
 
 
-def _answer(asked: SearchRequest) -> SearchAnswer:
+def _answer(asked: SearchRequest) -> verbs.SearchResults:
     try:
-        return SearchAnswer(_as_verb(search([Path(folder) for folder in asked.folders], asked.question)))
+        return _as_verb(search([Path(folder) for folder in asked.folders], asked.question))
     except QueryError as error:
-        return SearchAnswer(query_error=str(error))
-    except (ConfigError, DamagedError, OSError) as error:
-        return SearchAnswer(config_error=str(error))
+        raise verbs.RefusedError(str(error)) from error
 
 
 def _as_verb(found: QueryAnswer) -> verbs.SearchResults:
