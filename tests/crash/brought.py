@@ -18,8 +18,7 @@ from gossamer.fetch.bodies import BodyMemory
 from gossamer.fetch.http import HttpModule
 from gossamer.fetch.options import FetchOptions
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.host import Lease
-from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.frontier.strategy import Strategy
 from gossamer.model.links import Link
 from gossamer.model.pages import Archived, Findings, Original, Page, Visited
 from gossamer.model.visits import Failure, Located, Reply, Request
@@ -52,32 +51,31 @@ class DeepFirst:
         return max(0, 7 - link.depth)
 
 
-class LastFirst(WrappedFrontier):
+class LastFirst(Strategy):
     """A frontier that hands the URL on that was found last, a few at a time."""
 
     def __init__(self, *, gates: Frontier, epochs: Epochs, name_url: Callable[[str], Url | None], dice: Dice) -> None:
-        super().__init__(gates)
         assert callable(name_url)
         assert dice.below(1) == 0
+        self._frontier = gates
         self._epochs = epochs
         stored = epochs.get("meta", HELD)
         self._held = [] if stored is None else msgspec.msgpack.decode(stored, type=list[tuple[Link, int]])
 
-    def add(self, link: Link, level: int, now: float) -> None:
+    def hold(self, link: Link, level: int, now: float) -> bool:
         used("frontier")
         self._held.append((link, level))
+        return True
 
-    def select(self, now: float) -> Lease | None:
-        while self._held and self.gates.counts.pending < FEW:
-            self.gates.add(*self._held.pop(), now)
-        return self.gates.select(now)
+    def offer(self, now: float) -> None:
+        while self.can_offer():
+            self._frontier.queue(*self._held.pop(), now)
 
-    def wake_at(self) -> float | None:
-        return 0.0 if self._held and self.gates.counts.pending < FEW else self.gates.wake_at()
+    def can_offer(self) -> bool:
+        return bool(self._held) and self._frontier.counts.pending < FEW
 
     def cut(self, now: float) -> None:
         self._epochs.put("meta", HELD, msgspec.msgpack.encode(self._held))
-        self.gates.cut(now)
 
 
 class NineOfTen:

@@ -124,14 +124,16 @@ def test_a_host_is_looked_up_first_and_then_lent_with_its_address(opened: Open) 
     assert lease.address == "10.0.0.1"
     assert lease.visit is not None
     assert (lease.visit.url.text, lease.visit.attempt, lease.visit.depth) == ("http://a.test/1", 1, 1)
-    assert frontier.under_way == 1
+    place = lease.place
+    assert place is not None
+    assert place.out == 1
     assert frontier.lent(lease.url)
     now = request(frontier, lease, T0)
     assert lease.is_ended
     assert not lease.is_finished
     frontier.finish(lease, "fetched", now)
     assert lease.is_finished
-    assert frontier.under_way == 0
+    assert place.out == 0
     assert not frontier.lent(lease.url)
     assert frontier.counts.terminal == {"fetched": 1}
     assert frontier.wake_at() is None

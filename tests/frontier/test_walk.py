@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gossamer.frontier.options import PolitenessOptions, WalkOptions
-from gossamer.frontier.walk import WalkFrontier
+from gossamer.frontier.walk import RandomWalk
 from gossamer.frontier.walked import _expected_of, all_pages, sample
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import Contact
@@ -40,15 +40,17 @@ class Walking:
         self.open()
 
     def open(self) -> None:
-        gates = self.shard.open(self.now)
-        self.walk = WalkFrontier(gates, self.shard.epochs, self.options, named, self.shard.dice)
+        self.frontier = self.shard.open(self.now)
+        self.walk = self.frontier.strategy = RandomWalk(
+            self.frontier, self.shard.epochs, self.options, named, self.shard.dice
+        )
 
     def seed(self, *texts: str) -> None:
         for text in texts:
-            self.walk.add(Link(named(text), "seed", 0, seed=SEED_ARGUMENT), 0, self.now)
+            self.frontier.add(Link(named(text), "seed", 0, seed=SEED_ARGUMENT), 0, self.now)
 
     def commit(self) -> None:
-        self.walk.cut(self.now)
+        self.frontier.cut(self.now)
         self.shard._cut = self.shard.epochs.cut(), self.shard.contacts.ended_since_commit
         self.shard.commit()
         self.shard.settle()
@@ -57,23 +59,23 @@ class Walking:
         """Fetch until nobody moves, or so many pages more; return how many."""
         begun = len(self.fetched)
         while len(self.fetched) - begun < pages:
-            lease = self.walk.select(self.now)
+            lease = self.frontier.select(self.now)
             if lease is None:
-                wake_at = self.walk.wake_at()
+                wake_at = self.frontier.wake_at()
                 if wake_at is None:
                     break
                 self.now = max(self.now, wake_at)
             elif not lease.address:
-                self.walk.locate(lease, lease.url.host, self.now + 1e9, self.now)
+                self.frontier.locate(lease, lease.url.host, self.now + 1e9, self.now)
             else:
-                assert self.walk.begin(lease, self.now)
+                assert self.frontier.begin(lease, self.now)
                 self.now += 0.01
-                self.walk.ended(lease, Contact(0.01, "answered"), self.now)
+                self.frontier.ended(lease, Contact(0.01, "answered"), self.now)
                 text = lease.url.text
                 self.fetched.append(text)
-                self.walk.finish(lease, "fetched" if text in self.web else "http_error", self.now)
+                self.frontier.finish(lease, "fetched" if text in self.web else "http_error", self.now)
                 links = [Link(named(to), "anchor", 1, 0, text) for to in self.web.get(text, [])]
-                self.walk.linked(lease.url, links)
+                self.frontier.linked(lease.url, links)
         return len(self.fetched) - begun
 
     def visits(self) -> dict[str, int]:
@@ -87,8 +89,8 @@ def test_a_page_is_fetched_once_however_often_a_walker_comes_by(tmp_path: Path) 
     walking.go()
     assert sorted(walking.fetched) == ["http://a.test/", "http://a.test/1", "http://b.test/", "http://b.test/gone"]
     assert sum(walking.visits().values()) == 500, "every step arrives somewhere"
-    assert walking.walk.wake_at() is None
-    assert walking.walk.counts.discovered == 4
+    assert walking.frontier.wake_at() is None
+    assert walking.frontier.counts.discovered == 4
     walking.commit()
     check_disk(walking.shard.store, walking.shard.frontier)
     walking.shard.crash()
@@ -106,10 +108,10 @@ def test_walkers_follow_links_as_often_as_they_begin_anew_says(tmp_path: Path) -
 
 def test_a_walk_without_anywhere_to_begin_is_over(tmp_path: Path) -> None:
     walking = Walking(tmp_path, SMALL)
-    assert walking.walk.select(T0) is None
-    assert walking.walk.wake_at() is None
-    walking.walk.add(Link(named("http://a.test/1"), "anchor", 1), 0, T0)
-    assert walking.walk.wake_at() is None, "only seeds begin a walk"
+    assert walking.frontier.select(T0) is None
+    assert walking.frontier.wake_at() is None
+    walking.frontier.add(Link(named("http://a.test/1"), "anchor", 1), 0, T0)
+    assert walking.frontier.wake_at() is None, "only seeds begin a walk"
     walking.shard.crash()
 
 
@@ -145,11 +147,11 @@ def test_walkers_on_the_way_to_a_host_that_closes_begin_anew(tmp_path: Path) -> 
     walking = Walking(tmp_path, web, walkers=4, steps_max=200)
     walking.seed("http://a.test/")
     walking.go(1)
-    lease = walking.walk.select(walking.now)
+    lease = walking.frontier.select(walking.now)
     assert lease is not None
     assert named("http://closed.test/").fingerprint in walking.walk._awaited
-    walking.walk.control.close(named("http://closed.test/"), "its owner said so", walking.now)
-    walking.walk.give_back(lease, walking.now)
+    walking.frontier.control.close(named("http://closed.test/"), "its owner said so", walking.now)
+    walking.frontier.give_back(lease, walking.now)
     walking.go()
     walking.commit()
     assert walking.visits()["http://closed.test/"] > 0
@@ -200,7 +202,7 @@ def test_each_page_is_kept_once_to_begin_at_and_neither_itself_nor_what_it_embed
     page = walking.walk._page(seed)
     assert page is not None
     others = [("http://a.test/", "anchor"), ("http://a.test/1", "anchor"), ("http://a.test/i.png", "embed")]
-    walking.walk.linked(seed, [Link(named(text), kind, 1) for text, kind in others])
+    walking.frontier.linked(seed, [Link(named(text), kind, 1) for text, kind in others])
     assert [one.links for _, one in all_pages(walking.shard.epochs) if one.url == seed.text] == [["http://a.test/1"]]
     walking.go()
     walking.commit()
@@ -233,21 +235,21 @@ def test_who_awaits_a_page_under_way_at_a_host_that_closes_comes_there_once(tmp_
     lease = None
     while lease is None or not lease.address:
         if lease is not None:
-            walking.walk.locate(lease, lease.url.host, walking.now + 1e9, walking.now)
-        lease = walking.walk.select(walking.now)
+            walking.frontier.locate(lease, lease.url.host, walking.now + 1e9, walking.now)
+        lease = walking.frontier.select(walking.now)
         walking.now += 0.0 if lease is not None else 1.0
     assert lease.url.host == "closed.test"
-    assert walking.walk.begin(lease, walking.now)
-    walking.walk.control.close(lease.url, "its owner said so", walking.now)
+    assert walking.frontier.begin(lease, walking.now)
+    walking.frontier.control.close(lease.url, "its owner said so", walking.now)
     assert len(walking.walk._awaited) > 1, "others wait for its other pages, and are let go"
     for _ in range(5):
-        walking.walk.select(walking.now)
+        walking.frontier.select(walking.now)
     assert lease.url.fingerprint in walking.walk._awaited
     awaiting = len(walking.walk._awaited[lease.url.fingerprint])
     assert list(walking.walk._awaited) == [lease.url.fingerprint], "it is under way"
     before = walking.visits().get(lease.url.text, 0)
-    walking.walk.ended(lease, Contact(0.01, "answered"), walking.now)
-    walking.walk.finish(lease, "fetched", walking.now)
+    walking.frontier.ended(lease, Contact(0.01, "answered"), walking.now)
+    walking.frontier.finish(lease, "fetched", walking.now)
     assert walking.visits()[lease.url.text] == before + awaiting
     walking.go()
     assert sum(walking.visits().values()) == 50

@@ -59,7 +59,6 @@ from gossamer.crawl.shard import CrawlLoop, CrawlRing, Recrawl
 from gossamer.crawl.stages import Stages
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.scheduler import HostControl
-from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.links import Verdict
 from gossamer.model.product import __version__
 from gossamer.plugins import build
@@ -86,7 +85,7 @@ if TYPE_CHECKING:
     from gossamer.crawl.requests import Requests
     from gossamer.crawl.sessions import Sessions
 
-_Growing = Frontier | WrappedFrontier | Epochs | Schedule | Exchange | None
+_Growing = Frontier | Epochs | Schedule | Exchange | None
 SESSIONS, REQUESTS = "gossamer.assembly.sessions:sessions", "gossamer.crawl.requests:Requests"
 RENDERING = "gossamer.assembly.rendering:page_rendering"
 """By name, so that a crawl without cookies, logins, listed requests and browsers does not import them."""
@@ -250,7 +249,6 @@ def _membership(
     """Return a shard's membership in a crawl of several shards; None if there is only one."""
     if exchange is None:
         return None
-    assert isinstance(ring.frontier, Frontier), "others are for one shard (`exchange_of`)"
     moves = PartitionMoves(exchange, ring, ring.frontier, epochs, pending_scope)
     membership = Membership(exchange, ring, ring.frontier, moves, telemetry, pending_scope)
     membership.join(committer)
@@ -260,7 +258,7 @@ def _membership(
 def recrawl_of(
     setup: Setup,
     storage: Storage,
-    frontier: Frontier | WrappedFrontier,
+    frontier: Frontier,
     namer: Namer,
     exclusions: Exclusions,
     exchange: Exchange | None,
@@ -273,7 +271,7 @@ def recrawl_of(
     config, clock, dice = setup.config, setup.clock, setup.dice
     is_ours = exchange.has if exchange is not None else lambda _: True
     schedule = schedule_of(config, storage.epochs, frontier, dice, is_ours)
-    if schedule is None or not isinstance(frontier, Frontier):
+    if schedule is None:
         return None
     revisiting = revisiting_of(config, schedule, frontier)
     enrolment = enrolment_of(config, storage, namer, revisiting, clock, dice)

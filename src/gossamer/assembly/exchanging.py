@@ -88,7 +88,7 @@ class Membership:
         self._loop = loop = ring.loop
         self._pipeline = ring.pipeline
         self._frontier = frontier
-        self._reputation = frontier.reputation
+        self._reputation = frontier.ledger.reputation
         if self._reputation is not None:
             self._reputation.others = exchange
         self._pending_scope = pending_scope

@@ -1,10 +1,9 @@
-"""Frontiers: builds the configured frontier, with the operator's around it."""
+"""Frontiers: builds the frontier with the configured strategy, ours or the operator's."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import isfunction
-from typing import cast
 
 from gossamer.assembly.parts import budget_of
 from gossamer.assembly.revisits import frontier_options_of, share_new_of
@@ -15,7 +14,9 @@ from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.politeness import Politeness
 from gossamer.frontier.priority import FrontierRules
 from gossamer.frontier.remembered import Remembered
-from gossamer.frontier.walk import frontier_of
+from gossamer.frontier.strategy import Strategy
+from gossamer.frontier.walk import RandomWalk
+from gossamer.frontier.walked import has_walked
 from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import build, naming
@@ -36,7 +37,7 @@ def frontier_for(
     dice: Dice,
     now: float,
     travelling: Sequence[tuple[int, int]] = (),
-) -> Frontier | WrappedFrontier:
+) -> Frontier:
     """Return the frontier of a crawl; `travelling`: see `HostRecords`.
 
     Raises:
@@ -46,36 +47,60 @@ def frontier_for(
     remembered = remembered_of(config, storage.hosts, now)
     records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered, travelling)
     chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split)
-    ours = frontier_of(records, chosen, config.walk, namer.name, dice, now)
-    return _wrapped(config, ours, storage.epochs, namer, dice)
+    _check_beginning(config, storage.epochs)
+    frontier = Frontier(records, chosen, namer.name, dice, now)
+    if config.components.frontier:
+        return _with_component(config, frontier, storage.epochs, namer, dice)
+    if config.frontier.strategy == "walk":
+        frontier.strategy = RandomWalk(frontier, storage.epochs, config.walk, namer.name, dice)
+    return frontier
 
 
-def _wrapped(
-    config: Config, frontier: Frontier | WrappedFrontier, epochs: Epochs, namer: Namer, dice: Dice
-) -> Frontier | WrappedFrontier:
-    """Return the operator's frontier around ours, or ours if none is configured.
+def _check_beginning(config: Config, epochs: Epochs) -> None:
+    """Check that a resumed crawl keeps its strategy.
 
     Raises:
-        ConfigError: it does not fit, or the crawl began with another frontier, which holds the queued URLs.
+        ConfigError: the crawl began with another one, whose state is of no use: a walk queues no links, a sweep does
+        not keep the links of its pages, and a component holds the queued URLs.
+    """
+    strategy, is_resumed = config.frontier.strategy, epochs.number > 1
+    begun = strategy if not is_resumed else "walk" if has_walked(epochs) else "sweep"
+    if begun != strategy:
+        raise ConfigError(f"frontier.strategy: this crawl began with {begun!r} and keeps it; set it back")
+    component = config.components.frontier.rpartition(":")[2].encode()
+    stored = epochs.get("meta", FRONTIER_COMPONENT)
+    if stored is None:
+        stored = b"" if is_resumed else component
+        epochs.put("meta", FRONTIER_COMPONENT, stored)
+    if stored != component:
+        kept = stored.decode() or "none"
+        raise ConfigError(
+            f"components.frontier: this crawl began with {kept} and keeps it, for it holds what is queued; set it back"
+        )
+
+
+def _with_component(config: Config, frontier: Frontier, epochs: Epochs, namer: Namer, dice: Dice) -> Frontier:
+    """Return the frontier with the operator's strategy.
+
+    Raises:
+        ConfigError: the strategy does not fit.
     """
     name, key = config.components.frontier, "components.frontier"
-    begun = epochs.get("meta", FRONTIER_COMPONENT)
-    if begun is None:
-        begun = b"" if epochs.number > 1 else name.rpartition(":")[2].encode()
-        epochs.put("meta", FRONTIER_COMPONENT, begun)
-    if begun.decode() != name.rpartition(":")[2]:
-        kept = begun.decode() or "none"
-        raise ConfigError(f"{key}: this crawl began with {kept} and keeps it, for it holds what is queued; set it back")
-    if not name:
-        return frontier
-    if not isinstance(frontier, Frontier):
+    if config.frontier.strategy != "sweep":
         raise ConfigError(f"{key}: not with frontier.strategy = {config.frontier.strategy!r}; leave out one of them")
-    made = build(name, key, gates=frontier, epochs=epochs, name_url=namer.name, dice=dice)
-    if not isinstance(made, WrappedFrontier):
-        raise ConfigError(f"{key}: {name} does not derive from gossamer.frontier.wrapping.WrappedFrontier")
-    inherited = vars(WrappedFrontier).items()
-    changed = [method for method, ours in inherited if isfunction(ours) and getattr(type(made), method) is not ours]
-    return cast("WrappedFrontier", naming(made, name, key, *(one for one in changed if not one.startswith("_"))))
+    component = build(name, key, gates=frontier, epochs=epochs, name_url=namer.name, dice=dice)
+    if not isinstance(component, Strategy | WrappedFrontier):
+        raise ConfigError(f"{key}: {name} does not derive from gossamer.frontier.strategy.Strategy")
+    base = Strategy if isinstance(component, Strategy) else WrappedFrontier
+    inherited = vars(base).items()
+    changed = [
+        method for method, ours in inherited if isfunction(ours) and getattr(type(component), method) is not ours
+    ]
+    naming(component, name, key, *(one for one in changed if not one.startswith("_")))
+    if isinstance(component, WrappedFrontier):
+        return component
+    frontier.strategy = component
+    return frontier
 
 
 def remembered_of(config: Config, store: HostsStore | None, now: float) -> Remembered | None:

@@ -16,7 +16,6 @@ from gossamer.crawl.counters import Telemetry
 from gossamer.crawl.shard import CrawlRing
 from gossamer.crawl.watchdogs import Brakes, Resources, Watchdogs
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.counters import Counters
 from gossamer.model.pages import EpochRow
 from gossamer.revisit.schedule import Schedule
@@ -70,7 +69,7 @@ def counters_of(stages: Iterable[object]) -> Counters:
 
 
 def measuring(
-    counters: Callable[[], Counters], frontier: Frontier | WrappedFrontier, schedule: Schedule | None
+    counters: Callable[[], Counters], frontier: Frontier, schedule: Schedule | None
 ) -> Callable[[EpochRow], EpochRow]:
     """Return the function that completes the row of a commit. It costs some microseconds; with revisits, a pass over
     the calendar.

@@ -78,7 +78,7 @@ class PartitionMoves:
         self._ring = ring
         self._loop = ring.loop
         self.frontier = FrontierMoves(frontier, epochs)
-        self._reputation = frontier.reputation
+        self._reputation = frontier.ledger.reputation
         self._epochs = epochs
         self._pending_scope = pending_scope
         self._revisits = ring.recrawl.schedule.moves if ring.recrawl is not None else None

@@ -16,7 +16,6 @@ from gossamer.crawl.revisiting import Enrolment, Revisiting
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.options import FrontierOptions
 from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import FEED_FILE
 from gossamer.revisit.hints import SitemapHints
@@ -71,7 +70,7 @@ def share_new_of(config: Config) -> float | None:
 def schedule_of(
     config: Config,
     epochs: Epochs,
-    frontier: Frontier | WrappedFrontier,
+    frontier: Frontier,
     dice: Dice,
     is_ours: Callable[[Url], bool] = lambda _: True,
 ) -> Schedule | None:
@@ -88,7 +87,7 @@ def schedule_of(
                 "goes on, and --max-time or --max-pages ends it"
             )
         return None
-    if not isinstance(frontier, Frontier):
+    if config.frontier.strategy != "sweep" or config.components.frontier:
         raise ConfigError("crawl.mode: a continuous crawl needs frontier.strategy = sweep and no components.frontier")
     return Schedule(epochs, frontier, policy_of(config.revisit.policy), config.revisit, dice, is_ours)
 

@@ -19,7 +19,6 @@ from typing import Literal
 from gossamer.crawl.middleware import Middlewares, Prerequisites
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import ROBOTS, Lease
-from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.links import Prerequisite, RevisitPlan, Visit
 from gossamer.model.visits import Contact, Failure, Located, Reply, retry_after_s
 from gossamer.world.dice import Dice
@@ -46,7 +45,7 @@ class Ring:
 
     def __init__(
         self,
-        frontier: Frontier | WrappedFrontier,
+        frontier: Frontier,
         middlewares: Middlewares,
         prerequisites: Prerequisites,
         cached: Callable[[str], Located | None],

@@ -20,7 +20,6 @@ from gossamer.crawl.revisiting import Enrolment, Revisiting
 from gossamer.crawl.watchdogs import Brakes
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.revisit.schedule import Schedule
 from gossamer.revisit.websub import Subscriptions
 
@@ -58,7 +57,7 @@ class CrawlLoop:
 
     def __init__(
         self,
-        frontier: Frontier | WrappedFrontier,
+        frontier: Frontier,
         pipeline: Pipeline,
         committer: Committer,
         telemetry: Telemetry,
@@ -457,7 +456,7 @@ class CrawlRing(msgspec.Struct, frozen=True):
 
     loop: CrawlLoop
     pipeline: Pipeline
-    frontier: Frontier | WrappedFrontier
+    frontier: Frontier
     scope: CrawlScope
     urls: UrlMemory
     recrawl: Recrawl | None

@@ -23,7 +23,6 @@ from gossamer.crawl.revisiting import Revisiting
 from gossamer.crawl.trapping import Trapping
 from gossamer.frontier.frontier import Frontier
 from gossamer.frontier.host import Lease
-from gossamer.frontier.wrapping import WrappedFrontier
 from gossamer.model.errors import is_fatal, is_mistake
 from gossamer.model.links import NOT_SEED, Found, Link, Notice, RevisitPlan, Visit
 from gossamer.model.pages import Original, PageRow, Visited, digest_text
@@ -47,7 +46,7 @@ class Stages(msgspec.Struct, frozen=True):
     roots: Roots
     url_seen: UrlSeen
     prioritizer: Prioritizer
-    frontier: Frontier | WrappedFrontier
+    frontier: Frontier
     resolver: Resolver
     exclusions: Exclusions
     robots: SiteRobots

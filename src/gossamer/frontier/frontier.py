@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-from gossamer.frontier.accounts import Reputation
 from gossamer.frontier.budgets import Ledger
 from gossamer.frontier.host import Host, Lease
 from gossamer.frontier.hosts import HOST_BYTES, HostRecords, HostTable
@@ -22,6 +21,7 @@ from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import QueuedUrl, QueueEntry, decode_record
 from gossamer.frontier.scheduler import HostControl, Scheduler
 from gossamer.frontier.set_back import follow_clock
+from gossamer.frontier.strategy import Strategy
 from gossamer.frontier.tokens import Leases
 from gossamer.frontier.workbench import Workbench
 from gossamer.model.links import NOT_SEED, Link, RevisitPlan
@@ -41,7 +41,7 @@ class Frontier:
 
     A lease's life: `select` → (`locate` and back, if its host must be resolved) → `begin` → `ended` → `finish` or
     `retry`; or `give_back` instead of the last two. The time is an argument of each call. `FrontierMoves` alone
-    uses `hosts`, `index`, `ledger` and `scheduler`.
+    uses `hosts`, `index` and `scheduler`.
     """
 
     def __init__(
@@ -80,13 +80,12 @@ class Frontier:
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
         self.control = HostControl(self.hosts, self.scheduler, contacts, politeness, options.errors_remembered_s)
+        self.strategy = Strategy()
         self.frozen: set[int] = set()
         """Partitions of which no URL is leased: they move to another shard."""
         self._lent: set[int] = set()
         self._aside: list[Host] = []
         """Hosts whose turn came while only prerequisite fetches were leased; at most as many as on the workbench."""
-        self.under_way = 0
-        """Leases with an address that have not ended."""
         benched = index.load(store, records.travelling)
         for begin, end in records.travelling:
             self.scheduler.forget(begin, end)
@@ -128,13 +127,13 @@ class Frontier:
 
     @property
     def hosts_left(self) -> int:
-        """Hosts with URLs that are not finished, in memory or on disk."""
-        return self.index.hosts
+        """Hosts with URLs that are not finished, in memory or on disk, or hosts at which the strategy continues."""
+        return (self.strategy.can_offer() and self.strategy.hosts) or self.index.hosts
 
     @property
     def hosts_most(self) -> int:
         """Maximum of `hosts_left` since `count_anew`, over all runs."""
-        return self.index.hosts_most
+        return max(self.index.hosts_most, self.strategy.hosts)
 
     def count_anew(self) -> None:
         """Reset `hosts_most`."""
@@ -159,35 +158,34 @@ class Frontier:
     # ---- links in
 
     def add(self, link: Link, level: int, now: float) -> None:
-        """Queue a URL that was not seen before. About 3 µs."""
+        """Queue a URL that was not seen before, unless the strategy holds it. About 3 µs."""
+        if not self.strategy.hold(link, level, now):
+            self.queue(link, level, now)
+
+    def queue(self, link: Link, level: int, now: float) -> None:
+        """Queue a URL; for strategies."""
         self.counts.discovered += 1
         self.counts.pending += 1
         host = self.hosts.get(link.url.host, link.url.partition)
         if host.record.closed:
             self.counts.end("host_closed")
             return
-        self._queues.append(
-            host, level if host.record.origins is None else queue_of(host.record, level, link.url), link
-        )
-        if not host.dirty:
-            self.hosts.touch(host)
+        number = level if host.record.origins is None else queue_of(host.record, level, link.url)
+        self._queues.append(host, number, link)
+        self.hosts.touch(host)
         self.scheduler.bring(host, level, now)
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
-        """Process the links of a page that was just finished, for reputation."""
+        """Process the links of a page that was just finished, for reputation and strategy."""
         if self.ledger.reputation is not None:
             host = self.hosts.get(page.host, page.partition)
             self.ledger.reputation.linked(page, links, host.record.queued)
-
-    @property
-    def reputation(self) -> Reputation | None:
-        """Reputation of hosts and sites by the links to them; None if not used."""
-        return self.ledger.reputation
+        self.strategy.linked(page, links)
 
     @property
     def watches_links(self) -> bool:
         """Whether `linked` needs to be called."""
-        return self.ledger.reputation is not None
+        return self.strategy.watches_links or self.ledger.reputation is not None
 
     def retry(self, lease: Lease, again: RevisitPlan, now: float) -> None:
         """Queue a leased URL again: for another attempt, or for the next hop of a redirect with the same key."""
@@ -212,6 +210,7 @@ class Frontier:
 
     def select(self, now: float) -> Lease | None:
         """Lease the next visit; None if no gate is open before `wake_at`."""
+        self.strategy.offer(now)
         turns, prerequisites_only = self.scheduler, self.control.prerequisites_only
         while self._aside and not prerequisites_only:
             turns.schedule(self._aside.pop(), now)
@@ -233,7 +232,7 @@ class Frontier:
 
     def wake_at(self) -> float | None:
         """Return when `select` may return a lease again; None if only the end of a visit can change that."""
-        if self._aside and not self.control.prerequisites_only:
+        if self.strategy.can_offer() or (self._aside and not self.control.prerequisites_only):
             return 0.0
         instants = [at for at in (self._bench.next_at(), self.scheduler.wake_at()) if at is not None]
         return min(instants) if instants else None
@@ -297,7 +296,6 @@ class Frontier:
                 self.scheduler.note_closed(host, lease.origin)
             self.hosts.touch(host)
         if place is not None:
-            self.under_way -= 1
             shared = contact is not None and place.name == place.address
             rest_until = now + self.politeness.address_delay_s if shared else 0.0
             site_rest_until = now + self.politeness.site_delay_s if contact is not None else 0.0
@@ -324,10 +322,10 @@ class Frontier:
         if not item.revisit:
             self.counts.end(outcome)
         self._sites.ended(host, outcome)
-        if not host.dirty:
-            self.hosts.touch(host)
+        self.hosts.touch(host)
         if host.window is None or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
             self.scheduler.schedule(host, now)  # Otherwise it has its turn already, which does not change.
+        self.strategy.finish(lease.url, outcome)
 
     def drop(self, lease: Lease, now: float) -> None:
         """Dequeue a URL that is finished but was queued again with a more urgent level: it counts only once."""
@@ -448,6 +446,7 @@ class Frontier:
         self.counts.working, self.counts.deferred = self.index.hosts, self.index.hosts_deferred
         self.counts.most, self.counts.cut_at = self.index.hosts_most, now
         self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self.counts))
+        self.strategy.cut(now)
 
     # ---- inside
 
@@ -481,7 +480,6 @@ class Frontier:
                 self._budgets.lend(host)
         if place is not None:
             lease.place, lease.site = place, host.site if self._bench.has_sites else None
-            self.under_way += 1
             self._bench.occupy(place, lease.site)
         if host.out < host.most and place is not None:
             self.scheduler.schedule(host, now)  # Otherwise it gets no turn until this lease is returned.

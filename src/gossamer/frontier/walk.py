@@ -1,12 +1,12 @@
-"""Walk: a frontier that does random walks instead of a complete sweep, for samples of a web that cannot be fetched
+"""Walk: a strategy that does random walks instead of a complete sweep, for samples of a web that cannot be fetched
 completely.
 
 At each step, a walker follows a random link of its page, or restarts with a small chance at a random page of a random
 seen host (Henzinger, Heydon, Mitzenmacher and Najork, "On near-uniform URL sampling", WWW9, 2000, with Mercator). Links
 of visited pages are kept, so no page is fetched twice. `sample` draws from the visited pages.
 
-Requests go through a sweeping frontier whose queues hold at most one URL per walker. It applies gates, retries and
-robots.txt as in any crawl, so a walk is as polite as a sweep.
+The frontier's queues hold at most one URL per walker. It applies gates, retries and robots.txt as in any crawl, so a
+walk is as polite as a sweep.
 """
 
 from __future__ import annotations
@@ -15,13 +15,9 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import HostRecords
 from gossamer.frontier.options import WalkOptions
-from gossamer.frontier.priority import FrontierRules
-from gossamer.frontier.walked import WalkedPage, WalkedPages, Walker, has_walked
-from gossamer.frontier.wrapping import WrappedFrontier
-from gossamer.model.errors import ConfigError
+from gossamer.frontier.strategy import Strategy
+from gossamer.frontier.walked import WalkedPage, WalkedPages, Walker
 from gossamer.model.links import Link
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
@@ -31,23 +27,22 @@ STEPS_A_CALL_MAX = 64
 """Steps in one call among pages that are fetched already, which need no request: about 2 ms."""
 
 
-class WalkFrontier(WrappedFrontier):
-    """Promises, in addition to those of the sweeping frontier: a page is fetched once; after a restart, walkers and
-    their pages are as in the last commit; a walk ends after `steps_max` steps.
-
-    It leases visits, takes links (of which it queues only seeds), and records pages' links; its reports are those of
-    the sweeping frontier.
+class RandomWalk(Strategy):
+    """Promises, in addition to those of the frontier: a page is fetched once; after a restart, walkers and their pages
+    are as in the last commit; a walk ends after `steps_max` steps.
     """
+
+    watches_links = True
 
     def __init__(
         self,
-        gates: Frontier,
+        frontier: Frontier,
         epochs: Epochs,
         options: WalkOptions,
         name_url: Callable[[str], Url | None],
         dice: Dice,
     ) -> None:
-        super().__init__(gates)
+        self._frontier = frontier
         self._options = options
         self._name_url = name_url
         self._dice = dice
@@ -65,13 +60,14 @@ class WalkFrontier(WrappedFrontier):
 
     # ---- links in
 
-    def add(self, link: Link, level: int, now: float) -> None:
+    def hold(self, link: Link, level: int, now: float) -> bool:
         """Take a seed, or the target of its redirect, as a page to begin at. Other links are not queued: walkers choose
         among them.
         """
         if link.seed and self._page(link.url) is None:
             self._walked.put(link.url, WalkedPage(link.url.text, link.depth, link.seed))
             self._walked.begin_at(link.url)
+        return True
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
         """Store the links of a page that was just finished, for walkers to choose from."""
@@ -90,59 +86,55 @@ class WalkFrontier(WrappedFrontier):
         here.links = texts[: self._options.links_max]
         self._walked.put(page, here)
 
-    @property
-    def watches_links(self) -> bool:
-        """Whether `linked` is called: always."""
-        return True
-
     # ---- visits out
 
-    def select(self, now: float) -> Lease | None:
-        """Lease the next page of a walker, if the gates of its host are open."""
-        if self.gates.counts.pending < len(self._awaited):
+    def offer(self, now: float) -> None:
+        """Queue the next pages of idle walkers."""
+        if self._frontier.counts.pending < len(self._awaited):
             self._free_stranded()
         for _ in range(STEPS_A_CALL_MAX):
-            if not self._may_step:
+            if not self.can_offer():
                 break
             walker = self._idle.popleft()
             if not self._step(walker, now):
                 self._idle.append(walker)
-        return self.gates.select(now)
 
-    def wake_at(self) -> float | None:
-        """Return when `select` may return a lease again; None if only the end of a visit can change that."""
-        return 0.0 if self._may_step else self.gates.wake_at()
+    def can_offer(self) -> bool:
+        """Say whether a walker may take a step."""
+        counts = self._walked.counts
+        return bool(self._idle) and counts.hosts > 0 and counts.steps < self._options.steps_max
 
-    def finish(self, lease: Lease, outcome: str, now: float) -> None:
+    def finish(self, url: Url, outcome: str) -> None:
         """Note that the walkers that waited for a page have arrived; they continue once `linked` has the page's
         links.
         """
-        self.gates.finish(lease, outcome, now)
-        self._arrive(lease.url, outcome)
-
-    # ---- reports
+        page = self._page(url)
+        if page is None:
+            page = WalkedPage(url.text)
+        walkers = self._awaited.pop(url.fingerprint, [])
+        is_new = not page.outcome
+        page.outcome, page.links = outcome, []
+        page.visits += len(walkers)
+        self._walked.put(url, page)
+        if is_new and outcome == "fetched":
+            self._walked.counts.fetched += 1
+            if not page.seed:  # A seed can be restarted at from the beginning.
+                self._walked.begin_at(url)
+        for walker in walkers:
+            walker.at = (url.partition, url.fingerprint)
+            walker.awaits = ""
+            self._idle.append(walker)
 
     @property
-    def hosts_left(self) -> int:
-        """Hosts that walkers wait for; while walkers may step, also the hosts at which they may restart."""
-        return self._walked.counts.hosts if self._may_step else self.gates.hosts_left
-
-    @property
-    def hosts_most(self) -> int:
-        """Maximum of `hosts_left` in this process."""
-        return max(self._walked.counts.hosts, self.gates.hosts_most)
+    def hosts(self) -> int:
+        """Hosts at which walkers may restart."""
+        return self._walked.counts.hosts
 
     def cut(self, now: float) -> None:
-        """Put all changes into the open epoch."""
-        self.gates.cut(now)
+        """Put pages and walkers into the open epoch."""
         self._walked.cut(self._walkers)
 
     # ---- inside
-
-    @property
-    def _may_step(self) -> bool:
-        counts = self._walked.counts
-        return bool(self._idle) and counts.hosts > 0 and counts.steps < self._options.steps_max
 
     def _step(self, walker: Walker, now: float) -> bool:
         """Take a step; say whether the walker now waits for a page."""
@@ -176,55 +168,16 @@ class WalkFrontier(WrappedFrontier):
         seed = page.seed if page is not None else 0
         if page is None:
             self._walked.put(url, WalkedPage(text, depth))
-        self.gates.add(Link(url, "seed" if seed else "anchor", depth, 0, referrer, seed), 0, now)
+        self._frontier.queue(Link(url, "seed" if seed else "anchor", depth, 0, referrer, seed), 0, now)
         return True
-
-    def _arrive(self, url: Url, outcome: str) -> None:
-        page = self._page(url)
-        if page is None:
-            page = WalkedPage(url.text)
-        walkers = self._awaited.pop(url.fingerprint, [])
-        is_new = not page.outcome
-        page.outcome, page.links = outcome, []
-        page.visits += len(walkers)
-        self._walked.put(url, page)
-        if is_new and outcome == "fetched":
-            self._walked.counts.fetched += 1
-            if not page.seed:  # A seed can be restarted at from the beginning.
-                self._walked.begin_at(url)
-        for walker in walkers:
-            walker.at, walker.awaits = (url.partition, url.fingerprint), ""
-            self._idle.append(walker)
 
     def _free_stranded(self) -> None:
         """Free the walkers that wait for a page of a host that has closed."""
         for walkers in list(self._awaited.values()):
             url = self._name_url(walkers[0].awaits)
             assert url is not None
-            if self.gates.facts(url).closed and not self.gates.lent(url):
-                self._arrive(url, "host_closed")
+            if self._frontier.facts(url).closed and not self._frontier.lent(url):
+                self.finish(url, "host_closed")
 
     def _page(self, url: Url) -> WalkedPage | None:
         return self._walked.page(url.partition, url.fingerprint)
-
-
-def frontier_of(
-    records: HostRecords,
-    rules: FrontierRules,
-    walk: WalkOptions,
-    name_url: Callable[[str], Url | None],
-    dice: Dice,
-    now: float,
-) -> Frontier | WalkFrontier:
-    """Return the frontier of the configured strategy.
-
-    Raises:
-        ConfigError: the crawl began with the other strategy, whose state is of no use: a walk queues no links, and a
-        sweep does not keep the links of its pages.
-    """
-    strategy, epochs = rules.options.strategy, records.epochs
-    begun = strategy if not records.store.epoch else "walk" if has_walked(epochs) else "sweep"
-    if begun != strategy:
-        raise ConfigError(f"frontier.strategy: this crawl began with {begun!r} and keeps it; set it back")
-    sweep = Frontier(records, rules, name_url, dice, now)
-    return WalkFrontier(sweep, epochs, walk, name_url, dice) if strategy == "walk" else sweep
