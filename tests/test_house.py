@@ -29,8 +29,27 @@ LINES_ALL_MAX = 105_500
 LINE_MAX = 120
 FUNCTION_LINES_MAX = 70
 SINGLE_PROTOCOLS_MAX = 5
-CIRCLES_MAX = 10
-"""Sets of files that import each other."""
+
+CIRCLES = [
+    ["gossamer.cli.demo", "gossamer.cli.supervisor"],
+    ["gossamer.crawl.logins", "gossamer.crawl.permit", "gossamer.crawl.rendering"],
+    ["gossamer.fetch.bodies", "gossamer.fetch.driver", "gossamer.fetch.transfer"],
+    [
+        "gossamer.process.html",
+        "gossamer.process.links",
+        "gossamer.process.metadata",
+        "gossamer.process.options",
+        "gossamer.process.selectors",
+    ],
+    [
+        "gossamer.scope.filters",
+        "gossamer.scope.lists",
+        "gossamer.scope.options",
+        "gossamer.scope.pages",
+        "gossamer.scope.roots",
+    ],
+]
+"""Modules that import each other and are still to be separated. The list becomes shorter, not longer."""
 
 # Native or slow to import: `import gossamer` and `gossamer --help` must not pay for them.
 HEAVY = [
@@ -151,11 +170,6 @@ def test_our_modules_are_not_imported_by_strings() -> None:
     assert hidden <= NAMED_BY_USERS | {"config/seeds.py", "crawl/__init__.py"}
 
 
-def test_files_do_not_import_each_other() -> None:
-    """An import in a function or for type checkers counts too."""
-    assert figures.circles() <= CIRCLES_MAX
-
-
 def test_figures_see_what_they_count() -> None:
     nodes = list(ast.walk(ast.parse("a, b = x, y\na, b = b\na = x, y\na is None\nNone is not None\na == None")))
     assert sum(map(figures.is_packed, nodes)) == 1
@@ -233,6 +247,11 @@ for name in json.load(sys.stdin):
         failed.append(name)
 print(json.dumps(failed))
 """
+
+
+def test_no_further_modules_import_each_other() -> None:
+    """Each module can be read after those that it imports, also those that it imports late or for types alone."""
+    assert figures.circles() == CIRCLES
 
 
 @pytest.mark.heavy

@@ -13,7 +13,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gossamer.api.metrics import DNS_WITHIN, fleet_metrics, metrics_of
-from gossamer.console.service import Figures, as_metrics, counts_of
+from gossamer.console.counts import Figures, as_metrics
+from gossamer.console.service import counts_of
 from gossamer.isolated.searches import Searches
 from gossamer.model.counters import Counters
 from tests.api.conftest import Make, Run

@@ -12,8 +12,7 @@ import pytest
 
 from gossamer.archive.objectstore import Fixity, ObjectStore, fixity_of
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.uploads import StoreError
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, StoreError
 from gossamer.options import convert
 
 from .bucket import KEYS, NAME, Bucket

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.uploads import MANIFEST, StoreError, UploadCounts, Uploads, counts_of, uploads_of
-from gossamer.model.errors import ConfigError
+from gossamer.archive.uploads import MANIFEST, UploadCounts, Uploads, counts_of, uploads_of
+from gossamer.model.errors import ConfigError, StoreError
 from gossamer.options import convert, to_table
 from gossamer.state.sums import Sums
 from gossamer.world.dice import Dice

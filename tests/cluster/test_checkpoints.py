@@ -11,13 +11,12 @@ from gossamer.api.maintenance import verify_of
 from gossamer.api.restoring import gather, restore_of
 from gossamer.archive.checkpoints import Checkpoints, ShardClaim, SnapshotFile
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.uploads import StoreError
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import configure, effective_toml
 from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, StoreError
 from tests.cluster.crawls import config_of, crawl
 
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from gossamer.api.given import directory_of
 from gossamer.api.restoring import copy_map
 from gossamer.api.shards import check_several
-from gossamer.archive.uploads import StoreError
 from gossamer.assembly.mapping import begin_shard, map_in, moves_in
 from gossamer.assembly.scaling import Scaled, refuse_indivisible, scale, shards_to_be
 from gossamer.cluster.options import ClusterOptions
@@ -19,7 +18,7 @@ from gossamer.config import Config
 from gossamer.config.confinement import own_components
 from gossamer.config.gather import reopen
 from gossamer.config.live import FILE, divided, save
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, StoreError
 from gossamer.model.verbs import ConflictError
 from gossamer.model.words import shell_word
 

@@ -17,7 +17,6 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from gossamer.archive.uploads import StoreError
 from gossamer.assembly.home import Home, homes
 from gossamer.assembly.mapping import bring_map, moves_in
 from gossamer.cluster.moves import MovesRecord
@@ -26,7 +25,7 @@ from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text, require_whole
 from gossamer.config.live import divided, save
 from gossamer.config.secret import shows_secret
-from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.errors import ConfigError, CrawlFailedError, StoreError
 from gossamer.model.extras import require
 from gossamer.model.product import FORGOTTEN, LOCK
 from gossamer.model.verbs import RefusedError

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 
 from gossamer.archive.objectstore import ObjectStore
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.uploads import StoreError
 from gossamer.model.decodable import decodable
+from gossamer.model.errors import StoreError
 from gossamer.model.paths import folded, is_of_crawl, is_plain
 from gossamer.model.product import FORGOTTEN
 from gossamer.state.journals import STATE

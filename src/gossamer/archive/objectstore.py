@@ -23,8 +23,7 @@ from obstore import exceptions
 from obstore.store import HTTPStore, LocalStore, MemoryStore, from_url
 
 from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.uploads import StoreError
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, StoreError
 from gossamer.world.files import publish
 from gossamer.world.inputs import read_input
 

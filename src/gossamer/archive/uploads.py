@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.archive.options import ArchiveOptions
+from gossamer.model.errors import StoreError
 from gossamer.model.extras import require
 from gossamer.state.journals import STATE, Journals, ManifestEntry, Phase
 from gossamer.world.dice import Dice
@@ -26,16 +27,6 @@ IDLE_S = 1.0
 JITTER = 0.2
 MANIFEST = "manifest-sha256.txt"
 WARC = "warc/"
-
-
-class StoreError(Exception):
-    """A store failed; the text is one line."""
-
-    def __init__(self, text: str, *, lasting: bool = False, of_file: bool = False) -> None:
-        """`lasting`: trying again does not help, the operator must. `of_file`: this one file's fault alone."""
-        super().__init__(text)
-        self.lasting = lasting
-        self.of_file = of_file
 
 
 class UploadCounts(msgspec.Struct):

@@ -11,16 +11,13 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import uvicorn
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from gossamer.console.counts import Figures
 from gossamer.world.loop import LoopShare
-
-if TYPE_CHECKING:
-    from gossamer.console.service import Figures
 
 IDLE_S_MAX = 15
 READ_S_MAX = 15.0

@@ -10,10 +10,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gossamer.console import events, exports, pages
+from gossamer.console.counts import ConsoleCounts
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.events import EventFeed
 from gossamer.console.operations import NEVER_KEPT, Fields, Method, Operation, answer
-from gossamer.console.service import ConsoleCounts, Service
+from gossamer.console.service import Service
 from gossamer.console.views import Configuration, HistoryOf, ItemsOf, Query, Views
 from gossamer.model import verbs
 from gossamer.model.archived import HostHistory, ItemList, PageVersions
@@ -73,7 +74,7 @@ def beside(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Route]:
     """Yield the routes whose answers are not JSON: metrics, events and the page."""
     yield metrics_route(f"{prefix}{METRICS}", crawl_of, service)
     yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).feed, service.streams)
-    yield exports.route(f"{prefix}{exports.PATH}", crawl_of, service)
+    yield exports.route(f"{prefix}{exports.PATH}", lambda path: crawl_of(path).desk.directory, service)
     yield from pages.routes(prefix, replay=service.replay)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 from starlette.requests import Request
@@ -16,15 +15,13 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from gossamer.console.connections import CLOSING
+from gossamer.console.counts import ConsoleCounts, Figures
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.operations import answer, error
 from gossamer.model.health import health_of
 from gossamer.model.status import read_status
 from gossamer.model.verbs import RefusedError
 from gossamer.world.clock import WallClock
-
-if TYPE_CHECKING:
-    from gossamer.console.service import ConsoleCounts, Figures
 
 TICK_S = 1.0
 ATTEMPTS_A_TICK_MAX = 10

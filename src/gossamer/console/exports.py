@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -23,7 +24,6 @@ from gossamer.world.workers import end_process
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from gossamer.console.crawl import CrawlOf
     from gossamer.console.service import Service
 
 PATH = "api/items/export"
@@ -42,7 +42,7 @@ class ItemsExport(verbs.VerbRequest, frozen=True):
     format: Annotated[Literal["csv", "jsonl"], Meta(description="CSV or JSON lines.")] = "csv"
 
 
-def route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
+def route(path: str, directory_of: Callable[[Mapping[str, str]], Path], service: Service) -> Route:
     """Return the route that exports items. One export at a time: it reads whole tables."""
     turn = asyncio.Lock()
 
@@ -50,7 +50,7 @@ def route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
         try:
             asked = verbs.checked("export", ItemsExport, dict(request.query_params), from_texts=True)
             assert isinstance(asked, ItemsExport)
-            directory = crawl_of(request.path_params).desk.directory
+            directory = directory_of(request.path_params)
         except verbs.RefusedError as refused:
             return answer({"ok": False, "error": str(refused), "kind": refused.kind})
         return _ItemsFile(directory, asked, service, turn)

@@ -7,18 +7,16 @@ import re
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from gossamer.console.counts import Figures
 from gossamer.model import verbs
 from gossamer.model.product import __version__
-
-if TYPE_CHECKING:
-    from gossamer.console.service import Figures
 
 Fields = dict[str, object]
 Method = Literal["GET", "POST"]

@@ -19,10 +19,11 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from gossamer.config.sections import ConsoleOptions
+from gossamer.console.counts import Figures
 from gossamer.console.operations import STATUSES
 from gossamer.console.pages import HOST
 from gossamer.console.server import served
-from gossamer.console.service import Figures, Service
+from gossamer.console.service import Service
 from gossamer.isolated.reads import ReadReplay, Replayed, unsealed
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError

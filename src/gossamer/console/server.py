@@ -13,7 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gossamer.config.sections import ConsoleOptions
 from gossamer.console.connections import IDLE_S_MAX, Connections, ConsoleConnection
-from gossamer.console.service import Figures, Service
+from gossamer.console.counts import Figures
+from gossamer.console.service import Service
 from gossamer.model.errors import ConfigError
 from gossamer.world.loop import LoopShare
 

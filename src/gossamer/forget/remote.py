@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gossamer.archive.cdxj import INDEX
-from gossamer.archive.uploads import MANIFEST, StoreError
+from gossamer.archive.uploads import MANIFEST
 from gossamer.config import Config
 from gossamer.forget.holdings import Holdings
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, StoreError
 from gossamer.model.extras import require
 from gossamer.state.journals import STATE, ManifestEntry, Phase
 from gossamer.state.sums import sums_of

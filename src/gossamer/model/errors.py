@@ -101,3 +101,13 @@ def require_none(found: Sequence[Damage], verify: str) -> None:
     if found:
         more = f"; {len(found) - 1:,} more: {verify} lists them" if len(found) > 1 else ""
         raise DamagedError(found[0].says() + more)
+
+
+class StoreError(Exception):
+    """A store failed; the text is one line."""
+
+    def __init__(self, text: str, *, lasting: bool = False, of_file: bool = False) -> None:
+        """`lasting`: trying again does not help, the operator must. `of_file`: this one file's fault alone."""
+        super().__init__(text)
+        self.lasting = lasting
+        self.of_file = of_file

@@ -102,10 +102,10 @@ class Lockstep:
         """Let the thread run until it yields or ends. For the loop."""
         if self._ended.is_set():
             return
-        self.machine.thread = self
+        self.machine.give_way = self.give_way
         self._goes.release()
         self._waits.acquire()
-        self.machine.thread = None
+        self.machine.give_way = None
         if not self._ended.is_set():
             self._loop.call_later(self.machine.world.dice.uniform(0.0, GIVEN_S_MAX), self.go_on)
             return

@@ -7,9 +7,10 @@ from __future__ import annotations
 import asyncio
 import errno
 from collections import Counter
+from collections.abc import Callable
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -27,9 +28,6 @@ from gossamer.lab.faults.web import (
 )
 from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.world.dice import Dice
-
-if TYPE_CHECKING:
-    from gossamer.lab.faults.loop import Lockstep
 
 BEGIN = 1_767_225_600.0
 BUSY_S = 30.0
@@ -252,8 +250,8 @@ class Machine:
         """What is still to come in this life."""
         self.life = 0
         self.boots = 0
-        self.thread: Lockstep | None = None
-        """The thread that runs, where it is not the loop's."""
+        self.give_way: Callable[[], None] | None = None
+        """Lets the loop run, where another thread does."""
         self._dice = Dice(world.seed + 3 + number * SEEDS_APART)
         self.disk = ModelDisk(directory / "life-0", self._dice, self.disk_step, self._refuses)
         self._next_disk: ModelDisk | None = None
@@ -315,7 +313,7 @@ class Machine:
     def step(self, *, disk: bool = False) -> None:
         """Let one step pass, or die at it."""
         if self.is_over:
-            if self.thread is not None:
+            if self.give_way is not None:
                 raise Killed
             return
         self.world.steps += 1
@@ -334,8 +332,8 @@ class Machine:
     def disk_step(self) -> None:
         """Let one step of the disk pass; the loop may run meanwhile where another thread waits for the disk."""
         self.step(disk=True)
-        if self.thread is not None and not self.world.dice.below(GIVE_WAY_ONE_IN):
-            self.thread.give_way()
+        if self.give_way is not None and not self.world.dice.below(GIVE_WAY_ONE_IN):
+            self.give_way()
             self.step()
 
     def next_life(self, fault: Fault) -> float:

@@ -1,4 +1,4 @@
-"""Connection: one client's connection: requests in, answers out, and each kind of misbehaviour."""
+"""Connection: the connections of a synthetic web: requests in, answers out, and each kind of misbehaviour."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import asyncio
 import socket
 import struct
 from math import ceil
-from typing import TYPE_CHECKING
 
 from isal import isal_zlib
 
-from gossamer.lab.simweb.log import Logged
+from gossamer.lab.simweb.log import FLUSH_S, Logged, RequestLog
 from gossamer.lab.simweb.sheet import TEXT, ServedAnswer
+from gossamer.lab.simweb.web import Web
 from gossamer.lab.simweb.wire import FLOODS, Bad, Flood, WireRequest, head, http_date, read_request
-
-if TYPE_CHECKING:
-    from gossamer.lab.simweb.server import Simweb
+from gossamer.world.clock import Clock
 
 STALL_S_MAX = 600.0
 """A stalled request is dropped after this time: no client waits longer."""
@@ -31,6 +29,9 @@ PLAIN_HTTP = (
 GARBAGE = b"\x16\x03 this is not the protocol you are looking for\n" * 4
 NO_REQUEST = WireRequest("-", "-", "-", "-", keeps_alive=False, takes_gzip=False, head_bytes=0)
 NOT_MODIFIED = 304
+VALIDATORS = ("ETag", "Last-Modified")
+IDLE_S_MAX = 60.0
+SWEEP_S = 5.0
 
 
 class ServedConnection(asyncio.Protocol):
@@ -257,3 +258,99 @@ def _chunked(body: bytes) -> bytes:
     chunks = (body[at : at + size] for at in range(0, len(body), size))
     framed = b"".join(b"%x;note=made\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
     return framed + b"0\r\n\r\n"
+
+
+class Simweb:
+    """The state of a running web: who is connected, what is not yet in the log, which pages have changed."""
+
+    def __init__(
+        self,
+        web: Web,
+        log: RequestLog | None,
+        clock: Clock,
+        loop: asyncio.AbstractEventLoop,
+        connections_max: int,
+    ) -> None:
+        self.clock = clock
+        self.drip_s = web.options.drip_s
+        self._web = web
+        self._log = log
+        self._loop = loop
+        self._counts: dict[tuple[str, str], int] = {}
+        self._connections: set[ServedConnection] = set()
+        self._connections_max = connections_max
+        self._last = 0
+        self._flusher: asyncio.TimerHandle | None = None
+        self._sweeper = loop.call_later(SWEEP_S, self._sweep)
+
+    def answer(self, asked: WireRequest) -> ServedAnswer:
+        """Return the answer to a request; counts those to pages that change."""
+        if asked.method not in ("GET", "HEAD"):
+            return ServedAnswer(405, (("Allow", "GET, HEAD"),))
+        answer = self._web.page(asked.host, asked.path, at=self.clock.now())
+        if asked.unless_tag or asked.unless_since:
+            answer = unless_held(answer, asked)
+        # Only errors heal, so only they need counting: few, and their number is bounded by the web.
+        if answer.status >= 429 and self._web.changes(asked.host, asked.path):
+            key = (asked.host, asked.path)
+            nth = self._counts.get(key, 0)
+            self._counts[key] = nth + 1
+            return self._web.page(asked.host, asked.path, nth)
+        return answer
+
+    def opened(self, connection: ServedConnection) -> int:
+        """Register a connection; beyond the bound, close the one that is idle for longest."""
+        self._connections.add(connection)
+        self._last += 1
+        if len(self._connections) > self._connections_max:
+            min(self._connections, key=lambda one: (not one.idle, one.idle_since)).abort()
+        return self._last
+
+    def closed(self, connection: ServedConnection) -> None:
+        """Forget a connection."""
+        self._connections.discard(connection)
+
+    def logged(self, entry: Logged) -> None:
+        """Log a request; it reaches the file within `FLUSH_S`."""
+        if self._log is None:
+            return
+        self._log.add(entry)
+        if self._flusher is None:
+            self._flusher = self._loop.call_later(FLUSH_S, self._flush)
+
+    async def close(self) -> None:
+        """End all connections; those being answered are logged as broken off."""
+        for connection in list(self._connections):
+            connection.abort()
+        self._sweeper.cancel()
+        # Connections learn of their end in the next rounds of the loop.
+        for _ in range(3):
+            await asyncio.sleep(0)
+        if self._flusher is not None:
+            self._flusher.cancel()
+
+    def _flush(self) -> None:
+        self._flusher = None
+        if self._log is not None:
+            self._log.flush()
+
+    def _sweep(self) -> None:
+        oldest = self.clock.now() - IDLE_S_MAX
+        for connection in [one for one in self._connections if one.idle and one.idle_since < oldest]:
+            connection.abort()
+        self._sweeper = self._loop.call_later(SWEEP_S, self._sweep)
+
+
+def unless_held(answer: ServedAnswer, asked: WireRequest) -> ServedAnswer:
+    """Return 304 where the client has what it would get (RFC 9110, section 13.2.2): by its tag, or without one by the
+    very date that it was given.
+    """
+    headers = {name: value for name, value in answer.headers if name in VALIDATORS}
+    if answer.status != 200 or not headers:
+        return answer
+    if asked.unless_tag:
+        tags = [tag.strip().removeprefix("W/") for tag in asked.unless_tag.split(",")]
+        is_held = "*" in tags or headers.get("ETag") in tags
+    else:
+        is_held = headers.get("Last-Modified") == asked.unless_since
+    return ServedAnswer(304, tuple(headers.items()), delay_s=answer.delay_s) if is_held else answer

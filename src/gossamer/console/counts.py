@@ -1,0 +1,48 @@
+"""Counts: the counts of a console's connections, requests and searches."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+
+class Figures(msgspec.Struct):
+    """Counts since the console began."""
+
+    connections: int = 0
+    """Open now."""
+    displaced: int = 0
+    refused: int = 0
+    streams: int = 0
+    """Open now."""
+    streams_displaced: int = 0
+    busy: int = 0
+
+
+class ConsoleCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """The console's own state, since it began."""
+
+    connections: Annotated[int, Meta(description="Connections that are open now.")]
+    connections_displaced: Annotated[int, Meta(description="Slow or idle connections closed to make room for others.")]
+    connections_refused: Annotated[int, Meta(description="Connections closed because no room could be made.")]
+    streams: Annotated[int, Meta(description="Event streams that are open now.")]
+    streams_displaced: Annotated[int, Meta(description="Event streams closed to make room for others.")]
+    requests_busy: Annotated[int, Meta(description="Requests refused because too many were under way.")]
+    searches: Annotated[int, Meta(description="Queries passed to the search process.")]
+    search_processes: Annotated[int, Meta(description="Search processes started.")]
+    search_failures: Annotated[int, Meta(description="Queries at which the search process died or took too long.")]
+    search_last_failure: Annotated[str, Meta(description="How it failed last; empty: it never did.")]
+
+
+def as_metrics(counts: ConsoleCounts) -> str:
+    """Return the counts in Prometheus' text format."""
+    lines = []
+    for field in msgspec.structs.fields(counts):
+        value = getattr(counts, field.name)
+        if isinstance(value, int):
+            kind = "gauge" if field.name in ("connections", "streams") else "counter"
+            full = f"gossamer_console_{field.name}" + ("_total" if kind == "counter" else "")
+            [meta] = field.type.__metadata__
+            says = meta.description.rstrip(".")
+            lines += [f"# HELP {full} {says}", f"# TYPE {full} {kind}", f"{full} {value}"]
+    return "\n".join(lines) + "\n"
