@@ -35,13 +35,6 @@ CIRCLES = [
     ["gossamer.crawl.logins", "gossamer.crawl.permit", "gossamer.crawl.rendering"],
     ["gossamer.fetch.bodies", "gossamer.fetch.driver", "gossamer.fetch.transfer"],
     [
-        "gossamer.process.html",
-        "gossamer.process.links",
-        "gossamer.process.metadata",
-        "gossamer.process.options",
-        "gossamer.process.selectors",
-    ],
-    [
         "gossamer.scope.filters",
         "gossamer.scope.lists",
         "gossamer.scope.options",

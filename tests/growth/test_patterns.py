@@ -30,7 +30,7 @@ SOUND = {
     "gossamer.process.inline._SPECIAL": "what the last alternative gives back is its last character",
     "gossamer.process.inline._FORMULA": "a formula holds no mark of another, and has a bound",
     "gossamer.process.scan._ANCHOR": "a quoted value holds no angle bracket, and text ends before the next anchor",
-    "gossamer.process.selectors._FAR": "reads a selector of the operator",
+    "gossamer.process.expressions._FAR": "reads a selector of the operator",
 }
 """Patterns of which the checker reports more than there is, or whose text has a bound, and why."""
 

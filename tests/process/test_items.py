@@ -10,10 +10,11 @@ import pytest
 from gossamer.model.errors import ConfigError
 from gossamer.model.pages import Findings, Page
 from gossamer.options import convert
+from gossamer.process.expressions import SelectError, compiled
 from gossamer.process.html import is_regular
 from gossamer.process.items import Follow, ItemPage, Items, date_of, extractor, number_of, truth_of
 from gossamer.process.options import ExtractOptions, ProcessOptions
-from gossamer.process.selectors import XPATH_ELEMENTS_MAX, SelectError, SelectorSource, compiled
+from gossamer.process.selectors import XPATH_ELEMENTS_MAX, SelectorSource
 
 BOOKS = """<!doctype html><base href="/shop/"><title>Books</title>
 <script type="application/ld+json">{"@type": "ItemList", "numberOfItems": 2, "open": true}</script>

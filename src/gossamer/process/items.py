@@ -18,18 +18,11 @@ from gossamer.model.links import REQUEST, Found
 from gossamer.model.modules import INVALID, ModuleError
 from gossamer.model.pages import Findings, Page
 from gossamer.model.patterns import PatternSet
+from gossamer.process.expressions import SelectError, matches
 from gossamer.process.facts import moment
 from gossamer.process.html import HTML_TYPES
 from gossamer.process.options import FieldRule, ItemRule, ProcessOptions, Selector
-from gossamer.process.selectors import (
-    SelectError,
-    SelectorSource,
-    address_of,
-    attribute_of,
-    html_of,
-    matches,
-    text_of,
-)
+from gossamer.process.selectors import SelectorSource, address_of, attribute_of, html_of, text_of
 
 FOLDER = "items/"
 """Prefix of the names of tables of items."""

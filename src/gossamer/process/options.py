@@ -140,10 +140,10 @@ class TypedModule:
 
 def _require_compiled(kind: str, selector: str) -> None:
     # Only where there are rules: what parses selectors takes 0.1 s to import.
-    from gossamer.process import selectors  # noqa: PLC0415
+    from gossamer.process import expressions  # noqa: PLC0415
 
     try:
-        selectors.compiled(kind, selector)
+        expressions.compiled(kind, selector)
     except ConfigError as error:
         raise ValueError(f"{kind}: {error}") from None
 
@@ -251,10 +251,10 @@ def _require_one_tree(within: str, fields: Mapping[str, FieldRule]) -> None:
         if within and rule.kind and rule.kind != within:
             raise ValueError(f"field {name} selects by {rule.kind} within what {within} selected; use {within}")
         if within == "xpath" and rule.xpath:
-            from gossamer.process import selectors  # noqa: PLC0415 - as above
+            from gossamer.process import expressions  # noqa: PLC0415 - as above
 
             try:
-                selectors.require_relative(rule.xpath)
+                expressions.require_relative(rule.xpath)
             except ConfigError as error:
                 raise ValueError(f"field {name}: {error}") from None
         _require_one_tree(rule.kind or within, rule.fields)
