@@ -137,17 +137,44 @@ def test_a_module_without_a_name_is_refused_before_it_is_used(tmp_path: Path) ->
         chosen_modules(config)
 
 
-def test_a_frontier_that_fails_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("base", "method"), [("strategy.Strategy", "offer"), ("wrapping.WrappedFrontier", "select")])
+def test_a_frontier_that_fails_is_named(base: str, method: str, tmp_path: Path) -> None:
     file = tmp_path / "failing_frontier_file.py"
+    module, _, name = base.partition(".")
     file.write_text(
-        "from gossamer.frontier.wrapping import WrappedFrontier\n\n"
-        "class Failing(WrappedFrontier):\n"
-        "    def __init__(self, *, gates, epochs, name_url, dice):\n        super().__init__(gates)\n\n"
-        "    def select(self, now):\n        raise ValueError('on purpose')\n"
+        f"from gossamer.frontier.{module} import {name}\n\n"
+        f"class Failing({name}):\n"
+        "    def __init__(self, *, gates, epochs, name_url, dice):\n        self.gates = gates\n\n"
+        f"    def {method}(self, now):\n        raise ValueError('on purpose')\n"
     )
     settings = {"components.frontier": f"{file}:Failing"}
     crawler = Crawler("http://127.0.0.1:1/", output=tmp_path / "crawl", allow_private=True, settings=settings)
-    with pytest.raises(RuntimeError, match=r"components.frontier: .*:Failing failed in select: ValueError: on purpose"):
+    with pytest.raises(
+        RuntimeError, match=rf"components.frontier: .*:Failing failed in {method}: ValueError: on purpose"
+    ):
+        asyncio.run(crawler.run())
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "says"),
+    [
+        ("Other", {}, r"components.frontier: .*:Other does not derive from gossamer.frontier.strategy.Strategy"),
+        ("Sweeping", {"frontier.strategy": "walk"}, "components.frontier: not with frontier.strategy = 'walk'; leave"),
+        ("Sweeping", {"crawl.mode": "continuous"}, "crawl.mode: a continuous crawl needs frontier.strategy = sweep "),
+    ],
+)
+def test_a_frontier_that_does_not_fit_is_refused(
+    name: str, settings: dict[str, object], says: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "unfit_frontier_file.py"
+    file.write_text(
+        "from gossamer.frontier.strategy import Strategy\n\n"
+        "class Sweeping(Strategy):\n    def __init__(self, *, gates, epochs, name_url, dice): ...\n\n"
+        "class Other:\n    def __init__(self, *, gates, epochs, name_url, dice): ...\n"
+    )
+    chosen = {"components.frontier": f"{file}:{name}", **settings}
+    crawler = Crawler("http://127.0.0.1:1/", output=tmp_path / "crawl", allow_private=True, settings=chosen)
+    with pytest.raises(ConfigError, match=says):
         asyncio.run(crawler.run())
 
 
