@@ -218,7 +218,7 @@ class Membership:
         if self.moves.is_copying:
             self._loop.commit_soon()  # The rest of what moves must not wait.
 
-    # ---- the ring (`exchange.Ring`)
+    # ---- what the exchange delivers (`exchange.LinkReceiver`)
 
     def discover(self, links: Sequence[Link]) -> None:
         self._pipeline.discover_from_afar(links)

@@ -131,4 +131,4 @@ FLOODS = {
     "flood_trailers": Flood(_CHUNKED + b"1\r\nx\r\n0\r\n", _piece(b"X-Again: and again\r\n")),
     "flood_head_bytes": Flood(_OK + b"X-Slow: ", b"a", 0.005),
 }
-"""By manner (`answers.Manner`)."""
+"""By manner (`sheet.Manner`)."""
