@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from gossamer.world.loop import BURST_S, UNBROKEN_S, LoopShare
+from gossamer.world.loop import BURST_S, UNBROKEN_S, LoopShare, wait_at_most
 
 
 class Clock:
@@ -155,3 +155,13 @@ def test_work_that_waits_for_its_turn_and_is_cancelled_is_never_begun() -> None:
 
     asyncio.run(run())
     assert begun == []
+
+
+def test_a_wait_ends_with_its_work_or_its_limit() -> None:
+    async def whole() -> None:
+        done = asyncio.Event()
+        assert not await wait_at_most(0.01, done.wait())
+        done.set()
+        assert await wait_at_most(60.0, done.wait())
+
+    asyncio.run(whole())

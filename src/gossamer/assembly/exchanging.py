@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from gossamer.assembly.home import Home, Setup
@@ -26,6 +25,7 @@ from gossamer.model.visits import Failure, Reply
 from gossamer.model.words import shell_word
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
+from gossamer.world.loop import wait_at_most
 
 if TYPE_CHECKING:
     from gossamer.assembly.moving import PartitionMoves
@@ -192,9 +192,7 @@ class Membership:
             for to, frame in self.exchange.outgoing(self._clock.now()):
                 send(to, frame)
             await flush()
-            with suppress(TimeoutError):
-                async with asyncio.timeout(wait_s_max):
-                    await news.wait()
+            await wait_at_most(wait_s_max, news.wait())
             news.clear()
 
     def more_to_come(self) -> bool:

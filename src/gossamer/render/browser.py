@@ -19,6 +19,7 @@ import msgspec
 from gossamer.model.errors import ConfigError
 from gossamer.render import guard
 from gossamer.render.options import RenderOptions
+from gossamer.world.loop import wait_at_most
 from gossamer.world.workers import end_process
 
 CALL_S_MAX: Final = 15.0
@@ -168,10 +169,8 @@ class Browser:
         self._pipe.reading.close()
         assert self._process.stdin is not None
         self._process.stdin.close()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(END_S_MAX):
-                await self._process.wait()
-                return
+        if await wait_at_most(END_S_MAX, self._process.wait()):
+            return
         await end_process(self._process)  # The browser dies with its guard.
 
     async def _read(self) -> None:
@@ -190,9 +189,7 @@ class Browser:
                 else:
                     self.on_event(message.get("sessionId", ""), message.get("method", ""), message.get("params", {}))
         except (asyncio.IncompleteReadError, ConnectionError):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(END_S_MAX):
-                    await self._process.wait()
+            await wait_at_most(END_S_MAX, self._process.wait())
             if self._process.returncode == guard.OUT_OF_MEMORY:
                 self._end("its browser took more than render.memory_bytes_max", "memory")
             else:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import importlib
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
 COLLECTOR_THRESHOLDS = (20_000, 20, 50)
@@ -35,6 +35,16 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop]:
         return asyncio.new_event_loop
     factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
     return factory
+
+
+async def wait_at_most(limit_s: float, work: Awaitable[object]) -> bool:
+    """Wait for work, which is cancelled after `limit_s`; return whether it is done."""
+    try:
+        async with asyncio.timeout(limit_s):
+            await work
+    except TimeoutError:
+        return False
+    return True
 
 
 BURST_S = 0.1

@@ -14,9 +14,9 @@ import socket
 import struct
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
 
+from gossamer.world.loop import wait_at_most
 from gossamer.world.workers import START_S_MAX, STATUS_S_MAX, DiedError, OverdueError, WorkerError, end_process
 
 FILES = "GOSSAMER_POOL"
@@ -215,9 +215,7 @@ class WorkerPool:
                     asked.answered.set_exception(why)
                     return why
         except (asyncio.IncompleteReadError, ConnectionError):
-            with suppress(TimeoutError):
-                async with asyncio.timeout(STATUS_S_MAX):
-                    await process.wait()
+            await wait_at_most(STATUS_S_MAX, process.wait())
             return DiedError(process.returncode)
 
     def _blame(self, number: int, begun: int, error: Exception) -> None:

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import BinaryIO, TypeVar
 
 from gossamer.world.alarm import ProcessorLimit
+from gossamer.world.loop import wait_at_most
 from gossamer.world.process import limit_data
 
 LENGTH_BYTES = 8
@@ -99,9 +100,7 @@ class Workers:
             except TimeoutError:
                 raise OverdueError(f"took longer than {self._limit_s:g} s in its isolated process") from None
             except (asyncio.IncompleteReadError, ConnectionError):
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(STATUS_S_MAX):
-                        await process.wait()
+                await wait_at_most(STATUS_S_MAX, process.wait())
                 raise DiedError(process.returncode) from None
             except ValueError as error:
                 raise WorkerError(f"its process answered what cannot be read: {error}") from error
