@@ -72,7 +72,7 @@ def test_every_metric_is_documented_and_every_documented_one_is_exposed(run: Run
                 )
 
     run(scenario())
-    console = as_metrics(counts_of(Figures(), Searches()))
+    console = as_metrics(counts_of(Figures(), Searches())).decode()
     exposed = "".join((*told, console, fleet_metrics(["running"], 1, 2).decode()))
     # What `promtool check metrics` complains about.
     assert not re.findall(r"# TYPE \w+_(?:ms|s)(?:_\w+)? ", exposed)

@@ -8,8 +8,9 @@ media types.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+import msgspec
 from msgspec import UNSET
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily, Metric
@@ -72,36 +73,56 @@ WATCH_GAUGES = (
 
 def metrics_of(status: Mapping[str, object]) -> bytes:
     """Return a detailed status in Prometheus' text format. About 2 ms."""
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(read_status(status)))
-    return generate_latest(registry)
+    return _text(_StatusMetrics(read_status(status)).collect())
 
 
 def fleet_metrics(states: Iterable[str], running: int, crawls_max: int) -> bytes:
     """Return how many crawls of a server are in which state, in Prometheus' text format."""
+    found = Counter(states)
+    counts = {state: found[state] for state in ("created", *STATES)}
+    return _text(
+        (
+            InfoMetricFamily(PREFIX + "build", "The program", {"version": __version__}),
+            _by_label("crawls", "Crawls in the folder, by how they stand", "state", counts),
+            GaugeMetricFamily(PREFIX + "crawls_running", "Crawls that run at once", running),
+            GaugeMetricFamily(PREFIX + "crawls_max", "Crawls that may run at once", crawls_max),
+        )
+    )
+
+
+def struct_metrics(prefix: str, counts: msgspec.Struct, gauges: Collection[str]) -> bytes:
+    """Return the numbers of a struct, whose descriptions are their help, in Prometheus' text format: counters, and
+    `gauges`.
+    """
+    families: list[Metric] = []
+    for field in msgspec.structs.fields(counts):
+        value = getattr(counts, field.name)
+        if isinstance(value, int):
+            family = GaugeMetricFamily if field.name in gauges else CounterMetricFamily
+            [meta] = field.type.__metadata__
+            families.append(family(f"{PREFIX}{prefix}_{field.name}", meta.description.rstrip("."), value))
+    return _text(families)
+
+
+class _Families(Collector):
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
+
+
+def _text(families: Iterable[Metric]) -> bytes:
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_OfMany(Counter(states), running, crawls_max))
+    registry.register(_Families(families))
     return generate_latest(registry)
 
 
-class _OfMany(Collector):
-    def __init__(self, states: Counter[str], running: int, crawls_max: int) -> None:
-        self._states = states
-        self._running = (running, crawls_max)
-
-    def collect(self) -> Iterable[Metric]:
-        yield InfoMetricFamily(PREFIX + "build", "The program", {"version": __version__})
-        counts = {state: self._states.get(state, 0) for state in ("created", *STATES)}
-        yield _by_label("crawls", "Crawls in the folder, by how they stand", "state", counts)
-        for name, what, number in zip(("running", "max"), ("that run", "that may run"), self._running, strict=True):
-            yield GaugeMetricFamily(f"{PREFIX}crawls_{name}", f"Crawls {what} at once", number)
-
-
-class _Collected(Collector):
+class _StatusMetrics:
     def __init__(self, status: Status) -> None:
         self._status = status
 
-    def collect(self) -> Iterable[Metric]:
+    def collect(self) -> Iterator[Metric]:
         status = self._status
         yield InfoMetricFamily(PREFIX + "build", "The program", {"version": __version__})
         for name, key, what in COUNTERS:

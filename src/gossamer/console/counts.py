@@ -34,15 +34,8 @@ class ConsoleCounts(msgspec.Struct, frozen=True, kw_only=True):
     search_last_failure: Annotated[str, Meta(description="How it failed last; empty: it never did.")]
 
 
-def as_metrics(counts: ConsoleCounts) -> str:
+def as_metrics(counts: ConsoleCounts) -> bytes:
     """Return the counts in Prometheus' text format."""
-    lines = []
-    for field in msgspec.structs.fields(counts):
-        value = getattr(counts, field.name)
-        if isinstance(value, int):
-            kind = "gauge" if field.name in ("connections", "streams") else "counter"
-            full = f"gossamer_console_{field.name}" + ("_total" if kind == "counter" else "")
-            [meta] = field.type.__metadata__
-            says = meta.description.rstrip(".")
-            lines += [f"# HELP {full} {says}", f"# TYPE {full} {kind}", f"{full} {value}"]
-    return "\n".join(lines) + "\n"
+    from gossamer.api.metrics import struct_metrics  # Needed only for scrapes.
+
+    return struct_metrics("console", counts, ("connections", "streams"))

@@ -92,7 +92,7 @@ def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
         if not isinstance(result, Mapping):
             return answer(found)
         return Response(
-            str(result["metrics"]) + service.metrics(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE}
+            str(result["metrics"]).encode() + service.metrics(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE}
         )
 
     return Route(path, metrics, methods=["GET"])

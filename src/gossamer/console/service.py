@@ -66,6 +66,6 @@ class Service:
         """Return the counts."""
         return counts_of(self.figures, self.searches)
 
-    def metrics(self) -> str:
+    def metrics(self) -> bytes:
         """Return the counts in Prometheus' text format."""
         return as_metrics(self.counts())

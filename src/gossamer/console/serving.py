@@ -244,7 +244,7 @@ def _metrics(fleet: Fleet, service: Service) -> Route:
 
         listed = await fleet.listed()
         body = fleet_metrics([one.state for one in listed.crawls], listed.running, listed.crawls_max)
-        return Response(body + service.metrics().encode(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
+        return Response(body + service.metrics(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
 
     return Route(f"/{METRICS}", metrics, methods=["GET"])
 
