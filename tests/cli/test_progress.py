@@ -17,6 +17,7 @@ from gossamer.cli.live import Live, screen_of
 from gossamer.cli.output import harmless
 from gossamer.cli.run import JsonProgress, PlainLines, Quiet, progress_for
 from gossamer.cli.status_text import line_of, summary_of
+from gossamer.model import status as model_status
 from gossamer.model.status import read_status
 
 STATUS: dict[str, object] = {
@@ -235,7 +236,7 @@ def test_harmless_text_is_printable_and_plain_text_stays(text: str) -> None:
 
 
 def test_between_two_looks_at_the_hosts_those_of_the_last_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "DETAIL_COST_MAX", 1e-9)  # After one look no other is cheap enough.
+    monkeypatch.setattr(model_status, "DETAIL_COST_MAX", 1e-9)  # After one look no other is cheap enough.
     looks: list[bool] = []
 
     def status(*, detail: bool = False) -> dict[str, object]:

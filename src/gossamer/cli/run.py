@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from gossamer.cli.output import complain, harmless, write_line
 from gossamer.cli.status_text import StatusFields, line_of, redraws, summary_of
-from gossamer.model.status import read_status
+from gossamer.model.status import detail_pause_s, read_status
 
 if TYPE_CHECKING:
     from gossamer.api import ClusterCrawler, Crawler
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from gossamer.config import Config
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
-DETAIL_COST_MAX = 0.01
-"""Largest share of the time for looking through the hosts in memory."""
-DETAIL_S_MAX = 30.0
 
 
 class Stops:
@@ -79,9 +76,7 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
 
 
 def detailed(status: Callable[..., StatusFields]) -> Callable[[], StatusFields]:
-    """Return a function for a detailed status, which is renewed only so often that it takes at most
-    `DETAIL_COST_MAX`.
-    """
+    """Return a function for a detailed status, which is renewed as rarely as `detail_pause_s` says."""
     kept: dict[str, object] = {}
     next_at = 0.0
 
@@ -92,7 +87,7 @@ def detailed(status: Callable[..., StatusFields]) -> Callable[[], StatusFields]:
             return {**kept, **status()}
         latest = status(detail=True)
         kept = {name: latest[name] for name in ("hosts", "course") if name in latest}
-        next_at = began + min((time.monotonic() - began) / DETAIL_COST_MAX, DETAIL_S_MAX)
+        next_at = began + detail_pause_s(time.monotonic() - began)
         return latest
 
     return found

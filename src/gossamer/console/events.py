@@ -19,17 +19,14 @@ from gossamer.console.counts import ConsoleCounts, Figures
 from gossamer.console.directory import CrawlHandle
 from gossamer.console.operations import answer, error
 from gossamer.model.health import health_of
-from gossamer.model.status import read_status
+from gossamer.model.status import detail_pause_s, read_status
 from gossamer.model.verbs import RefusedError
 from gossamer.world.clock import WallClock
 
 TICK_S = 1.0
 ATTEMPTS_A_TICK_MAX = 10
 """Attempts of either kind in a message; the number of the others is included."""
-DETAIL_COST_MAX = 0.01
-"""Largest share of the time for looking through the hosts in memory."""
 BEGINNING = ("about", "course", "recent")
-DETAIL_S_MAX = 30.0
 LEFT_OUT = frozenset(("course", "rejected", "traps"))
 """Keys of a status that the page gets in another form, or does not show."""
 MAKING_S_MAX = 5.0
@@ -264,7 +261,7 @@ class EventFeed:
         shown = {name: value for name, value in status.items() if name not in LEFT_OUT}
         is_over = shown.get("state") in OVER and not shown.get("in_flight")
         if wants_detail:
-            self._detail_at = now() + min((now() - began) / DETAIL_COST_MAX, DETAIL_S_MAX)
+            self._detail_at = now() + detail_pause_s(now() - began)
             self._detail = {name: shown[name] for name in ("hosts", "changes") if name in shown}
             self._rates = {"course": status["course"]} if "course" in status else {}
         if is_over != self._is_over:

@@ -15,6 +15,9 @@ from gossamer.model.words import shell_word
 
 Together = Literal["sum", "sums", "most", "list"]
 """How the values of several shards become one: added up; added up by name; the largest; one after the other."""
+DETAIL_COST_MAX = 0.01
+"""Largest share of the time for looking through the hosts in memory."""
+DETAIL_S_MAX = 30.0
 RECENT_CHARACTERS_MAX = 300
 """Of a title, an error and the like in lists of what came last."""
 
@@ -238,6 +241,11 @@ def fields_together(how: Together) -> tuple[str, ...]:
     hints = get_type_hints(Status, include_extras=True)
     metas = ((name, meta) for name, hint in hints.items() for meta in get_args(hint) if isinstance(meta, Meta))
     return tuple(name for name, meta in metas if (meta.extra or {}).get("together") == how)
+
+
+def detail_pause_s(took_s: float) -> float:
+    """Return how long after a detailed status that took `took_s` the next may be made."""
+    return min(took_s / DETAIL_COST_MAX, DETAIL_S_MAX)
 
 
 def read_status(fields: Mapping[str, object]) -> Status:
