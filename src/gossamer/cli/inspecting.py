@@ -8,7 +8,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-import msgspec
 import typer
 
 from gossamer import api
@@ -138,7 +137,7 @@ def _report(directory: Path, status: Status) -> Report:
             directory,
             rejected=status.rejected,
             modules=failed_modules(status.modules),
-            seeds_not_fetched=[msgspec.structs.asdict(one) for one in seeds],
+            seeds_not_fetched=seeds,
             awaited=status.awaited,
             idle_shards=[one.shard for one in status.shards if one.idle],
             damage=[one["says"] for one in status.damage],

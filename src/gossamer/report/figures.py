@@ -8,6 +8,7 @@ import msgspec
 
 from gossamer.model.decodable import decodable
 from gossamer.model.standing import Awaited
+from gossamer.model.status import SeedState
 
 
 class Count(msgspec.Struct, frozen=True):
@@ -47,14 +48,6 @@ class Trouble(msgspec.Struct, frozen=True):
     count: int
     url: str
     error: str
-
-
-class Unfetched(msgspec.Struct, frozen=True):
-    """A seed that could not be fetched."""
-
-    url: str
-    state: str
-    reason: str
 
 
 class TimelineStep(msgspec.Struct, frozen=True):
@@ -294,7 +287,7 @@ class Report(msgspec.Struct, frozen=True):
     """What rendering took and brought, as in the status. Empty when the state was not at hand."""
     link_types: tuple[Count, ...] = ()
     """Share of all links."""
-    seeds_not_fetched: tuple[Unfetched, ...] = ()
+    seeds_not_fetched: tuple[SeedState, ...] = ()
     """The first seeds, where the crawl ended and not one of them could be fetched."""
     awaited: tuple[Awaited, ...] = ()
     """Where the crawl ended by `crawl.patience_s`: hosts that it did not wait for, the next requests first."""

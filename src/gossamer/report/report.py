@@ -11,6 +11,7 @@ import msgspec
 
 from gossamer.model.product import FORGOTTEN
 from gossamer.model.standing import Awaited
+from gossamer.model.status import SeedState
 from gossamer.report import sections
 from gossamer.report.figures import (
     CopyFigures,
@@ -21,7 +22,6 @@ from gossamer.report.figures import (
     Report,
     TimelineFigures,
     Trouble,
-    Unfetched,
 )
 from gossamer.report.tables import NEAR, RENDER_REASON, RENDERED, TEXT_METHOD, ReportTables, opened
 
@@ -78,7 +78,7 @@ def summary(
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     rejected: Mapping[str, int] | None = None,
     modules: Sequence[FailedModule] = (),
-    seeds_not_fetched: Sequence[Mapping[str, object]] = (),
+    seeds_not_fetched: Sequence[SeedState] = (),
     awaited: Sequence[Awaited] = (),
     idle_shards: Sequence[int] = (),
     damage: Sequence[str] = (),
@@ -96,8 +96,8 @@ def summary(
     Where the tables hold fewer attempts than the crawl `counted`, or logs are `unread` for a reason, it says so.
     `received` is the bytes that the crawl counted, with those of robots.txt, which no table has. Memory is bounded by
     `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused,
-    `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them, with
-    `url`, `state` and `reason`, `awaited` the hosts that it did not wait for, `idle_shards` those without any URL,
+    `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them,
+    `awaited` the hosts that it did not wait for, `idle_shards` those without any URL,
     `damage` a line for each file that is known to be lost, `rendering` what that took and brought, `ended` and
     `ended_says` how the last run ended: the tables hold none of these.
     docs/reference/report.md says what it costs.
@@ -112,7 +112,7 @@ def summary(
         incomplete=_incomplete(report.attempts, counted, unread, forgotten=(directory / FORGOTTEN).exists()),
         attempts_counted=counted,
         failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
-        seeds_not_fetched=msgspec.convert(tuple(seeds_not_fetched), tuple[Unfetched, ...]),
+        seeds_not_fetched=tuple(seeds_not_fetched),
         awaited=tuple(awaited),
         idle_shards=tuple(idle_shards),
         damage=tuple(damage),
