@@ -30,8 +30,15 @@ KEPT = (
 )
 """Names of variables that tests may see of the caller's, or beginnings of such names."""
 ACCEPTANCE = Path(__file__).parent / "acceptance"
-MARKED = {"acceptance": re.compile("mark.acceptance|with_further"), "heavy": re.compile("mark.heavy")}
-"""What marks tests for `make acceptance`, in their file or in the conftest.py beside it."""
+MARKED = {
+    "acceptance": re.compile("mark.acceptance|with_further"),
+    "heavy": re.compile("mark.heavy"),
+    "alone": re.compile("mark.alone"),
+    "paced": re.compile("mark.paced"),
+}
+"""What marks tests for a run of `make acceptance`, in their file or in the conftest.py beside it, by the first word of
+the marks that it selects.
+"""
 LONG_S = 100.0
 """Below all timeouts that tests set for themselves."""
 SET = {"LANG": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}
