@@ -32,7 +32,7 @@ SINGLE_PROTOCOLS_MAX = 5
 
 CIRCLES = [
     ["gossamer.cli.demo", "gossamer.cli.supervisor"],
-    ["gossamer.crawl.logins", "gossamer.crawl.permit", "gossamer.crawl.rendering"],
+    ["gossamer.crawl.logins", "gossamer.crawl.sessions"],
     ["gossamer.fetch.bodies", "gossamer.fetch.driver", "gossamer.fetch.transfer"],
     [
         "gossamer.scope.filters",

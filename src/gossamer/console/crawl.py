@@ -84,10 +84,7 @@ def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:
     async def metrics(request: Request) -> Response:
         from gossamer.api.metrics import CONTENT_TYPE  # noqa: PLC0415 - paid for by who asks
 
-        try:
-            found = await crawl_of(request.path_params).desk.ask({"verb": METRICS})
-        except verbs.RefusedError as refused:
-            return answer({"ok": False, "error": str(refused), "kind": refused.kind})
+        found = await crawl_of(request.path_params).desk.ask({"verb": METRICS})
         result = found.get("result")
         if not isinstance(result, Mapping):
             return answer(found)

@@ -17,10 +17,9 @@ from starlette.types import Receive, Scope, Send
 from gossamer.console.connections import CLOSING
 from gossamer.console.counts import ConsoleCounts, Figures
 from gossamer.console.directory import CrawlHandle
-from gossamer.console.operations import answer, error
+from gossamer.console.operations import error
 from gossamer.model.health import health_of
 from gossamer.model.status import detail_pause_s, read_status
-from gossamer.model.verbs import RefusedError
 from gossamer.world.clock import WallClock
 
 TICK_S = 1.0
@@ -50,11 +49,7 @@ def route(path: str, feed_of: Callable[[Mapping[str, str]], EventFeed], streams:
     """Return the route of the stream. `feed_of` finds the feed of the crawl that a path names."""
 
     async def events(request: Request) -> Response:
-        try:
-            feed = feed_of(request.path_params)
-        except RefusedError as refused:
-            return answer({"ok": False, "error": str(refused), "kind": refused.kind})
-        stream = _EventStream(feed, streams, has_token="authorization" in request.headers)
+        stream = _EventStream(feed_of(request.path_params), streams, has_token="authorization" in request.headers)
         if not streams.make_room(stream):
             return error(503, f"{streams.most} event streams are open already; close one", {"Retry-After": "5"})
         return stream

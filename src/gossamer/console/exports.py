@@ -47,13 +47,9 @@ def route(path: str, directory_of: Callable[[Mapping[str, str]], Path], service:
     turn = asyncio.Lock()
 
     async def export(request: Request) -> Response:
-        try:
-            asked = verbs.checked("export", ItemsExport, dict(request.query_params), from_texts=True)
-            assert isinstance(asked, ItemsExport)
-            directory = directory_of(request.path_params)
-        except verbs.RefusedError as refused:
-            return answer({"ok": False, "error": str(refused), "kind": refused.kind})
-        return _ItemsFile(directory, asked, service, turn)
+        asked = verbs.checked("export", ItemsExport, dict(request.query_params), from_texts=True)
+        assert isinstance(asked, ItemsExport)
+        return _ItemsFile(directory_of(request.path_params), asked, service, turn)
 
     return Route(path, export, methods=["GET"])
 

