@@ -33,6 +33,8 @@ class Conclusion(msgspec.Struct, frozen=True):
     revisit_of: Original | None = None
     """What is archived already, with the digest of its payload."""
     digest: bytes = b""
+    then: Callable[[float], None] | None = None
+    """Called with the time once the attempt is recorded."""
 
 
 class ExaminedPage(msgspec.Struct, frozen=True):
@@ -62,6 +64,8 @@ class VisitMiddleware:
     """Kind of the archive's records of its prerequisite fetches; empty: they are not archived as such."""
     reads_body = False
     """Whether `answered` needs the decoded body of a reply of success."""
+    judges = True
+    """Whether `judge`, if a class has it, is called at all."""
     judges_unresolved = False
     """Whether `judge` is also called before the address of a URL's host is looked up."""
 

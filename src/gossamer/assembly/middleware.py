@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gossamer.crawl.sessions import Sessions
 
 OWN = "components.middleware"
-UNNAMED = ("name", "archived_as", "reads_body", "judges_unresolved", "before_begin")
+UNNAMED = ("name", "archived_as", "reads_body", "judges", "judges_unresolved", "before_begin")
 """What `naming` leaves as it is: values, and a method that may wait."""
 
 

@@ -24,7 +24,7 @@ class Middlewares:
         listed = tuple(middlewares)
         backwards = listed[::-1]
         self._by_name = {one.name: one for one in listed}
-        self._judges = tuple(one.judge for one in listed if _overrides(one, base.judge))
+        self._judges = tuple(one.judge for one in listed if one.judges and _overrides(one, base.judge))
         self._unresolved = tuple(one.judge for one in listed if one.judges_unresolved)
         self.reserves = tuple(one.reserve for one in listed if _overrides(one, base.reserve))
         self.releases = tuple(one.release for one in listed if _overrides(one, base.release))

@@ -115,6 +115,8 @@ class Outcomes:
             row.digest = digest_text(self._stages.digest_algorithm, conclusion.digest) if conclusion.digest else ""
             visited = Visited(visit.url, row, reply, revisit_of=conclusion.revisit_of, digest=conclusion.digest)
         self._conclude(lease, visited, now, conclusion.again)
+        if conclusion.then is not None:
+            conclusion.then(now)
 
     def failure(self, lease: Lease, failure: Failure, now: float) -> None:
         """Conclude a visit without a complete reply: schedule another attempt, or end the URL. The part that came is

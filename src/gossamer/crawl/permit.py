@@ -146,13 +146,11 @@ class Usage(VisitMiddleware):
         self._control = control
         self._excludes = excludes
         self._purposes = tuple(purposes)
-        self._judges = obeys and bool(purposes)
+        self.judges = obeys and bool(purposes)
 
     # ---- before a request
 
     def judge(self, url: Url, now: float) -> Verdict:
-        if not self._judges:
-            return ALLOWED
         missing = self._documents.missing(url, now)
         if isinstance(missing, float):
             return Verdict(wait_until=missing, reason="a license that it names is being requested")

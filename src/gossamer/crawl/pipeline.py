@@ -237,7 +237,7 @@ class Pipeline:
                 ends_at = limit.when()
                 if prerequisite is not None:
                     self._middlewares.of(prerequisite.owner).bound(prerequisite, limit)
-                result = await self._send(lease, self._request(lease))
+                result = await self._send(lease, self._request(lease, started))
         except TimeoutError:
             error = f"no end of it within {limit_s:g} s"
             result = Failure("timeout", error, retry=True, host_level=True, started_at=started, ip=lease.address)
@@ -268,14 +268,14 @@ class Pipeline:
         self._counters.proxy_failed(result.error, now, others_pass=result.others_pass)
         self._note_unsent(lease)
 
-    def _request(self, lease: Lease) -> Request:
+    def _request(self, lease: Lease, now: float) -> Request:
         url = lease.url
         visit = lease.visit
         prerequisite = lease.prerequisite
         port = self._stages.namer.port(url)
         if prerequisite is not None and not prerequisite.is_about_origin:
             owner = self._middlewares.of(prerequisite.owner)
-            return owner.fetch(prerequisite, Request(url.text, lease.address, port), self._clock.now())
+            return owner.fetch(prerequisite, Request(url.text, lease.address, port), now)
         # The last attempt is not ended early, so that a slow host loses no page. A robots.txt is requested again.
         yields = self.concurrency if visit is None or self._retries.left(visit) else 0
         wanted = self._stages.chain.media_types if visit is not None else ()
@@ -283,7 +283,7 @@ class Pipeline:
         most = OUTLINK_BYTES_MAX if visit is not None and visit.link_type == OUTLINK else 0
         request = Request(url.text, lease.address, port, (), most, wanted, fresh=again, concurrency=yields)
         for change in self._middlewares.requests:
-            request = change(url, visit, request, self._clock.now())
+            request = change(url, visit, request, now)
         assert (request.ip, request.port) == (lease.address, port), "a middleware changed the address of a request"
         return request
 

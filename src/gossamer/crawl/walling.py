@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from gossamer.frontier.scheduler import HostControl
 from gossamer.model.links import Visit
-from gossamer.model.pages import Visited
 from gossamer.model.visits import Reply
 from gossamer.ports import Conclusion, ExaminedPage, VisitMiddleware
 from gossamer.process.walls import Wall, Walls
+from gossamer.url.url import Url
 
 WALLED = frozenset((401, 403, 405, 406, 429, 503))
 """Statuses with which bot protection sends its pages, beside those of success."""
@@ -17,7 +18,6 @@ WALLS_MAX = 8
 """Consecutive walls after which a host is closed, except in a continuous crawl."""
 WALLED_HOSTS_MAX = 10_000
 """Hosts whose walls are counted at the same time."""
-CHALLENGED = "challenged"
 
 
 class Walling(VisitMiddleware):
@@ -42,12 +42,12 @@ class Walling(VisitMiddleware):
         wall = self._walls.in_headers(reply.headers)
         if wall is None and reply.status in WALLED and is_html(reply.media_type):
             wall = self._walls.in_error(self._error_body(reply, visit))
-        return _challenge(wall, reply) if wall is not None else None
+        return self._challenge(wall, visit.url, reply) if wall is not None else None
 
     def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
         wall = self._in_page(page)
         if wall is not None and not wall.consent:
-            return _challenge(wall, page.reply)
+            return self._challenge(wall, page.visit.url, page.reply)
         page.row.wall = f"consent:{wall.name}" if wall is not None else ""
         if self._counts:
             self._counts.pop(page.visit.url.host, None)
@@ -57,29 +57,26 @@ class Walling(VisitMiddleware):
         wall = self._in_page(page)
         return wall is None or wall.consent
 
-    def concluded(self, visited: Visited, now: float) -> None:
-        row = visited.row
-        if row.outcome != CHALLENGED:
-            return
-        url = visited.url
+    def _challenge(self, wall: Wall, url: Url, reply: Reply) -> Conclusion:
+        error = f"bot protection ({wall.name}) answered instead of the page, HTTP {reply.status}"
+        return Conclusion(
+            "challenged", error, columns={"wall": wall.name}, then=partial(self._back_off, url, wall.name)
+        )
+
+    def _back_off(self, url: Url, name: str, now: float) -> None:
         if len(self._counts) >= WALLED_HOSTS_MAX:
             self._counts.clear()
         count = self._counts[url.host] = self._counts.get(url.host, 0) + 1
         if count >= WALLS_MAX and self._closes:
-            self._control.close(url, f"its bot protection ({row.wall}) answered {count} requests in a row", now)
+            self._control.close(url, f"its bot protection ({name}) answered {count} requests in a row", now)
         else:
-            self._control.back_off(url, count, f"its bot protection ({row.wall}) answered", now)
+            self._control.back_off(url, count, f"its bot protection ({name}) answered", now)
 
     def _in_page(self, page: ExaminedPage) -> Wall | None:
         reply = page.reply
         if not is_html(reply.media_type):
             return None
         return self._walls.in_page(reply.url, page.findings.title, page.content.body)
-
-
-def _challenge(wall: Wall, reply: Reply) -> Conclusion:
-    error = f"bot protection ({wall.name}) answered instead of the page, HTTP {reply.status}"
-    return Conclusion(CHALLENGED, error, columns={"wall": wall.name})
 
 
 def is_html(media_type: str) -> bool:

@@ -228,7 +228,8 @@ class HttpModule:
             async with self._digests.turn(request.url):
                 return await self._fetch_by(rule, request, started_at)
         headers = self._common.with_(request.headers) if request.headers else self._common.headers
-        return await self._send(self._transfers_by(NO_ROUTE, request.proxy), request, started_at, at, headers)
+        transfers = self._transfers_by(NO_ROUTE, request.proxy) if request.proxy else self._transfers
+        return await self._send(transfers, request, started_at, at, headers)
 
     async def close(self) -> None:
         """Close all connections. Fetches in flight end with a `Failure`."""
@@ -315,7 +316,7 @@ class HttpModule:
 
     def _transfers_by(self, route: Route, proxy: str) -> Transfers:
         """Return the transfers of a route. `proxy` takes the place of its own one, if given."""
-        route = route._replace(proxy=proxy or route.proxy)
+        route = route._replace(proxy=proxy) if proxy else route
         transfers = self._transfers if route == NO_ROUTE else self._by_route.get(route)
         if transfers is None:
             assert len(self._by_route) < ROUTES_MAX, "requests go through too many proxies"

@@ -21,7 +21,7 @@ from gossamer.frontier.queues import Queues
 from gossamer.frontier.record import QueuedUrl, QueueEntry, decode_record
 from gossamer.frontier.scheduler import HostControl, Scheduler
 from gossamer.frontier.set_back import follow_clock
-from gossamer.frontier.strategy import Strategy
+from gossamer.frontier.strategy import SWEEP
 from gossamer.frontier.tokens import Leases
 from gossamer.frontier.workbench import Workbench
 from gossamer.model.links import NOT_SEED, Link, RevisitPlan
@@ -80,7 +80,7 @@ class Frontier:
             ledger.budgets, ledger.host_level, coin,
         )  # fmt: skip
         self.control = HostControl(self.hosts, self.scheduler, contacts, politeness, options.errors_remembered_s)
-        self.strategy = Strategy()
+        self.strategy = SWEEP
         self.frozen: set[int] = set()
         """Partitions of which no URL is leased: they move to another shard."""
         self._lent: set[int] = set()
@@ -159,7 +159,7 @@ class Frontier:
 
     def add(self, link: Link, level: int, now: float) -> None:
         """Queue a URL that was not seen before, unless the strategy holds it. About 3 µs."""
-        if not self.strategy.hold(link, level, now):
+        if self.strategy is SWEEP or not self.strategy.hold(link, level, now):
             self.queue(link, level, now)
 
     def queue(self, link: Link, level: int, now: float) -> None:
@@ -210,7 +210,8 @@ class Frontier:
 
     def select(self, now: float) -> Lease | None:
         """Lease the next visit; None if no gate is open before `wake_at`."""
-        self.strategy.offer(now)
+        if self.strategy is not SWEEP:
+            self.strategy.offer(now)
         turns, prerequisites_only = self.scheduler, self.control.prerequisites_only
         while self._aside and not prerequisites_only:
             turns.schedule(self._aside.pop(), now)
@@ -232,7 +233,9 @@ class Frontier:
 
     def wake_at(self) -> float | None:
         """Return when `select` may return a lease again; None if only the end of a visit can change that."""
-        if self.strategy.can_offer() or (self._aside and not self.control.prerequisites_only):
+        if (self.strategy is not SWEEP and self.strategy.can_offer()) or (
+            self._aside and not self.control.prerequisites_only
+        ):
             return 0.0
         instants = [at for at in (self._bench.next_at(), self.scheduler.wake_at()) if at is not None]
         return min(instants) if instants else None
@@ -325,7 +328,8 @@ class Frontier:
         self.hosts.touch(host)
         if host.window is None or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
             self.scheduler.schedule(host, now)  # Otherwise it has its turn already, which does not change.
-        self.strategy.finish(lease.url, outcome)
+        if self.strategy is not SWEEP:
+            self.strategy.finish(lease.url, outcome)
 
     def drop(self, lease: Lease, now: float) -> None:
         """Dequeue a URL that is finished but was queued again with a more urgent level: it counts only once."""

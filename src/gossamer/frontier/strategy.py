@@ -42,3 +42,7 @@ class Strategy:
 
     def cut(self, now: float) -> None:
         """Put all changes of the strategy into the open epoch."""
+
+
+SWEEP = Strategy()
+"""The complete sweep, of which the frontier knows that it does nothing."""

@@ -18,7 +18,6 @@ EXTRAS: Mapping[str, str] = {
     "lxml": "items",
     "mcp": "mcp",
     "obstore": "store",
-    "pydantic": "mcp",
     "pypdf": "modules",
     "ray": "cluster",
     "rbloom": "seen",
