@@ -95,7 +95,8 @@ def test_a_path_has_a_delay_and_others_have_none(shop: Shop, tmp_path: Path) -> 
         float(row["fetched_at"].timestamp()) for row in crawled.rows if str(row["key"]).split("/")[-1][:1] == "3"
     )
     assert len(at) >= 11, "/3 and /30 to /39"
-    assert at[-1] - at[0] >= 0.4 * (len(at) - 2)
+    # A request may begin late, but without the delay all would take a tenth of this.
+    assert at[-1] - at[0] >= 0.2 * (len(at) - 1)
 
 
 class Through(Answering):
