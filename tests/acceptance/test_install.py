@@ -77,7 +77,8 @@ def test_the_commands_of_the_readme_work_in_a_clone_and_a_new_environment(tmp_pa
     (tmp_path / "python/python3").symlink_to(sys.executable)
     run("sh", "-euc", f"PATH={tmp_path}/python:$PATH\n{install.replace('$ ', '')}", cwd=clone, home=tmp_path)
     assert (
-        run(programs / "python", "-c", EXTRAS_THERE, *EXTRAS, cwd=tmp_path) == "['starlette', 'tantivy', 'uvicorn']\n"
+        run(programs / "python", "-c", EXTRAS_THERE, *EXTRAS, cwd=tmp_path)
+        == "['anyio', 'starlette', 'tantivy', 'uvicorn']\n"
     )
     with served() as port:
         place = Place(tmp_path / "work", port, python=programs / "python")

@@ -139,7 +139,8 @@ class ShardLife:
     async def _finish_uploads(self, uploads: Uploads) -> None:
         """Wait for pending uploads, unless an immediate stop was ordered."""
         async with asyncio.TaskGroup() as group:
-            work = group.create_task(uploads.finish(self.shard.kept.committer.commit, (INDEX,)))
+            views = (INDEX,) if self.shard.membership is None else ()
+            work = group.create_task(uploads.finish(self.shard.kept.committer.commit, views))
             while not work.done():
                 await asyncio.wait([work], timeout=HURRY_POLL_S)
                 if self.shard.ring.loop.hurried:
