@@ -145,11 +145,7 @@ class VisitMiddleware:
         """Keep the time limit of a prerequisite fetch, to end it early."""
 
     def answered(
-        self,
-        prerequisite: Prerequisite,
-        result: Reply | Failure,
-        body: bytes,
-        now: float,
+        self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float
     ) -> Prerequisite | None:
         """Handle the result of a prerequisite fetch; return the next one, such as a redirect's target, None at the end.
         If the next one cannot be made, its result is a Failure.

@@ -15,7 +15,7 @@ from tests.frontier.names import T0, Shard, linked, named
 
 
 class OneByOne(Strategy):
-    """Queues a URL when the one before is finished, and notes what it is told."""
+    """Queues a URL when the one before is finished, and notes the events that it gets."""
 
     watches_links = True
 

@@ -243,7 +243,8 @@ class Crawler(BaseCrawler):
     def _attach(self, life: ShardLife) -> None:
         """Let a shard be asked, watched and stopped."""
         shard = life.shard
-        telemetry, recrawl = shard.controls.telemetry, shard.ring.recrawl
+        telemetry = shard.controls.telemetry
+        recrawl = shard.ring.recrawl
         self._logs = telemetry.logs
         if self.config.console.port is not None:
             telemetry.counters.recent = RecentList()

@@ -70,7 +70,8 @@ class Feeding:
     """
 
     def __init__(self, shard: Shard) -> None:
-        membership, telemetry = shard.membership, shard.controls.telemetry
+        membership = shard.membership
+        telemetry = shard.controls.telemetry
         config = shard.controls.settings.config
         self._ring = shard.ring
         self._epochs = shard.kept.storage.epochs

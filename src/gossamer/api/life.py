@@ -40,7 +40,9 @@ class ShardLife:
         self, shard: Shard, vault: Vault | None = None, more_seeds: MoreSeeds | None = None, *, settle: bool = False
     ) -> None:
         """`vault` has its checkpoints elsewhere. With `settle` a crawl that had ended fetches nothing more."""
-        ring, outputs, controls = shard.ring, shard.outputs, shard.controls
+        ring = shard.ring
+        outputs = shard.outputs
+        controls = shard.controls
         self.shard = shard
         self.seeding = Seeding(shard)
         self._feeding = Feeding(shard)
@@ -91,8 +93,10 @@ class ShardLife:
         return end
 
     async def _prepare(self) -> None:
-        shard, controls = self.shard, self.shard.controls
-        config, counters = controls.settings.config, controls.telemetry.counters
+        shard = self.shard
+        controls = shard.controls
+        config = controls.settings.config
+        counters = controls.telemetry.counters
         if shard.kept.home.shard == 0 and (says := short_patience(config)):
             counters.note(says)
         if shard.ring.pipeline.is_accused:  # Durable before another page can end this process.
@@ -114,7 +118,9 @@ class ShardLife:
 
     async def finish_files(self) -> None:
         """Complete the files for readers: WARC files get their names, tables become Parquet, the index is sorted."""
-        shard, commit, outputs = self.shard, self.shard.kept.committer.commit, self.shard.outputs
+        shard = self.shard
+        commit = shard.kept.committer.commit
+        outputs = shard.outputs
         outputs.archives.close()
         shard.kept.committer.on_durable = None  # What follows commits files alone: rows of that would begin new logs.
         await commit()
@@ -150,7 +156,8 @@ class ShardLife:
         """Write the URLs that an offline crawl leaves to a segment for the next one. Each of several shards would
         replace that of another.
         """
-        shard, config = self.shard, self.shard.controls.settings.config
+        shard = self.shard
+        config = shard.controls.settings.config
         if config.crawl.mode != "offline" or end not in ("low_water", "limit") or shard.membership is not None:
             return
         store, urls, directory = shard.kept.storage.store, shard.ring.urls, shard.kept.home.directory

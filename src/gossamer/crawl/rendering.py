@@ -213,13 +213,7 @@ class PageResources(VisitMiddleware):
         if (wanted := self._wanted.get(prerequisite.url.text)) is not None:
             wanted.limit = limit
 
-    def answered(
-        self,
-        prerequisite: Prerequisite,
-        result: Reply | Failure,
-        body: bytes,
-        now: float,
-    ) -> None:
+    def answered(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> None:
         wanted = self._wanted.get(prerequisite.url.text)
         reply = result if isinstance(result, Reply) else result.came
         if reply is not None:

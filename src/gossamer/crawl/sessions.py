@@ -109,7 +109,7 @@ class Sessions(VisitMiddleware):
 
     def __init__(self, jars: Jars, logins: FormLogins | None = None) -> None:
         self._jars = jars
-        self.epochs = self._epochs = jars.epochs
+        self.epochs = jars.epochs
         self.logins = logins
         self._sent: dict[int, str] = {}
         """By fingerprint of a URL that is being requested: its cookies."""
@@ -141,17 +141,17 @@ class Sessions(VisitMiddleware):
         url = visited.url
         sent = self._sent.pop(url.fingerprint, None)
         if sent is not None and any(found.link_type in LEADING_ON for found in visited.links):
-            known = self._epochs.get("cookie", bounce_key(url))
+            known = self.epochs.get("cookie", bounce_key(url))
             again = _decode_bounce(known).again if known is not None else 0
             names_only = visited.row.outcome != "redirected"
             bounce = Bounce(_digest(sent, names_only=names_only), names_only, again)
-            self._epochs.put("cookie", bounce_key(url), _encode(bounce))
+            self.epochs.put("cookie", bounce_key(url), _encode(bounce))
 
     def bounces(self, url: Url, outcome: str, now: float) -> bool:
         """It is if the URL's last visit led elsewhere, and its cookies have changed since. Of a page that refreshes
         only new names of cookies count, since pages that show news refresh themselves for good.
         """
-        known = self._epochs.get("cookie", bounce_key(url))
+        known = self.epochs.get("cookie", bounce_key(url))
         if known is None:
             return False
         bounce = _decode_bounce(known)
@@ -159,7 +159,7 @@ class Sessions(VisitMiddleware):
             return False
         if _digest(self._cookies(url, None, now), names_only=bounce.names_only) == bounce.cookies:
             return False
-        self._epochs.put("cookie", bounce_key(url), _encode(msgspec.structs.replace(bounce, again=bounce.again + 1)))
+        self.epochs.put("cookie", bounce_key(url), _encode(msgspec.structs.replace(bounce, again=bounce.again + 1)))
         return True
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:

@@ -189,11 +189,7 @@ class Subscriptions(VisitMiddleware):
         )
 
     def answered(
-        self,
-        prerequisite: Prerequisite,
-        result: Reply | Failure,
-        body: bytes,
-        now: float,
+        self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float
     ) -> Prerequisite | None:
         """Handle a hub's answer to a request: 202 and other 2xx mean that it will verify (section 5.1.1)."""
         one = self._by_token.get(prerequisite.subject)
