@@ -221,7 +221,9 @@ class _Conversion:
         if not isinstance(given, Mapping):
             self._wrong(path, f"expected {_WORDS[dict]}", given)
             return None
-        known, before, values = declared(section), len(self.mistakes), {}
+        known = declared(section)
+        before = len(self.mistakes)
+        values = {}
         if issubclass(section, NamedSection):
             rules = rules_key(section)
             rows = {name: rule for name, rule in given.items() if rule is not None}
@@ -240,7 +242,8 @@ class _Conversion:
     def _value(self, given: Any, hint: Any, key: Key, path: tuple[str, ...]) -> object:
         """Return a value of a type and within the bounds of its key."""
         hint, key = annotated(hint, key)
-        before, origin = len(self.mistakes), get_origin(hint)
+        before = len(self.mistakes)
+        origin = get_origin(hint)
         if origin is UnionType:
             if given is None:
                 return None

@@ -183,7 +183,10 @@ class HostPrioritizer(Prioritizer, Protocol):
         """Return a level from 0, the most urgent, to 7. Pure, and quick: it may run for every URL that is queued."""
 
 
-KNOWN, NEW, SHORTER, HELD = 0, 1, 2, 3
+KNOWN = 0
+NEW = 1
+SHORTER = 2
+HELD = 3
 """What a duplicate URL eliminator answers; `HELD` is an answer of `DiskMergeUrlSeen.offer_or_hold` only."""
 
 

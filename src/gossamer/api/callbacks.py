@@ -67,7 +67,8 @@ class Callbacks:
     def intent(self, token: str, query: Mapping[str, str]) -> tuple[int, str]:
         """Return status and text of the answer to a hub's GET (sections 5.2 and 5.3)."""
         now = self._clock.now()
-        mode, topic = query.get("hub.mode", ""), query.get("hub.topic", "")
+        mode = query.get("hub.mode", "")
+        topic = query.get("hub.topic", "")
         if mode == "denied":
             known = self._hubs.denied(token, topic, query.get("hub.reason", ""), now)
             return (200, "") if known else (404, "no such subscription\n")
@@ -114,14 +115,16 @@ class Callbacks:
         return self._schedule.note(notice, now)
 
     async def _settle(self) -> None:
-        waiting, self._waiting = self._waiting, []
+        waiting = self._waiting
+        self._waiting = []
         await self._ring.loop.commit()
         for durable in waiting:
             if not durable.done():
                 durable.set_result(None)
 
     async def _ask(self) -> None:
-        clock, hosts = self._clock, self._ring.frontier.control
+        clock = self._clock
+        hosts = self._ring.frontier.control
         prerequisites = self._hubs.due(clock.now())
         if not prerequisites:
             return

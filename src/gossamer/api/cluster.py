@@ -113,7 +113,8 @@ class ClusterCrawler(BaseCrawler):
         self._calls = EngineCalls()
         self._begun: ClusterPlan | None = None
         """The plan by which the first shards were started."""
-        self._is_placed, self._starts_by = False, 0.0
+        self._is_placed = False
+        self._starts_by = 0.0
         """Whether all shards have answered from a machine, and the time by which they must."""
         self._one_at_a_time = asyncio.Lock()
         """Held while shards make a checkpoint, or partitions are ordered to move, or the configuration is written."""
@@ -244,7 +245,10 @@ class ClusterCrawler(BaseCrawler):
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
             kept.had_hosts = kept.had_hosts and kept.end != "low_water"  # This run fetches the remainder.
             kept.paused = kept.paused and self.stays_paused
-            kept.end, kept.hurried, kept.held, kept.limits = "", False, False, None
+            kept.end = ""
+            kept.hurried = False
+            kept.held = False
+            kept.limits = None
             if kept.closed:  # No shard uses its quota any more, and the limit may be another one.
                 kept.shares = []
             write_whole(path, msgspec.json.encode(kept))
@@ -259,7 +263,9 @@ class ClusterCrawler(BaseCrawler):
         self._starts_by = heard_at + start_s_max
         # A shard that was killed ends cleanly only after it began.
         waits_until = heard_at + PLACE_S if self._cluster.address else self._starts_by
-        asked, began, is_silent = "", False, False
+        asked = ""
+        began = False
+        is_silent = False
         while True:
             if self._stop != asked:
                 with suppress(ConnectionError):
@@ -284,7 +290,8 @@ class ClusterCrawler(BaseCrawler):
             if is_silent:
                 is_silent = False
                 self._tell("The coordinator answers again.")
-            heard_at, began = clock.now(), True
+            heard_at = clock.now()
+            began = True
             self._take(standing, heard_at)
             if standing["is_over"]:
                 return self._ended(standing)

@@ -140,7 +140,8 @@ class Crawler(BaseCrawler):
             OSError: the disk refused; everything up to the last commit is saved.
         """
         self._allow_files()  # Before any is opened.
-        was_new, before = self._is_new, there_before(self.directory)
+        was_new = self._is_new
+        before = there_before(self.directory)
         make_directory(self.directory)
         try:
             shard = self._shard = await self._assembled()
@@ -220,7 +221,9 @@ class Crawler(BaseCrawler):
     # ---- inside
 
     def _table(self, shard: Shard, seeding: Seeding) -> dict[str, Verb]:
-        kept, ring, controls = shard.kept, shard.ring, shard.controls
+        kept = shard.kept
+        ring = shard.ring
+        controls = shard.controls
         setting = Setting(controls.settings, kept, controls.telemetry, self._write_config, self._reconfigured)
         save_copy = partial(checkpoint_of, shard, self._vault)
         return table_of(
@@ -237,7 +240,8 @@ class Crawler(BaseCrawler):
 
     def _allow_files(self) -> None:
         """Raise the system's limit of open files to what the requests at once may need; refuse too few for one."""
-        concurrency, connections = self.config.crawl.concurrency, self.config.fetch.connections_max
+        concurrency = self.config.crawl.concurrency
+        connections = self.config.fetch.connections_max
         require_files(ThisMachine().raise_open_files(files_of(max(concurrency, connections))), concurrency)
 
     def _attach(self, life: ShardLife) -> None:
@@ -267,7 +271,8 @@ class Crawler(BaseCrawler):
 
     async def _assembled(self) -> Shard:
         self._check_memory()
-        lock, opening = await self._locked(), 0
+        lock = await self._locked()
+        opening = 0
         if self._is_new and (self.directory / "crawl.toml").exists():  # Another process was quicker.
             lock.release()
             raise already_there(self.directory)

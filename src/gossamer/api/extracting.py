@@ -117,7 +117,8 @@ def _count(found: Processed, url: str, counts: dict[str, ModuleCounts]) -> None:
     for error in found.errors:
         one = counts.setdefault(error.module, ModuleCounts())
         one.failed += 1
-        one.error, one.url = error.error, url
+        one.error = error.error
+        one.url = url
 
 
 class _Log:

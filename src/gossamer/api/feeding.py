@@ -75,7 +75,8 @@ class Feeding:
         config = shard.controls.settings.config
         self._ring = shard.ring
         self._epochs = shard.kept.storage.epochs
-        self._logs, self._counters = telemetry.logs, telemetry.counters
+        self._logs = telemetry.logs
+        self._counters = telemetry.counters
         self._given = [Path(path) for path in config.seeds.segments]
         self._visitable = Visitable(config)
         self._has = membership.exchange.has if membership is not None else None

@@ -38,7 +38,8 @@ class CommittedPages:
     """
 
     def __init__(self, config: Config, homes: list[Home]) -> None:
-        namer, decode = namer_for(config), export_means(config).decode
+        namer = namer_for(config)
+        decode = export_means(config).decode
         self._shards = [_ShardPages(config, home, namer) for home in homes]
         self._bodies = RecordBodies(homes[0].directory / "warc", decode)
 
@@ -64,9 +65,12 @@ class _ShardPages:
     """The pages of one shard. The rows of `links` are in the order of those of `pages`."""
 
     def __init__(self, config: Config, home: Home, namer: Namer) -> None:
-        self._config, self._home, self._namer = config, home, namer
+        self._config = config
+        self._home = home
+        self._namer = namer
         path = home.journals().path
-        self._pages, self._links = TableCursor("pages", path), TableCursor("links", path)
+        self._pages = TableCursor("pages", path)
+        self._links = TableCursor("links", path)
         self._found: list[Found] = []
         """Links of the next page, as far as they are read."""
         self._epoch = 0
@@ -114,7 +118,8 @@ class _ShardPages:
         return True
 
     def _visited(self, row: Row, bodies: RecordBodies) -> Visited:
-        page, url = _row_of(row), self._namer.name(str(row["url"]))
+        page = _row_of(row)
+        url = self._namer.name(str(row["url"]))
         assert url is not None, "the crawl has named it"
         columns = {name: value for name, value in row.items() if name not in _COLUMNS and value is not None}
         reply, content = _reply_of(page, bodies)

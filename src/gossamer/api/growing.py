@@ -25,7 +25,8 @@ from gossamer.model.words import shell_word
 if TYPE_CHECKING:
     from gossamer.cluster.ray import Engine
 
-ARRIVE_S, LOOK_S = 30.0, 0.25
+ARRIVE_S = 30.0
+LOOK_S = 0.25
 """Longest wait for partitions that move to balance the shards, mostly seconds, and the interval of its checks."""
 SETTLE_S_MAX = 5.0
 """The same before a stop."""

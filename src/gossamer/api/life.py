@@ -160,7 +160,9 @@ class ShardLife:
         config = shard.controls.settings.config
         if config.crawl.mode != "offline" or end not in ("low_water", "limit") or shard.membership is not None:
             return
-        store, urls, directory = shard.kept.storage.store, shard.ring.urls, shard.kept.home.directory
+        store = shard.kept.storage.store
+        urls = shard.ring.urls
+        directory = shard.kept.home.directory
         saved = await asyncio.to_thread(
             write_remainder, directory, config, store, urls.namer.name, self._feeding.left(), urls.url_seen
         )

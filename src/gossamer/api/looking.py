@@ -58,7 +58,8 @@ class Looking:
 
     def __init__(self, directory: Path, telemetry: Telemetry) -> None:
         self._directory = directory
-        self._logs, self._counters = telemetry.logs, telemetry.counters
+        self._logs = telemetry.logs
+        self._counters = telemetry.counters
         self._began_at = telemetry.clock.now()
         self._before: Sequence[Sequence[float | int | None]] | None = None
         """Rates over time of earlier runs."""

@@ -44,11 +44,15 @@ class LowWater:
     """
 
     def __init__(self, shard: Shard, seeding: Seeding, feeding: Feeding, more_seeds: MoreSeeds | None) -> None:
-        ring, settings, telemetry = shard.ring, shard.controls.settings, shard.controls.telemetry
+        ring = shard.ring
+        settings = shard.controls.settings
+        telemetry = shard.controls.telemetry
         options = settings.config.frontier
         self._directory = shard.kept.home.directory
         self._settings = settings
-        self._loop, self._frontier, self._pipeline = ring.loop, ring.frontier, ring.pipeline
+        self._loop = ring.loop
+        self._frontier = ring.frontier
+        self._pipeline = ring.pipeline
         self._clock, self._logs, self._counters = telemetry.clock, telemetry.logs, telemetry.counters
         self._seeding = seeding
         self._feeding = feeding
@@ -132,7 +136,9 @@ class LowWater:
         """Take in seeds, and segments if those are allowed; return whether anything in them was new. The crawl goes on
         between steps; URLs that it finds meanwhile do not count.
         """
-        local, refused, is_new = local_hosts(self._settings.config), 0, False
+        local = local_hosts(self._settings.config)
+        refused = 0
+        is_new = False
         for start in range(0, len(texts), SEEDS_A_STEP_MAX):
             good = []
             for text in texts[start : start + SEEDS_A_STEP_MAX]:

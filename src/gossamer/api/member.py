@@ -44,7 +44,9 @@ from gossamer.world.files import NO_ROOM, unwritable, write_whole
 from gossamer.world.loop import calm_collector, loop_factory
 from gossamer.world.process import DirectoryLock, die_with_parent
 
-FAILED, REFUSED, TENURE_LOST = 1, 2, 75
+FAILED = 1
+REFUSED = 2
+TENURE_LOST = 75
 TENURE_LOOK_S = 0.1
 SEND_S = 0.1
 """Longest interval of checks for frames to send: unconfirmed batches become due again."""
@@ -160,7 +162,8 @@ class ClusterMember(Crawler):
 
     def _looked(self, look: Look) -> dict[str, object]:
         """Follow a round's orders, and return the status."""
-        now, shard = self._clock.now(), self._shard
+        now = self._clock.now()
+        shard = self._shard
         if look.granted is not None:
             self._tenure.renewed(look.granted)
         answer: dict[str, object] = {
@@ -185,7 +188,8 @@ class ClusterMember(Crawler):
         return answer
 
     async def _answer(self, number: int, question: dict[str, object]) -> None:
-        shard, verb = self._shard, self._verbs.get(str(question.get("verb")))
+        shard = self._shard
+        verb = self._verbs.get(str(question.get("verb")))
         if shard is None or verb is None:
             answer: dict[str, object] = {"ok": False, "error": f"shard {self._job.shard} is starting; try again"}
         else:

@@ -120,7 +120,8 @@ class CrawledPage:
     @property
     def parsed(self) -> pages.Page:
         """The page as processing modules see it."""
-        reply, content = self._visited.reply, self._visited.content
+        reply = self._visited.reply
+        content = self._visited.content
         kind, charset = (reply.media_type, reply.charset) if reply is not None else ("text/html", "")
         file = content.file if content is not None else None
         return pages.Page(self.url, kind, charset, self.headers, self.body, file)

@@ -65,7 +65,8 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
         DamagedError: a file of the crawl is not what was written.
     """
     directory = directory_of(directory)
-    crawl, config = crawl_in(directory), reopen(directory / "crawl.toml")
+    crawl = crawl_in(directory)
+    config = reopen(directory / "crawl.toml")
     name = namer_for(config).typed(url)
     if name is None:
         raise ConfigError(f"{url} is not an address that can be visited")
@@ -114,10 +115,12 @@ def changes(directory: Path, since: str = "", url: str = "") -> Iterator[PageCha
     since_s = instant_of(since) if since else 0.0
     with tempfile.TemporaryDirectory(prefix="gossamer-changes-") as name:
         folder = Path(name)
-        crawl, config = crawl_in(directory), reopen(directory / "crawl.toml")
+        crawl = crawl_in(directory)
+        config = reopen(directory / "crawl.toml")
         items = [] if url else [name for name in tables_of(crawl, "parquet", "") if name.startswith(ITEMS)]
         tables = inputs_of(crawl, ["pages", *items], folder).tables
-        pieces, compared = tables["pages"], config.revisit.change
+        pieces = tables["pages"]
+        compared = config.revisit.change
         if not url:
             pages = (msgspec.structs.replace(one, compared=compared) for one in changes_of(pieces, since_s, folder))
             fields: list[Iterator[PageChange | FieldChange]] = [

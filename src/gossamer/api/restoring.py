@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
 CLAIM = "claim"
 """File in a shard's state with the openings that its owner claimed, or was about to claim."""
-RETRY_S, LOOK_S = 5.0, 0.25
+RETRY_S = 5.0
+LOOK_S = 0.25
 FIRST_S_MAX = 600.0
 """Longest wait of a starting shard for a store that does not answer."""
 
@@ -82,7 +83,8 @@ class Vault:
     async def _open(self) -> int:
         from gossamer.archive.checkpoints import ShardClaim  # noqa: PLC0415
 
-        claimed, saved = await self._checkpoints.claimed(), await self._checkpoints.latest()
+        claimed = await self._checkpoints.claimed()
+        saved = await self._checkpoints.latest()
         before = claimed.opening if claimed is not None else 0
         path = self._home.state / CLAIM
         here = {int(word) for word in path.read_text().split()} if path.exists() else set()
@@ -135,7 +137,8 @@ class Vault:
 
     async def _until_due(self, shard: Shard) -> None:
         """Return after an interval, or when partitions that move between shards wait for a checkpoint."""
-        pause_s, membership = RETRY_S if self._failing else self._interval_s, shard.membership
+        pause_s = RETRY_S if self._failing else self._interval_s
+        membership = shard.membership
         if membership is None or self._failing:
             await asyncio.sleep(pause_s)
             return
@@ -170,7 +173,8 @@ class Vault:
             activity = membership.report().activity if membership is not None and not shard.ring.loop.in_flight else -1
             shard.outputs.archives.finish_segments()
             await shard.kept.committer.commit()
-            folder, committer = self._home.snapshot, shard.kept.committer
+            folder = self._home.snapshot
+            committer = shard.kept.committer
             try:
                 taken = await committer.hold(lambda: snapshot(shard.kept.storage, folder, self._checkpoints.has))
                 now = self._clock.now()
@@ -200,7 +204,8 @@ class Vault:
 
 def vault_of(config: Config, home: Home, node: str) -> Vault:
     """Return the checkpoints of a shard. Raises ConfigError: the store is no good."""
-    uri, interval_s = config.state.checkpoint_uri, config.state.checkpoint_s
+    uri = config.state.checkpoint_uri
+    interval_s = config.state.checkpoint_s
     return Vault(checkpoints_of(config, home.shard), home, node, interval_s, uri)
 
 
@@ -246,7 +251,8 @@ async def copy_map(config: Config, directory: Path) -> MovesRecord:
     """Put beside the shards' checkpoints which shard has which partition, and what the coordinator keeps of moves;
     return that. Raises StoreError: it is not there.
     """
-    begun, moves = PartitionMap.load(directory), moves_in(directory)
+    begun = PartitionMap.load(directory)
+    moves = moves_in(directory)
     assert begun is not None, "a crawl of several shards was started"
     await checkpoints_of(config, 0).keep_map(begun.encode(), msgspec.json.encode(moves))
     return moves
@@ -393,7 +399,8 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
     described = []
     for home in homes(directory, config.cluster.workers):
         checkpoints = checkpoints_of(config, home.shard)
-        claimed, saved = await checkpoints.claimed(), await checkpoints.latest()
+        claimed = await checkpoints.claimed()
+        saved = await checkpoints.latest()
         if saved is None and home.shard not in partitions.owners:
             continue  # It was added shortly before, and has nothing yet.
         if saved is None:

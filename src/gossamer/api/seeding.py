@@ -66,8 +66,10 @@ class Seeding:
     async def run(self) -> None:
         """Add all seeds, giving way to the crawl between steps; then wait to be cancelled."""
         if not self._done:
-            seeds, counted = self._config.seeds, self._counters.totals.seeds
-            counted.count, counted.first = 0, []
+            seeds = self._config.seeds
+            counted = self._counters.totals.seeds
+            counted.count = 0
+            counted.first = []
             self.add(self._arguments(), SEED_ARGUMENT)
             if seeds.file:
                 await self._add_all(file_seeds(Path(seeds.file), self._schemes, self._counters.note))

@@ -96,7 +96,8 @@ class Setting:
         return changes
 
     def _apply(self, config: Config, changes: Sequence[KeyChange]) -> None:
-        epochs, now = self._kept.storage.epochs, self._telemetry.clock.now()
+        epochs = self._kept.storage.epochs
+        now = self._telemetry.clock.now()
         self._settings.change(config)
         kept = [StoredSetting(now, *change) for change in changes]
         epochs.put("meta", CHANGES + epochs.number.to_bytes(8), msgspec.msgpack.encode(kept))
@@ -157,7 +158,8 @@ class Watching:
     ) -> None:
         """`stir` wakes the crawl loop to look for work."""
         self._exclusions = exclusions
-        self._logs, self._counters = telemetry.logs, telemetry.counters
+        self._logs = telemetry.logs
+        self._counters = telemetry.counters
         self._stir = stir
         self._path = Path(options.exclude_hosts_file) if options.exclude_hosts_file else None
         self._pause_s = options.exclude_hosts_reread_s
@@ -202,7 +204,8 @@ TRAPS_NAMED_MAX = 5
 
 async def release(ring: CrawlRing, name: str, clock: Clock) -> list[str]:
     """Release the traps of a host, or one trap (`host/template`); return their names. The caller commits."""
-    frontier, urls = ring.frontier, ring.urls
+    frontier = ring.frontier
+    urls = ring.urls
     return await ring.scope.trapping.release_trap(
         name,
         urls.namer,
@@ -218,7 +221,8 @@ async def retry_logins(ring: CrawlRing, names: Collection[str], clock: Clock) ->
     """
     logins = ring.sessions.logins if ring.sessions is not None else None
     if logins is not None and names:
-        is_meant, frontier = partial(logins.lacked, frozenset(names)), ring.frontier
+        is_meant = partial(logins.lacked, frozenset(names))
+        frontier = ring.frontier
         await ring.urls.history.queue_again(
             PARTITIONED, is_meant, ring.urls.namer, lambda link: frontier.add(link, 0, clock.now())
         )

@@ -85,10 +85,20 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     """Return a running crawl's status. Some tens of microseconds, plus one per host in memory when nothing happens;
     `detail` adds hosts and rates over time: about 1 µs more per host in memory.
     """
-    ring, controls, epochs, uploads = shard.ring, shard.controls, shard.kept.storage.epochs, shard.outputs.uploads
-    config, telemetry, watchdogs = controls.settings.config, controls.telemetry, controls.watchdogs
-    loop, frontier, counters, now = ring.loop, ring.frontier, telemetry.counters, telemetry.clock.now()
-    counts, totals, elapsed_s = frontier.counts, counters.totals, loop.elapsed_s()
+    ring = shard.ring
+    controls = shard.controls
+    epochs = shard.kept.storage.epochs
+    uploads = shard.outputs.uploads
+    config = controls.settings.config
+    telemetry = controls.telemetry
+    watchdogs = controls.watchdogs
+    loop = ring.loop
+    frontier = ring.frontier
+    counters = telemetry.counters
+    now = telemetry.clock.now()
+    counts = frontier.counts
+    totals = counters.totals
+    elapsed_s = loop.elapsed_s()
     status = _common(counts, totals, elapsed_s, config)
     status.seeds = seeds_state(totals.seeds, controls.explainer.why)
     status.sandbox = sandbox
@@ -128,7 +138,9 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
 
 def _health(shard: Shard) -> ShardHealth:
     """Return the health of one shard."""
-    committer, watchdogs, now = shard.kept.committer, shard.controls.watchdogs, shard.controls.telemetry.clock.now()
+    committer = shard.kept.committer
+    watchdogs = shard.controls.watchdogs
+    now = shard.controls.telemetry.clock.now()
     gauges = watchdogs.gauges
     return ShardHealth(
         shard=0,
@@ -269,7 +281,8 @@ def _tell_rejected(status: Status, totals: Totals, config: Config) -> None:
 
 def _seed_state(seed: str, why: Callable[[str], dict[str, object]]) -> SeedState:
     """Return the state of a seed, or of the last URL to which it redirects, and the reason."""
-    text, reasons = seed, dict[str, str]()
+    text = seed
+    reasons = dict[str, str]()
     while text not in reasons and len(reasons) < REDIRECTS_SHOWN_MAX:
         found = why(text)
         reasons[text] = str(found["reason"])
@@ -395,7 +408,8 @@ def _answer(ring: CrawlRing, telemetry: Telemetry) -> WaitingReason | None:
     lasts_s = now - max(since, telemetry.counters.last_at)
     if lasts_s < QUIET_S:
         return None
-    host, more = lease.url.host, ring.loop.in_flight - 1
+    host = lease.url.host
+    more = ring.loop.in_flight - 1
     others = f", and {more} more" if more else ""
     if not lease.address:
         return WaitingReason("lookup", f"the address of {host} (DNS, for {now - since:.0f} s){others}", host, since)

@@ -73,7 +73,8 @@ class Queries:
 
     async def hosts(self, request: HostsOf) -> object:
         """Report the hosts in memory: about 1 µs for each."""
-        frontier, now = self._frontier, self._controls.telemetry.clock.now()
+        frontier = self._frontier
+        now = self._controls.telemetry.clock.now()
         closed = [{"host": host, "reason": reason} for host, reason in frontier.closings]
         return {**frontier.overview(now, request.n), "closed": closed[-request.n :]}
 

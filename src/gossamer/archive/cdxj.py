@@ -43,7 +43,8 @@ RENDERED = "rendered"
 _INDEXED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
 _JSON = msgspec.json.Encoder()
 _FIELDS = msgspec.json.Decoder(dict[str, str])
-_PAGE, UNCHANGED = b'"status":"2', b'"status":"304"'
+_PAGE = b'"status":"2'
+UNCHANGED = b'"status":"304"'
 
 
 class IndexEntry(msgspec.Struct, frozen=True):
@@ -98,7 +99,8 @@ class StandingRecords:
         if _PAGE in line:
             self.last = line
         elif UNCHANGED in line and line[: line.find(b" ")] == self.last[: self.last.find(b" ")]:
-            now, stood = _fields(line), _fields(self.last)
+            now = _fields(line)
+            stood = _fields(self.last)
             if now["digest"] and now["digest"] == stood["digest"]:
                 return line[: line.find(b"{")] + _JSON.encode(stood | {"url": now["url"]}) + b"\n"
         return line
@@ -173,7 +175,8 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as folder:
         temporary = Path(folder) / "index"
         with temporary.open("wb") as file, ExitStack() as stack:
-            last, standing = b"", StandingRecords()
+            last = b""
+            standing = StandingRecords()
             for raw in _sorted_lines((entry.line() for entry in entries), Path(folder), sort_bytes_max, stack):
                 line = standing.line(raw)
                 if line != last:
@@ -333,7 +336,8 @@ def _sorted_lines(lines: Iterable[bytes], folder: Path, bytes_max: int, stack: E
             held.sort()
             runs.append(_write_run(folder / f"run-{made}", held))
             made += 1
-            held, held_bytes = [], 0
+            held = []
+            held_bytes = 0
             if len(runs) == FILES_MERGED_MAX:
                 with ExitStack() as files:
                     merged = heapq.merge(*[files.enter_context(run.open("rb")) for run in runs])

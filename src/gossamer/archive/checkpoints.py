@@ -27,7 +27,9 @@ from gossamer.state.journals import STATE
 T = TypeVar("T")
 STORE = STATE + "store/"
 TABLE = ".sst"
-CONFIG, PARTITIONS, MOVES = "crawl.toml", "partitions.json", "moves.json"
+CONFIG = "crawl.toml"
+PARTITIONS = "partitions.json"
+MOVES = "moves.json"
 UPLOADS_AT_ONCE = 4
 SHOWN_CHARACTERS = 200
 
@@ -112,7 +114,8 @@ class Checkpoints:
 
     async def map(self) -> tuple[bytes, bytes] | None:
         """Return the arguments of the last `keep_map`, or None if there was none. Raises StoreError."""
-        partitions, moves = await self._store.read(PARTITIONS), await self._store.read(MOVES)
+        partitions = await self._store.read(PARTITIONS)
+        moves = await self._store.read(MOVES)
         return None if partitions is None or moves is None else (partitions, moves)
 
     async def keep_forgotten(self, listed: bytes) -> None:

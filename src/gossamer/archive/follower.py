@@ -169,7 +169,9 @@ def make_parquet(
             held_bytes += batch.nbytes
             if rows >= ROW_GROUP_ROWS_MAX or held_bytes >= group_bytes_max:
                 _write_group(writer, waiting, schema)
-                waiting, rows, held_bytes = [], 0, 0
+                waiting = []
+                rows = 0
+                held_bytes = 0
         _write_group(writer, waiting, schema)
     sums = sums_of(temporary)
     publish(temporary, target)

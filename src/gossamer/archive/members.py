@@ -123,14 +123,16 @@ class _MemberReader:
         magic = b"\x28\xb5\x2f\xfd" if self._zstd else b"\x1f\x8b\x08"
         at = offset + 1
         self._file.seek(self._begin + at)
-        self._read, self._held = at, b""
+        self._read = at
+        self._held = b""
         while piece := self._next():
             start = self._read - len(piece)
             found = piece.find(magic)
             while found >= 0:
                 if self._begins(start + found):
                     self._file.seek(self._begin + start + found)
-                    self._read, self._held = start + found, b""
+                    self._read = start + found
+                    self._held = b""
                     return
                 found = piece.find(magic, found + 1)
             if len(piece) > len(magic) and self._read < self._length:
@@ -155,7 +157,8 @@ class _MemberReader:
 
     def _next(self) -> bytes:
         if self._held:
-            held, self._held = self._held, b""
+            held = self._held
+            self._held = b""
             return held
         piece = self._file.read(min(PIECE_BYTES // 16, self._length - self._read))
         self._read += len(piece)
@@ -187,7 +190,8 @@ class _Record:
                 return
             data = bytes(self._head[end + len(_END) :])
             self._begin(bytes(self._head[:end]))
-        block, rest = data[: self._left], data[self._left :]
+        block = data[: self._left]
+        rest = data[self._left :]
         self._left -= len(block)
         if self._block is not None:
             self._block.update(block)
@@ -232,7 +236,8 @@ class _Record:
                 if len(self._http) > HEAD_BYTES_MAX:
                     self._payload = None
                 return
-            block, self._http = bytes(self._http[end + len(_END) :]), None
+            block = bytes(self._http[end + len(_END) :])
+            self._http = None
         self._payload.update(block)
 
 

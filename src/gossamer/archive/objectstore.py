@@ -192,7 +192,8 @@ class ObjectStore:
     async def _equal(self, name: str, there: Any, fixity: Fixity) -> bool:
         if there["size"] != fixity.length:
             return False
-        verify, tag = self._options.store_verify, (there["e_tag"] or "").strip('"').lower()
+        verify = self._options.store_verify
+        tag = (there["e_tag"] or "").strip('"').lower()
         if verify == "size" or (verify == "auto" and tag == fixity.tag):
             return True
         # A tag of another kind, or of other parts, or of what a customer's key encrypted: only the content tells.
@@ -207,7 +208,9 @@ def fixity_of(source: Path | bytes, part_bytes_min: int) -> Fixity:
     """Return the fixity of a file or bytes. Blocks; about 2 ms a MB."""
     held = len(source) if isinstance(source, bytes) else source.stat().st_size
     part_bytes = max(part_bytes_min, ceil(held / PARTS_MAX))
-    sha256, parts, length = hashlib.sha256(), [], 0
+    sha256 = hashlib.sha256()
+    parts = []
+    length = 0
     for part in _parts(source, part_bytes):
         md5 = hashlib.md5(usedforsecurity=False)
         for piece in part:
@@ -241,7 +244,8 @@ def _rest_of_part(file: BinaryIO, piece: bytes, part_bytes: int) -> Iterator[byt
 
 
 def _opened(options: ArchiveOptions) -> Any:
-    url, given = options.store, dict(options.store_options)
+    url = options.store
+    given = dict(options.store_options)
     if "?" in url or "@" in url.partition("://")[2].partition("/")[0]:
         raise ConfigError("archive.store: no credentials in the URL; archive.store_secrets_file names a file for them")
     if "://" not in url:

@@ -18,7 +18,8 @@ PIECE_BYTES = 1 << 20
 SAID_CHARACTERS_MAX = 200
 _BEGINS = b"\nWARC/1.", b"\0WARC/1."
 """A power cut leaves zeros in place of what precedes a record."""
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
 _FAULTS = (OSError, ValueError, RuntimeError)
 
 

@@ -158,7 +158,8 @@ class PagesRows:
         return pa.record_batch([*arrays, *(array for _, array in more)], schema=schema)
 
     def clear(self) -> None:
-        self._rows, self.count = [], 0
+        self._rows = []
+        self.count = 0
         self._more.clear()
 
 
@@ -179,7 +180,8 @@ class EpochRows:
         return pa.record_batch([column_of(c, f.type) for c, f in zip(columns, EPOCHS, strict=True)], schema=EPOCHS)
 
     def clear(self) -> None:
-        self._rows, self.count = [], 0
+        self._rows = []
+        self.count = 0
 
 
 class OwnRows:
@@ -202,7 +204,8 @@ class OwnRows:
         return pa.record_batch(arrays, names=["url", *(name for name, _ in more)])
 
     def clear(self) -> None:
-        self._urls, self.count = [], 0
+        self._urls = []
+        self.count = 0
         self._more.clear()
 
     def _of_pages(self) -> list[tuple[str, pa.Array]]:

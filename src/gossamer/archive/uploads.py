@@ -80,14 +80,16 @@ class Uploads:
         """
         self._finishing = True  # A pass of `run` beside ours would hide how ours ended.
         loop = asyncio.get_running_loop()
-        ends_at, uploaded = loop.time() + self._options.store_wait_s, self.counts.uploaded_files
+        ends_at = loop.time() + self._options.store_wait_s
+        uploaded = self.counts.uploaded_files
         while True:
             await self._pass()
             await commit()
             if self._failure is None and await self._finished(views):
                 break
             if self.counts.uploaded_files > uploaded:
-                ends_at, uploaded = loop.time() + self._options.store_wait_s, self.counts.uploaded_files
+                ends_at = loop.time() + self._options.store_wait_s
+                uploaded = self.counts.uploaded_files
             left_s = ends_at - loop.time()
             if self._failure is None or self._failure.lasting or left_s <= 0:
                 break

@@ -152,7 +152,8 @@ def faults_of_index_lines(index: Path, records: RecordPlaces) -> Iterator[FileFa
     if seal is not None and sums_of(index) not in (seal.now, seal.before):
         yield FileFault(index, "does not hold what was written into it (its SHA-256 differs)")
     with index.open("rb") as file:
-        at, last = 0, b""
+        at = 0
+        last = b""
         for line in file:
             try:
                 entry = msgspec.json.decode(line[line.index(b"{") :], type=_IndexLine)
@@ -165,7 +166,8 @@ def faults_of_index_lines(index: Path, records: RecordPlaces) -> Iterator[FileFa
             if line < last:
                 yield FileFault(index, "is not sorted", at)
                 return
-            at, last = at + len(line), line
+            at = at + len(line)
+            last = line
 
 
 class _IndexLine(msgspec.Struct):

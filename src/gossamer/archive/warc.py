@@ -98,7 +98,9 @@ class WarcArchive:
             row.duplicate_of = original.url
         main = self._main_record(reply, row.fetched_at, row.digest, original)
         place = self._write(main, reply, self._story(visited, reply), visited.rendered)
-        row.warc_file, row.warc_offset, row.warc_length = place.warc_file, place.warc_offset, place.warc_length
+        row.warc_file = place.warc_file
+        row.warc_offset = place.warc_offset
+        row.warc_length = place.warc_length
         row.warc_type = main.record_type
         return place
 
@@ -141,7 +143,8 @@ class WarcArchive:
         journal = self._segments.journal or self._begin(main.date)
         if main.file is None:
             packed = self._member(main)
-            offset, length = journal.append(b"".join((packed, *others))), len(packed)
+            offset = journal.append(b"".join((packed, *others)))
+            length = len(packed)
         else:
             offset, length = self._append_large(journal, main, b"".join(others))
         if journal.length >= self._options.warc_segment_bytes_max:

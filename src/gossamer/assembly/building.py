@@ -86,7 +86,8 @@ if TYPE_CHECKING:
     from gossamer.crawl.sessions import Sessions
 
 _Growing = Frontier | Epochs | Schedule | Exchange | None
-SESSIONS, REQUESTS = "gossamer.assembly.sessions:sessions", "gossamer.crawl.requests:Requests"
+SESSIONS = "gossamer.assembly.sessions:sessions"
+REQUESTS = "gossamer.crawl.requests:Requests"
 RENDERING = "gossamer.assembly.rendering:page_rendering"
 """By name, so that a crawl without cookies, logins, listed requests and browsers does not import them."""
 OWNERS_ALONE = 0o700
@@ -114,7 +115,8 @@ def assemble(
             Nothing stays open then.
         OSError: the disk does not answer.
     """
-    undo, closes = ExitStack(), AsyncExitStack()
+    undo = ExitStack()
+    closes = AsyncExitStack()
     closes.callback(undo.close)
     with ExitStack() as failed:
         failed.callback(undo.close)
@@ -163,7 +165,10 @@ def ring_of(
     setup: Setup, kept: DurableState, telemetry: Telemetry, archives: Archives, modules: Chosen
 ) -> tuple[CrawlRing, Membership | None]:
     """Return the crawl loop, joined to the commits, and its membership in a crawl of several shards."""
-    config, clock, storage, counters = setup.config, setup.clock, kept.storage, telemetry.counters
+    config = setup.config
+    clock = setup.clock
+    storage = kept.storage
+    counters = telemetry.counters
     epochs = storage.epochs
     namer = namer_of(config, epochs)
     exchange = exchange_of(setup, storage, namer, counters.totals.incarnation)
@@ -172,7 +177,8 @@ def ring_of(
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
     memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
     pending_scope = memory.pending_scope if scoped(config).scope.scope != "any" else None
-    rules, prioritizer = patient(politeness_of(config), config), prioritizer_of(config)
+    rules = patient(politeness_of(config), config)
+    prioritizer = prioritizer_of(config)
     travelling = exchange.places.travelling if exchange is not None else ()
     frontier = frontier_for(config, storage, rules, prioritizer, namer, setup.dice, clock.now(), travelling)
     urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), PageHistory(epochs))
@@ -182,7 +188,8 @@ def ring_of(
     robots.allow_for(frontier.counts.absences)
     exclusions = Exclusions(scope.exclusions, forgotten)
     recrawl = recrawl_of(setup, storage, frontier, namer, exclusions, exchange)
-    content_seen, spills = content_seen_of(config, epochs), Spills(setup.home.state / "spill", config.archive.digests)
+    content_seen = content_seen_of(config, epochs)
+    spills = Spills(setup.home.state / "spill", config.archive.digests)
     sessions = _sessions(setup, storage, namer, exchange, counters, frontier.control)
     requests = _requests(config, epochs)
     looks = examiner(config, modules.inside, clock, storage.slots, spills)
@@ -234,7 +241,8 @@ def _note_orders(loop: CrawlLoop, slots: ShardSlots) -> None:
     """Have stops and pauses noted for the next start. A shard that was paused stays so until its crawler, or the
     coordinator of several, orders otherwise.
     """
-    loop.on_stop, loop.on_pause = slots.note_stop, slots.note_pause
+    loop.on_stop = slots.note_stop
+    loop.on_pause = slots.note_pause
     loop.paused = slots.paused
 
 
@@ -268,7 +276,9 @@ def recrawl_of(
     Raises:
         ConfigError: as `schedule_of`.
     """
-    config, clock, dice = setup.config, setup.clock, setup.dice
+    config = setup.config
+    clock = setup.clock
+    dice = setup.dice
     is_ours = exchange.has if exchange is not None else lambda _: True
     schedule = schedule_of(config, storage.epochs, frontier, dice, is_ours)
     if schedule is None:
@@ -291,7 +301,8 @@ def _join(kept: DurableState, components: Sequence[object]) -> None:
 
 def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Growing]) -> None:
     """Make commits come early when the components hold much in memory."""
-    growing, contacts = [one for one in components if one is not None], kept.storage.contacts
+    growing = [one for one in components if one is not None]
+    contacts = kept.storage.contacts
     bytes_max = config.crawl.epoch_bytes_max
 
     def crowding() -> float:
@@ -321,11 +332,14 @@ def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
 
 def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Telemetry, *, alone: bool) -> Controls:
     """Return the controls of the crawl; without `alone` the machine's other shards have the same parent process."""
-    config, epochs, frontier = setup.config, kept.storage.epochs, ring.frontier
+    config = setup.config
+    epochs = kept.storage.epochs
+    frontier = ring.frontier
     watchdogs = watchdogs_of(config, setup.home.directory, ring.loop.brakes, kept.committer, telemetry, alone=alone)
     watchdogs.on_beat = kept.storage.slots.note_beat
     setup.closing.callback(watchdogs.close)
-    robots, revisits = partial(record_of, epochs), partial(page_facts, epochs)
+    robots = partial(record_of, epochs)
+    revisits = partial(page_facts, epochs)
     lookups = Lookups(frontier.facts, frontier.lent, robots, revisits, learned_by(config, epochs))
     explainer = Explainer(ring.urls, ring.scope.chain, lookups)
     settings = Settings(config, partial(reconfigure, ring, telemetry, watchdogs, epochs, setup.dice))
@@ -395,7 +409,8 @@ def _rendering(
 
 def _modules(setup: Setup) -> Chosen:
     """Return the processing modules, each watched by a separate alarm if it has a time limit."""
-    config, limit_s = setup.config, setup.config.process.module_s_max
+    config = setup.config
+    limit_s = setup.config.process.module_s_max
     # The limit must be reached before the supervisor ends the process.
     alarm = OverrunAlarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
     return chosen_modules(config, setup.undo.enter_context(closing(alarm)) if alarm is not None else None)

@@ -38,7 +38,10 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
     Raises:
         ConfigError: the configuration asks for what several shards cannot do, or for another number of them.
     """
-    config, home, store, clock = setup.config, setup.home, storage.store, setup.clock
+    config = setup.config
+    home = setup.home
+    store = storage.store
+    clock = setup.clock
     partitions = PartitionMap.load(home.directory)
     divided = partitions.shards if partitions is not None else 1 if Home(home.directory).is_there else home.shards
     if divided != home.shards:
@@ -53,7 +56,8 @@ def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> E
     if config.components.frontier:
         raise ConfigError("components.frontier is for one shard: leave out --workers")
     partitions = partitions or PartitionMap.even(home.shards)
-    rules, cluster = politeness(config.politeness), config.cluster
+    rules = politeness(config.politeness)
+    cluster = config.cluster
     # What a dead shard requested last may have been at a split site, too.
     rest_s = max(rules.address_delay_s, rules.site_delay_s if config.url.split_sites else 0.0)
     # A checkpoint has no contacts: where they are missing, the state is older than the last, until the first commit.
@@ -128,8 +132,11 @@ class Membership:
 
     def report(self) -> ShardReport:
         """Return this shard's report."""
-        exchange, loop, totals = self.exchange, self._loop, self._counters.totals
-        seeding, awaits = self.seeding(), loop.out_of_patience
+        exchange = self.exchange
+        loop = self._loop
+        totals = self._counters.totals
+        seeding = self.seeding()
+        awaits = loop.out_of_patience
         # Another shard may have the address, and then nothing is ready here.
         queued = self._frontier.counts.pending or (self._ring.recrawl is not None and self._frontier.hosts_left)
         passive = (
@@ -167,7 +174,8 @@ class Membership:
     def obey(self, orders: Orders) -> None:
         """Do what the coordinator says. Orders may come twice or late: an older quota is no order."""
         if orders.quota_serial >= self._serial:
-            self._loop.quota, self._serial = orders.quota, orders.quota_serial
+            self._loop.quota = orders.quota
+            self._serial = orders.quota_serial
         if self._pending_scope is not None:
             self._pending_scope.set_final(final=orders.scope_final)
         self._follow(orders)
@@ -211,7 +219,8 @@ class Membership:
     def committed(self, epoch: int) -> None:
         """Note that it is durable."""
         self._committed_activity = self._cut_activity
-        self._pages_committed, self._bytes_committed = self._pages_cut, self._bytes_cut
+        self._pages_committed = self._pages_cut
+        self._bytes_committed = self._bytes_cut
         self.exchange.committed(epoch)
         if self.moves.is_copying:
             self._loop.commit_soon()  # The rest of what moves must not wait.
@@ -272,7 +281,8 @@ class Membership:
                 self.exchange.welcome(to, Welcome(scope.roots.dump(), scope.exclusions.dump()))
         if places.learn(orders.places, orders.known, orders.serial):
             self.exchange.readdress()
-        self._ordered, self._survey = orders.moves, orders.survey
+        self._ordered = orders.moves
+        self._survey = orders.survey
         # Until all seeds are added, a restart adds them again, each where its partition is by then; and pages of an
         # earlier batch crawl get their due times where they are.
         recrawl = self._ring.recrawl

@@ -43,7 +43,9 @@ def frontier_for(
     Raises:
         ConfigError: the crawl began with another frontier, or the operator's does not fit.
     """
-    options, budget, share_new = frontier_options_of(config), budget_of(config), share_new_of(config)
+    options = frontier_options_of(config)
+    budget = budget_of(config)
+    share_new = share_new_of(config)
     remembered = remembered_of(config, storage.hosts, now)
     records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered, travelling)
     chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split)
@@ -63,7 +65,8 @@ def _check_beginning(config: Config, epochs: Epochs) -> None:
         ConfigError: the crawl began with another one, whose state is of no use: a walk queues no links, a sweep does
         not keep the links of its pages, and a component holds the queued URLs.
     """
-    strategy, is_resumed = config.frontier.strategy, epochs.number > 1
+    strategy = config.frontier.strategy
+    is_resumed = epochs.number > 1
     begun = strategy if not is_resumed else "walk" if has_walked(epochs) else "sweep"
     if begun != strategy:
         raise ConfigError(f"frontier.strategy: this crawl began with {begun!r} and keeps it; set it back")
@@ -85,7 +88,8 @@ def _with_component(config: Config, frontier: Frontier, epochs: Epochs, namer: N
     Raises:
         ConfigError: the strategy does not fit.
     """
-    name, key = config.components.frontier, "components.frontier"
+    name = config.components.frontier
+    key = "components.frontier"
     if config.frontier.strategy != "sweep":
         raise ConfigError(f"{key}: not with frontier.strategy = {config.frontier.strategy!r}; leave out one of them")
     component = build(name, key, gates=frontier, epochs=epochs, name_url=namer.name, dice=dice)

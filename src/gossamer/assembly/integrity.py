@@ -27,11 +27,15 @@ from gossamer.world.clock import pause
 from gossamer.world.files import GoneError
 
 SHOWN_CHARACTERS = 200
-TRIES, TRY_S = 100, 0.05
+TRIES = 100
+TRY_S = 0.05
 """Attempts to read the store of a running crawl, and the time between two attempts."""
 FORGETTING = "state/forget.json"
 """The plan of a removal of pages; the file is deleted when the removal is complete."""
-WARCS, TABLE_LOGS, SEARCH_LOGS, SEEN = "warc/", "state/tables/", "state/search/", "state/seen/"
+WARCS = "warc/"
+TABLE_LOGS = "state/tables/"
+SEARCH_LOGS = "state/search/"
+SEEN = "state/seen/"
 
 
 class _Planned(msgspec.Struct):

@@ -42,7 +42,8 @@ class DurableState(msgspec.Struct, frozen=True):
 
     def _link(self) -> Path:
         """Link the files of the commit that the store has: the journals themselves may be ahead of it."""
-        home, storage = self.home, self.storage
+        home = self.home
+        storage = self.storage
         folder = home.directory / CHECKPOINTS
         shard = f"shard-{home.shard}-" if home.shards > 1 else ""  # Each shard numbers its own epochs.
         name = f"{shard}{storage.store.epoch:08d}"
@@ -75,7 +76,10 @@ def storage_of(setup: Setup) -> Storage:
         ConfigError: the crawl has another mode, or another crawl holds the hosts store.
         DamagedError: files of the last commit are missing or cut short.
     """
-    config, home, undo, now = setup.config, setup.home, setup.undo, setup.clock.now()
+    config = setup.config
+    home = setup.home
+    undo = setup.undo
+    now = setup.clock.now()
     slots = undo.enter_context(closing(ShardSlots(home.state)))
     store = undo.enter_context(closing(opened_store(config, home)))
     manifest = manifest_of(store)

@@ -78,7 +78,8 @@ def measuring(
 
     def measured(row: EpochRow) -> EpochRow:
         nonlocal before
-        now, counts = counters(), frontier.counts
+        now = counters()
+        counts = frontier.counts
         came, before = now.since(before), now
         due = schedule.state.due.before(row.committed_at) if schedule is not None else 0
         return msgspec.structs.replace(

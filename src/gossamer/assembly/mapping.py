@@ -82,6 +82,7 @@ def begin_shard(config: Config, directory: Path, number: int) -> None:
         store = opened_store(config, home)
         undo.callback(store.close)
         if store.get("meta", TOTALS) is None:
-            totals, epoch = Totals(incarnation=named_before(directory, number)), store.epoch + 1
+            totals = Totals(incarnation=named_before(directory, number))
+            epoch = store.epoch + 1
             store.commit(epoch, [], {FAMILIES.index("meta"): {TOTALS: encode(totals)}})
             store.apply(epoch)

@@ -64,7 +64,9 @@ def middleware_of(features: Features) -> list[VisitMiddleware]:
     Raises:
         ConfigError: a middleware of the operator's cannot be built.
     """
-    config, sessions, recrawl = features.config, features.sessions, features.recrawl
+    config = features.config
+    sessions = features.sessions
+    recrawl = features.recrawl
     listed: list[VisitMiddleware | None] = [
         features.exclusions,
         features.traps,
@@ -90,7 +92,8 @@ def _robots_txt(features: Features) -> RobotsTxt:
 
 
 def _usage(features: Features) -> Usage:
-    config, robots = features.config, features.robots
+    config = features.config
+    robots = features.robots
     purposes = config.operator.purpose
     documents = SiteDocuments(features.epochs, config.robots, features.namer.name, robots, purposes)
     obeys = config.robots.obey
@@ -109,7 +112,8 @@ def _error_body(examiner: Examiner, quarantine: Quarantine, reply: Reply, visit:
 
 
 def _own(name: str, features: Features) -> VisitMiddleware:
-    control, namer = features.control, features.namer
+    control = features.control
+    namer = features.namer
     middleware = build(name, OWN, epochs=features.epochs, name_url=namer.name, unpark=control.unpark)
     if not isinstance(middleware, VisitMiddleware) or not middleware.name:
         raise ConfigError(f"{OWN}: {name} must derive from gossamer.ports.VisitMiddleware and have a name")

@@ -127,7 +127,8 @@ def item_modules(config: Config) -> Chosen:
 
 def text_of(visited: Visited, config: Config) -> str:
     """Return a page's visible text."""
-    reply, content = visited.reply, visited.content
+    reply = visited.reply
+    content = visited.content
     if reply is None or content is None:
         return ""
     options = replace(config.process, text=True)

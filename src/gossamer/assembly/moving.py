@@ -181,7 +181,9 @@ class PartitionMoves:
 
     def _copy(self, copy: Copy, keys_max: int, now: float) -> int:
         """Put up to `keys_max` further keys into the outbox; return how many."""
-        move, keys, copy.has_begun = copy.move, 0, True
+        move = copy.move
+        keys = 0
+        copy.has_begun = True
         while not copy.is_complete:
             family = FAMILIES[copy.family]
             for begin, end in _ranges(family, move.first, move.end):
@@ -197,7 +199,8 @@ class PartitionMoves:
                 if keys >= keys_max:
                     copy.begin = pairs[-1][0] + b"\0"
                     return keys  # There may be more in this family.
-            copy.family, copy.begin = copy.family + 1, b""
+            copy.family = copy.family + 1
+            copy.begin = b""
         if not copy.is_frozen and copy.keys < self.step_keys_max:
             self._freeze(copy)  # So few do not keep the last part waiting.
         return keys
@@ -227,7 +230,8 @@ class PartitionMoves:
 
     def _give(self, copy: Copy, now: float) -> None:
         """Delete the keys here, and end the copy."""
-        move, revisits = copy.move, b""
+        move = copy.move
+        revisits = b""
         if self._revisits is not None and copy.sums is not None:
             revisits = self._revisits.release(move.first, move.end, copy.sums)
         for family in FAMILIES:
@@ -235,7 +239,8 @@ class PartitionMoves:
                 self._epochs.delete_range(family, begin, end)
         for moved in self._ring.middlewares.moved:
             moved(move.first, move.end)
-        linking, moves = self._reputation, self.frontier
+        linking = self._reputation
+        moves = self.frontier
         linking_max = linking.linking_max if linking is not None else 0.0
         last = MoveEnd(moves.round, linking_max, revisits, moves.recovered_delays(now))
         self._send_part(copy, 0, last=last)
@@ -244,7 +249,8 @@ class PartitionMoves:
     def _send(self, copy: Copy, family: int, pairs: list[tuple[bytes, bytes]]) -> None:
         at = 0
         while at < len(pairs):
-            some, size = at, 0
+            some = at
+            size = 0
             while at < len(pairs) and at - some < PART_KEYS_MAX and size < BATCH_BYTES_MAX:
                 size += len(pairs[at][0]) + len(pairs[at][1])
                 at += 1
@@ -269,7 +275,8 @@ class PartitionMoves:
         return [(key, self.frontier.left_of(data, now)) for key, data in pairs]
 
     def _admit(self, part: MovePart, last: MoveEnd, now: float) -> None:
-        first, end = part.first, part.end
+        first = part.first
+        end = part.end
         self._exchange.activity += 1
         for moved in self._ring.middlewares.moved:
             moved(first, end)

@@ -136,7 +136,8 @@ def crawl_options_of(config: Config) -> CrawlOptions:
 
 def short_patience(config: Config) -> str:
     """Return a sentence about a patience that the operator set and that is raised; empty: it is not."""
-    given, least_s = config.crawl.patience_s, _longest_delay_s(config)
+    given = config.crawl.patience_s
+    least_s = _longest_delay_s(config)
     if given is None or given > least_s or "crawl.patience_s" not in config.origins:
         return ""
     return (
@@ -159,7 +160,8 @@ def retries_of(config: Config, dice: Dice) -> Retries:
 
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     """Return the duplicate URL eliminator, with the backend that the crawl began with."""
-    name, backend = config.components.url_seen, config.seen.backend
+    name = config.components.url_seen
+    backend = config.seen.backend
     chosen = SEEN_COMPONENT if name else backend
     begun = _form_begun_with(epochs, chosen)
     if begun != chosen and SEEN_COMPONENT in (begun, chosen):
@@ -208,7 +210,8 @@ def copies_of(
 ) -> CopyMarks:
     """Return the tests for copies and near-duplicates."""
     near_seen = near_seen_of(config, epochs)
-    crawl, walks = config.crawl, config.frontier.strategy == "walk"
+    crawl = config.crawl
+    walks = config.frontier.strategy == "walk"
     return CopyMarks(
         content_seen,
         NearCopies(near_seen, partial(sketch, lowest=False)) if near_seen is not None else None,
@@ -256,7 +259,8 @@ def archives_of(
     config: Config, home: Home, journals: Journals, incarnation: int, modules: Chosen, clock: Clock
 ) -> tuple[Archives, Followers]:
     """Return the archives, and the followers that make tables and the search index from their logs."""
-    directory, shard = home.directory, home.shard
+    directory = home.directory
+    shard = home.shard
     about = WarcInfo(
         software=f"gossamer/{__version__}",
         user_agent=config.operator.user_agent(__version__),

@@ -52,8 +52,10 @@ def forgotten_of(config: Config, directory: Path, clock: Clock) -> Forgotten | N
 def scope_of(config: Config, epochs: Epochs, counters: CrawlCounters, further: Iterable[Filter | None]) -> CrawlScope:
     """Return the filters of a crawl, including those of `further` that are not None."""
     asked = scoped(config)
-    exclusions, traps = ExcludedHost(only=asked.scope.only_hosts), traps_of(config, epochs)
-    roots, lists = Roots(asked.scope.scope, asked.scope.seed_redirects), scope_lists(asked)
+    exclusions = ExcludedHost(only=asked.scope.only_hosts)
+    traps = traps_of(config, epochs)
+    roots = Roots(asked.scope.scope, asked.scope.seed_redirects)
+    lists = scope_lists(asked)
     more = [*filters_of(config), Trapped(traps), *(one for one in further if one is not None)]
     exclusions.set_listed(lists.excluded_hosts)
 

@@ -30,7 +30,8 @@ from gossamer.world.spill import Spills
 if TYPE_CHECKING:
     from gossamer.fetch.rules import RequestRules
 
-RULES, DIGESTS = "gossamer.fetch.rules:RequestRules", "gossamer.fetch.digest:Digests"
+RULES = "gossamer.fetch.rules:RequestRules"
+DIGESTS = "gossamer.fetch.digest:Digests"
 """By name, so that a crawl without such rules imports neither."""
 
 

@@ -119,7 +119,8 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
         target = partitions.moved_to(shards)
         with ExitStack() as close:
             stores = [_opened(config, directory, number, close) for number in range(max(plan.before, plan.after))]
-            moved, keys = 0, 0
+            moved = 0
+            keys = 0
             if not plan.copied:
                 _settle_meta(directory, stores, plan)
                 moved, keys = _copy(stores, partitions, target, note)
@@ -210,7 +211,8 @@ def _require_stopped(config: Config, home: Home) -> None:
 
 def _move_in(directory: Path) -> None:
     """Rename the state of the only shard to that of shard 0. Each rename is atomic, so this can be repeated."""
-    state, home = directory / "state", Home(directory, 0, 2)
+    state = directory / "state"
+    home = Home(directory, 0, 2)
     home.state.mkdir(exist_ok=True)
     for path in sorted(state.iterdir()):
         if path.name not in CROWD and not path.name.startswith("shard-") and not path.name.endswith(".new"):
@@ -221,7 +223,8 @@ def _move_in(directory: Path) -> None:
 
 def _move_out(directory: Path) -> None:
     """Rename the state of shard 0 to that of the only shard."""
-    state, home = directory / "state", Home(directory, 0, 2)
+    state = directory / "state"
+    home = Home(directory, 0, 2)
     if home.state.exists():
         for path in sorted(home.state.iterdir()):
             if path.name != "lock":
@@ -352,7 +355,8 @@ def _copy(stores: list[Store], partitions: PartitionMap, target: PartitionMap, n
     for begin, end, source, to in _moves(partitions, target):
         for family in FAMILIES:
             pairs = stores[source].scan(family, *partition_range(begin, end))
-            theirs, mine = states[source], states[to]
+            theirs = states[source]
+            mine = states[to]
             if family == MEMORIES and theirs is not None and mine is not None:
                 pairs = renumbered(numbers_in(mine, theirs), pairs)
             keys += _pour(pairs, stores[to], family)
@@ -373,7 +377,9 @@ def _pour(pairs: Iterator[tuple[bytes, bytes]], store: Store, family: str) -> in
         size += len(value)
         if len(step) >= STEP_KEYS_MAX or size >= STEP_BYTES_MAX:
             _put(store, family, step)
-            keys, step, size = keys + len(step), {}, 0
+            keys = keys + len(step)
+            step = {}
+            size = 0
     if step:
         _put(store, family, step)
     return keys + len(step)

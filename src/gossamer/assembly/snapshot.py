@@ -36,7 +36,8 @@ def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool]) -> 
     for number, entry in enumerate(manifest_of(storage.store)):
         if entry.phase >= Phase.AWAY:
             continue
-        path, link = storage.journals.path(entry.name), folder / f"{number:08d}"
+        path = storage.journals.path(entry.name)
+        link = folder / f"{number:08d}"
         if entry.phase != Phase.OPEN and is_safe(entry.name):
             kept.append(entry.name)
         elif entry.phase == Phase.OPEN or not path.exists():

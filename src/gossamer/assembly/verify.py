@@ -118,7 +118,8 @@ class Verification:
             yield from self._checkpoint(checkpoint)
 
     def _partitions(self, config: Config) -> Iterator[Damage]:
-        path, workers = self._directory / PARTITIONS, config.cluster.workers
+        path = self._directory / PARTITIONS
+        workers = config.cluster.workers
         remedy = "put a sound copy in its place, or restore a checkpoint (docs/how-to/checkpoints.md)"
         affects = "which shard has which URLs"
         try:
@@ -185,7 +186,8 @@ class Verification:
         path = home.state / contacts.FILE
         if self.looked.running:
             return
-        name, affects = str(path.relative_to(self._directory)), "the delays of hosts"
+        name = str(path.relative_to(self._directory))
+        affects = "the delays of hosts"
         again = f"`gossamer resume {shell_word(self._directory)}`"
         remedy = f"nothing: {again} rebuilds it, and waits the longest delay for every host"
         if not path.exists():

@@ -35,7 +35,8 @@ from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
 
-_LOGS, _SUFFIX = "state/tables/", ".journal"
+_LOGS = "state/tables/"
+_SUFFIX = ".journal"
 
 
 def crawl_in(directory: Path) -> ExportedCrawl:
@@ -48,8 +49,10 @@ def crawl_in(directory: Path) -> ExportedCrawl:
     """
     if not (directory / "crawl.toml").exists():
         raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
-    config, now = reopen(directory / "crawl.toml"), WallClock().now()
-    lock, running = DirectoryLock(directory / LOCK, reading=True), False
+    config = reopen(directory / "crawl.toml")
+    now = WallClock().now()
+    lock = DirectoryLock(directory / LOCK, reading=True)
+    running = False
     try:
         running = not lock.acquire(0.0)
         every = [home for home in homes(directory, config.cluster.workers) if home.is_there]

@@ -49,7 +49,8 @@ class TypedWords:
 
     def coerce(self, value: Any, param: Any, ctx: Any) -> Any:
         """Return the typed value of a parameter, or its default."""
-        read, several = self.READ.get(param.type_descriptor.annotation), param.multiple or param.nargs == -1
+        read = self.READ.get(param.type_descriptor.annotation)
+        several = param.multiple or param.nargs == -1
         if value is None:
             return () if several else None
         try:
@@ -96,8 +97,11 @@ class Command(TyperCommand):
 def made_plain(app: typer.Typer) -> typer.Typer:
     """Return a tree of commands, each of which shows its help as `Command` does."""
     for command in app.registered_commands:
-        command.cls, command.context_settings = Command, HELP
-    app.info.cls, app.info.context_settings, app.rich_markup_mode = CommandGroup, HELP, None
+        command.cls = Command
+        command.context_settings = HELP
+    app.info.cls = CommandGroup
+    app.info.context_settings = HELP
+    app.rich_markup_mode = None
     return app
 
 

@@ -109,7 +109,9 @@ def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resu
     Raises:
         ConfigError: `process.sandbox` is on, and that is not possible.
     """
-    wanted, why, rights = config.process.sandbox, 'process.sandbox is "off"', None
+    wanted = config.process.sandbox
+    why = 'process.sandbox is "off"'
+    rights = None
     if wanted != "off":
         from gossamer.config.confinement import rights_of, unconfined  # Without a sandbox, of no use.
 

@@ -29,7 +29,8 @@ OutputDirectory = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Output directory; replaced by each run.")
 ]
 Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="Size of the web: small, medium or large.")]
-FREE_S_MAX, FREE_LOOK_S = 5.0, 0.25
+FREE_S_MAX = 5.0
+FREE_LOOK_S = 0.25
 """How long the port of a web may stay in use after its crawl was killed, and the interval of checks."""
 # The made web misbehaves as the real one does; here its patience and ours are cut so that a demo ends in a minute.
 QUICK_WEB = {"crawl_delay_s": 0.1, "slow_s_median": 0.1, "retry_after_s": 1, "drip_s": 0.2}
@@ -167,7 +168,8 @@ def simweb_again(file: Path) -> Iterator[None]:
         options = convert(SimwebOptions, json.loads(file.read_bytes()))
     except (OSError, ValueError) as error:
         raise ConfigError(f"{file} does not say what web was crawled; gossamer demo makes a new one") from error
-    web, gives_up_at = SimwebProcess(options, file.parent / "web"), time.monotonic() + FREE_S_MAX
+    web = SimwebProcess(options, file.parent / "web")
+    gives_up_at = time.monotonic() + FREE_S_MAX
     while True:
         try:
             web.start()

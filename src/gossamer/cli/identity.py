@@ -53,7 +53,8 @@ def new(config: ConfigFile = None, key: KeyPath = None) -> int:
 @commands.command("show")
 def show(config: ConfigFile = None, key: KeyPath = None, as_json: Json = False) -> int:
     """Show the public keys, and which one signs."""
-    path, now = _key_path(config, key), time.time()
+    path = _key_path(config, key)
+    now = time.time()
     keys = read_keys(path)
     signing = signing_key(keys, now)
     found = [_facts(one, now, signs=one is signing) for one in keys]
@@ -95,7 +96,8 @@ def directory(
     ] = None,
 ) -> int:
     """Write the key directory for /.well-known/http-message-signatures-directory."""
-    path, now = _key_path(config, key), time.time()
+    path = _key_path(config, key)
+    now = time.time()
     keys = read_keys(path)
     document = directory_of(keys, now)
     if headers is not None:

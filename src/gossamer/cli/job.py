@@ -100,7 +100,8 @@ def read_words(read: Callable[[int], bytes]) -> list[str] | None:
     """
     parts: list[bytes] = []
     for size in (8, 0):
-        size, part = size or int.from_bytes(parts[0]), b""
+        size = size or int.from_bytes(parts[0])
+        part = b""
         while len(part) < size:
             some = read(size - len(part))
             if not some:

@@ -197,7 +197,8 @@ def _hosts_table(hosts: list[dict[str, object]]) -> Table:
     table.add_column("queued", justify="right", no_wrap=True)
     table.add_column("mean time", justify="right", no_wrap=True)
     for one in hosts:
-        limit, fetch_s = str(one["limit"]), one["fetch_s"]
+        limit = str(one["limit"])
+        fetch_s = one["fetch_s"]
         table.add_row(
             Text(harmless(one["host"])),
             Text(LIMITS.get(limit, harmless(limit)), style="green" if limit == "fetching" else ""),

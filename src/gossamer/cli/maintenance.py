@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from gossamer.model.errors import Damage
 
 commands = typer.Typer()
-START_S_MAX, START_LOOK_S = 200.0, 0.5
+START_S_MAX = 200.0
+START_LOOK_S = 0.5
 """Longest wait for a crawl to start, and the interval of checks."""
 RESTART_S_MAX = 5.0
 """A crawl that was killed starts again within this, if it has a supervisor."""
@@ -140,7 +141,8 @@ def _while_stopped(directory: Path, work: Callable[[], None]) -> int:
     if not maintenance.acquire(0.0):
         maintenance.release()
         raise ConfigError(f"another command works on {directory}; repeat this one when it is done")
-    status, here = Exit.FINISHED, False
+    status = Exit.FINISHED
+    here = False
     try:
         how = _stopped(directory)
         here = how == "here"
@@ -181,7 +183,8 @@ def _stopped(directory: Path) -> Literal["", "there", "here"]:
 
 
 def _removed(counts: Mapping[str, int]) -> str:
-    pages, rows = counts.get("pages", 0), sum(number for name, number in counts.items() if name != "pages")
+    pages = counts.get("pages", 0)
+    rows = sum(number for name, number in counts.items() if name != "pages")
     return f"{counted(pages, 'page')} with {counted(rows, 'row')}"
 
 

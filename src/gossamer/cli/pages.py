@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from gossamer.model.verbs import SearchHit, SearchResults
 
 commands = typer.Typer()
-BOLD, PLAIN = "\x1b[1m", "\x1b[0m"
+BOLD = "\x1b[1m"
+PLAIN = "\x1b[0m"
 
 
 @commands.command("search")

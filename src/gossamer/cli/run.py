@@ -126,7 +126,8 @@ class Quiet:
     _is_full = False
 
     def show(self, status: StatusFields) -> None:
-        found, was_full = read_status(status), self._is_full
+        found = read_status(status)
+        was_full = self._is_full
         self._is_full = found.waiting is not None and found.waiting.kind == "disk"
         if self._is_full and not was_full:
             complain(f"waiting for {found.waiting_for}")

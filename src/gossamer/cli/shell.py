@@ -181,7 +181,8 @@ def _links(fetched: Fetched) -> Iterator[str]:
     follow = sum(not one.reason for one in fetched.links)
     yield f"{counted(len(fetched.links), 'link')}, {follow} to follow"
     for one in fetched.links:
-        link, words = one.link, f"  {harmless(one.link.anchor_text)}" if one.link.anchor_text else ""
+        link = one.link
+        words = f"  {harmless(one.link.anchor_text)}" if one.link.anchor_text else ""
         yield f"{'skip  ' if one.reason else 'follow'}  {link.link_type}  {harmless(link.url)}{words}"
         if one.reason:
             yield f"          {harmless(one.reason)}"

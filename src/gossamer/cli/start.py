@@ -102,7 +102,8 @@ class Started:
 
     def begin(self) -> subprocess.Popen[bytes]:
         """Allow the child to crawl, and hand it over to the caller."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         assert process is not None, "a child has one job"
         self._say_go()
         os.close(self._go)
@@ -120,7 +121,8 @@ class Started:
 
     def close(self) -> None:
         """End a child before it crawls. It removes the files of its checks itself."""
-        process, self._process = self._process, None
+        process = self._process
+        self._process = None
         self._let_go()
         if process is None:
             return

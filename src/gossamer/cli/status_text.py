@@ -55,7 +55,8 @@ def errors_of(status: Status) -> dict[str, int]:
 
 def state_of(status: Status) -> str:
     """Return the state in words; for an idle crawl, what it waits for."""
-    state, waiting = harmless(status.state), harmless(status.waiting_for)
+    state = harmless(status.state)
+    waiting = harmless(status.waiting_for)
     return f"{state}: {waiting}" if waiting else state
 
 
@@ -64,7 +65,8 @@ def seeds_not_fetched_lines(status: Status) -> list[str]:
     seeds = status.seeds
     if seeds is None or seeds.any_fetched:
         return []
-    total, named = seeds.count, seeds.not_fetched
+    total = seeds.count
+    named = seeds.not_fetched
     if not total:
         return ["no URL could be fetched: there was none to fetch"]
     lines = [
@@ -116,7 +118,8 @@ def revisits_of(status: Status) -> list[tuple[str, str]]:
     if slow := facts["hosts_at_their_limit"]:
         lines.append(("at limit", f"{counted(slow, 'host')} whose pages deserve more visits than politeness permits"))
     for promise in facts["promises"]:
-        old, broken = promise["older_now"], promise["broken"]
+        old = promise["older_now"]
+        broken = promise["broken"]
         kept = (
             "kept so far"
             if not (old or broken)

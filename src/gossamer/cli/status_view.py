@@ -37,8 +37,12 @@ from gossamer.model.words import count, counted, duration, size
 SHOWN_MAX = 6
 INTERVAL_S = 1.0
 PLAIN_INTERVAL_S = 5.0
-CLEAR, HOME, ERASE_LINE, ERASE_BELOW = "\x1b[2J\x1b[H", "\x1b[H", "\x1b[K", "\x1b[J"
-ALTERNATE_ON, ALTERNATE_OFF = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+CLEAR = "\x1b[2J\x1b[H"
+HOME = "\x1b[H"
+ERASE_LINE = "\x1b[K"
+ERASE_BELOW = "\x1b[J"
+ALTERNATE_ON = "\x1b[?1049h\x1b[?25l"
+ALTERNATE_OFF = "\x1b[?25h\x1b[?1049l"
 
 
 def status_text(status: Status) -> str:
@@ -163,8 +167,10 @@ def rendering_of(status: Status) -> str:
     if not facts:
         return ""
     refused = sum(n for name, n in facts.items() if name.startswith("refused_"))
-    requested, reused = facts.get("resources_requested", 0), facts.get("resources_reused", 0)
-    links, cpu_s = facts.get("links_gained", 0.0), facts.get("cpu_s", 0.0)
+    requested = facts.get("resources_requested", 0)
+    reused = facts.get("resources_reused", 0)
+    links = facts.get("links_gained", 0.0)
+    cpu_s = facts.get("cpu_s", 0.0)
     each = f" ({cpu_s / links:,.2f} s a link)" if links else ""
     chosen = [f"{reason} {facts[name]:,.0f}" for name, reason in CHOICES.items() if name in facts]
     return (
@@ -232,7 +238,8 @@ def watch(text: Callable[[], tuple[str, bool]], drawn: Callable[[int, int], list
         while not over:
             shown, over = text()
             size = os.get_terminal_size(sys.stdout.fileno())
-            width, height = size.columns, max(1, size.lines - 2)
+            width = size.columns
+            height = max(1, size.lines - 2)
             lines = drawn(width, height) if drawn else [line[:width] for line in shown.splitlines()][:height]
             body = "".join(f"{line}{ERASE_LINE}\r\n" for line in [*lines, "", "q: quit"][: size.lines - 1])
             sys.stdout.write(HOME + body + ERASE_BELOW)

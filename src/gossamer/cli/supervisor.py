@@ -72,7 +72,8 @@ def _beside_simweb(job: CrawlJob, child: Started) -> int:
 def supervised(job: CrawlJob, child: Started) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status."""
     directory = Path(job.directory)
-    state, clock = directory / "state", WallClock()
+    state = directory / "state"
+    clock = WallClock()
     started_at = clock.now()
     before = written_in(directory)
     silence_s_max = Patience().silence_s_max

@@ -138,7 +138,8 @@ class Receiver:
             held = f"{counted(number, 'change')} {'is' if number == 1 else 'are'} sent again"
             complain(f"{self._name} failed ({error}); {held if number else 'it is tried again'} with the next report")
         else:
-            self._pending, self._begins = [], False
+            self._pending = []
+            self._begins = False
 
 
 class Reports:

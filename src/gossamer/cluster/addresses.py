@@ -47,7 +47,8 @@ class Addresses:
         self, opened: Callable[[str, float], None], closed: Callable[[str], None], outgoing: Callable[[], None]
     ) -> None:
         """Set callbacks: an address may be requested, it may no longer be requested, and there is something to send."""
-        self.client.on_opened, self.client.on_closed = opened, closed
+        self.client.on_opened = opened
+        self.client.on_closed = closed
         self.client.on_outgoing = self.server.on_outgoing = outgoing
 
     # ---- the user's side (`frontier.tokens.Leases`)
@@ -120,7 +121,8 @@ class Addresses:
     def _own(self, now: float) -> None:
         """Exchange messages between the two sides of this shard."""
         for _ in range(ROUNDS_MAX):
-            asked, answer = Message(), Message()
+            asked = Message()
+            answer = Message()
             says = self.client.say(self.shard, asked, now)
             if says:
                 self.server.hear(self.shard, asked, now)

@@ -63,7 +63,8 @@ class Balance:
             self._asked = None
             return None
         giver = max(givers, key=lambda one: (one.hosts_left or 0, one.shard))
-        was_asked, self._asked = self._asked == giver.shard, giver.shard
+        was_asked = self._asked == giver.shard
+        self._asked = giver.shard
         if not was_asked or giver.waiting is None:
             return None
         if giver.waiting:  # The next survey continues after this one, which may not have covered all partitions.
@@ -94,8 +95,10 @@ def runs_to_give(
         if joins and all(one not in large and may_go(one) for one in range(end, partition)):
             runs.pop()
         else:
-            first, total = partition, 0
-        end, total = partition + 1, total + hosts
+            first = partition
+            total = 0
+        end = partition + 1
+        total = total + hosts
         runs.append((total, first, end))
     chosen: list[tuple[int, int]] = []
     for hosts, begin, stop in sorted(runs, key=lambda run: (-run[0], run[1])):

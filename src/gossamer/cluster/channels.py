@@ -256,7 +256,8 @@ class Sending:
 
     def commit(self, lasts: dict[int, int], held: Container[int]) -> None:
         """Let batches be sent up to these numbers; to receivers in `held` only those that could be before."""
-        before, self.sendable = self.sendable, lasts
+        before = self.sendable
+        self.sendable = lasts
         for to in [to for to in lasts if to in held]:
             self._held.setdefault(to, before.get(to, 0))
 
@@ -270,7 +271,8 @@ class Sending:
 
         A shard that does not answer, or has not reported its position yet, gets one batch at a time.
         """
-        peer, last = self.peer(to), min(self.sendable.get(to, 0), self._held.get(to, _NO_NUMBER))
+        peer = self.peer(to)
+        last = min(self.sendable.get(to, 0), self._held.get(to, _NO_NUMBER))
         if peer.acked < peer.next - 1 and now - peer.sent_at >= self._resend_s:
             peer.restart(max(peer.acked + 1, self._outbox.channel(to).first))
             peer.silent = True
@@ -286,7 +288,8 @@ class Sending:
 
     def probes(self, to: int, now: float) -> bool:
         """Say whether to ask a shard again which batches it has safely."""
-        peer, channel = self.peer(to), self._outbox.channel(to)
+        peer = self.peer(to)
+        channel = self._outbox.channel(to)
         if channel.first > self.sendable.get(to, 0) or now - peer.sent_at < PROBES * self._resend_s:
             return False
         peer.sent_at = now
@@ -294,10 +297,12 @@ class Sending:
 
     def take_position(self, to: int, position: Position | None, *, gap: bool) -> None:
         """Process a shard's report of its position in our batches."""
-        peer, channel = self.peer(to), self._outbox.channel(to)
+        peer = self.peer(to)
+        channel = self._outbox.channel(to)
         if position is None or position.incarnation != self._outbox.incarnation:
             if peer.fresh:
-                peer.acked, peer.fresh = channel.first - 1, False
+                peer.acked = channel.first - 1
+                peer.fresh = False
                 peer.restart(channel.first)
             return
         if peer.fresh:
@@ -327,13 +332,16 @@ class RecentlySent:
         """Add a link; return whether it, or a shorter path to it, is new. A replaced entry counts as new."""
         fingerprint = link.url.fingerprint
         at = fingerprint & self._mask
-        depth, hops = min(link.depth, 0xFFFFFF), min(link.hops, 0xFF)
+        depth = min(link.depth, 0xFFFFFF)
+        hops = min(link.hops, 0xFF)
         if self._fingerprints[at] == fingerprint:
             way = self._ways[at]
-            known_depth, known_hops = way >> 8, way & 0xFF
+            known_depth = way >> 8
+            known_hops = way & 0xFF
             if known_depth <= depth and known_hops <= hops:
                 return False
-            depth, hops = min(depth, known_depth), min(hops, known_hops)
+            depth = min(depth, known_depth)
+            hops = min(hops, known_hops)
         self._fingerprints[at] = fingerprint
         self._ways[at] = depth << 8 | hops
         return True

@@ -195,7 +195,8 @@ class Coordination:
         self._limits = limits = self.kept.limits or limits
         self._save = save
         self._tenancy = Tenancy(tenure_s, TENURE_MARGIN_S, now, is_new=kept is None or kept.closed)
-        self._termination, self._scope_final = Termination(shards), ScopeFinal(shards)
+        self._termination = Termination(shards)
+        self._scope_final = ScopeFinal(shards)
         quotas = Quotas(limits.max_pages, shards, self.kept.shares) if limits.max_pages is not None else None
         self._quotas = quotas
         self._quota: dict[int, tuple[int, int]] = {}
@@ -248,7 +249,8 @@ class Coordination:
                 self._quota[report.shard] = self._quotas.order(report)
             self.kept.shares = self._quotas.shares
         if self.is_over and all(one.state == "done" for one in self.seen.values()):
-            self.kept.closed, self.kept.holders = True, {}
+            self.kept.closed = True
+            self.kept.holders = {}
         if msgspec.msgpack.encode(self.kept) != before:
             self._save(self.kept)  # Before any instruction that depends on it.
 
@@ -329,7 +331,8 @@ class Coordination:
 
     def take_notes(self) -> list[str]:
         """Return the notes for the operator since the last call."""
-        notes, self.notes = self.notes, []
+        notes = self.notes
+        self.notes = []
         return notes
 
     # ---- inside
@@ -348,7 +351,8 @@ class Coordination:
 
     def _lend(self, answer: ShardAnswer, now: float) -> None:
         """Renew the lease of the shard's holder; any other process waits."""
-        shard, holder = answer.shard, answer.holder
+        shard = answer.shard
+        holder = answer.holder
         if not holder:
             return
         before = self.kept.holders.get(shard, "")
@@ -412,7 +416,8 @@ class Coordination:
         """
         hosts_min = self._limits.hosts_min
         counts = [report.hosts_left for report in reports if report.hosts_left is not None]
-        before, self._few = self._few, []
+        before = self._few
+        self._few = []
         if not hosts_min or len(counts) < self.shards or self.moves.is_moving:
             return False
         self.kept.had_hosts = self.kept.had_hosts or sum(counts) >= hosts_min

@@ -126,7 +126,8 @@ class Exchange:
 
     def attach(self, ring: LinkReceiver, relieve: Callable[[], Awaitable[None]]) -> None:
         """Connect the ring that gets the links; `relieve` commits an epoch that is full."""
-        self._ring, self._relieve = ring, relieve
+        self._ring = ring
+        self._relieve = relieve
 
     # ---- the ring's side
 
@@ -141,7 +142,8 @@ class Exchange:
 
     def own(self, links: Sequence[Link]) -> list[Link]:
         """Return this shard's links; put the others into the outbox. 60 ns for our link, 1 µs for another's."""
-        owners, me = self._owners, self.shard
+        owners = self._owners
+        me = self.shard
         ours = [link for link in links if owners[link.url.partition] == me]
         if len(ours) < len(links):
             known = self._known
@@ -281,7 +283,8 @@ class Exchange:
             return  # From a process that has ended.
         if frame.opening > peer.opening:
             peer.opening = frame.opening
-            peer.fresh, peer.owed = True, True
+            peer.fresh = True
+            peer.owed = True
             if self.addresses is not None:
                 self.addresses.restarted(frame.sender, frame.opening, now)
         peer.incarnation = frame.incarnation
@@ -374,19 +377,26 @@ class Exchange:
         peer = self._sending.peer(to)
         for first, batches, asks in self._sending.batches(to, now):
             frame = self._frame(to, peer)
-            frame.first, frame.batches, frame.asks = first, batches, asks
+            frame.first = first
+            frame.batches = batches
+            frame.asks = asks
             yield frame
-        probes, asked = self._sending.probes(to, now), self.prerequisites.to_ask(to, now)
+        probes = self._sending.probes(to, now)
+        asked = self.prerequisites.to_ask(to, now)
         answers = self.prerequisites.answers(to)
         addresses = self.addresses.outgoing(to, now) if self.addresses is not None else b""
         if peer.owed or probes or asked or answers or addresses:
             frame = self._frame(to, peer)
-            frame.asks, frame.prerequisites, frame.answers, frame.addresses = probes, asked, answers, addresses
+            frame.asks = probes
+            frame.prerequisites = asked
+            frame.answers = answers
+            frame.addresses = addresses
             yield frame
 
     def _frame(self, to: int, peer: Peer) -> Frame:
         frame = Frame(self.shard, self.opening, self._outbox.incarnation, self._outbox.channel(to).first)
-        frame.position, frame.gap = self._inbox.position(to, peer.incarnation), peer.gap
+        frame.position = self._inbox.position(to, peer.incarnation)
+        frame.gap = peer.gap
         peer.owed = peer.gap = False
         return frame
 
@@ -414,7 +424,8 @@ class Exchange:
     def _take_batch(self, batch: Batch, ring: LinkReceiver) -> None:
         name = self._namer.name
         for root in batch.roots:
-            seed, target = name(root.seed), name(root.target)
+            seed = name(root.seed)
+            target = name(root.target)
             if seed is not None and target is not None:
                 ring.widen_from_afar(seed, target, root.kind)
         for part in batch.parts:
@@ -466,7 +477,8 @@ class Exchange:
         self._outbox.drop(self.shard, channel.last)
 
     def _run_for(self, sender: int, opening: int, ask: AskPrerequisite) -> None:
-        named, target = self._namer.name(ask.origin), self._namer.name(ask.url)
+        named = self._namer.name(ask.origin)
+        target = self._namer.name(ask.url)
         if named is None or target is None or self._ring is None or not self.has(target):
             return
         self.activity += 1

@@ -188,7 +188,8 @@ class FramePacker:
 
     def add(self, link: Link) -> None:
         """Put a link at the end."""
-        runs, text = self.batch.runs, link.url.text
+        runs = self.batch.runs
+        text = link.url.text
         if runs:
             run = runs[-1]
             if (

@@ -114,7 +114,8 @@ class Arrivals:
         """Add the batches of a frame that are next in order and for which there is room; the sender repeats others.
         Return how many were added.
         """
-        sender, incarnation = frame.sender, frame.incarnation
+        sender = frame.sender
+        incarnation = frame.incarnation
         expected = self._inbox.expected(sender, incarnation, frame.base)
         before = len(self._waiting)
         for number, data in enumerate(frame.batches, frame.first):
@@ -151,5 +152,7 @@ class Arrivals:
             return False
         refused = [peer for peer in self._sending.peers.values() if peer.refused]
         for peer in refused:
-            peer.refused, peer.owed, peer.gap = False, True, True
+            peer.refused = False
+            peer.owed = True
+            peer.gap = True
         return bool(refused)

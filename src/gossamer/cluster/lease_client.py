@@ -96,7 +96,8 @@ class LeaseClient:
         borrowed.out -= 1
         borrowed.rest_until = max(borrowed.rest_until, rest_until)
         if borrowed.state == "recalled" and not borrowed.out:
-            borrowed.state, borrowed.said_at = "returning", -1e9
+            borrowed.state = "returning"
+            borrowed.said_at = -1e9
             self._speak(address)
 
     def leave(self, address: str) -> None:
@@ -107,7 +108,8 @@ class LeaseClient:
         if borrowed is not None and not borrowed.out:
             borrowed.usable = False
             if borrowed.state != "returning":
-                borrowed.state, borrowed.said_at = "returning", -1e9
+                borrowed.state = "returning"
+                borrowed.said_at = -1e9
                 self._speak(address)
 
     def say(self, to: int, message: Message, now: float) -> bool:
@@ -129,7 +131,8 @@ class LeaseClient:
         says = again or bool(message.wants or message.returns) or (bool(mine) and quiet_s >= self._term_s / 3)
         if says:
             owner.serial = max(owner.serial, self._first) + 1
-            message.serial, message.opening = owner.serial, owner.opening
+            message.serial = owner.serial
+            message.opening = owner.opening
             message.knows = True
             if owner.declare:
                 self._declare(owner, mine, message, now)
@@ -181,7 +184,10 @@ class LeaseClient:
         """Note that an owner was restarted."""
         owner = self._owners.setdefault(shard, Owner())
         if owner.opening != opening:
-            owner.opening, owner.declare, owner.loans, owner.spoke_at = opening, True, -1, -1e9
+            owner.opening = opening
+            owner.declare = True
+            owner.loans = -1
+            owner.spoke_at = -1e9
             for address in self._of_owner.get(shard, ()):
                 self._borrowed[address].said_at = -1e9
 
@@ -215,10 +221,12 @@ class LeaseClient:
         borrowed = self._borrowed.get(address)
         if borrowed is None or borrowed.ticket != ticket or borrowed.state != "held":
             return
-        borrowed.state, borrowed.again = "recalled", True
+        borrowed.state = "recalled"
+        borrowed.again = True
         self._close(address, borrowed)
         if not borrowed.out:
-            borrowed.state, borrowed.said_at = "returning", -1e9
+            borrowed.state = "returning"
+            borrowed.said_at = -1e9
             self._speak(address)
 
     def _given_back(self, address: str, ticket: int) -> None:
@@ -237,7 +245,9 @@ class LeaseClient:
         """Drop a lease that no longer holds, and request it again."""
         self._close(address, borrowed)
         self._ticket += 1
-        borrowed.ticket, borrowed.state, borrowed.said_at = self._ticket, "wanted", -1e9
+        borrowed.ticket = self._ticket
+        borrowed.state = "wanted"
+        borrowed.said_at = -1e9
 
     def _open(self, address: str, borrowed: Borrowed) -> None:
         borrowed.usable = True

@@ -136,12 +136,14 @@ class LeaseServer:
                 message.recalls.append((address, lent.ticket))
                 lent.recalled_at = now
                 self.recalls_made += 1
-        message.returned, borrower.returned = borrower.returned, []
+        message.returned = borrower.returned
+        borrower.returned = []
         says = borrower.owed or bool(message.grants or message.returned or message.recalls)
         if says:
             # With every serial that confirms the declaration, since each renews the borrower's leases.
             message.recalls += borrower.refused.items()
-            message.echo, message.loans = borrower.serial, borrower.loans
+            message.echo = borrower.serial
+            message.loans = borrower.loans
             borrower.owed = False
         return says
 
@@ -152,7 +154,9 @@ class LeaseServer:
         borrower = self._borrower(sender)
         if message.serial <= borrower.serial:
             return  # A duplicate or a late message: its content is repeated if it still applies.
-        borrower.serial, borrower.heard_at, borrower.owed = message.serial, now, True
+        borrower.serial = message.serial
+        borrower.heard_at = now
+        borrower.owed = True
         for address, ticket in message.holds:
             self._declared(sender, borrower, address, ticket, now)
         borrower.known |= message.knows
@@ -175,7 +179,8 @@ class LeaseServer:
         if borrower.opening != opening:
             if borrower.opening >= 0 or borrower.holds:
                 self._take_all_back(shard, borrower, now)
-            borrower.opening, borrower.serial = opening, 0
+            borrower.opening = opening
+            borrower.serial = 0
             borrower.refused.clear()
             borrower.known = False
 
@@ -191,7 +196,9 @@ class LeaseServer:
     def _declared(self, sender: int, borrower: Borrower, address: str, ticket: int, now: float) -> None:
         lent = self._lent.get(address, Lent())
         if lent.holder < 0 and lent.rest_until <= now:
-            lent.holder, lent.ticket, lent.since = sender, ticket, now
+            lent.holder = sender
+            lent.ticket = ticket
+            lent.since = now
             self._lent[address] = lent
             borrower.holds[address] = None
         elif lent.holder != sender:  # Too late: another shard has the address, or its delay is not over.
@@ -226,7 +233,10 @@ class LeaseServer:
         if lent.holder < 0 and lent.waiting and self._may_lend(now):
             holder, ticket = lent.waiting.popitem(last=False)
             lent.rest_until = max(lent.rest_until, self._lends_from + self._unknown_s)
-            lent.holder, lent.ticket, lent.sent_at, lent.recalled_at = holder, ticket, -1e9, -1e9
+            lent.holder = holder
+            lent.ticket = ticket
+            lent.sent_at = -1e9
+            lent.recalled_at = -1e9
             lent.since = max(now, lent.rest_until)
             self._borrowers[holder].holds[address] = None
             self._grants.setdefault(holder, []).append(address)

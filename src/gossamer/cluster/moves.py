@@ -102,7 +102,8 @@ class Moves:
     def scale(self, shards: int) -> None:
         """Divide all partitions among `shards` shards. Raises ConfigError if that is not possible."""
         PartitionMap(1, self.kept.shards, self.owners).moved_to(shards)
-        self.kept.shards, self.kept.wanted = max(self.kept.shards, shards), shards
+        self.kept.shards = max(self.kept.shards, shards)
+        self.kept.wanted = shards
         self.kept.balanced = []
 
     def orders(self, shard: int, orders: Orders, known: int) -> Orders:
@@ -132,7 +133,9 @@ class Moves:
         """Begin moves from a shard that is behind to one that is free, if none is in progress; return the number of
         partitions that move.
         """
-        kept, giver, to = self.kept, found.giver, found.to
+        kept = self.kept
+        giver = found.giver
+        to = found.to
         assert not kept.is_moving
         stay = {partition for first, end in kept.balanced for partition in range(first, end)}
         length = self._length(giver.urls, Counter(self.owners)[giver.shard])
@@ -165,7 +168,8 @@ class Moves:
         held = Counter(self.owners)
         found = False
         for first, end in _runs(self.owners, to_be, target.owners):
-            sender, to = to_be[first], target.owners[first]
+            sender = to_be[first]
+            to = target.owners[first]
             found = True
             # Partitions that are moving to a shard are not passed on before they arrive.
             if sender not in reports or to not in reports or self.owners[first] != sender:

@@ -109,7 +109,8 @@ class Places:
         """Return the numbers of new shards below `shards`, and mark them as known with the open epoch."""
         found = range(self._kept.welcomed, shards)
         if found:
-            self._kept.welcomed, self._changed = shards, True
+            self._kept.welcomed = shards
+            self._changed = True
             self.shards = max(self.shards, shards)
         return found
 
@@ -170,7 +171,8 @@ class Places:
 
     def cut(self) -> None:
         """Give the open epoch what changed."""
-        self._cut, self._taken = self._taken, set()
+        self._cut = self._taken
+        self._taken = set()
         if self._changed:
             self._epochs.put("meta", PLACES, msgspec.msgpack.encode(self._kept))
             self._changed = False

@@ -78,7 +78,8 @@ class RemotePrerequisites:
         for out in self._out.values():
             to = owner(out.prerequisite.url)
             if to != out.to:
-                out.to, out.send_at = to, 0.0
+                out.to = to
+                out.send_at = 0.0
         ours = [number for number, out in self._out.items() if out.to == shard]
         return [self._out.pop(number).prerequisite for number in ours]
 

@@ -203,7 +203,8 @@ def _begin(options: ClusterOptions, namespace: str, folder: Path) -> None:
 
 
 def _connect(options: ClusterOptions, namespace: str) -> None:
-    address, environment = options.address, _runtime_env(options)
+    address = options.address
+    environment = _runtime_env(options)
     if address.startswith(LOOPBACK):
         ray_constants.ENABLE_RAY_CLUSTER = False  # It would look for that cluster at this machine's other address.
     try:

@@ -177,7 +177,8 @@ class _TwoWaves:
     def _is_repeated(
         self, reports: Sequence[ShardReport], *, holds: bool, standing: Callable[[ShardReport], tuple[object, ...]]
     ) -> bool:
-        before, self._before = self._before, None
+        before = self._before
+        self._before = None
         if not holds or sorted(report.shard for report in reports) != list(range(self._shards)):
             return False
         self._before = {report.shard: standing(report) for report in reports}

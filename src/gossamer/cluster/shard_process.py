@@ -84,7 +84,8 @@ class ShardProcess:
 
     async def run(self) -> None:
         """Run the shard until it is done, has failed, or was refused. A cancellation ends the process too."""
-        committed, fruitless = slots.progress(self._start.slots), 0
+        committed = slots.progress(self._start.slots)
+        fruitless = 0
         try:
             while True:
                 status, overran, since = await self._one_life()
@@ -273,9 +274,11 @@ def _question_of(look: Look) -> dict[str, object]:
 
 FRAME = 1
 """To the parent: a frame for the shard with that number. To the shard: a frame from that shard."""
-CARRIED, DROPPED = 2, 3
+CARRIED = 2
+DROPPED = 3
 """To the shard: the last frame for the shard with that number has arrived, or may be lost."""
-QUESTION, ANSWER = 4, 5
+QUESTION = 4
+ANSWER = 5
 NOTE = 6
 """To the parent: a note for the operator."""
 LAST_WORDS = 7

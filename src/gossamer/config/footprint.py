@@ -62,7 +62,8 @@ SHARES = {
 
 def fixed_bytes(config: Config) -> dict[str, int]:
     """Return what a configuration takes before anything is fetched, by the words that name it."""
-    process, archive = config.process, config.archive
+    process = config.process
+    archive = config.archive
     parts = {
         PROGRAM: BASE_BYTES,
         "search (search.enabled)": (SEARCH_BYTES + config.search.memory_bytes_max) * config.search.enabled,

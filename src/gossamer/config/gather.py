@@ -53,7 +53,8 @@ def configure(
     """
     values: Values = {}
     origins: dict[str, str] = {}
-    options, given = dict(options or {}), {}
+    options = dict(options or {})
+    given = {}
     preset = options.pop("preset", None)
     if file is not None:
         text = read_text(file)
@@ -129,7 +130,8 @@ def reopen_text(
 def _finish(
     values: Values, origins: dict[str, str], options: Mapping[str, object] | None, sets: Iterable[str]
 ) -> Config:
-    values, origins = dict(values), dict(origins)
+    values = dict(values)
+    origins = dict(origins)
     switches: dict[str, str] = {}
     for name, value in (options or {}).items():
         if value is None or value == () or value == []:
@@ -295,7 +297,8 @@ def _no_text(values: Values, origins: Mapping[str, str]) -> str | None:
     UTF-8, or with a zero byte, which no path can have.
     """
     for key, value in values.items():
-        text, wrong = json.dumps(value, default=str, ensure_ascii=False), "what is no text in UTF-8; write it in UTF-8"
+        text = json.dumps(value, default=str, ensure_ascii=False)
+        wrong = "what is no text in UTF-8; write it in UTF-8"
         with suppress(UnicodeEncodeError):
             text.encode()
             wrong = "a zero byte; remove it" if _ZERO.search(text) else ""

@@ -93,7 +93,8 @@ def forgotten_in(config: Config, directory: Path) -> list[ForgottenEntry]:
     Raises:
         ConfigError: the shared list cannot be read, or a line of either is no entry.
     """
-    own, shared = directory / FORGOTTEN, config.scope.forgotten_file
+    own = directory / FORGOTTEN
+    shared = config.scope.forgotten_file
     kept = [path for path in (own, *(Path(name) / FORGOTTEN for name in config.scope.against)) if path.exists()]
     if shared and Path(shared).resolve() != own.resolve():
         kept.append(Path(shared))

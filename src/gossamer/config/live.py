@@ -111,5 +111,6 @@ class Settings:
 
     def change(self, config: Config) -> None:
         """Adopt a configuration that differs only in live keys. Call this between two epochs."""
-        before, self.config = self.config, config
+        before = self.config
+        self.config = config
         self._apply(before, config)

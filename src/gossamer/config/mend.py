@@ -22,7 +22,8 @@ def lines_of(mistakes: Iterable[Mistake], origins: Mapping[str, str]) -> list[st
 
 
 def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
-    path, message = mistake.path, mistake.message
+    path = mistake.path
+    message = mistake.message
     place = _place(path, origins) or _place_of_section(mistake, origins)
     where = f"{place}: " if place else ""
     if not message:

@@ -59,7 +59,8 @@ def by_mode(config: Config) -> Config:
 
     Their origin is `crawl.mode` then, and another mode changes them again.
     """
-    defaults, origins = Config(), config.origins
+    defaults = Config()
+    origins = config.origins
     taken: dict[str, object] = {}
     for key, longer_s in CONTINUOUS.items():
         default = defaults.value(key)

@@ -102,7 +102,8 @@ def _sections(heading: str, *, expert: bool) -> Iterator[str]:
         for key, field in fields.items():
             what = field.key.what.replace("|", "\\|")
             what += "." if field.choices and not what.endswith(".") else ""
-            choices, live = _choices(field), "live" if key_of(f"{section}.{key}").live else ""
+            choices = _choices(field)
+            live = "live" if key_of(f"{section}.{key}").live else ""
             option = options.get(f"{section}.{key}", "")
             yield f"| `{key}` | {_default(field)} | {live} | {what}{choices} | {option} |"
         yield ""
@@ -150,7 +151,8 @@ def _of_key(one: DeclaredKey, found: dict[str, dict[str, object]]) -> dict[str, 
 
 def _of_type(hint: Any, found: dict[str, dict[str, object]], key: Key | None = None) -> dict[str, object]:
     hint, key = annotated(hint, key or Key())
-    origin, inner = get_origin(hint), get_args(hint)
+    origin = get_origin(hint)
+    inner = get_args(hint)
     if origin is UnionType:
         [kind] = (one for one in inner if one is not NoneType)
         return {"anyOf": [_of_type(kind, found, key), {"type": "null"}]}

@@ -227,7 +227,8 @@ class ComponentsOptions(Section, frozen=True):
     def named(self) -> Iterator[tuple[str, str]]:
         """Yield the names of these components, each with its dotted key."""
         for field in self.__struct_fields__:
-            key, value = f"components.{field}", getattr(self, field)
+            key = f"components.{field}"
+            value = getattr(self, field)
             if isinstance(value, dict):
                 yield from ((f"{key}.{scheme}", name) for scheme, name in value.items())
             else:
@@ -386,7 +387,8 @@ def conflicts(config: Config) -> Iterator[Mistake]:
         yield Mistake(
             ("identity", "send_from"), "operator.contact is no mail address; set one, or send_from = false", True
         )
-    split, schemes = ("url", "split_sites"), config.components.protocols
+    split = ("url", "split_sites")
+    schemes = config.components.protocols
     if config.url.split_sites and config.state.hosts_store:
         yield Mistake(split, "state.hosts_store keeps hosts by their site; leave out one of the two", None)
     for site in config.url.split_sites:

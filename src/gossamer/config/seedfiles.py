@@ -35,7 +35,8 @@ LINE_BYTES_MAX = 1 << 20
 COLUMNS = ("url", "uri", "address", "link", "href", "loc", "page", "website")
 """Names of the column of a CSV file that holds addresses, the first that is there."""
 DELIMITERS = ",;\t"
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
 # A comment ends where the next begins: of many without end each would be read to the end of the file.
 _COMMENT = rb"<!--(?>(?:[^<-]|-(?!->)|<(?!!--))*)-->"
 _HREF = re.compile(
@@ -130,7 +131,8 @@ def _found(path: Path, pattern: re.Pattern[bytes]) -> Iterator[Sequence[str]]:
     with unpacked_input(path) as file:
         rest = b""
         while piece := file.read(LINE_BYTES_MAX):
-            data, end = rest + piece, 0
+            data = rest + piece
+            end = 0
             for found in pattern.finditer(data):
                 end = found.end()
                 yield [(one or b"").decode("utf-8", "replace") for one in found.groups()]

@@ -264,7 +264,8 @@ def with_segments(config: Config, file: Path | None, listed: Sequence[str]) -> C
         return config
     if config.frontier.strategy != "sweep":
         raise ConfigError("an offline crawl cannot walk; leave frontier.strategy out, or crawl.mode")
-    origins, update = config.origins, dict[str, object]()
+    origins = config.origins
+    update = dict[str, object]()
     if paths:
         update["segments"] = (*seeds.segments, *(str(Path(path).absolute()) for path in paths))
         origins["seeds.segments"] = "arguments"

@@ -89,7 +89,9 @@ class Directory:
         """Return the crawl's own answer while it runs; else an answer from its files, or that it does not run."""
         try:
             answer = await ask_running(self._directory, request)
-            self._ran, self._status, self._past = True, None, None
+            self._ran = True
+            self._status = None
+            self._past = None
         except NotRunningError:
             try:
                 answer = {"ok": True, "result": await self._stopped(request)}
@@ -136,7 +138,8 @@ class Directory:
         )
 
     async def _current(self) -> dict[str, object]:
-        now, stamp = asyncio.get_running_loop().time(), _stamp(self._directory)
+        now = asyncio.get_running_loop().time()
+        stamp = _stamp(self._directory)
         if self._status is None or (now - self._status[0] > KEPT_S and self._status[1] != stamp):
             status = await self._status_now()
             self._past = None

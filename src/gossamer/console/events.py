@@ -124,7 +124,8 @@ class _EventStream(Response):
             self._streams.remove(self)
 
     async def _sent(self, send: Send, ends: Sequence[asyncio.Task[object]]) -> None:
-        loop, feed = asyncio.get_running_loop(), self._feed
+        loop = asyncio.get_running_loop()
+        feed = self._feed
         try:
             await self._sent_one(send, {"type": "http.response.start", "status": 200, "headers": HEADERS})
             begun = b""
@@ -207,7 +208,9 @@ class EventFeed:
             return SILENT  # It is being made, and the crawl does not answer.
         try:
             if last and not self._is_last:
-                self._is_last, self._tick, self._again_at = True, tick - 1, 0.0
+                self._is_last = True
+                self._tick = tick - 1
+                self._again_at = 0.0
             if self._tick != tick:
                 self._message = await self._made(after_silence=tick - self._tick > 1)
                 self._tick = tick
@@ -249,7 +252,8 @@ class EventFeed:
     async def _status(self) -> Mapping[str, object] | None:
         """Return the status, with detail as often as it may cost, and once of what is over."""
         now = asyncio.get_running_loop().time
-        began, wants_detail = now(), now() >= self._detail_at
+        began = now()
+        wants_detail = now() >= self._detail_at
         status = await self._asked("status", detail=wants_detail)
         if status is None:
             return None
@@ -260,7 +264,8 @@ class EventFeed:
             self._detail = {name: shown[name] for name in ("hosts", "changes") if name in shown}
             self._rates = {"course": status["course"]} if "course" in status else {}
         if is_over != self._is_over:
-            self._is_over, self._detail_at = is_over, 0.0
+            self._is_over = is_over
+            self._detail_at = 0.0
         elif is_over:
             self._detail_at = float("inf")
             self._again_at = now() + OVER_S

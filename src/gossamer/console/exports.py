@@ -59,7 +59,10 @@ class _ItemsFile(Response):
 
     def __init__(self, directory: Path, asked: ItemsExport, service: Service, turn: asyncio.Lock) -> None:
         super().__init__()
-        self._directory, self._asked, self._share, self._turn = directory, asked, service.share, turn
+        self._directory = directory
+        self._asked = asked
+        self._share = service.share
+        self._turn = turn
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:

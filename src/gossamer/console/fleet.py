@@ -280,7 +280,8 @@ class Fleet:
 
     async def compared(self, name: str, asked: ComparisonOf) -> Comparison:
         """Compare a crawl with an earlier one. Raises as `Reads.read`, and MissingError: there is no such crawl."""
-        directory, earlier = self.folder.directory(name), self.folder.directory(asked.earlier)
+        directory = self.folder.directory(name)
+        earlier = self.folder.directory(asked.earlier)
         question = ReadComparison(str(earlier), asked.change, asked.n, asked.offset)
         return await self._service.reads.read(directory, question, Comparison)
 
@@ -291,7 +292,8 @@ class Fleet:
         for entry in attended.values():
             self._signal(entry)
         clock = asyncio.get_running_loop().time
-        ends_by, is_hurried = clock() + STOP_S_MAX, False
+        ends_by = clock() + STOP_S_MAX
+        is_hurried = False
         while clock() < ends_by and (left := {n: e for n, e in attended.items() if e.is_attended}):
             if hurried.is_set() and not is_hurried:
                 is_hurried = True
@@ -334,7 +336,8 @@ class Fleet:
             await asyncio.to_thread(self.folder.keep, name, msgspec.structs.replace(entry.wish))
 
     def _starting(self, name: str) -> tuple[str, ...]:
-        file, directory = self.folder.config_file(name), self.folder.path / name
+        file = self.folder.config_file(name)
+        directory = self.folder.path / name
         return ("crawl", "--config", str(file), "--output", str(directory), "--quiet")
 
     def _resuming(self, name: str, sets: Iterable[str] = ()) -> tuple[str, ...]:
@@ -355,7 +358,9 @@ class Fleet:
         if is_held or entry.is_attended:
             raise ConflictError(f"{name!r} runs already")
         self._require_room()
-        entry.problem, entry.deaths, entry.wish.runs = "", 0, True
+        entry.problem = ""
+        entry.deaths = 0
+        entry.wish.runs = True
         entry.has_process.clear()
         attending = self._attend(name, arguments)
         # Who has our answer may leave, and a server on standard input leaves with its client.

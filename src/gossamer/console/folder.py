@@ -141,7 +141,8 @@ class Folder:
 
 
 def _as_toml(config: Content) -> str:
-    plain, lines = [], []
+    plain = []
+    lines = []
     for section, values in config.items():
         if isinstance(values, str):  # Such as `preset`.
             plain.append(f"{written(section)} = {written(values)}")

@@ -141,7 +141,8 @@ class _Identities:
 
     def _all(self) -> list[tuple[CrawlPage | None, str, str]]:
         """Return page, key file and origin of each crawl whose configuration can be read."""
-        found, known = [], {}
+        found = []
+        known = {}
         for name in self._folder.names():
             begun = self._folder.path / name / "crawl.toml"
             file = begun if begun.exists() else self._folder.config_file(name)

@@ -53,7 +53,8 @@ PAGE_CHARACTERS = 20_000
 """Characters of a page in one answer."""
 CALL_S_MAX = 60.0
 CRAWLS_LISTED_MAX = 200
-PAGES_MAX, CRAWL_S_MAX = 1_000, 3_600.0
+PAGES_MAX = 1_000
+CRAWL_S_MAX = 3_600.0
 """Bounds of a crawl that a model starts, where the configuration has none."""
 SEEDS_MAX = 20
 INSTRUCTIONS = """\
@@ -131,7 +132,10 @@ class Crawls:
     """The crawl in a directory, or those of a folder; with a fleet also those that are started here."""
 
     def __init__(self, path: Path, note: Callable[[str], None], fleet: Fleet | None = None, *, is_folder: bool) -> None:
-        self._path, self._note, self._fleet, self._is_folder = path, note, fleet, is_folder
+        self._path = path
+        self._note = note
+        self._fleet = fleet
+        self._is_folder = is_folder
         self._desks: dict[str, CrawlHandle] = {}
 
     def names(self) -> list[str]:
@@ -165,7 +169,8 @@ class Agent:
         """Answer for `crawls`; `fleet` starts further ones by the configuration `base`, on its `scope.only_hosts`."""
         self.crawls = crawls
         self.service = service
-        self._fleet, self._base = fleet, base
+        self._fleet = fleet
+        self._base = base
 
     @property
     def tools(self) -> Mapping[str, Tool]:
@@ -198,7 +203,8 @@ class Agent:
         from gossamer.api.reading import page_of  # noqa: PLC0415 - it brings what reads tables
 
         page = await asyncio.to_thread(page_of, self.crawls.one(asked.crawl).directory, asked.url)
-        text, end = page.markdown, asked.offset + PAGE_CHARACTERS
+        text = page.markdown
+        end = asked.offset + PAGE_CHARACTERS
         facts: dict[str, object] = {
             "url": page.url,
             "title": page.title,

@@ -152,7 +152,9 @@ async def _serve_agent(agent: Agent, options: McpOptions, fleet: Fleet | None, s
 @contextmanager
 def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
     """Set one event at the first signal, and the other at each later one."""
-    loop, first, later = asyncio.get_running_loop(), asyncio.Event(), asyncio.Event()
+    loop = asyncio.get_running_loop()
+    first = asyncio.Event()
+    later = asyncio.Event()
 
     def asked() -> None:
         (later if first.is_set() else first).set()

@@ -129,7 +129,8 @@ class Committer:
     async def _commit(self) -> None:
         async with self._one_at_a_time:
             totals = self._counters.totals
-            self.began_at, self.stage = self._clock.now(), "gathering what changed"
+            self.began_at = self._clock.now()
+            self.stage = "gathering what changed"
             try:
                 async with self.undivided:
                     if self._counters.fatal_error is not None:
@@ -193,7 +194,8 @@ class Committer:
         self._counters.in_epoch = 0
         self._counters.sample(now)
         number = self._epochs.cut()
-        changes, self._between = self._between, []
+        changes = self._between
+        self._between = []
         for change in changes:
             change()
         return number, manifest, self._contacts.ended_since_commit, visited

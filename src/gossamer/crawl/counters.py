@@ -134,7 +134,8 @@ class CrawlCounters:
         """Approximate time at which the last attempt ended."""
         self.answered_at = 0.0
         """Time at which the last request ended that the proxy, if there is one, passed on."""
-        self.unanswered, self.unanswered_since = 0, 0.0
+        self.unanswered = 0
+        self.unanswered_since = 0.0
         """Number of last requests, of all hosts, that brought no byte, and when the first of them ended."""
         self.proxy_failing_since = self.proxy_failed_at = 0.0
         self.proxy_error = ""
@@ -170,13 +171,15 @@ class CrawlCounters:
 
     def ended(self, visited: Visited, *, seed: bool) -> None:
         """Count a finished attempt; `seed`: its URL is a seed, or the target of a seed's redirects."""
-        totals, row = self.totals, visited.row
+        totals = self.totals
+        row = visited.row
         if (seed or self._options.mode == "offline") and row.outcome in WITH_CONTENT:
             totals.seeds.any_fetched = True
         totals.attempts += 1
         if row.outcome == "fetched":
             totals.pages += 1
-            types, kind = totals.media_types, row.media_type
+            types = totals.media_types
+            kind = row.media_type
             if kind not in types and len(types) >= MEDIA_TYPES_MAX:
                 kind = OTHER
             types[kind] = types.get(kind, 0) + 1
@@ -211,7 +214,8 @@ class CrawlCounters:
         rest = error.removeprefix("the proxy ")
         if self.answered_at >= self.proxy_failed_at:
             self.proxy_failing_since = now
-        self.proxy_error, self.proxy_failed_at = f"it {rest}" if rest != error else error, now
+        self.proxy_error = f"it {rest}" if rest != error else error
+        self.proxy_failed_at = now
 
     def rendered(self, result: str) -> None:
         """Count a page that was to be rendered."""
@@ -251,7 +255,8 @@ class CrawlCounters:
         counts.failed += 1
         counts.timeouts += error.kind == "timeout"
         counts.died += error.kind == "died"
-        counts.error, counts.url = error.error[:ERROR_CHARACTERS_MAX], url
+        counts.error = error.error[:ERROR_CHARACTERS_MAX]
+        counts.url = url
         most, (pages, failed) = self._options.module_failures_max, self._modules_before.get(name, (0, 0))
         failed_now = counts.failed - failed
         counted = counted and error.kind != INVALID  # The page's fault.
@@ -376,7 +381,8 @@ class RecentList:
         """
         if after > self._last:
             after = 0  # The number is from another run.
-        pages, errors = _summaries(self._well, after, most), _summaries(self._badly, after, most)
+        pages = _summaries(self._well, after, most)
+        errors = _summaries(self._badly, after, most)
         left_out = self._last - after - len(pages) - len(errors)
         return {"last": self._last, "pages": pages, "errors": errors, "left_out": left_out}
 

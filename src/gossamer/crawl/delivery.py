@@ -54,7 +54,9 @@ class Delivery:
 
     def take(self) -> list[Visited]:
         """Return the visits of the epoch that closes now; pass them to `committed` after the commit."""
-        closing, self._open, self._open_bytes = self._open, [], 0
+        closing = self._open
+        self._open = []
+        self._open_bytes = 0
         return closing
 
     async def committed(self, visits: Sequence[Visited]) -> None:

@@ -97,7 +97,8 @@ class Discovery:
                 admitted += ours
             if len(some) == LINKS_AT_ONCE:
                 yield
-        found, asked = admitted, judged
+        found = admitted
+        asked = judged
         if stages.exchange is not None:
             links, admitted = self._routed(links, admitted, page, stages.exchange)
         if page is not None and stages.frontier.watches_links:
@@ -198,7 +199,8 @@ class Discovery:
         circular redirects. So are links to another site than the page's, since `own_site` rejects a link because of its
         page.
         """
-        remembered, reason = self._admitted.get, self._stages.chain.reason
+        remembered = self._admitted.get
+        reason = self._stages.chain.reason
         for link in links:
             before = remembered(link.url.fingerprint)
             if (
@@ -226,7 +228,8 @@ class Discovery:
 
     def take_in(self, links: Sequence[Link], levels: Sequence[int]) -> None:
         """Queue a segment's URLs, with their levels, if they are in scope and new. About 10 µs each."""
-        stages, now = self._stages, self._clock.now()
+        stages = self._stages
+        now = self._clock.now()
         ours = [(link, level) for link, level in zip(links, levels, strict=True) if stages.chain.reason(link) is None]
         if stages.exchange is not None:  # Every shard reads the whole segment, and takes its own URLs.
             ours = [(link, level) for link, level in ours if stages.exchange.has(link.url)]
@@ -258,7 +261,8 @@ class Discovery:
         """Note that a seed will be fetched, or was fetched as an ordinary link before, because its redirect widens the
         scope.
         """
-        stages, pending_scope = self._stages, self._stages.pending_scope
+        stages = self._stages
+        pending_scope = self._stages.pending_scope
         if pending_scope is None and answer == NEW:
             return
         record = stages.history.get(link.url)

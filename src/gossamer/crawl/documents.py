@@ -37,7 +37,8 @@ SMALL_BYTES = 32_768
 """Uncompressed pages up to this size are read as they arrive, because waiting pages delay the detection of traps."""
 BEGUN_POLL_S = 0.01
 """Interval at which a page that may take long looks for the end of one that is examined in slices."""
-TOGETHER_MAX, TOGETHER_S = 16, 0.01
+TOGETHER_MAX = 16
+TOGETHER_S = 0.01
 """Limits of pages that are read together, and of the time for that, in which requests wait."""
 
 
@@ -251,7 +252,10 @@ class DocumentReader:
 
     def _examining(self, page: FetchedPage) -> Generator[None, None, Examined]:
         """Return what examines a document in this process."""
-        stages, reply, url, link_type = self._stages, page.reply, page.lease.url, page.link_type
+        stages = self._stages
+        reply = page.reply
+        url = page.lease.url
+        link_type = page.link_type
         is_left = None
         # Pages with the same empty document may differ when rendered. A sitemap is valid only for its host.
         if not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING:
@@ -280,7 +284,8 @@ class DocumentReader:
         finished without some of its links.
         """
         async with self.undivided:
-            finding, found = self._outcomes.links_in_slices(lease, examined), None
+            finding = self._outcomes.links_in_slices(lease, examined)
+            found = None
             while found is None:
                 await asyncio.sleep(0)
                 if self.is_late():
@@ -293,7 +298,8 @@ class DocumentReader:
             now = self._clock.now()
             with self._turns.measured():
                 links = self._outcomes.document(lease, reply, examined, now, found)
-            following, is_done = self._discovery.follow_in_slices(links, lease.url, now), False
+            following = self._discovery.follow_in_slices(links, lease.url, now)
+            is_done = False
             try:
                 while not is_done:
                     await asyncio.sleep(0)
@@ -305,7 +311,8 @@ class DocumentReader:
 
     async def _examine(self, lease: Lease, reply: Reply, isolated: IsolatedModules | None) -> Examined | None:
         """Examine a document; None if a process died of it. Waits for isolated processes."""
-        quarantine, fingerprint = self._stages.quarantine, lease.url.fingerprint
+        quarantine = self._stages.quarantine
+        fingerprint = lease.url.fingerprint
         if quarantine.suspects(fingerprint):
             examined = await quarantine.examine(reply, fingerprint)
         else:

@@ -15,7 +15,8 @@ from gossamer.process.chain import Processed, Slices
 from gossamer.state.slots import STAGES, ShardSlots
 from gossamer.world.clock import Clock
 
-_DECODE, _PROCESS = STAGES.index("decode"), STAGES.index("process")
+_DECODE = STAGES.index("decode")
+_PROCESS = STAGES.index("process")
 
 
 Look = Callable[[Page], Processed]

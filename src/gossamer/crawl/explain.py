@@ -105,7 +105,8 @@ class Explainer:
             return {"state": "found", "reason": "pages link to it; the walk has not reached it yet"}
         rests = f"its host waits: {facts.reason}" if facts.reason else "it waits in its host's queue"
         waits = f"its host waits for {facts.parked}" if facts.parked else facts.site_gate or rests
-        origin, next_at = facts.origin, facts.rest_until
+        origin = facts.origin
+        next_at = facts.rest_until
         if origin is not None and origin.state == "closed":
             waits = f"{origin.origin} was given up: {origin.reason}; the URL ends in its turn"
         elif origin is not None:
@@ -198,7 +199,8 @@ def _revisited(facts: dict[str, object] | None) -> dict[str, object]:
         name: _instant(value) if name.endswith("_at") and isinstance(value, float) else value
         for name, value in facts.items()
     }
-    due_at, recent = answer.pop("next_due_at"), answer.pop("recent")
+    due_at = answer.pop("next_due_at")
+    recent = answer.pop("recent")
     assert isinstance(recent, list)
     visits = [f"{_instant(at)} {kind}" for at, kind in recent]
     return ({"next_due": due_at} if due_at is not None else {}) | {"revisits": answer, "recent_visits": visits}

@@ -171,7 +171,8 @@ def merge(findings: Findings, more: Findings) -> None:
     """
     findings.links.extend(more.links)
     findings.title, findings.charset = more.title, more.charset
-    findings.text, findings.text_method = more.text, more.text_method
+    findings.text = more.text
+    findings.text_method = more.text_method
     findings.nofollow = findings.nofollow or more.nofollow
     findings.noindex = findings.noindex or more.noindex
     findings.statements.extend(more.statements)

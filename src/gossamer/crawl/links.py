@@ -61,8 +61,12 @@ class PageLinks:
         keys: list[str] = []
         outside = visit.link_type == EMBED and self._is_outside(visit)
         embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
-        depth, referrer, nofollow = visit.depth + 1, visit.url.text, findings.nofollow or outside
-        has_levels, leads_out, every = False, self._chain.leads_out, findings.links
+        depth = visit.depth + 1
+        referrer = visit.url.text
+        nofollow = findings.nofollow or outside
+        has_levels = False
+        leads_out = self._chain.leads_out
+        every = findings.links
         for start in range(0, len(every), LINKS_AT_ONCE):
             if start:
                 yield
@@ -80,7 +84,8 @@ class PageLinks:
                 if link_type == EMBED:
                     links[key] = Link(url, EMBED, depth, embed_hops, referrer)
                 elif not (nofollow or found.nofollow):
-                    kind, level = self._chain.followed_as(link_type, url) if leads_out else link_type, found.level
+                    kind = self._chain.followed_as(link_type, url) if leads_out else link_type
+                    level = found.level
                     links[key] = Link(url, kind, depth, 0, referrer, NOT_SEED, level)
                     has_levels = has_levels or level is not None
         follow = list(links.values())
@@ -103,7 +108,8 @@ class PageLinks:
         """Return the links that the page is allowed to contain: for a sitemap, only those to the hosts that it may
         list. The error in the row says if some are left out. `seed` is the kind of seed that the page is.
         """
-        hints, announcement = self._hints, findings.announcement
+        hints = self._hints
+        announcement = findings.announcement
         if hints is None:
             return links
         if announcement is not None:

@@ -253,7 +253,9 @@ class FormLogins(VisitMiddleware):
             why = f"it is what login.{login.name} shows without a session"
         else:
             if body is not None:
-                login.has_worked, login.fruitless, login.refused = True, 0, 0
+                login.has_worked = True
+                login.fruitless = 0
+                login.refused = 0
             return ""
         login.refused += 1
         is_fruitless = login.fruitless >= login.rule.attempts_max
@@ -374,7 +376,8 @@ class FormLogins(VisitMiddleware):
 
     def _go_on(self, login: FormLogin, target: str) -> Prerequisite | str:
         """Follow a redirect of a login, on its own site."""
-        url, prerequisite = self._namer.name(target), login.prerequisite
+        url = self._namer.name(target)
+        prerequisite = login.prerequisite
         assert prerequisite is not None
         if url is None or url.site != login.url.site:
             return "it redirects to another site"
@@ -383,7 +386,10 @@ class FormLogins(VisitMiddleware):
         return msgspec.structs.replace(prerequisite, url=url, hops=prerequisite.hops + 1, form=b"")
 
     def _worked(self, login: FormLogin, token: str = "") -> None:
-        login.phase, login.prerequisite, login.token, login.reason = "in", None, token, ""
+        login.phase = "in"
+        login.prerequisite = None
+        login.token = token
+        login.reason = ""
         login.fruitless += 1
         self._epochs.put("cookie", _key(login), _encode(SavedLogin(token)))
         self._on_given_up(login.name, "")
@@ -398,11 +404,14 @@ class FormLogins(VisitMiddleware):
             self._give_up(login, login.reason)
 
     def _end(self, login: FormLogin) -> None:
-        login.phase, login.prerequisite, login.token = "out", None, ""
+        login.phase = "out"
+        login.prerequisite = None
+        login.token = ""
         self._epochs.delete("cookie", _key(login))
 
     def _give_up(self, login: FormLogin, reason: str) -> None:
-        login.phase, login.reason = "failed", reason
+        login.phase = "failed"
+        login.reason = reason
         self._on_given_up(login.name, reason)
 
 
@@ -418,7 +427,8 @@ def _parameters(query: str) -> set[tuple[str, str]]:
 
 
 def _released(login: FormLogin) -> list[Url]:
-    waiting, login.waiting = list(login.waiting.values()), {}
+    waiting = list(login.waiting.values())
+    login.waiting = {}
     return waiting
 
 

@@ -19,7 +19,8 @@ from gossamer.model.words import iso_time
 from gossamer.world.clock import Clock
 from gossamer.world.files import AppendFile
 
-INFO, CRITICAL = "info.log", "critical.log"
+INFO = "info.log"
+CRITICAL = "critical.log"
 LEVELS: dict[str, int] = {name: number for number, name in enumerate(get_args(Level))}
 PACKAGE_OF: Mapping[str, str] = {
     "alarm": "watch", "alarm_over": "watch", "configuration_changed": "config", "control_failed": "control",
@@ -106,7 +107,8 @@ class Logs:
 
     def _turn(self, name: str) -> None:
         """Rotate a log: rename the old files and start a new one."""
-        path, kept = self._paths[name], self._options.files_kept
+        path = self._paths[name]
+        kept = self._options.files_kept
         if kept == 0 and path.exists():
             self._files[name].truncate(0)
         else:

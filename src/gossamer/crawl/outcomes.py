@@ -58,8 +58,10 @@ class Outcomes:
         self._stages = stages
         self._middlewares = stages.middlewares
         self.recorder = recorder = Recorder(stages, logs, counters)
-        self._visit, self._conclude = recorder.visit, recorder.conclude
-        self._reply_row, self._digested = recorder.reply_row, recorder.digested
+        self._visit = recorder.visit
+        self._conclude = recorder.conclude
+        self._reply_row = recorder.reply_row
+        self._digested = recorder.digested
         self._links = PageLinks(stages.namer, stages.chain, stages.hints)
         self._retries = retries
         self._logs = logs
@@ -122,10 +124,13 @@ class Outcomes:
         """Conclude a visit without a complete reply: schedule another attempt, or end the URL. The part that came is
         archived, but not examined.
         """
-        visit, came = self._visit(lease), failure.came
+        visit = self._visit(lease)
+        came = failure.came
         if came is None or self._is_unwanted(visit, came):
             row = attempt_row(visit, failure.outcome, failure.started_at or now)
-            row.ip, row.fetch_s, row.wire_bytes = failure.ip, failure.fetch_s, failure.wire_bytes
+            row.ip = failure.ip
+            row.fetch_s = failure.fetch_s
+            row.wire_bytes = failure.wire_bytes
             visited = Visited(visit.url, row)
         else:
             row = self._reply_row(visit, came, failure.outcome)
@@ -171,7 +176,8 @@ class Outcomes:
         """Conclude a redirect: its target is a link that passes the whole ring, unless it is the next hop of this
         entry.
         """
-        visit, stages = self._visit(lease), self._stages
+        visit = self._visit(lease)
+        stages = self._stages
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
         stages.trapping.redirected(visit.url)
@@ -259,10 +265,13 @@ class Outcomes:
         """End the visit of an examined document; None: a process died of it. Return the links to follow. `found` has
         its links if they are known.
         """
-        visit, url, stages = self._visit(lease), lease.url, self._stages
+        visit = self._visit(lease)
+        url = lease.url
+        stages = self._stages
         row = self._reply_row(visit, reply, "fetched")
         if examined is None:
-            row.outcome, row.error = "process_crashed", "a process died of it twice; archived unparsed"
+            row.outcome = "process_crashed"
+            row.error = "a process died of it twice; archived unparsed"
             self._logs.info(row.outcome, url=url.text, error=row.error)
             self._conclude(lease, self._digested(visit, reply, row), now)
             return []
@@ -277,8 +286,11 @@ class Outcomes:
         self._describe(examined, row)
         visited = self._digested(visit, reply, row)
         found = self._links.found(visit, examined.findings, found)
-        links, visited.links, visited.link_keys = found.follow, found.mentions, found.keys
-        visited.content, visited.findings = examined.content, examined.findings
+        links = found.follow
+        visited.links = found.mentions
+        visited.link_keys = found.keys
+        visited.content = examined.content
+        visited.findings = examined.findings
         if examined.rendered is not None:
             visited.rendered, page_id = examined.rendered, examined.rendered.page_id
             visited.reply = msgspec.structs.replace(reply, page_id=page_id, resource_type="document")
@@ -343,7 +355,8 @@ class Outcomes:
         self, lease: Lease, reply: Reply, examined: Examined, row: PageRow, conclusion: Conclusion, now: float
     ) -> list[Link]:
         """End the visit of a page of which only the headers are kept, and the links followed."""
-        visit, findings = self._visit(lease), examined.findings
+        visit = self._visit(lease)
+        findings = examined.findings
         self._counters.processed(examined.ran, examined.errors, row.url)
         row.outcome = conclusion.outcome
         row.error = conclusion.error
@@ -375,8 +388,10 @@ class Outcomes:
 
     def _describe(self, examined: Examined, row: PageRow) -> None:
         """Write a page's findings into its row; count and log errors."""
-        content, findings = examined.sent or examined.content, examined.findings
-        row.rendered, row.links_gained = examined.rendering, examined.links_gained
+        content = examined.sent or examined.content
+        findings = examined.findings
+        row.rendered = examined.rendering
+        row.links_gained = examined.links_gained
         row.render_reason = examined.render_reason
         self._counters.processed(examined.ran, examined.errors, row.url)
         row.body_bytes = content.body_bytes
@@ -386,7 +401,8 @@ class Outcomes:
         row.error = content.error or row.error
         if examined.rendering_error:
             row.error = row.error or f"not rendered: {examined.rendering_error}"
-        row.title, row.text_method = findings.title, findings.text_method
+        row.title = findings.title
+        row.text_method = findings.text_method
         row.charset = findings.charset or row.charset
         for error in examined.errors:
             if error.kind == INVALID:

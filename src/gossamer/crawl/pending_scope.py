@@ -169,7 +169,8 @@ class PendingScope:
 
     def regained(self) -> list[Link]:
         """Return the links that have come into scope since the last call, to be offered now."""
-        found, self._regained = self._regained, []
+        found = self._regained
+        self._regained = []
         return found
 
     def cut(self) -> None:

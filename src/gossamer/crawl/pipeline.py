@@ -50,7 +50,8 @@ class Pipeline:
     ) -> None:
         self._stages = stages
         self._outcomes = Outcomes(stages, retries, logs, counters)
-        self._retries, self._options = retries, options
+        self._retries = retries
+        self._options = options
         self._clock = clock
         self._logs = logs
         self._counters = counters
@@ -94,7 +95,8 @@ class Pipeline:
 
     def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
         """Apply new options."""
-        self._retries, self._options = retries, options
+        self._retries = retries
+        self._options = options
         self._outcomes.reconfigure(retries)
         self.discovery.judge_again()
 
@@ -231,7 +233,8 @@ class Pipeline:
     async def _fetch(self, lease: Lease, started: float) -> Reply | Failure:
         """Send the one request that the gates permit, and release the gates when it has ended."""
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
-        limit_s, prerequisite = self._options.request_s_max, lease.prerequisite
+        limit_s = self._options.request_s_max
+        prerequisite = lease.prerequisite
         try:
             async with asyncio.timeout(limit_s) as limit:
                 ends_at = limit.when()
@@ -308,7 +311,8 @@ class Pipeline:
 
     def _look_into_sitemaps(self, origin: Url) -> None:
         """Discover the sitemaps in an origin's robots.txt."""
-        stages, now = self._stages, self._clock.now()
+        stages = self._stages
+        now = self._clock.now()
         if stages.hints is None or stages.chain.is_elsewhere(origin) or not stages.roots.touches(origin):
             return
         links, again = stages.hints.named(origin, stages.robots.sitemaps(origin))

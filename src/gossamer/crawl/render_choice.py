@@ -22,11 +22,16 @@ from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
-FOR_SIGNAL, FOR_SAMPLE, FOR_GAIN, OVER_BUDGET = "signal", "sample", "gain", "budget"
+FOR_SIGNAL = "signal"
+FOR_SAMPLE = "sample"
+FOR_GAIN = "gain"
+OVER_BUDGET = "budget"
 """Why a page is rendered (`PageRow.render_reason`); `budget`: why a chosen page is not."""
 WAIT_FIRST: Final = 3.0
 """Mean number of pages between the first sample without a gain and the next sample."""
-WAIT_GROWTH, WAIT_GROWTH_NEW, WAIT_MAX = 2.0, 1.5, 10_000.0
+WAIT_GROWTH = 2.0
+WAIT_GROWTH_NEW = 1.5
+WAIT_MAX = 10_000.0
 """Growth of that number with each sample: of a group, and of groups without a sample, which may all differ; and its
 bound.
 """
@@ -38,7 +43,8 @@ a gain.
 """
 ALONE: Final = 3
 """First pages of a group that are rendered one after another, also after a page that gained nothing."""
-TEXT_GAIN_BYTES_MIN, TEXT_GAIN_SHARE_MIN = 200, 0.5
+TEXT_GAIN_BYTES_MIN = 200
+TEXT_GAIN_SHARE_MIN = 0.5
 """More text counts as a gain if it exceeds both, so that a cookie notice does not count."""
 
 HOSTS_MAX: Final = 500
@@ -130,7 +136,8 @@ class _Host:
 
     def fresh(self, fingerprints: Iterable[int]) -> int:
         """Return how many links were not gained recently, and remember them."""
-        known, count = self.known, 0
+        known = self.known
+        count = 0
         for one in fingerprints:
             count += one not in known
             known.pop(one, None)

@@ -103,11 +103,14 @@ class PageResources(VisitMiddleware):
         telemetry: Telemetry,
         options: RenderOptions,
     ) -> None:
-        self.namer, self._chain, self._judge = gates.namer, gates.chain, gates.judge
+        self.namer = gates.namer
+        self._chain = gates.chain
+        self._judge = gates.judge
         self._control = gates.control
         self._archive = archive
         self.examiner = examiner
-        self._clock, self._counters = telemetry.clock, telemetry.counters
+        self._clock = telemetry.clock
+        self._counters = telemetry.counters
         self._options = options
         self._cache = ResourceCache(options.cache_bytes_max, options.fresh_s)
         self._wanted: dict[str, Wanted] = {}
@@ -262,7 +265,8 @@ class PageRendering:
         self._options = options
         self._renderer = renderer
         self._examiner = resources.examiner
-        self._clock, self._counters = telemetry.clock, telemetry.counters
+        self._clock = telemetry.clock
+        self._counters = telemetry.counters
         self._auto = auto
         self._samples: dict[tuple[str, str, str], asyncio.Event] = {}
         """Events of pages that are being rendered and decide about others, by `RenderChoice.undecided`; set when these
@@ -307,7 +311,8 @@ class PageRendering:
             self._counters.rendering(f"pages_{reason}", 1)
         if reason in ("", OVER_BUDGET):
             return msgspec.structs.replace(examined, render_reason=reason)
-        key, over = choice.undecided(place), asyncio.Event()
+        key = choice.undecided(place)
+        over = asyncio.Event()
         if key is not None:
             self._samples[key] = over
         try:
@@ -347,7 +352,8 @@ class PageRendering:
     def _gains_text(self, before: Examined, after: Examined) -> bool:
         if after.rendered is None:
             return False
-        main, rendered = before.findings.text, after.findings.text
+        main = before.findings.text
+        rendered = after.findings.text
         if main or rendered:
             return gains_text(len(main.encode()), len(rendered.encode()))
         return gains_text(text_bytes(before.content.body), text_bytes(after.rendered.html))
@@ -410,7 +416,8 @@ class PageRendering:
 
     def _spent(self) -> None:
         """Count the processor time of browsers since the last page."""
-        used_s, self._counted_s = self._renderer.cpu_s - self._counted_s, self._renderer.cpu_s
+        used_s = self._renderer.cpu_s - self._counted_s
+        self._counted_s = self._renderer.cpu_s
         self._counters.rendering("cpu_s", used_s)
         if self._auto is not None:
             self._auto.budget.spent(used_s)

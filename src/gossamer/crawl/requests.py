@@ -108,9 +108,11 @@ def _body(line: RequestLine) -> tuple[bytes, str]:
         case None:
             return b"", ""
         case str():
-            body, media_type = line.body.encode(), "application/x-www-form-urlencoded"
+            body = line.body.encode()
+            media_type = "application/x-www-form-urlencoded"
         case _:
-            body, media_type = msgspec.json.encode(line.body), "application/json"
+            body = msgspec.json.encode(line.body)
+            media_type = "application/json"
     if len(body) > BODY_BYTES_MAX:
         raise ConfigError(f"a body of {len(body):,} bytes; {BODY_BYTES_MAX:,} is the most")
     return body, media_type

@@ -105,7 +105,8 @@ class Revisiting(VisitMiddleware):
 
     def conclude(self, lease: Lease, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
         """Schedule the next visit by what a visit saw, and return its URL to the frontier: due again, or finished."""
-        row, reply = visited.row, visited.reply
+        row = visited.row
+        reply = visited.reply
         if row.outcome == "fetched" and reply is not None and not reply.truncated:
             original = visited.revisit_of or Original(row.url, row.fetched_at, archived.record_id)
             sight = msgspec.structs.replace(sight, original=original)
@@ -116,10 +117,12 @@ class Revisiting(VisitMiddleware):
             self.frontier.finish_until(lease, visited.row.outcome, due_at, now)
 
     def _sight(self, visit: Visit, visited: Visited) -> Sight:
-        row, reply = visited.row, visited.reply
+        row = visited.row
+        reply = visited.reply
         etag = last_modified = ""
         if row.outcome == "fetched" and reply is not None:
-            etag, last_modified = _validator(reply.header("etag")), _validator(reply.header("last-modified"))
+            etag = _validator(reply.header("etag"))
+            last_modified = _validator(reply.header("last-modified"))
         return Sight(
             visit.url, row.outcome, row.fetched_at, row.status, self._digest(visited), etag, last_modified, None,
             visited.digest if reply is not None and reply.body_bytes else b"", visit.depth,
@@ -128,7 +131,8 @@ class Revisiting(VisitMiddleware):
 
     def _digest(self, visited: Visited) -> int:
         """Return the digest of the part of a page's content in which a difference counts as a change."""
-        row, content = visited.row, visited.content
+        row = visited.row
+        content = visited.content
         if row.outcome == "redirected":
             return xxh3_64_intdigest(row.redirect_to.encode())
         if content is None or content.file is not None or self._change == "payload" or not is_text(row.media_type):
@@ -219,7 +223,8 @@ class Enrolment:
         # Pages of other shards are enrolled there before they are sent.
         if url is None or not record.final or not self._revisiting.revisits.is_ours(url):
             return
-        now, revisits = self._clock.now(), self._revisiting.revisits
+        now = self._clock.now()
+        revisits = self._revisiting.revisits
         # Its content is not known, so its next visit is the first for the schedule.
         at = now + self._dice.uniform(0.0, self._interval_s)
         if revisits.enrol(Sight(url, record.outcome, record.at, record.status, depth=record.depth), at):

@@ -38,7 +38,8 @@ EPOCH_SPAN_MAX = 2
 """Limit of an epoch, as a multiple of the visits or bytes at which a commit is due."""
 HELD_COMMIT_S = 30.0
 """Interval of commits while no visit may start and none is in flight."""
-TIME_GRACE_SHARE, TIME_GRACE_S_MIN = 0.1, 1.0
+TIME_GRACE_SHARE = 0.1
+TIME_GRACE_S_MIN = 1.0
 """Time for visits in flight to end when limits.max_time_s is reached: a share of that limit, at most crawl.stop_s."""
 AWAITED_MAX = 10
 """Hosts that are reported when a crawl ends although they have URLs."""
@@ -74,7 +75,8 @@ class CrawlLoop:
         self._turns: dict[asyncio.Task[None], tuple[Lease, float]] = {}
         """Leases in flight, each with its start."""
         self.brakes = brakes = Brakes(options.concurrency, self._turns, frontier.shrink)
-        self._wake, self._commit_now = brakes.changed, brakes.commit_now
+        self._wake = brakes.changed
+        self._commit_now = brakes.commit_now
         self._visits = 0
         self._stopping: Literal["", "drain", "now"] = ""
         self._early: End | None = None
@@ -82,7 +84,8 @@ class CrawlLoop:
         self._leave_at = inf
         """Time from which visits in flight are abandoned; they stay queued."""
         pipeline.commit = self.commit
-        pipeline.documents.is_late, pipeline.documents.undivided = self.is_late, committer.undivided
+        pipeline.documents.is_late = self.is_late
+        pipeline.documents.undivided = committer.undivided
         self._started_at = clock.now()
         self.paused = False
         self.state = "starting"
@@ -99,7 +102,8 @@ class CrawlLoop:
         """Called when a pause begins or ends, with whether it begins."""
         self._crowding = 0.0
         """How much waited for a commit at the last check."""
-        self._has_spare, self._spare_at = False, self._started_at
+        self._has_spare = False
+        self._spare_at = self._started_at
         """Whether it waits although more requests could go out, and when it last did."""
         self.activity = 0
         """Grows with every leased visit."""
@@ -148,7 +152,8 @@ class CrawlLoop:
     @property
     def out_of_patience(self) -> bool:
         """Whether everything left waits for longer than `crawl.patience_s`, or has waited so long for the proxy."""
-        patience_s, wake_at = self._options.patience_s, self._frontier.wake_at()
+        patience_s = self._options.patience_s
+        wake_at = self._frontier.wake_at()
         if self._options.mode == "continuous" or patience_s is None or wake_at is None:
             return False
         if self.brakes.cut_off_since is not None and not self.paused:
@@ -188,7 +193,8 @@ class CrawlLoop:
         """Return why no further page may be fetched; empty if one may."""
         # Each visit in flight may become a page, so the limit is never exceeded. Neither an epoch that a slow disk
         # keeps open, nor pages without a reader, may grow without bound.
-        most, delivery = self._limits.max_pages, self._counters.delivery
+        most = self._limits.max_pages
+        delivery = self._counters.delivery
         if most is not None and self._counters.totals.pages + self._visits >= most:
             return "what is in flight: it may reach limits.max_pages"
         if self.quota is not None and self._counters.totals.pages + self._visits >= self.quota:
@@ -220,7 +226,8 @@ class CrawlLoop:
 
     def reconfigure(self, options: CrawlOptions, limits: LimitsOptions) -> None:
         """Apply new options."""
-        self._options, self._limits = options, limits
+        self._options = options
+        self._limits = limits
         self.brakes.reconfigure(options.concurrency)
         self._commit_now.set()  # The commit task waits for the old interval.
 
@@ -250,7 +257,9 @@ class CrawlLoop:
             Exception: there were too many internal errors.
         """
         self._more_to_come = more_to_come
-        self.state, self._counters.totals.ended, self._counters.totals.awaited = "running", "", []
+        self.state = "running"
+        self._counters.totals.ended = ""
+        self._counters.totals.awaited = []
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._commit_often())
@@ -313,7 +322,8 @@ class CrawlLoop:
     def _lend(self, group: asyncio.TaskGroup) -> int:
         """Start visits while there are leases and free requests; return how many leases were handled."""
         lent = 0
-        now, most = self._clock.now(), self.brakes.concurrency
+        now = self._clock.now()
+        most = self.brakes.concurrency
         # A page that is rendered waits for prerequisite fetches, so it must not prevent them.
         rendering = self._pipeline.rendering
         only = self._frontier.control.prerequisites_only = rendering > 0 and bool(
@@ -356,7 +366,8 @@ class CrawlLoop:
         self._wake.set()  # The loop also checks how much waits for a commit, once for all visits that end together.
 
     def _limit_reached(self) -> bool:
-        limits, totals = self._limits, self._counters.totals
+        limits = self._limits
+        totals = self._counters.totals
         return (
             (limits.max_pages is not None and totals.pages >= limits.max_pages)
             or (limits.max_bytes is not None and totals.wire_bytes >= limits.max_bytes)
@@ -386,7 +397,8 @@ class CrawlLoop:
         is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocked
         self._has_spare = wait_s > 0.0 and not self._pipeline.documents.parked
         if self.paused or self.brakes.held or self.requests >= self.brakes.concurrency + rendering or is_blocked:
-            self._has_spare, wait_s = False, IDLE_S_MAX
+            self._has_spare = False
+            wait_s = IDLE_S_MAX
         if self._limits.max_time_s is not None:
             wait_s = min(wait_s, max(self._limits.max_time_s - self.elapsed_s(), 0.0))
         try:

@@ -123,7 +123,9 @@ class Recorder:
         row = attempt_row(visit, outcome, reply.started_at)
         row.status, row.media_type, row.charset = reply.status, reply.media_type, reply.charset
         row.wire_bytes, row.body_bytes = reply.wire_bytes, reply.body_bytes
-        row.truncated, row.ip, row.fetch_s = reply.truncated, reply.ip, reply.fetch_s
+        row.truncated = reply.truncated
+        row.ip = reply.ip
+        row.fetch_s = reply.fetch_s
         row.authenticated = reply.authenticated
         return row
 
@@ -150,7 +152,9 @@ class Recorder:
         """Record the attempt and return the URL to the frontier: finished, or to be visited again. The commit makes
         this atomic.
         """
-        stages, row, visit = self._stages, visited.row, lease.visit
+        stages = self._stages
+        row = visited.row
+        visit = lease.visit
         assert visit is not None, "a prerequisite fetch where a visit was expected"
         revisiting = stages.revisiting if again is None else None
         sight = revisiting.look(visit, visited) if revisiting is not None else None

@@ -24,7 +24,8 @@ from gossamer.url.site import site_of, site_partition
 from gossamer.url.url import Url
 
 _WATCHED = b"\0watch:"
-NAMES_MAX, NAMES_BYTES_MAX = 256, 1 << 18
+NAMES_MAX = 256
+NAMES_BYTES_MAX = 1 << 18
 """Host names that are searched for in a page, and bytes in which they are."""
 _NAME = re.compile(rb"[A-Za-z0-9._-]{1,80}").match
 Discover = Callable[[Sequence[Link]], object]

@@ -33,7 +33,8 @@ DISK_MARGIN = 1.25
 """The crawl goes on when the free space is this multiple of the minimum."""
 PROXY_AGAIN_S = 30.0
 """Pause after a failure of the proxy; then it is tried again."""
-UNANSWERED_MIN, UNANSWERED_S = 20, 30.0
+UNANSWERED_MIN = 20
+UNANSWERED_S = 30.0
 """The alarm `answers` begins after this number of requests in a row without a byte, over this time."""
 CALM = 0.9
 """An alarm clears when its value falls to this share of the limit."""
@@ -344,7 +345,8 @@ class Watchdogs:
         )  # fmt: skip
 
     def _look_at_files(self, now: float) -> None:
-        gauges, machine = self.gauges, self._machine
+        gauges = self.gauges
+        machine = self._machine
         gauges.open_files, gauges.open_files_max = machine.open_files(), machine.open_files_max()
         most = gauges.open_files_max * self._options.files_share_max
         if gauges.open_files > most:
@@ -384,7 +386,8 @@ class Watchdogs:
             self._clear("logs")
 
     def _look_at_clock(self, now: float) -> None:
-        gauges, offset_s = self.gauges, self._machine.wall_offset_s()
+        gauges = self.gauges
+        offset_s = self._machine.wall_offset_s()
         if abs(offset_s - self._offset_s) > self._options.clock_jump_s_min:
             gauges.clock_jumps += 1
             self._clear("clock")  # Another jump raises a new alarm.

@@ -38,7 +38,8 @@ class _Inflate:
     def feed(self, data: bytes, room: int) -> bytes:
         out: bytes = self._stream.decompress(data, room)
         if self._stream.eof:
-            self.done, self.rest = True, self._stream.unused_data
+            self.done = True
+            self.rest = self._stream.unused_data
         return out
 
 
@@ -130,7 +131,9 @@ class Spilling:
         problems: list[str] = []
         file: LargeBody
         if not codings and reply.file is not None:
-            file, whole = reply.file, True  # There is no coding to remove: the file is the content.
+            # There is no coding to remove: the file is the content.
+            file = reply.file
+            whole = True
         else:
             source = reply.file.open() if reply.file is not None else io.BytesIO(reply.body)
             file, whole = yield from self._spilled(_removed(source, codings, problems), limit)
@@ -145,7 +148,8 @@ class Spilling:
         )
 
     def _spilled(self, pieces: Iterator[bytes], limit: int) -> Generator[None, None, tuple[LargeBody, bool]]:
-        spill, work = self._spills.make(), 0
+        spill = self._spills.make()
+        work = 0
         for piece in pieces:
             work += _PIECE_WORK_BYTES + len(piece)
             if work >= _SLICE_BYTES:

@@ -86,7 +86,9 @@ class Jar:
         """Return the Cookie header for a request; empty if there is none. A page is requested as if its address had
         been typed; `embedded_elsewhere` is set for resources of another site's page.
         """
-        host, path, secure = url.host, path_of(url), url.scheme == "https"
+        host = url.host
+        path = path_of(url)
+        secure = url.scheme == "https"
         sent = [
             cookie
             for cookie in self._cookies.values()
@@ -141,12 +143,14 @@ def parsed(text: str, url: Url, now: float) -> Cookie | None:
         return None
     pair, *attributes = text.split(";")
     name, equals, value = pair.partition("=")
-    name, value = name.strip(), value.strip()
+    name = name.strip()
+    value = value.strip()
     # RFC 6265bis would keep cookies without a name; RFC 6265 and the http-state tests ignore them.
     if not equals or not name or len(name) + len(value) > COOKIE_BYTES_MAX:
         return None
     said = _attributes(attributes)
-    secure, path = "secure" in said, said.get("path", "")
+    secure = "secure" in said
+    path = said.get("path", "")
     domain = _domain(said.get("domain", ""), url.host)
     if domain is None or (secure and url.scheme != "https"):
         return None

@@ -73,7 +73,8 @@ class BoundedDecoder:
         body = reply.body
         if len(codings) > _CODINGS_MAX:
             return Content(body[: self._bytes_max], error=f"more than {_CODINGS_MAX} content codings")
-        truncated, error = "", ""
+        truncated = ""
+        error = ""
         for coding in reversed(codings):
             if coding not in KNOWN:
                 return Content(body[:limit], truncated, f"content coding {coding[:32]!r} is not known")
@@ -144,7 +145,9 @@ def _salvage(coding: str, body: bytes, limit: int) -> tuple[bytes, str]:
     After an error a library returns nothing for its last input, so the input is narrowed down: the result has
     everything that the library decodes from the bytes before the error (zstd decodes in blocks).
     """
-    known, problem, content = 0, "", b""
+    known = 0
+    problem = ""
+    content = b""
     for step in (len(body), _CAREFUL_BYTES, 1):
         attempt = _Attempt(limit)
         try:

@@ -151,7 +151,8 @@ class RunningTransfer:
         self.until = until
         self.lags = False
         """Whether it brought next to nothing in the last `LAG_S`, the time to connect included."""
-        self._since, self._content = now, 0
+        self._since = now
+        self._content = 0
 
     def look(self, now: float) -> None:
         """Update `lags`."""
@@ -160,7 +161,8 @@ class RunningTransfer:
         elif now - self._since >= LAG_S:
             content = self.transfer.head_bytes + self.transfer.body_bytes
             self.lags = content - self._content < LAG_BYTES_S * (now - self._since)
-            self._since, self._content = now, content
+            self._since = now
+            self._content = content
 
 
 class TransferConnection:
@@ -306,7 +308,8 @@ class Driver:
             if connection is not None and connection.transfer is not None:
                 connection.transfer.leave(fd)
         what &= pycurl.POLL_INOUT
-        loop, before = self._loop, self._watched.pop(fd, 0)
+        loop = self._loop
+        before = self._watched.pop(fd, 0)
         assert loop is not None, "a socket before the first transfer"
         if what:
             self._watched[fd] = what
@@ -339,7 +342,8 @@ class Driver:
             return
         turn_of = self._turn_of
         clock = elapsed_s if turn_of is None else processor_s  # A busy machine makes no turn expensive.
-        began, self.turn_at = clock(), elapsed_s()
+        began = clock()
+        self.turn_at = elapsed_s()
         if self._alarm is not None:
             serves = turn_of.connections if turn_of is not None else ()
             self._alarm.begin(read := serves[-1].fd if serves else fd)
@@ -426,7 +430,8 @@ class Driver:
         """
         lagging = [one.transfer for one in self._under_way.values() if one.lags]
         running = lagging[0].bodies.running if lagging else ()
-        count, all_of_them = sum(one.lags for one in running), len(running)
+        count = sum(one.lags for one in running)
+        all_of_them = len(running)
         for transfer in lagging if count >= LAGGING_MIN else ():
             if 2 * count > transfer.concurrency > 0 and all_of_them >= FULL * transfer.concurrency:
                 transfer.stopped = transfer.stopped or "lags"

@@ -76,7 +76,8 @@ class FileModule:
         file: Spill | None = None
         try:
             if os.path.isdir(path):  # noqa: PTH112  # paths are bytes
-                body, media_type = self._listing(path, bytes_max), URI_LIST
+                body = self._listing(path, bytes_max)
+                media_type = URI_LIST
                 cut = len(body) > bytes_max
             else:
                 body, file, cut = self._content(path, bytes_max)

@@ -190,7 +190,8 @@ def _waits(transfer: Transfer, *_: int) -> bool:
     """Say whether libcurl has waited too long for a reply, in which it blocks the event loop: it does after the data,
     for up to a minute, and calls this once a second.
     """
-    driver, now = transfer.driver, elapsed_s()
+    driver = transfer.driver
+    now = elapsed_s()
     if driver is None or now - driver.turn_at < WAIT_S_MAX:
         return False
     driver.turn_at = now  # Transfers that follow in the same turn have their time.

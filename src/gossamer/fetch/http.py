@@ -242,10 +242,12 @@ class HttpModule:
         if own is None:
             own = self._by_rule[rule] = _own(self._options, self._agent, rule)
         url = rule.sent(request.url)
-        target, shown = address(url), address(rule.sent(request.url, shown=REDACTED))
+        target = address(url)
+        shown = address(rule.sent(request.url, shown=REDACTED))
         assert target is not None
         assert shown is not None
-        extra, answer = request.headers, ""
+        extra = request.headers
+        answer = ""
         if rule.digest is not None and self._digests is not None:
             answer = self._digests.answer(request.url, target.target, rule.digest, request.method)
             extra += (("Authorization", answer),) if answer else ()
@@ -283,7 +285,8 @@ class HttpModule:
         if is_repeat:
             request = replace(request, fresh=True)
         if (kind := self._repeats.kind(request.url, at.authority)) is not None:
-            transfers, headers = self._tolerant_ones(transfers, kind), headers.and_lines([_CLOSE])
+            transfers = self._tolerant_ones(transfers, kind)
+            headers = headers.and_lines([_CLOSE])
         transfer = transfers.take()
         route = self._health(transfer.proxy)
         if route.closes and not transfer.is_tunnelled(request.url):
@@ -352,7 +355,8 @@ class HttpModule:
 
     def _connections_of(self, route: Route | None, kind: type[Transfer] = Transfer) -> Transfers:
         """Return the connections for a route, which are not shared with other routes."""
-        options, settings = self._options, _settings(self._options)
+        options = self._options
+        settings = _settings(self._options)
         if route is not None:
             settings += _certificate_settings(route)
             if route.proxy:

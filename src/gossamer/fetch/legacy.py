@@ -46,7 +46,8 @@ class LegacyTransfer(TolerantTransfer):
     def __init__(self, options: FetchOptions, own: list[Setting], bodies: BodyMemory | None = None) -> None:
         super().__init__(options, own, bodies)
         settings = dict(own)
-        certificate, key = settings.get(pycurl.SSLCERT, ""), settings.get(pycurl.SSLKEY, "")
+        certificate = settings.get(pycurl.SSLCERT, "")
+        key = settings.get(pycurl.SSLKEY, "")
         verifies = options.verify_tls
         self._context = _context(trusted(options), options.tls_min, str(certificate), str(key), verifies=verifies)
         self._tls: ssl.SSLObject | None = None

@@ -162,7 +162,8 @@ def _merge(rules: tuple[Rule, ...]) -> Rule:
     """Merge rules, the most specific last. One kind of authentication replaces another."""
     headers: dict[str, tuple[str, str]] = {}
     query: dict[str, str] = {}
-    digest, route = None, Route()
+    digest = None
+    route = Route()
     for rule in rules:
         named = {name.lower(): (name, value) for name, value in rule.headers}
         if rule.digest is not None:

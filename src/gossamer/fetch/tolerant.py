@@ -134,7 +134,8 @@ class ReplyReader:
         """Find out where the body ends (RFC 9112, section 6.3)."""
         head = parse_head(lines)
         assert head is not None, "a status line that was written here"
-        codings, lengths = _values(head, "transfer-encoding"), _values(head, "content-length")
+        codings = _values(head, "transfer-encoding")
+        lengths = _values(head, "content-length")
         if self._method == "HEAD" or status in _BODILESS:
             self.end = WELL
         elif unread := _CODED_TRANSFER.intersection(codings):
@@ -144,7 +145,8 @@ class ReplyReader:
         elif len(lengths) > 1:
             self._refuse("several different Content-Length headers")
         elif lengths and (length := lengths.pop()).isascii() and length.isdigit() and len(length) <= _DIGITS_MAX:
-            self._left, self._state = int(length), self._counted
+            self._left = int(length)
+            self._state = self._counted
         else:  # As browsers do for lengths that are no numbers.
             self._state = self._until_close
 
@@ -171,13 +173,17 @@ class ReplyReader:
 
     def _chunk_size(self) -> bool:
         """Read all chunks that have arrived, so that many small ones are one piece."""
-        buffer, at, pieces = self._buffer, 0, []
-        problem, is_last = "", False
+        buffer = self._buffer
+        at = 0
+        pieces = []
+        problem = ""
+        is_last = False
         while True:
             if self._left > 0:
                 piece = buffer[at : at + self._left]
                 pieces.append(piece)
-                at, self._left = at + len(piece), self._left - len(piece)
+                at = at + len(piece)
+                self._left = self._left - len(piece)
                 if self._left:
                     break
                 self._left = 0

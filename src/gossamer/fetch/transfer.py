@@ -131,7 +131,8 @@ class Transfer:
         self._fresh = False
         self._calls_left = CALLS_A_TURN_MAX
         self._content_before = 0
-        self._slow_since, self._slow_content = 0.0, 0
+        self._slow_since = 0.0
+        self._slow_content = 0
         self._wasted_read = self._wasted_content = 0
         self._bind(options, own)
 
@@ -233,7 +234,8 @@ class Transfer:
         self.wire_bytes = self._connections_bytes = 0
         self._calls_left = CALLS_A_TURN_MAX
         self._content_before = 0
-        self._slow_since, self._slow_content = now, 0
+        self._slow_since = now
+        self._slow_content = 0
         self._began_at = now
         self._wasted_read = self._wasted_content = 0
 
@@ -295,7 +297,8 @@ class Transfer:
         elif now - self._slow_since >= self._options.low_speed_s:
             if content - self._slow_content < self._options.low_speed_bytes_s * (now - self._slow_since):
                 self.stopped = self.stopped or "slow"
-            self._slow_since, self._slow_content = now, content
+            self._slow_since = now
+            self._slow_content = content
         return bool(self.stopped)
 
     @property
@@ -317,11 +320,14 @@ class Transfer:
         """Say whether it received much, but little content, since the last call. Call `count` first."""
         if self.wire_bytes - self._wasted_read < WASTE_BYTES_MIN:
             return False
-        read, content = self._read_bytes(), self.head_bytes + self.body_bytes
-        gained, brought = read - self._wasted_read, content - self._wasted_content
+        read = self._read_bytes()
+        content = self.head_bytes + self.body_bytes
+        gained = read - self._wasted_read
+        brought = content - self._wasted_content
         if gained < WASTE_BYTES_MIN:
             return False
-        self._wasted_read, self._wasted_content = read, content
+        self._wasted_read = read
+        self._wasted_content = content
         return gained > WASTE_RATIO * brought
 
     def _read_bytes(self) -> int:
@@ -430,7 +436,8 @@ class Transfer:
 
     def _grinds(self) -> bool:
         """Say whether the last turns had many callbacks for little content: then pause the transfer."""
-        content, self._content_before = self.body_bytes - self._content_before, self.body_bytes
+        content = self.body_bytes - self._content_before
+        self._content_before = self.body_bytes
         self._calls_left = CALLS_A_TURN_MAX
         if content >= CONTENT_A_TURN_BYTES or self.driver is None:
             return False
@@ -447,7 +454,8 @@ class Transfer:
         else:
             self.body = bytearray(self.body)
             self.body += piece
-        bodies, held = self.bodies, sys.getsizeof(self.body)
+        bodies = self.bodies
+        held = sys.getsizeof(self.body)
         bodies.held_bytes += held - self._held_bytes
         self._held_bytes = held
         if self.body_bytes > bodies.each_bytes_max or bodies.held_bytes > bodies.held_bytes_max:
@@ -472,7 +480,8 @@ class Transfer:
             self._refused(error)
 
     def _refused(self, error: OSError) -> None:
-        self.stopped, self.disk_error = "disk", error
+        self.stopped = "disk"
+        self.disk_error = error
 
     def _bind(self, options: FetchOptions, own: Iterable[Setting]) -> None:
         """Set the options for all requests, also defaults that our promises depend on."""

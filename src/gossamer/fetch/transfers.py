@@ -131,13 +131,16 @@ def failure(
         speaks = "speaks plain HTTP on this port, not TLS" if is_http else "does not speak TLS on this port"
         text = f"the server {speaks} ({text.rpartition(':')[2]})"
     elif (alert := _ALERT.search(text)) or text == _EXPIRED:
-        outcome, retry, host_level = "tls_error", False, True
+        outcome = "tls_error"
+        retry = False
+        host_level = True
         said = alert[1] if alert else "certificate expired"
         text = f"the server does not accept the client certificate ({said})"
         if said in ("certificate required", "no certificate"):
             text = "the server demands a client certificate (request: certificate)"
     elif NO_RFC5746 in text:
-        retry, text = False, f"{NO_RFC5746}: {_PERMITS}"
+        retry = False
+        text = f"{NO_RFC5746}: {_PERMITS}"
     elif text.startswith(_NOT_HTTP):
         text = "the server does not speak HTTP on this port: the reply has no status line"
     elif _NO_TUNNEL in text:
@@ -147,9 +150,12 @@ def failure(
     elif _UNCLOSED in text:
         text = "the server closed the connection " + ("within the TLS handshake" if outcome == "tls_error" else "early")
     if is_ill_chunked(code, text):
-        outcome, host_level = "protocol_error", False
+        outcome = "protocol_error"
+        host_level = False
     if outcome == "connect_error" and os_errno in _OURS:
-        outcome, retry, host_level = "internal_error", True, False
+        outcome = "internal_error"
+        retry = True
+        host_level = False
         text = f"{errno.errorcode[os_errno]} on this machine: {text}"
     return Failure(
         outcome=outcome,
@@ -417,35 +423,53 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
     host_level = False
     match transfer.stopped:
         case "head":
-            outcome, error, retry = "too_large", f"headers exceed {transfer.head_bytes_max} bytes", False
+            outcome = "too_large"
+            error = f"headers exceed {transfer.head_bytes_max} bytes"
+            retry = False
         case "wire":
             content = transfer.head_bytes + transfer.body_bytes
             error = f"{transfer.wire_bytes} bytes received for {content} bytes of headers and body"
-            outcome, retry = "too_large", False
+            outcome = "too_large"
+            retry = False
         case "lags":
             error = f"less than {LAG_BYTES_S} bytes a second for {LAG_S:g} s, as of most requests under way"
-            outcome, retry, host_level = "timeout", True, True
+            outcome = "timeout"
+            retry = True
+            host_level = True
         case "slow":
-            outcome, error, retry = "timeout", "the server sends less than fetch.low_speed_bytes_s", True
+            outcome = "timeout"
+            error = "the server sends less than fetch.low_speed_bytes_s"
+            retry = True
             host_level = True
         case "mute":
             error = "the server sent its data, and no reply on its control connection for 1 s"
-            outcome, retry, host_level = "timeout", True, True
+            outcome = "timeout"
+            retry = True
+            host_level = True
         case "silent":
             fetch_s = transfer.silent_s_max  # libcurl has not measured it.
             error = f"no connection within {fetch_s:g} s, and the host has other addresses"
-            outcome, retry, host_level = "connect_error", True, True
+            outcome = "connect_error"
+            retry = True
+            host_level = True
         case "holds":
-            outcome, error, retry = "protocol_error", "the server floods the connection with messages of TLS", False
+            outcome = "protocol_error"
+            error = "the server floods the connection with messages of TLS"
+            retry = False
         case "h2":
-            outcome, error, retry = "protocol_error", "the server negotiated HTTP/2 and does not speak it", True
+            outcome = "protocol_error"
+            error = "the server negotiated HTTP/2 and does not speak it"
+            retry = True
         case "resend":
             error = "the kept connection closed without an answer"
             if transfer.was_refused:
                 error = "the server refused the request over HTTP/2"
-            outcome, retry = "connect_error", True
+            outcome = "connect_error"
+            retry = True
         case _:
-            outcome, error, retry = "internal_error", f"{transfer.stopped} instead of {request.ip}", False
+            outcome = "internal_error"
+            error = f"{transfer.stopped} instead of {request.ip}"
+            retry = False
     return Failure(
         outcome, error, retry=retry, host_level=host_level, ip=request.ip, started_at=started_at, fetch_s=fetch_s
     )

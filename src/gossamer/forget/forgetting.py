@@ -130,7 +130,10 @@ class _ForgetSteps:
     """Carries out the steps that the plan does not have as done."""
 
     def __init__(self, config: Config, directory: Path, plan: ForgetPlan, note: Note) -> None:
-        self._config, self._directory, self._plan, self._note = config, directory, plan, note
+        self._config = config
+        self._directory = directory
+        self._plan = plan
+        self._note = note
         self._pages = ForgottenPages(plan.pattern, namer_for(config))
         self._copies = UploadedCopies(config) if config.archive.store else None
         self._named: set[str] = set()
@@ -172,7 +175,8 @@ class _ForgetSteps:
 
     def elsewhere(self) -> None:
         """Bring copies in object stores to the same state."""
-        config, every = self._config, homes(self._directory, self._config.cluster.workers)
+        config = self._config
+        every = homes(self._directory, self._config.cluster.workers)
         if self._copies is None and not config.state.checkpoint_uri:
             return
         entries: list[FileEntry] = []
@@ -341,7 +345,8 @@ def _finish(config: Config, directory: Path, plan: ForgetPlan) -> None:
 
 def _lists(config: Config, directory: Path) -> list[Path]:
     """Return a crawl's own list, and the one that it shares."""
-    own, shared = directory / FORGOTTEN, config.scope.forgotten_file
+    own = directory / FORGOTTEN
+    shared = config.scope.forgotten_file
     return [own, Path(shared)] if shared and Path(shared).resolve() != own.resolve() else [own]
 
 

@@ -39,7 +39,8 @@ class ForgottenPages:
     """Says which addresses are to be forgotten; the answers for the last ones are remembered."""
 
     def __init__(self, pattern: str, namer: Namer) -> None:
-        self._matching, self._namer = Matching([pattern]), namer
+        self._matching = Matching([pattern])
+        self._namer = namer
 
     def has(self, text: str) -> bool:
         """Say so of an address as it is written. About 2 µs."""
@@ -75,7 +76,8 @@ class Holdings:
             DamagedError: its store or one of its files was damaged.
             OSError: the disk does not answer.
         """
-        self.home, self._notes = home, notes
+        self.home = home
+        self._notes = notes
         self.store = running_store(config, home) if running else opened_store(config, home)
         self.manifest = {entry.name: entry for entry in manifest_of(self.store)}
         if running:
@@ -172,7 +174,8 @@ class Holdings:
         note = self.note_of("swap")
         if note.exists():
             swap = msgspec.json.decode(note.read_bytes(), type=_Swap)
-            path, known = self.path(swap.name), self.manifest.get(swap.name)
+            path = self.path(swap.name)
+            known = self.manifest.get(swap.name)
             if not is_of_crawl(swap.name):
                 raise DamagedError(f"{note} names {swap.name!r}, which is no file of a crawl: remove the note")
             if path.exists() and (known is None or known.crc != swap.sums.crc) and sums_of(path) == swap.sums:

@@ -50,7 +50,10 @@ EPOCH_BYTES_MAX: Final = 32 << 20
 """Of changes that are held before they are committed."""
 BLOCK_URLS_MAX: Final = 64
 RHYTHMS_MAX: Final = 1_000
-_STOPPED, _WATCHED, _GAINS, _REQUEST = b"\0hops:", b"\0watch:", b"\0gains:", b"\0request:"
+_STOPPED = b"\0hops:"
+_WATCHED = b"\0watch:"
+_GAINS = b"\0gains:"
+_REQUEST = b"\0request:"
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -63,7 +66,8 @@ class Keys:
         """`saved` says where records and payloads of kept pages are now."""
         self._heirs, self._places = saved.heirs, saved.places
         self._store, self._epochs = holdings.store, Epochs(holdings.store)
-        self._pages, self._namer = pages, namer
+        self._pages = pages
+        self._namer = namer
         self._has_seen_keys = config.seen.backend == "rocksdb" and not config.components.url_seen
         self._gone: set[bytes] = set()
         """Partition and fingerprint of each page."""
@@ -130,7 +134,8 @@ class Keys:
                 if record.index_key:
                     counts.deferred -= record.index_family == "deferred"
                     self._epochs.delete(record.index_family, record.index_key)
-                    record.index_family, record.index_key = "", b""
+                    record.index_family = ""
+                    record.index_key = b""
             self._epochs.put("host", prefix, encode_record(record))
             self._epochs.put("meta", FRONTIER_COUNTS, _encode(counts))
             self._epochs.close_at_once()
@@ -208,7 +213,8 @@ class Keys:
 
     def _delete_visits(self) -> None:
         """Delete memories of pages that are visited again, and take them out of the sums."""
-        state, rhythms = stored_state(self._epochs), Rhythms(self._epochs, RHYTHMS_MAX)
+        state = stored_state(self._epochs)
+        rhythms = Rhythms(self._epochs, RHYTHMS_MAX)
         for key, value in self._store.scan(REVISIT, *PARTITIONED):
             memory = decode_memory(value)
             if key not in self._gone and memory.held is not None and self._pages.has(memory.held.url):

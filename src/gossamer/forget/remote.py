@@ -122,7 +122,8 @@ async def _replaced(
     if saved is None:
         return False
     known = {part.name: part.sha256 for part in saved.parts if not part.grows}
-    files, absent = [], []
+    files = []
+    absent = []
     for entry in holdings.finals(""):
         if entry.phase == Phase.AWAY:
             continue  # The store of finished files has it; what an older checkpoint had of it goes with the sweep.

@@ -28,7 +28,8 @@ IN_FOLDERS: Final = EXPORTS | {".md", ".pfl", ".ndjson", ".html"}
 """What files end with in the folders that exports make."""
 _OWN: Final = frozenset(("warc", "state", "logs", "search", "checkpoints", INDEX, "crawl.toml", FORGOTTEN))
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}+://[^\s\"'<>\\]+")
-_NEW, _READY = "search.forgetting", "ready.json"
+_NEW = "search.forgetting"
+_READY = "ready.json"
 
 
 def rewrite_index(directory: Path, config: Config) -> None:
@@ -111,7 +112,8 @@ def remove_exports(directory: Path, named: set[str]) -> tuple[list[str], list[st
     """Remove the exports that are in a crawl's directory, finished or not, and items that `gossamer extract` made;
     return their names, and those of other files, which were not changed. `named` are the files of the crawl.
     """
-    removed, others = [], []
+    removed = []
+    others = []
     tables = {name.partition("/")[0] for name in named}
     for path in sorted(directory.glob("*/**/*.parquet")):
         name = str(path.relative_to(directory))

@@ -48,8 +48,10 @@ _OWN_FIELDS = frozenset((
     "warc-type", "warc-record-id", "warc-date", "warc-block-digest", "content-type", "content-length", "warc-profile",
     "warc-refers-to", "warc-refers-to-target-uri", "warc-refers-to-date",
 ))  # fmt: skip
-_GZIP_BLOCK_MAX, _GZIP_FRAME = 65_535, 18
-_ZSTD_BLOCK_MAX, _ZSTD_FRAME = 128 << 10, 13
+_GZIP_BLOCK_MAX = 65_535
+_GZIP_FRAME = 18
+_ZSTD_BLOCK_MAX = 128 << 10
+_ZSTD_FRAME = 13
 _SPACES = b" " * PIECE_BYTES
 
 
@@ -170,7 +172,8 @@ def tombstone(length: int, date: str, seed: str, *, zstd: bool) -> Iterator[byte
     content = length - frame - each * blocks
     head = _tombstone_head(content, date, seed)
     yield _zstd_head(content) if zstd else b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
-    left, checksum = content, 0
+    left = content
+    checksum = 0
     for number in range(blocks):
         size = min(most, left)
         begin = content - left
@@ -231,7 +234,10 @@ class _WarcRewriter:
     """Rewrites records into one file, each original's payload once."""
 
     def __init__(self, target: BinaryIO, options: ArchiveOptions, name: str, at: float) -> None:
-        self._target, self._algorithm, self._packer, self._name = target, options.digests, packer(options), name
+        self._target = target
+        self._algorithm = options.digests
+        self._packer = packer(options)
+        self._name = name
         about = WarcInfo(f"gossamer/{__version__}", description="Records that gossamer forget rewrote.")
         fields: Fields = [("WARC-Filename", name)]
         info = Record("warcinfo", _record_id(f"{name} {at}"), warc_date(at), WARC_FIELDS, fields, warcinfo_block(about))
@@ -245,7 +251,8 @@ class _WarcRewriter:
         first: RecordIdentity | None = None
         for seen in revisits:
             with _record_at(holdings.path(WARCS + seen.file), seen.offset) as found:
-                fields, head = _fields_of(found), found.reader.read()
+                fields = _fields_of(found)
+                head = found.reader.read()
             offset = self._target.tell()
             if first is None:
                 with _record_at(holdings.path(WARCS + original.file), original.offset, parse_http=True) as found:
@@ -267,7 +274,8 @@ class _WarcRewriter:
         return moves
 
     def _write_response(self, seen: RecordIdentity, fields: Fields, head: bytes, original: WarcRecord) -> None:
-        payload, file = b"", None
+        payload = b""
+        file = None
         if original.content_length <= HELD_BYTES_MAX:
             payload = original.reader.read()
         else:
@@ -287,7 +295,9 @@ class _record_at:  # noqa: N801 - a context, written as the function that it is
     """Gives the record at a place of a file."""
 
     def __init__(self, path: Path, offset: int, *, parse_http: bool = False) -> None:
-        self._path, self._offset, self._parse_http = path, offset, parse_http
+        self._path = path
+        self._offset = offset
+        self._parse_http = parse_http
 
     def __enter__(self) -> Any:
         self._file = self._path.open("rb")

@@ -151,7 +151,9 @@ def _recall(account: Account, spent: Spent | None) -> None:
     """Set an account to the state in which the last crawl left it."""
     if spent is not None and spent.round >= account.round:
         account.round = spent.round
-        account.pages, account.wire_bytes, account.time_s = spent.pages, spent.wire_bytes, spent.time_s
+        account.pages = spent.pages
+        account.wire_bytes = spent.wire_bytes
+        account.time_s = spent.time_s
 
 
 def account_key(kind: str, partition: int, name: str, split: frozenset[str] = frozenset()) -> bytes:

@@ -157,7 +157,8 @@ class Budgets:
         if last is not None and (stored is None or last[0] > self._round.number):
             self._round = Round(*last, options=self._round.options)  # Another crawl has advanced it since.
         self._round.began_at = min(self._round.began_at, now)  # The clock may have been set back since.
-        was, self._round.options = self._round.options, _hash_of(options)
+        was = self._round.options
+        self._round.options = _hash_of(options)
         if stored is not None and was not in (0, self._round.options):
             self.begin_round(now)  # Hosts that the old budgets deferred may continue.
 
@@ -257,7 +258,9 @@ class Budgets:
         account = held.account
         if account.round != self._round.number:
             account.round = self._round.number
-            account.pages, account.wire_bytes, account.time_s = 0, 0, 0.0
+            account.pages = 0
+            account.wire_bytes = 0
+            account.time_s = 0.0
         return account
 
 
@@ -458,7 +461,9 @@ class Ledger:
         return max(0, min(level, LEVELS - 1))
 
     def _standing(self, host: Host) -> Standing:
-        record, linking, cash = host.record, 0.0, 0.0
+        record = host.record
+        linking = 0.0
+        cash = 0.0
         if self.reputation is not None:
             site = self._accounts.get(SITE, host.partition, site_of(host.name))
             linking = self.reputation.linking(site.account)

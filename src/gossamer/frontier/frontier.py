@@ -52,10 +52,20 @@ class Frontier:
         dice: Dice,
         now: float,
     ) -> None:
-        store, epochs, contacts, remembered = records.store, records.epochs, records.contacts, records.remembered
-        politeness, options, share_new = rules.politeness, rules.options, rules.share_new
-        self.politeness, self._options, self._share_new, self._dice = politeness, options, share_new, dice
-        self._epochs, self._contacts, self._remembered = epochs, contacts, remembered
+        store = records.store
+        epochs = records.epochs
+        contacts = records.contacts
+        remembered = records.remembered
+        politeness = rules.politeness
+        options = rules.options
+        share_new = rules.share_new
+        self.politeness = politeness
+        self._options = options
+        self._share_new = share_new
+        self._dice = dice
+        self._epochs = epochs
+        self._contacts = contacts
+        self._remembered = remembered
         is_new = contacts.recovered.missing and not store.epoch
         if (first := next(store.scan("host", *PARTITIONED), None)) is not None:
             decode_record(first[1])  # Refuses a crawl of another version now, not during a visit.
@@ -68,10 +78,12 @@ class Frontier:
         self._bench = bench = Workbench(politeness.per_address, politeness.per_site, politeness.site_delay_s)
         self._shared: SharedGates | None = None
         self.index = index = HostIndex(epochs, dice, bias)
-        index.hosts, index.hosts_deferred = self.counts.working, self.counts.deferred
+        index.hosts = self.counts.working
+        index.hosts_deferred = self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
         self.ledger = ledger = Ledger(epochs, rules, now, remembered)
-        self._rules, self._budgets = rules, ledger.budgets
+        self._rules = rules
+        self._budgets = ledger.budgets
         self._resumed_at = 0.0 if is_new else now
         resting_until = now + politeness.site_delay_s if self._resumed_at else 0.0
         self._sites = sites = Sites(bench, index, resting_until, options, ledger.linking, index.sites_waiting(store))
@@ -97,7 +109,9 @@ class Frontier:
         """Apply new options. A longer delay applies at once to hosts in memory, counted from the end of the last
         request; a running delay never becomes shorter.
         """
-        before, self.politeness, self._options = self.politeness, politeness, options
+        before = self.politeness
+        self.politeness = politeness
+        self._options = options
         hosts = self.hosts.reconfigure(politeness)
         self.ledger.reconfigure(budget, hosts, now)
         self._budgets = self.ledger.budgets
@@ -105,7 +119,8 @@ class Frontier:
         self.control.reconfigure(politeness)
         self._bench.reconfigure(politeness.per_address)
         for host in hosts:
-            was, record = before.of(host.name), host.record
+            was = before.of(host.name)
+            record = host.record
             if was.has_own_gate != host.rules.has_own_gate or was.per_host != host.rules.per_host:
                 self._bench.settle(host, None)  # It gets a new place before its next request.
             more_s = host.rules.rest_s(record.fetches_s, record.crawl_delay_s)
@@ -189,7 +204,8 @@ class Frontier:
 
     def retry(self, lease: Lease, again: RevisitPlan, now: float) -> None:
         """Queue a leased URL again: for another attempt, or for the next hop of a redirect with the same key."""
-        host, old = lease.host, self._returned(lease)
+        host = lease.host
+        old = self._returned(lease)
         entry = QueueEntry(
             again.url.text, old.depth, again.hops, old.link_type, old.referrer, again.attempt, old.seed, again.error,
             old.revisit,
@@ -212,7 +228,8 @@ class Frontier:
         """Lease the next visit; None if no gate is open before `wake_at`."""
         if self.strategy is not SWEEP:
             self.strategy.offer(now)
-        turns, prerequisites_only = self.scheduler, self.control.prerequisites_only
+        turns = self.scheduler
+        prerequisites_only = self.control.prerequisites_only
         while self._aside and not prerequisites_only:
             turns.schedule(self._aside.pop(), now)
         while True:
@@ -251,7 +268,8 @@ class Frontier:
         self._bench.settle(lease.host, place)
         if self._shared is not None:
             self._shared.borrow(place, now)
-        lease.host.located_until, lease.host.located_anew = until, True
+        lease.host.located_until = until
+        lease.host.located_anew = True
         self.give_back(lease, now)
 
     def begin(self, lease: Lease, now: float) -> bool:
@@ -278,7 +296,8 @@ class Frontier:
         """Release the gates of a lease. `contact` is None if no request was made."""
         assert not lease.is_ended, "a lease was returned twice"
         lease.is_ended = True
-        host, place = lease.host, lease.place
+        host = lease.host
+        place = lease.place
         host.out -= 1
         if lease.is_probe and host.probing is not None:
             host.probing = host.probing - {lease.origin} or None
@@ -320,7 +339,8 @@ class Frontier:
 
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
         """Remove a leased URL from its queue, with this epoch."""
-        host, item = lease.host, self._returned(lease)
+        host = lease.host
+        item = self._returned(lease)
         self._queues.finish(host, item)
         if not item.revisit:
             self.counts.end(outcome)
@@ -400,7 +420,8 @@ class Frontier:
         """Return what is known of a URL's host, for `why`."""
         host = self.hosts.get(url.host, url.partition)
         site_gate = self._bench.site_gate(host.site) if host.site is not None else ""
-        budget, budgets = self.ledger.options, self._budgets
+        budget = self.ledger.options
+        budgets = self._budgets
         stands = budgets.facts(url) if budgets is not None and budget.is_set else None
         return facts_of(self._epochs, url, host, site_gate, budget, stands)
 
@@ -447,8 +468,10 @@ class Frontier:
         if self._shared is not None:
             self._shared.leave(forgotten)
         self.ledger.cut()
-        self.counts.working, self.counts.deferred = self.index.hosts, self.index.hosts_deferred
-        self.counts.most, self.counts.cut_at = self.index.hosts_most, now
+        self.counts.working = self.index.hosts
+        self.counts.deferred = self.index.hosts_deferred
+        self.counts.most = self.index.hosts_most
+        self.counts.cut_at = now
         self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self.counts))
         self.strategy.cut(now)
 
@@ -464,15 +487,20 @@ class Frontier:
             if host.record.origins is not None:
                 self.hosts.touch(host)
         if found is not None:
-            item, url, origin = found.item, found.item.url, found.origin
+            item = found.item
+            url = found.item.url
+            origin = found.origin
         elif prerequisite is not None:
-            item, url, origin = None, prerequisite.url, key_of(prerequisite.url)
+            item = None
+            url = prerequisite.url
+            origin = key_of(prerequisite.url)
         else:
             return None
         place = host.place
         lease = Lease(host, item, prerequisite, url, origin, place.address if place is not None else "", item is None)
         if found is not None and (found.refusal or found.is_probe):
-            lease.refusal, lease.is_probe = found.refusal, found.is_probe
+            lease.refusal = found.refusal
+            lease.is_probe = found.is_probe
             host.probing = {origin, *(host.probing or ())} if found.is_probe else host.probing
         host.out += 1
         if item is not None:
@@ -483,7 +511,8 @@ class Frontier:
             if self._budgets is not None:
                 self._budgets.lend(host)
         if place is not None:
-            lease.place, lease.site = place, host.site if self._bench.has_sites else None
+            lease.place = place
+            lease.site = host.site if self._bench.has_sites else None
             self._bench.occupy(place, lease.site)
         if host.out < host.most and place is not None:
             self.scheduler.schedule(host, now)  # Otherwise it gets no turn until this lease is returned.

@@ -13,7 +13,9 @@ from gossamer.frontier.tokens import SiteTokens
 from gossamer.model.links import Prerequisite
 from gossamer.url.url import Url
 
-ROBOTS, UNREAD, ADDRESS = "robots.txt", "its last page to be read", "its address, after other lookups"
+ROBOTS = "robots.txt"
+UNREAD = "its last page to be read"
+ADDRESS = "its address, after other lookups"
 """What a parked host may wait for."""
 
 
@@ -104,7 +106,8 @@ class Host:
         """Note how a contact with one of its addresses ended. After a failure it is looked up again."""
         if kind == "failed":
             self.failed_at = address or self.failed_at
-            self.located_until, self.located_anew = 0.0, False
+            self.located_until = 0.0
+            self.located_anew = False
         elif kind != "left":
             self.answered_by = address
 
@@ -234,7 +237,8 @@ class Lease(msgspec.Struct, eq=False, gc=False):
 
     def choose(self, addresses: Sequence[str]) -> str:
         """Return the address to request: the one that answered last, or after a failure of the origin the next one."""
-        host, origins = self.host, self.host.record.origins
+        host = self.host
+        origins = self.host.record.origins
         one = origins.get(self.origin) if origins is not None else None
         host.has_others = len(addresses) > 1 or (host.failed_at not in ("", *addresses))
         if one is None or not one.failures:

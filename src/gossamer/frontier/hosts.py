@@ -105,7 +105,8 @@ class HostTable:
 
     def cut(self) -> Iterable[Host]:
         """Yield the dirty hosts, and give each one's record to the epoch after its turn."""
-        dirty, self._dirty = self._dirty, {}
+        dirty = self._dirty
+        self._dirty = {}
         records = {}
         for name, host in dirty.items():
             yield host
@@ -128,7 +129,8 @@ class HostTable:
     def recover(self, record: HostRecord) -> int:
         """Bring a record's delay to what earlier processes left; return the host's fingerprint."""
         name = record.name
-        fingerprint, rules = xxh3_64_intdigest(name.encode()), self._politeness.of(name)
+        fingerprint = xxh3_64_intdigest(name.encode())
+        rules = self._politeness.of(name)
         if self._recovered.unknown_at:
             # Those without a record too: what was found and asked in an epoch that was lost left none.
             longest_s = rules.longest_rest_s(record.crawl_delay_s)
@@ -166,7 +168,8 @@ class HostTable:
 
     def _evict(self) -> None:
         # A few for each newcomer: a crowd that must stay (the workbench) is not walked again each time.
-        hosts, clean = self._hosts, self._clean
+        hosts = self._hosts
+        clean = self._clean
         for _ in range(min(EVICTIONS_MAX, len(clean))):
             if len(hosts) < self._cached_max:
                 return

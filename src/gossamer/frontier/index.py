@@ -110,7 +110,8 @@ class HostIndex:
         benched = []
         begin = _FIRST
         while (key := _first(store, "ready", begin)) is not None:
-            partition, level = key[:2], key[2]
+            partition = key[:2]
+            level = key[2]
             if level == ON_BENCH:
                 begin = (int.from_bytes(partition) + 1).to_bytes(2)
                 names = [key[7:].decode() for key, _ in store.scan("ready", key, begin)]
@@ -184,7 +185,8 @@ class HostIndex:
         and two more. Move the host before the next call.
         """
         prefix = host_prefix(partition, site)
-        end, levels = range_end(prefix), []
+        end = range_end(prefix)
+        levels = []
         begin = prefix
         while (key := next((key for key, _ in self._epochs.scan("waiting", begin, end)), None)) is not None:
             levels.append(level_waiting(key))
@@ -217,7 +219,8 @@ class HostIndex:
             self._epochs.delete(host.record.index_family, host.record.index_key)
             self.hosts -= 1
             self.hosts_deferred -= host.record.index_family == "deferred"
-            host.record.index_family, host.record.index_key = "", b""
+            host.record.index_family = ""
+            host.record.index_key = b""
 
     def wake(self, now: float) -> tuple[int, str] | None:
         """Return partition and name of a host whose sleep is over, or None. Move it to the workbench before the next
@@ -230,7 +233,8 @@ class HostIndex:
                 continue
             del self._wakes[partition]
             # No host of the partition wakes earlier, so the seek skips deleted entries.
-            begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
+            begin = partition.to_bytes(2) + instant.to_bytes(8)
+            end = (partition + 1).to_bytes(2)
             for key, _ in self._epochs.scan("sleep", begin, end):
                 self._set_alarm(partition, _instant(key))
                 if _instant(key) / 1e6 <= now:
@@ -251,7 +255,8 @@ class HostIndex:
         if at is None:
             return None
         instant, partition = self._alarms[0]
-        begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
+        begin = partition.to_bytes(2) + instant.to_bytes(8)
+        end = (partition + 1).to_bytes(2)
         return next(((partition, key[10:].decode()) for key, _ in self._epochs.scan("sleep", begin, end)), None)
 
     def sleepers(self, most: int) -> list[tuple[float, int, str]]:
@@ -260,7 +265,8 @@ class HostIndex:
         """
         found = []
         for instant, partition in nsmallest(most, ((instant, number) for number, instant in self._wakes.items())):
-            begin, end = partition.to_bytes(2) + instant.to_bytes(8), (partition + 1).to_bytes(2)
+            begin = partition.to_bytes(2) + instant.to_bytes(8)
+            end = (partition + 1).to_bytes(2)
             for key, _ in islice(self._epochs.scan("sleep", begin, end), most):
                 found.append((_instant(key) / 1e6, partition, key[10:].decode()))
         return nsmallest(most, found)
@@ -340,7 +346,8 @@ class HostIndex:
             self.hosts += 1
             self.hosts_most = max(self.hosts_most, self.hosts)
         self._epochs.put(family, key, b"")
-        record.index_family, record.index_key = family, key
+        record.index_family = family
+        record.index_key = key
 
 
 def level_waiting(key: bytes) -> int:
@@ -404,7 +411,8 @@ class Deferred:
             at = self._dice.below(len(listed))
             partition = listed[at]
             prefix = partition.to_bytes(2)
-            begin, end = prefix + self._floor.get(partition, 0).to_bytes(4), (partition + 1).to_bytes(2)
+            begin = prefix + self._floor.get(partition, 0).to_bytes(4)
+            end = (partition + 1).to_bytes(2)
             key = next((key for key, _ in self._epochs.scan("deferred", begin, end)), None)
             if key is not None:
                 self._floor[partition] = since = round_of(key)

@@ -230,7 +230,8 @@ class SharedGates:
 
     def begin(self, lease: Lease, now: float) -> bool:
         """Say whether a request may go out now; if so, note it."""
-        place, site = lease.place, lease.site
+        place = lease.place
+        site = lease.site
         assert place is not None, "a request goes to an address"
         is_leased = self._is_leased(place)
         if is_leased and not self._leases.may_ask(place.address, now):
@@ -246,7 +247,8 @@ class SharedGates:
 
     def ended(self, lease: Lease, rest_until: float, site_rest_until: float) -> None:
         """Note that a request ended, with the ends of the delays of its address and its site."""
-        place, site = lease.place, lease.site
+        place = lease.place
+        site = lease.site
         if place is not None and self._is_leased(place):
             self._leases.ended(place.address, rest_until)
         if site is not None and site.tokens is not None and lease.token:

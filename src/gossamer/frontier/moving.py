@@ -32,9 +32,12 @@ class FrontierMoves:
     """Takes partitions out of a frontier, and into it. Each costs a pass over the records of their hosts, 3 µs each."""
 
     def __init__(self, frontier: Frontier, epochs: Epochs) -> None:
-        self._hosts, self._index = frontier.hosts, frontier.index
-        self._scheduler, self._ledger = frontier.scheduler, frontier.ledger
-        self._counts, self._frozen = frontier.counts, frontier.frozen
+        self._hosts = frontier.hosts
+        self._index = frontier.index
+        self._scheduler = frontier.scheduler
+        self._ledger = frontier.ledger
+        self._counts = frontier.counts
+        self._frozen = frontier.frozen
         self._epochs = epochs
 
     @property
@@ -61,7 +64,9 @@ class FrontierMoves:
         """
         benched = self._scheduler.benched.values()
         counts = Counter(host.partition for host in benched)
-        on_disk, left, found = self._index.partitions_ready(), SURVEYED_MAX, []
+        on_disk = self._index.partitions_ready()
+        left = SURVEYED_MAX
+        found = []
         on_disk |= {host.partition for host in benched if host.site is not None and host.site.crowded}
         for partition in sorted({*counts, *on_disk} - self._frozen, key=lambda one: (one < begin, one)):
             if partition in on_disk:
@@ -129,7 +134,9 @@ class FrontierMoves:
         return (data for _, data in self._epochs.scan(HOST, *partition_range(first, end)))
 
     def _count(self, records: Iterable[bytes], sign: int) -> None:
-        counts, working, deferred = self._counts, 0, 0
+        counts = self._counts
+        working = 0
+        deferred = 0
         for data in records:
             record = decode_record(data)
             queued = record.queued - record.revisits
@@ -141,4 +148,5 @@ class FrontierMoves:
             for level, queue in record.levels.items():
                 counts.levels[level_of(level)] += sign * queue.pending
         self._index.count(sign * working, sign * deferred)
-        counts.working, counts.deferred = self._index.hosts, self._index.hosts_deferred
+        counts.working = self._index.hosts
+        counts.deferred = self._index.hosts_deferred

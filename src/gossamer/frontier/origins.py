@@ -49,7 +49,8 @@ Gate = Literal["open", "probe", "waiting", "refused"]
 
 def key_of(url: Url) -> str:
     """Return the key of a URL's origin among those of its host: `https`, `http:8080`. About 0.3 µs."""
-    text, host = url.text, url.host
+    text = url.text
+    host = url.host
     start = 8 if text.startswith("https://") else 7 if text.startswith("http://") else 0
     if start and text.startswith(host + "/", start):
         return text[: start - 3]
@@ -95,7 +96,10 @@ def gate(host: Host, key: str, now: float, remembered_s: float) -> Gate:
     if one.closed:
         if now < one.wait_until:
             return "refused"
-        one.closed, one.failures, one.sleeps, one.first_failed_at = "", 0, 0, 0.0
+        one.closed = ""
+        one.failures = 0
+        one.sleeps = 0
+        one.first_failed_at = 0.0
     if not one.wait_until:
         return "open"
     if one.wait_until > now or (host.probing is not None and key in host.probing):
@@ -131,7 +135,8 @@ def none_waits(host: Host) -> bool:
 
 def lane_free_at(host: Host, level: int) -> float:
     """Return when the URLs in one of a host's queues may be handled; 0.0 if that is not known."""
-    record, slot = host.record, slot_of(level)
+    record = host.record
+    slot = slot_of(level)
     if record.origins is None:
         return 0.0
     if slot:
@@ -146,7 +151,8 @@ def lane_free_at(host: Host, level: int) -> float:
 
 def on_trial(record: HostRecord, level: int) -> bool:
     """Say whether one of a host's queues holds only URLs of origins that have not answered since they failed."""
-    origins, slot = record.origins, slot_of(level)
+    origins = record.origins
+    slot = slot_of(level)
     if origins is None:
         return False
     if slot:
@@ -313,7 +319,8 @@ def settle(
 
     `dice` in [0, 1) is the jitter.
     """
-    record, politeness = host.record, host.rules
+    record = host.record
+    politeness = host.rules
     record.requests += 1
     has_failed = contact.kind == "failed"
     # A failed lookup is no request, and an origin that never answered shows nothing about the host's speed.

@@ -47,7 +47,8 @@ LOOKED_AT_MAX = 20_000
 
 def overview(active: Iterable[Host], known: Iterable[Host], now: float, most: int) -> dict[str, object]:
     """Return counts of what limits the active hosts, and the `most` largest, slowest and worst hosts in memory."""
-    active, known = list(islice(active, LOOKED_AT_MAX)), list(islice(known, LOOKED_AT_MAX))
+    active = list(islice(active, LOOKED_AT_MAX))
+    known = list(islice(known, LOOKED_AT_MAX))
     largest = nlargest(most, active, key=lambda host: (host.out, host.record.queued))
     slowest = nlargest(most, (host for host in known if host.record.fetches_s), key=mean_s)
     failing = [host for host in known if host.record.closed or any(one.failures for one in _origins(host).values())]
@@ -138,7 +139,8 @@ def next_turn(benched: Iterable[Host], index: HostIndex, hosts: HostTable, *, ha
     if not waiting:
         return _next_sleeper(index, hosts)
     first = min(waiting, key=lambda host: host.turn_at or 0.0)
-    at, record = first.turn_at or 0.0, first.record
+    at = first.turn_at or 0.0
+    record = first.record
     reason = record.reason
     if not reason and at > record.rest_until:
         reason = why_waiting(record)
@@ -207,16 +209,22 @@ def facts_of(
         record = decode_record(data) if data is not None else None
     if record is None:
         return HostFacts(url.host)
-    due_at, attempt, error = None, 1, ""
+    due_at = None
+    attempt = 1
+    error = ""
     if record.due:
         for key, value in epochs.scan("due", prefix, range_end(prefix)):
             if key.endswith(url.fingerprint.to_bytes(8)):
                 entry = decode_entry(value)
-                due_at, attempt, error = due_time(key), entry.attempt, entry.error
+                due_at = due_time(key)
+                attempt = entry.attempt
+                error = entry.error
                 break
-    rest_until, reason = record.rest_until, record.reason
+    rest_until = record.rest_until
+    reason = record.reason
     if host is not None and host.site is not None and host.site.rest_until > rest_until:
-        rest_until, reason = host.site.rest_until, f"its site {host.site.name} waits (politeness.site_delay_s)"
+        rest_until = host.site.rest_until
+        reason = f"its site {host.site.name} waits (politeness.site_delay_s)"
     if stands is None and budget is not None:
         stands = budget_facts(epochs, budget, url, split)
     scheme = key_of(url)
@@ -242,7 +250,8 @@ def remaining(store: Store, name_url: Callable[[str], Url | None]) -> Iterator[t
     for key, data in store.scan("host", *PARTITIONED):
         if key[:2] != partition:
             yield from _of_partition(store, partition, names, name_url)
-            partition, names = key[:2], []
+            partition = key[:2]
+            names = []
         record = decode_record(data)
         if record.queued:
             names.append((site_of(record.name), record.name))

@@ -131,7 +131,8 @@ class HostOpic(BreadthFirst):
         return max(0, min(round(MIDDLE - log2(standing.cash)), LAST))
 
 
-WITHIN, ACROSS = 1, 8
+WITHIN = 1
+ACROSS = 8
 """Weights of a link within its host, and of a link from another host: the owner of a host can make any number of the
 former."""
 COUNT_MAX = 255
@@ -149,7 +150,8 @@ class PageImportance:
     def __init__(self, size_bytes: int) -> None:
         """Use `size_bytes` of memory, rounded down to a power of two; at least 1,024."""
         cells = 1 << max(9, (size_bytes // 2).bit_length() - 1)
-        self._first, self._second = bytearray(cells), bytearray(cells)
+        self._first = bytearray(cells)
+        self._second = bytearray(cells)
         self._mask = cells - 1
 
     def level(self, link: Link) -> int:
@@ -175,7 +177,8 @@ class PageImportance:
             if before == COUNT_MAX or link.link_type in NOT_COUNTED:
                 continue
             after = min(COUNT_MAX, before + (WITHIN if link.url.host == host else ACROSS))
-            first, second = fingerprint & self._mask, fingerprint >> 32 & self._mask
+            first = fingerprint & self._mask
+            second = fingerprint >> 32 & self._mask
             self._first[first] = max(self._first[first], after)
             self._second[second] = max(self._second[second], after)
             if _importance_level(after) < _importance_level(before):

@@ -110,10 +110,13 @@ class Queues:
         # Links of one page come one after another: mostly to one host, and with the same string as referrer.
         host = record.name
         if host is not self._referred:
-            self._referred, self._start, self._referrer = host, f"https://{host}/", ""
+            self._referred = host
+            self._start = f"https://{host}/"
+            self._referrer = ""
         if link.referrer is not self._referrer:
             self._referrer, self._shortened = link.referrer, shortened(link.referrer, host)
-        text, start = link.url.text, self._start
+        text = link.url.text
+        start = self._start
         if text.startswith(start):
             url = text[len(start) - 1 :]
         else:
@@ -126,7 +129,8 @@ class Queues:
         """Store a URL that is due at `at`."""
         key = due_key(host.prefix, at, fingerprint)
         self._epochs.put("due", key, encode_entry(entry))
-        record, instant = host.record, micros(at)
+        record = host.record
+        instant = micros(at)
         host.due_next = min(host.due_next, at) if record.due else at
         record.due_from = min(record.due_from, instant) if record.due else instant
         record.due += 1
@@ -181,7 +185,8 @@ class Queues:
         assert host.record.origins is not None
         one = host.record.origins[key]
         if item.due_key:
-            at, fingerprint = max(one.wait_until, now + PROBE_OUT_S), item.url.fingerprint
+            at = max(one.wait_until, now + PROBE_OUT_S)
+            fingerprint = item.url.fingerprint
             while self._epochs.get("due", due_key(host.prefix, at, fingerprint)) is not None:
                 at += SAME_URL_S  # It was queued twice, and each counts.
             entry = QueueEntry(
@@ -315,7 +320,8 @@ class Queues:
             del host.readings[level]
 
     def _cut_level(self, host: Host, level: int, reading: Reading, fresh: list[QueueBlock]) -> None:
-        queue, ends = host.record.levels[level], reading.ends
+        queue = host.record.levels[level]
+        ends = reading.ends
         reading.fresh = None
         for block in fresh:
             end = block.first + block.count
@@ -349,11 +355,13 @@ class Queues:
         return (queue.head if reading is None or reading.next < 0 else reading.next) < queue.tail
 
     def _read_run(self, host: Host, level: int) -> None:
-        queue, reading = host.record.levels[level], host.readings.get(level)
+        queue = host.record.levels[level]
+        reading = host.readings.get(level)
         if reading is None:
             reading = host.readings[level] = Reading()
         if reading.next < 0:
-            reading.block, reading.next = queue.block, queue.head
+            reading.block = queue.block
+            reading.next = queue.head
         block = self._block(host, level, reading)
         if reading.next >= block.first + block.count:
             reading.block += block.count
@@ -394,12 +402,15 @@ class Queues:
         host.due_next = NEVER
         if host.due_out is None:
             host.due_out = set()
-        out, record, window = host.due_out, host.record, host.window or []
+        out = host.due_out
+        record = host.record
+        window = host.window or []
         room = self._window_urls_max - len(window)
         first = True
         for key, value in self._epochs.scan("due", due_from(host.prefix, record.due_from), range_end(host.prefix)):
             if first:  # All earlier ones are deleted, or will be with this epoch.
-                record.due_from, first = int.from_bytes(key[-16:-8]), False
+                record.due_from = int.from_bytes(key[-16:-8])
+                first = False
             if due_time(key) > now:
                 host.due_next = due_time(key)
                 break
@@ -422,7 +433,8 @@ class Queues:
 
     def _drop_passed(self, host: Host, level: int, queue: LevelQueue, reading: Reading) -> None:
         # A block that still grows is not dropped: more may come under its number.
-        ends, fresh = reading.ends, reading.fresh
+        ends = reading.ends
+        fresh = reading.fresh
         while ends and ends[0] <= queue.head and not (fresh is not None and fresh[0].first == queue.block):
             self._epochs.delete("queue", block_key(host.prefix, level, queue.block))
             queue.block = ends.pop(0)

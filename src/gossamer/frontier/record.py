@@ -85,7 +85,10 @@ class QueueBlock(msgspec.Struct, array_like=True, gc=False):
         found: list[QueueEntry] = []
         for run in self.runs:
             referrer = lengthened(run.referrer, host)
-            depth, hops, link_type, seed = run.depth, run.hops, run.link_type, run.seed
+            depth = run.depth
+            hops = run.hops
+            link_type = run.link_type
+            seed = run.seed
             found += [QueueEntry(lengthened(url, host), depth, hops, link_type, referrer, 1, seed) for url in run.urls]
         return found
 
@@ -101,7 +104,10 @@ class QueueBlock(msgspec.Struct, array_like=True, gc=False):
             urls = run.urls
             if at + len(urls) > begin:
                 referrer = lengthened(run.referrer, host)
-                depth, hops, link_type, seed = run.depth, run.hops, run.link_type, run.seed
+                depth = run.depth
+                hops = run.hops
+                link_type = run.link_type
+                seed = run.seed
                 number = self.first + max(at, begin)
                 for text in urls[max(begin - at, 0) : end - at]:
                     url = named(lengthened(text, host))
@@ -168,11 +174,13 @@ class LevelQueue(msgspec.Struct, array_like=True, gc=False):
                 self.head = self.done[0][1]
                 self.done = self.done[1:]
             return
-        begin, end = number, number + 1
+        begin = number
+        end = number + 1
         before = [one for one in self.done if one[1] < begin]
         after = [one for one in self.done if one[0] > end]
         for one in self.done[len(before) : len(self.done) - len(after)]:  # The adjacent ranges, at most two.
-            begin, end = min(begin, one[0]), max(end, one[1])
+            begin = min(begin, one[0])
+            end = max(end, one[1])
         self.done = (*before, (begin, end), *after)
 
     def finished(self, number: int) -> bool:

@@ -8,7 +8,8 @@ from gossamer.state.schema import HOSTS_ROUND
 from gossamer.state.store import HostsStore
 
 VERSION = 2
-_KIND, _ACCOUNT = b"h", b"a"
+_KIND = b"h"
+_ACCOUNT = b"a"
 
 
 class HostMemory(msgspec.Struct, array_like=True, frozen=True):
@@ -69,13 +70,15 @@ class Remembered:
         # If the clock was set back since then, the remaining delay at that time starts now.
         rest_until = memory.rest_until - max(memory.at - self.now, 0.0)
         if rest_until > record.rest_until:
-            record.rest_until, record.reason = rest_until, memory.reason
+            record.rest_until = rest_until
+            record.reason = memory.reason
         if not is_new:
             return
         record.fetches_s = list(memory.fetches_s)
         record.crawl_delay_s = memory.crawl_delay_s if self._crawl_delays else None
         if self.now < memory.at + self._errors_s_max:
-            record.backoffs, record.closed = memory.backoffs, memory.closed
+            record.backoffs = memory.backoffs
+            record.closed = memory.closed
             record.answered, record.origins = memory.answered, memory.origins
 
     def keep(self, record: HostRecord, partition: int) -> None:

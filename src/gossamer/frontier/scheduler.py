@@ -196,7 +196,8 @@ class Scheduler:
         if not (host.prerequisites or self._sites.has_room(host)):
             self._wait(host, self._level(host))
             return
-        host.on_bench, host.turns = True, 0
+        host.on_bench = True
+        host.turns = 0
         self.benched[host.name] = host
         self._index.enter_bench(host)
         self._hosts.touch(host)
@@ -224,7 +225,8 @@ class Scheduler:
         hosts = list(self._hosts.of(first, end))
         for host in hosts:
             self._queues.forget_window(host)
-            host.prerequisites, host.parked = None, ""
+            host.prerequisites = None
+            host.parked = ""
             if host.on_bench:
                 self._retire(host)
         self._sites.forget(first, end)
@@ -249,7 +251,8 @@ class Scheduler:
     def close(self, host: Host, now: float) -> None:
         """End the URLs and prerequisite fetches of a host that is closed in its record."""
         self.closings.append((host.name, host.record.closed))
-        prerequisites, host.prerequisites = host.prerequisites or (), None
+        prerequisites = host.prerequisites or ()
+        host.prerequisites = None
         host.parked = ""
         for prerequisite in prerequisites:
             # The parked host requests its robots.txt again, and learns that this host is closed.
@@ -270,7 +273,8 @@ class Scheduler:
         """Let a host wait on disk for a place on the workbench, with a level at least as urgent as `level`."""
         if self._host_level is not None:
             level = self._host_level(host)
-        family, key = host.record.index_family, host.record.index_key
+        family = host.record.index_family
+        key = host.record.index_key
         if family == "waiting":
             if level < level_waiting(key):
                 self._wait(host, level)
@@ -412,7 +416,8 @@ class HostControl:
         host = self._host(url)
         one = admit(host, key_of(url), now, self._remembered_s) if not host.record.closed else None
         if one is not None:
-            one.wait_until, one.reason = max(one.wait_until, until), reason
+            one.wait_until = max(one.wait_until, until)
+            one.reason = reason
         self._hosts.touch(host)
         self._scheduler.schedule(host, now)
 
@@ -478,7 +483,8 @@ class HostControl:
 
     def count(self, into: Counters) -> None:
         """Set the counts of host records that were found in memory, and that were not."""
-        into.records_hits, into.records_misses = self._hosts.asked - self._hosts.misses, self._hosts.misses
+        into.records_hits = self._hosts.asked - self._hosts.misses
+        into.records_misses = self._hosts.misses
 
     def _prolong(self, host: Host, until: float, now: float) -> None:
         """Extend a host's delay beyond that of its last request; survives the death of the process."""

@@ -113,7 +113,8 @@ class RandomWalk(Strategy):
             page = WalkedPage(url.text)
         walkers = self._awaited.pop(url.fingerprint, [])
         is_new = not page.outcome
-        page.outcome, page.links = outcome, []
+        page.outcome = outcome
+        page.links = []
         page.visits += len(walkers)
         self._walked.put(url, page)
         if is_new and outcome == "fetched":

@@ -84,7 +84,9 @@ class WorkbenchSize:
         least = max(needed, min(self._options.active_hosts_first, self._options.active_hosts_max))
         if least < self.hosts:
             self.hosts = max(least, self.hosts - self.hosts // 10)
-        self._since, self._requests, self._rested_s = now, 0, 0.0
+        self._since = now
+        self._requests = 0
+        self._rested_s = 0.0
 
 
 DAYS_PER_S = 16
@@ -201,7 +203,8 @@ class Workbench:
         host.stamp += 1
         host.turn_at = at
         turn = (at, next(self._order), host.stamp, host)
-        place, site = host.place, host.site
+        place = host.place
+        site = host.site
         if place is None:
             heapq.heappush(self._unplaced, turn)
             return
@@ -364,7 +367,8 @@ class Workbench:
 
     def _take_in_line(self, place: AddressPlace, line: SiteLine, now: float) -> Host | None:
         """Return the host whose turn it is in a line that reached the top, or None, and give the line its next turn."""
-        taken, hosts = None, line.hosts
+        taken = None
+        hosts = line.hosts
         line.turn_at = None
         if _drop_stale(hosts) and hosts[0][0] <= now:
             taken = heapq.heappop(hosts)[3]
@@ -404,7 +408,8 @@ class Workbench:
         is_host = bool(hosts) and hosts[0][2] == hosts[0][3].stamp and isinstance(hosts[0][3], Host)
         if (is_host or self._settle_first(place)) and not place.shut and (not place.most or place.out < place.most):
             at = max(hosts[0][0], place.rest_until)
-            turn, day = (at, next(self._order), place.stamp, place), int(at * DAYS_PER_S)
+            turn = (at, next(self._order), place.stamp, place)
+            day = int(at * DAYS_PER_S)
             if day <= self._day:
                 heapq.heappush(self._turns, turn)
             elif (turns := self._days.get(day)) is not None:

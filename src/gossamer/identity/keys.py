@@ -126,7 +126,8 @@ def read_keys(path: Path) -> list[SigningKey]:
         found = msgspec.json.decode(data, type=_JwkSet).keys
         keys = [SigningKey(base64.urlsafe_b64decode(one.d + "=="), one.nbf, one.exp) for one in found]
     except (ValueError, msgspec.MsgspecError):
-        keys, found = [], []
+        keys = []
+        found = []
     if not keys or len(keys) > KEYS_MAX or [key.x for key in keys] != [one.x for one in found]:
         raise ConfigError(f"{path} is no key file; `gossamer identity new` makes one")
     return keys
@@ -178,7 +179,8 @@ class KeyFile:
             stamp = _stamp(self._path)
             if stamp != self._stamp:
                 with suppress(ConfigError):  # Out of reach: the keys in memory are still the operator's.
-                    self._keys, self._stamp = read_keys(self._path), stamp
+                    self._keys = read_keys(self._path)
+                    self._stamp = stamp
             self._key = signing_key(self._keys, now)
         return self._key
 

@@ -58,7 +58,8 @@ class RequestSigner:
     def __call__(self, method: str, scheme: str, authority: str, target: str) -> tuple[tuple[str, str], ...]:
         """Return the three headers of a signed request; `authority` and `target` as they are sent."""
         now = self._now()
-        key, created = self._keys.key(now), int(now)
+        key = self._keys.key(now)
+        created = int(now)
         covered = (
             ('"@authority"', authority.lower().removesuffix(_PORTS.get(scheme, ""))),
             ('"@method"', method),
@@ -110,7 +111,8 @@ def directory_headers(document: bytes, keys: Sequence[SigningKey], directory: st
         ('"@authority";req', authority.lower().removesuffix(_PORTS.get(scheme, ""))),
         ('"content-digest"', digest),
     )
-    inputs, signatures = [], []
+    inputs = []
+    signatures = []
     for number, key in enumerate(key for key in keys if key.is_listed(now)):
         times = f";created={int(now)};expires={int(now) + DIRECTORY_SIGNED_S}"
         covers, signed = signature(key, covered, f'{times};keyid="{key.id}";tag="http-message-signatures-directory"')

@@ -119,7 +119,8 @@ def _in_parts(pages: Iterable[ArchivedPage]) -> Iterator[list[ArchivedPage]]:
         size += len(page.url.encode())
         if len(some) >= PAGES_AT_ONCE or size >= QUESTION_BYTES_MAX:
             yield some
-            some, size = [], 0
+            some = []
+            size = 0
     if some:
         yield some
 

@@ -116,7 +116,8 @@ def _versions(directory: Path, asked: ReadVersions, folder: Path) -> PageVersion
         raise ConfigError(f"{asked.url[:CHARACTERS_MAX]} is not an address that can be visited")
     with Browsed(_tables(directory, ["pages"], folder)["pages"], folder) as pages:
         visits, total = pages.versions(named.key)
-    found, before = [], ""
+    found = []
+    before = ""
     for visit in reversed(visits):
         content = ""
         if visit.outcome in WITH_CONTENT and visit.digest:
@@ -149,7 +150,8 @@ def _place(crawl: str, visit: ArchivedVisit) -> ReplayPlace:
 
 
 def _replay(directory: Path, asked: ReadReplay, folder: Path) -> Replayed:
-    means, place = export_means(reopen(directory / "crawl.toml")), asked.place
+    means = export_means(reopen(directory / "crawl.toml"))
+    place = asked.place
     original = RecordPlace(*place.original) if place.original is not None else None
     with RecordBodies(directory / "warc", means.decode) as bodies:
         page = bodies.page(RecordPlace(*place.place), original, place.url)

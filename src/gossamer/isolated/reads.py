@@ -113,7 +113,8 @@ def unsealed(secret: bytes, path: str) -> ReplayPlace | None:
         found = base64.urlsafe_b64decode(path + "=" * (-len(path) % 4))
     except ValueError:
         return None
-    mac, data = found[:_MAC_BYTES], found[_MAC_BYTES:]
+    mac = found[:_MAC_BYTES]
+    data = found[_MAC_BYTES:]
     return msgspec.msgpack.decode(data, type=ReplayPlace) if hmac.compare_digest(mac, _mac(secret, data)) else None
 
 

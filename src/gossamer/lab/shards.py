@@ -104,7 +104,8 @@ class LabShard:
 class Shards:
     """A crawl of several shards in this loop. The coordinator's part is played here, in rounds, by its pure code."""
 
-    pump_s, round_s = PUMP_S, ROUND_S
+    pump_s = PUMP_S
+    round_s = ROUND_S
     balance_rounds_min = 0
     """Rounds in which a shard is behind before it gives partitions to one that is free; 0: it never does."""
 
@@ -265,7 +266,8 @@ class Shards:
         begun.cancel()
 
     async def _live(self, member: LabShard) -> None:
-        place, number = member.place, member.number
+        place = member.place
+        number = member.number
         make_directory(place.directory / "state")
         if PartitionMap.load(place.directory) is None:
             self.partitions.save(place.directory)

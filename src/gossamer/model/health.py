@@ -109,7 +109,8 @@ def _trend(status: Status) -> str:
     course = [] if status.course is UNSET else [pages_s for _, pages_s, _ in status.course]
     if len(course) < 2 * TREND_POINTS:
         return ""
-    now, before = fmean(course[-TREND_POINTS:]), fmean(course[-2 * TREND_POINTS : -TREND_POINTS])
+    now = fmean(course[-TREND_POINTS:])
+    before = fmean(course[-2 * TREND_POINTS : -TREND_POINTS])
     change = (now - before) / max(now, before, 1e-9)
     return "steady" if abs(change) < TREND_MIN else "rising" if change > 0 else "falling"
 

@@ -20,12 +20,15 @@ SEED = "seed"
 """Given by the operator."""
 ALTERNATE = "alternate"
 """To another version of a page. Followed like an entry where a sitemap names it."""
-SITEMAP, FEED = "sitemap", "feed"
+SITEMAP = "sitemap"
+FEED = "feed"
 """To a page that a sitemap or a feed names."""
-SITEMAP_FILE, FEED_FILE = "sitemap_file", "feed_file"
+SITEMAP_FILE = "sitemap_file"
+FEED_FILE = "feed_file"
 """Links to a sitemap or a feed: the reply is read as one, with any media type."""
 ANNOUNCING = frozenset((SITEMAP_FILE, FEED_FILE))
-HUB, SELF = "hub", "self"
+HUB = "hub"
+SELF = "self"
 """The hub that publishes a document's changes, and the document's name there (WebSub, section 4). Never followed."""
 REQUEST = "request"
 """To a page that an extractor requests."""
@@ -35,7 +38,9 @@ SCRIPT = "script"
 """To where a script of a rendered page would have navigated."""
 LEADING_ON = frozenset(("redirect", "meta_refresh"))
 """Types of link that a browser follows without a click."""
-NOT_SEED, SEED_ARGUMENT, SEED_FILE = 0, 1, 2
+NOT_SEED = 0
+SEED_ARGUMENT = 1
+SEED_FILE = 2
 
 
 class Found(msgspec.Struct, frozen=True, gc=False):

@@ -231,7 +231,8 @@ def resume_command(directory: str, status: Status) -> tuple[str, str]:
     """Return the command that continues a crawl, and what follows `continues` in a sentence: a crawl that ended at a
     limit would end there again.
     """
-    limit, command = limit_reached(status), f"gossamer resume {shell_word(directory)}"
+    limit = limit_reached(status)
+    command = f"gossamer resume {shell_word(directory)}"
     return (f"{command} {limit.option} N", " with a higher limit N") if limit is not None else (command, "")
 
 

@@ -14,7 +14,9 @@ Purpose = Literal["search", "ai-train", "ai-input", "archive"]
 PURPOSES: Final[tuple[str, ...]] = get_args(Purpose)
 SYNONYMS: Final[Mapping[str, str]] = {"train-ai": "ai-train", "archiving": "archive"}
 """Labels of other vocabularies, accepted where people type a purpose."""
-ALLOWED, REFUSED, UNKNOWN = "allowed", "refused", "unknown"
+ALLOWED = "allowed"
+REFUSED = "refused"
+UNKNOWN = "unknown"
 AI: Final = ("ai-train", "ai-input")
 TEXT_CHARACTERS_MAX = 500
 """Characters that are kept of one statement as written."""

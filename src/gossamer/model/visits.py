@@ -96,7 +96,8 @@ class LowerNames(dict[str, str]):
         return lower
 
 
-LOWER_NAMES_MAX, NAME_CHARACTERS_MAX = 1_000, 64
+LOWER_NAMES_MAX = 1_000
+NAME_CHARACTERS_MAX = 64
 lower_names: Final = LowerNames()
 
 

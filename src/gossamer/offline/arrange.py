@@ -28,7 +28,8 @@ _RANK_MAX = 0xFFFFFFFF
 
 def arrange(build: Build, about: SegmentInfo) -> tuple[list[Path], Path | None]:
     """Write the segments, and the excess of hosts that have too many; return where. Restarts from zero after a kill."""
-    state, known = build.work.state, build.known
+    state = build.work.state
+    known = build.known
     state.runs.pop(LISTED.name, None)
     waiting = StepRecords(build, [LISTED])
     paths = [build.work.folder / f"out-{part:04d}" for part in range(build.wish.parts)]
@@ -136,7 +137,8 @@ def once(table: pa.Table) -> pa.Table:
     several = np.flatnonzero(table["several"].to_numpy())
     if not len(several):
         return table
-    prints, rows = table["fingerprint"].to_numpy()[several], table["row"].to_numpy()[several]
+    prints = table["fingerprint"].to_numpy()[several]
+    rows = table["row"].to_numpy()[several]
     way = way_of(table["depth"].to_numpy(), table["hops"].to_numpy())
     order = np.lexsort((rows, way[several], prints))
     starts = heads(prints[order])
@@ -189,7 +191,8 @@ class _Caps:
         if not self._per_host or not table.num_rows:
             return np.ones(table.num_rows, bool)
         coded = pc.dictionary_encode(table["host"].combine_chunks())
-        hosts, codes = values_of(coded.dictionary), coded.indices.to_numpy()
+        hosts = values_of(coded.dictionary)
+        codes = coded.indices.to_numpy()
         order = np.argsort(codes, kind="stable")
         starts = heads(codes[order])
         lengths = np.diff(np.append(starts, len(codes)))

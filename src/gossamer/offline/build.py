@@ -144,7 +144,8 @@ def _make(
     inputs = work.state.inputs
     if work.state.step == "warcs":
         read_warcs(work, config, judge.namer, progress)
-    pages, links = source_of(inputs.pages), source_of(inputs.links)
+    pages = source_of(inputs.pages)
+    links = source_of(inputs.links)
     seeds = bring_in(judge, named, known.earlier(judge.roots), pages)
     made = Build(work, config, judge, seeds, known, order.wish, memory, progress, pages, links, followed_types(config))
     steps: dict[str, Callable[[], object]] = {
@@ -190,10 +191,13 @@ def _after(work: BuildFolder) -> str:
 
 def _finish(made: Build, about: SegmentInfo, targets: Sequence[Path]) -> SegmentBuilt:
     """Write the segments and make them count, all at once."""
-    work, known, chain = made.work, made.known, made.judge.chain
+    work = made.work
+    known = made.known
+    chain = made.judge.chain
     paths, left = arrange(made, about)
     names = list(zip(paths, targets, strict=True))
-    figures, resumed = dict(work.state.figures), work.resumed
+    figures = dict(work.state.figures)
+    resumed = work.resumed
     if known.directory is not None:
         added = Runs(KNOWN, [*work.paths(ADDED.name), *work.paths(LISTED.name)])
         known.commit(added, left, (made.seeds, made.judge.roots), names, made.buffer_bytes // 4)
@@ -232,12 +236,16 @@ def _done(targets: Sequence[Path], about: SegmentInfo) -> SegmentBuilt | None:
             raise ConfigError(f"{target} is a directory; name a file with -o")
         try:
             with closing(Segment(target)) as segment:
-                order, held, its_sites = segment.about.order, segment.rows, segment.about.sites
+                order = segment.about.order
+                held = segment.rows
+                its_sites = segment.about.sites
         except ConfigError as error:
             raise ConfigError(f"{target} exists and is no segment; name another with -o") from error
         if order != about.order:
             raise ConfigError(f"{target} exists and was built by another order; name another with -o")
-        urls, sites, found = urls + held, sites + its_sites, found + 1
+        urls = urls + held
+        sites = sites + its_sites
+        found = found + 1
     return SegmentBuilt(tuple(targets), urls, sites, True, False, {}, {}) if found == len(targets) else None
 
 

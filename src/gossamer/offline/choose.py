@@ -95,7 +95,9 @@ def choose(build: Build) -> None:
     state = build.work.state
     kind = chosen_kind(build.rows_all)
     waiting = StepRecords(build, [kind, ADDED, RELAXED])
-    found, pages, shorter = build.runs(FOUND), build.runs(PAGE), build.runs(SHORTER)
+    found = build.runs(FOUND)
+    pages = build.runs(PAGE)
+    shorter = build.runs(SHORTER)
     for first, last in spans([found, pages, shorter, *build.known.sets()], build.buffer_bytes, state.position):
         rows = pages.read(first, last)
         listed = build.known.read(first, last)
@@ -207,7 +209,8 @@ def _note_known(build: Build, waiting: StepRecords, links: Rows, of_pages: Any, 
         return
     place = place_of(fps, links["fp"])
     there = (place >= 0) & ((links["variant"] & 3) != AGAIN)
-    depth, hops = (np.full(len(fps), 1 << 20), np.full(len(fps), 1 << 20))
+    depth = np.full(len(fps), 1 << 20)
+    hops = np.full(len(fps), 1 << 20)
     np.minimum.at(depth, place[there], depth_of(links["way"][there]))
     np.minimum.at(hops, place[there], hops_of(links["way"][there]))
     offered = way_of(depth, hops)

@@ -49,7 +49,8 @@ class Filters:
             return held
         bounds = np.searchsorted(fps >> np.uint64(58), np.arange(GROUPS + 1, dtype=np.uint64))
         for group in range(GROUPS):
-            start, end = int(bounds[group]), int(bounds[group + 1])
+            start = int(bounds[group])
+            end = int(bounds[group + 1])
             if start == end:
                 continue
             values = fps[start:end].tolist()
@@ -69,7 +70,8 @@ class Filters:
         with aside.open("wb") as file:
             file.write(bytes(_HEAD.size + _PLACES.size))
             for group in range(GROUPS):
-                first, last = group * _CELLS_A_GROUP, (group + 1) * _CELLS_A_GROUP
+                first = group * _CELLS_A_GROUP
+                last = (group + 1) * _CELLS_A_GROUP
                 size = int(added.sizes()[first:last].sum()) // added.kind.dtype.itemsize
                 data = b""
                 if size:

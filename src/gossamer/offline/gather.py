@@ -101,7 +101,9 @@ def join_ways(build: Build) -> None:
     state = build.work.state
     kind = way_kind(build.links.rows)
     waiting = StepRecords(build, [kind])
-    pages, origins, shorter = build.runs(PAGE), build.runs(FROM), build.runs(KNOWN._replace(name="shorter"))
+    pages = build.runs(PAGE)
+    origins = build.runs(FROM)
+    shorter = build.runs(KNOWN._replace(name="shorter"))
     for first, last in spans([pages, origins, shorter, *build.known.sets()], build.buffer_bytes, state.position):
         prints, ways, flags = pages_of(pages.read(first, last), shorter.read(first, last))
         known, known_ways = build.known.read(first, last)
@@ -133,7 +135,8 @@ def gather_links(build: Build) -> None:
         keys = _keys(build, texts) if _is_in(foreign, start) else decoded(batch["to_key"])
         way, site, flags = ways.rows(start, end)
         kinds = decoded(batch["link_type"])
-        redirect, part = _is(kinds, "redirect"), _is(kinds, EMBED)
+        redirect = _is(kinds, "redirect")
+        part = _is(kinds, EMBED)
         # Where what is part of a page redirects, the target is part of it too.
         part |= redirect & ((flags & PART) != 0)
         kept = _among(kinds, build.followed) & (part <= (EMBED in build.followed))
@@ -152,7 +155,8 @@ def gather_links(build: Build) -> None:
         build.count("links", batch.num_rows)
         chosen = np.flatnonzero(kept)
         variant = _variants(keys, texts, part)[chosen]
-        prints, least_ways = _prints_of(keys)[chosen], way_of(depth, hops)[chosen]
+        prints = _prints_of(keys)[chosen]
+        least_ways = way_of(depth, hops)[chosen]
         waiting["found"].add_rows(combined(_found(prints, start + chosen, least_ways, variant, site[chosen])))
         waiting.settle(end)
         build.progress("links", end, build.links.rows)
@@ -163,7 +167,8 @@ def pages_of(rows: Rows, shorter: Rows) -> tuple[Any, Any, Any]:
     """Return fingerprint, shortest path and flags of each page; the flags are those of its last attempt."""
     rows = rows[np.lexsort((rows["pos"], rows["at"], rows["fp"]))]
     starts = heads(rows["fp"])
-    prints, ways = rows["fp"][starts], least(rows["way"], starts)
+    prints = rows["fp"][starts]
+    ways = least(rows["way"], starts)
     lasts = np.append(starts[1:], len(rows)) - 1 if len(starts) else starts
     flags = rows["flags"][lasts]
     if len(starts):
@@ -171,7 +176,8 @@ def pages_of(rows: Rows, shorter: Rows) -> tuple[Any, Any, Any]:
     if len(shorter) and len(prints):
         at = place_of(prints, shorter["fp"])
         known = at >= 0
-        depth, hops = depth_of(ways), hops_of(ways)
+        depth = depth_of(ways)
+        hops = hops_of(ways)
         np.minimum.at(depth, at[known], depth_of(shorter["way"][known]))
         np.minimum.at(hops, at[known], hops_of(shorter["way"][known]))
         ways = way_of(depth, hops)
@@ -257,7 +263,8 @@ def _beyond(build: Build, batch: pa.RecordBatch, part: Mask) -> Mask:
     places = np.flatnonzero(part)
     taken = batch.take(pa.array(places))
     urls = build.judge.namer.names(values_of(taken["url"]))
-    depths, referrers = _numbers(taken, "depth").tolist(), values_of(decoded(taken["referrer"]).fill_null(""))
+    depths = _numbers(taken, "depth").tolist()
+    referrers = values_of(decoded(taken["referrer"]).fill_null(""))
     for place, url, depth, referrer in zip(places, urls, depths, referrers, strict=True):
         if url is not None:
             beyond[place] = build.judge.chain.explain(Link(url, "anchor", depth, 0, referrer)) is not None
@@ -334,7 +341,8 @@ def _among(column: pa.Array, values: frozenset[str]) -> Mask:
 
 def _foreign_ranges(pieces: list[BuildPiece]) -> list[tuple[int, int]]:
     """Return the rows whose keys were made by other rules."""
-    ranges, at = [], 0
+    ranges = []
+    at = 0
     for piece in pieces:
         if piece.foreign:
             ranges.append((at, at + piece.rows))

@@ -79,7 +79,8 @@ def _add_crawl(inputs: BuildInputs, place: Path, config: Config, logs: Path) -> 
 
 
 def _add_files(inputs: BuildInputs, place: Path) -> None:
-    pages, links = pieces_of(place / "pages"), pieces_of(place / "links")
+    pages = pieces_of(place / "pages")
+    links = pieces_of(place / "links")
     if pages or links:
         for piece in pages:
             _require_table(piece.path, PAGES, _FOREIGN[0], ("url", "outcome"))
@@ -165,7 +166,8 @@ def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progre
     assert inputs is not None
     if not inputs.warcs:
         return
-    reader, folder = reader_of(config), work.folder / "tables"
+    reader = reader_of(config)
+    folder = work.folder / "tables"
     folder.mkdir(exist_ok=True)
     while work.state.position < len(inputs.warcs):
         number = work.state.position

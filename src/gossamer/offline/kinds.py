@@ -59,7 +59,10 @@ REDIRECTS = 8
 PASSING = 16
 """Its last attempt ended with an error that may pass."""
 
-LINK, EMBEDDED, SEED, AGAIN = 0, 1, 2, 3
+LINK = 0
+EMBEDDED = 1
+SEED = 2
+AGAIN = 3
 """How a URL was found, as far as filters care: the two lowest bits of `variant`. The others stand for its text where
 that is not its key. `AGAIN` is a URL that was listed before and is to be listed again."""
 

@@ -179,7 +179,8 @@ class KnownUrls:
             self.manifest.runs.append(path.name)
             return
         # The newest runs are merged while they are not much smaller than what comes.
-        kept, count = list(self._runs.runs), added.count
+        kept = list(self._runs.runs)
+        count = added.count
         taken = []
         while kept and kept[-1].count < RATIO * count:
             taken.append(kept.pop())

@@ -42,7 +42,9 @@ CHUNK = 1 << 20
 ITERATIONS_MAX = 200
 CLOSE = 1e-10
 """Sum of all changes of an iteration, of a total of 1, below which it is the last."""
-MIDDLE, BEST, WORST = 4, 1, 6
+MIDDLE = 4
+BEST = 1
+WORST = 6
 
 Array = npt.NDArray[Any]
 
@@ -114,7 +116,8 @@ def pagerank(edges: Callable[[], Iterator[Array]], out: Array, damping: float) -
     scores = np.full(count, 1.0 / count)
     dangling = out == 0
     divisor = np.where(dangling, 1, out)
-    iterations, change = 0, 1.0
+    iterations = 0
+    change = 1.0
     while change >= CLOSE and iterations < ITERATIONS_MAX:
         iterations += 1
         given = scores / divisor
@@ -122,7 +125,8 @@ def pagerank(edges: Callable[[], Iterator[Array]], out: Array, damping: float) -
         for chunk in edges():
             sums += np.bincount((chunk & 0xFFFFFFFF).astype(np.int64), given[chunk >> 32], count)
         new = (1.0 - damping + damping * scores[dangling].sum()) / count + damping * sums
-        change, scores = float(np.abs(new - scores).sum()), new
+        change = float(np.abs(new - scores).sum())
+        scores = new
     return scores * count, iterations
 
 
@@ -136,7 +140,10 @@ class _Work:
     """The links on their way from the tables to the sorted files."""
 
     def __init__(self, links: RowSource, namer: Namer, folder: Path, options: RankOptions, progress: Progress) -> None:
-        self._links, self._namer, self._folder, self._options = links, namer, folder, options
+        self._links = links
+        self._namer = namer
+        self._folder = folder
+        self._options = options
         self._progress = progress
         self._buckets: list[Path] = []
         self.nodes: Array = np.zeros(0, np.uint64)

@@ -109,7 +109,8 @@ class RecordRun:
 
     def read(self, first: int, last: int) -> Rows:
         """Return the records of the cells from `first` up to and without `last`."""
-        start, end = int(self.offsets[first]), int(self.offsets[last])
+        start = int(self.offsets[first])
+        end = int(self.offsets[last])
         width = self._kind.dtype.itemsize
         with self.path.open("rb") as file:
             file.seek(_HEAD.size + _OFFSETS_BYTES + start * width)
@@ -148,12 +149,14 @@ def spans(sets: Sequence[Runs], bytes_max: int, start: int = 0) -> Iterator[tupl
     A cell that has more forms a range alone.
     """
     sizes = sum((one.sizes() for one in sets), np.zeros(CELLS, np.int64))
-    first, held = start, 0
+    first = start
+    held = 0
     for cell in range(start, CELLS):
         size = int(sizes[cell])
         if held + size > bytes_max and cell > first:
             yield first, cell
-            first, held = cell, 0
+            first = cell
+            held = 0
         held += size
     yield first, CELLS
 
@@ -182,7 +185,8 @@ class Buffer:
     def take(self) -> Rows:
         """Return what waits, sorted by key; records of one key in the order they came in."""
         rows = np.concatenate(self._parts) if self._parts else np.empty(0, self.kind.dtype)
-        self._parts, self.bytes = [], 0
+        self._parts = []
+        self.bytes = 0
         return rows[np.argsort(rows[self.kind.key], kind="stable")]
 
 

@@ -65,7 +65,8 @@ class SeedFingerprints:
     def _settle(self) -> None:
         if self._young:
             young = np.fromiter(self._young, np.uint64, len(self._young))
-            self._others, self._young = np.union1d(self._others, young), set()
+            self._others = np.union1d(self._others, young)
+            self._young = set()
 
 
 def bring_in(
@@ -115,7 +116,8 @@ def _follow(judge: Judge, seeds: SeedFingerprints, pages: RowSource) -> bool:
         redirected = batch.filter(pc.fill_null(pc.equal(batch["outcome"].cast("string"), "redirected"), False))
         if not redirected.num_rows:
             continue
-        urls, targets = values_of(redirected["url"]), values_of(pc.fill_null(redirected["redirect_to"], ""))
+        urls = values_of(redirected["url"])
+        targets = values_of(pc.fill_null(redirected["redirect_to"], ""))
         for url, target in zip(judge.namer.names(urls), judge.namer.names(targets), strict=True):
             if url is None or target is None:
                 continue

@@ -291,7 +291,8 @@ class SegmentWriter:
         """Count URLs and sites, and see that they are in order."""
         partitions = rows["partition"].combine_chunks()
         sites = decoded(rows["site"].combine_chunks())
-        first, last = (partitions[0].as_py(), sites[0].as_py()), (partitions[-1].as_py(), sites[-1].as_py())
+        first = (partitions[0].as_py(), sites[0].as_py())
+        last = (partitions[-1].as_py(), sites[-1].as_py())
         changes = pc.or_(
             pc.not_equal(sites.slice(1), sites.slice(0, len(sites) - 1)),
             pc.not_equal(partitions.slice(1), partitions.slice(0, len(partitions) - 1)),

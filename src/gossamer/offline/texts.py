@@ -60,7 +60,8 @@ def read_texts(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     """Judge what was chosen, in the order of its rows."""
     state = build.work.state
     chosen = build.runs(chosen_kind(build.rows_all))
-    waiting, reading = _Waiting(build, stretches(build)), _TextReading(build, seeds)
+    waiting = _Waiting(build, stretches(build))
+    reading = _TextReading(build, seeds)
     # What is read of the records at once becomes about half a buffer of rows.
     records_bytes = build.buffer_bytes * chosen.kind.dtype.itemsize // ROW_BYTES // 2
     for first, last in spans([chosen], records_bytes, state.position):
@@ -76,8 +77,10 @@ def read_texts(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
 
 def _judged(build: Build, rows: Rows, texts: Texts) -> pa.Table:
     """Return the rows that are ours, with what the segment says of them. About 4 µs each."""
-    reason, level = build.judge.chain.reason, build.judge.prioritizer.level
-    depths, hops = depth_of(rows["way"]), hops_of(rows["way"])
+    reason = build.judge.chain.reason
+    level = build.judge.prioritizer.level
+    depths = depth_of(rows["way"])
+    hops = hops_of(rows["way"])
     named = build.judge.namer.names(texts.urls)
     columns = zip(named, texts.kinds, depths.tolist(), hops.tolist(), texts.referrers, texts.seeds, strict=True)
     links: list[Link] = []
@@ -127,7 +130,8 @@ class _TextReading:
     def __init__(self, build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
         self._build = build
         self._named = seeds
-        links, pages = build.links.rows, build.pages.rows
+        links = build.links.rows
+        pages = build.pages.rows
         left = build.known.left_rows
         self._ends = np.array([links, links + pages, links + pages + left, build.rows_all], np.uint64)
         self._streams: dict[int, Iterator[tuple[int, pa.RecordBatch]]] = {}
@@ -175,7 +179,8 @@ class _TextReading:
         seeds = self._named()
         while held := list(islice(seeds, BATCH_ROWS)):
             end += len(held)
-            texts, kinds = [one.url.text for one in held], [one.kind for one in held]
+            texts = [one.url.text for one in held]
+            kinds = [one.kind for one in held]
             yield end, pa.record_batch([pa.array(texts), pa.array(kinds)], names=["url", "seed"])
 
     def _texts(self, region: int, batch: pa.RecordBatch, rows: Rows) -> Texts:
@@ -220,7 +225,8 @@ class _Waiting:
 
     def _write(self, path: Path) -> None:
         table = pa.concat_tables(self._held).combine_chunks()
-        self._held, self._bytes = [], 0
+        self._held = []
+        self._bytes = 0
         stretch = table["partition"].to_numpy().astype(np.int64) * self._count // PARTITIONS
         order = np.argsort(stretch, kind="stable")
         bounds = np.searchsorted(stretch[order], np.arange(self._count + 1))

@@ -111,7 +111,8 @@ class BuildFolder(WorkFolder):
 
     def begin(self, step: str, *obsolete: str) -> None:
         """Note that a step begins, and drop the files of kinds that are no longer needed."""
-        self.state.step, self.state.position = step, 0
+        self.state.step = step
+        self.state.position = 0
         for kind in obsolete:
             self.state.runs.pop(kind, None)
         self.save()

@@ -73,7 +73,8 @@ class Announcements(TypedModule):
         if announcement is None:
             return
         kind = {"sitemap": SITEMAP, "sitemap_index": SITEMAP_FILE, "feed": FEED}[announcement.kind]
-        base, options = Base(page.url), self._options
+        base = Base(page.url)
+        options = self._options
         known: dict[str, None] = {}
         entries = []
         for some in slices_of(announcement.entries):
@@ -97,7 +98,8 @@ class Announcements(TypedModule):
             if len(addresses) == AT_ONCE:
                 yield
         for relation, address in related[:RELATED_MAX]:
-            link_type, url = _RELATIONS.get(relation), base.join(address)
+            link_type = _RELATIONS.get(relation)
+            url = base.join(address)
             if link_type is not None and url is not None and len(url) <= options.url_bytes_max:
                 findings.links.append(Found(url, link_type))
 
@@ -215,7 +217,8 @@ class _Gunzipped(io.RawIOBase):
 
 def _lines(pieces: Iterable[str]) -> Iterator[str]:
     """Yield the lines of a text, without lines longer than any address."""
-    held, left = "", BYTES_MAX
+    held = ""
+    left = BYTES_MAX
     for piece in pieces:
         *lines, held = (held + piece).replace("\r", "\n").split("\n")
         yield from lines

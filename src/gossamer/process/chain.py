@@ -24,7 +24,8 @@ ROWS_MAX = 10_000
 NAMES_MAX = 256
 """Columns and tables that no module declared: their names may come from pages."""
 _TAKEN = frozenset(PageRow.__struct_fields__)
-_OF_TABLES, _OF_ITEMS = frozenset(("url",)), frozenset(ITEM_COLUMNS) - {"item"}
+_OF_TABLES = frozenset(("url",))
+_OF_ITEMS = frozenset(ITEM_COLUMNS) - {"item"}
 _INT_MAX = 2**63 - 1
 
 Kinds = Mapping[str, str]

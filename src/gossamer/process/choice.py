@@ -13,7 +13,8 @@ from gossamer.process.announcements import ANNOUNCEMENT_TYPES
 from gossamer.process.chain import Fitting, Modules, Watch
 from gossamer.process.options import ITEM_COLUMNS, ProcessOptions
 
-DIRECTIVES, ITEMS = "directives", "items"
+DIRECTIVES = "directives"
+ITEMS = "items"
 """Applies the rules of `[extract]`; chosen where there are any."""
 MODULES: Mapping[str, str] = {
     "links": "gossamer.process.links:LinkExtractor",

@@ -25,7 +25,10 @@ from gossamer.process.scan import ScannedMarkup
 from gossamer.process.text import DOCUMENT, addresses, cut
 from gossamer.process.xml import TOKEN_BYTES_MAX
 
-WHOLE, CUT, ENCRYPTED, DAMAGED = "whole", "cut", "encrypted", "damaged"
+WHOLE = "whole"
+CUT = "cut"
+ENCRYPTED = "encrypted"
+DAMAGED = "damaged"
 """Values of the column `document`."""
 UNPACKED_BYTES_MAX = 32_000_000
 """Unpacked size of all parts of one document together."""
@@ -36,7 +39,8 @@ RELATIONS_MAX = 50_000
 METADATA_CHARACTERS_MAX = 2_000
 _PIECE_BYTES = 1 << 16
 _PACKED = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-_END_OF_DIRECTORY, _COMPOUND = b"PK\x05\x06", b"\xd0\xcf\x11\xe0"
+_END_OF_DIRECTORY = b"PK\x05\x06"
+_COMPOUND = b"\xd0\xcf\x11\xe0"
 _FIELD = re.compile(r'HYPERLINK\s+"([^"]+)"')
 COLUMNS: Mapping[str, str] = {
     "main_text": "text",
@@ -191,7 +195,8 @@ class _Xml:
             self._parser.Parse(piece)
             fed += len(piece)
             if self._parser.CurrentByteIndex != index:
-                index, since = self._parser.CurrentByteIndex, fed
+                index = self._parser.CurrentByteIndex
+                since = fed
             elif fed - since > TOKEN_BYTES_MAX:
                 raise Enough
         self._parser.Parse(b"", True)
@@ -222,7 +227,8 @@ class _Body(_Xml):
 
     _BREAKS = {"br": "\n", "cr": "\n", "line-break": "\n", "tab": "\t", "s": " "}  # noqa: RUF012 - never changed
     _PARAGRAPHS = frozenset(("p", "h"))
-    _CELLS, _ROWS = frozenset(("tc", "table-cell")), frozenset(("tr", "table-row"))
+    _CELLS = frozenset(("tc", "table-cell"))
+    _ROWS = frozenset(("tr", "table-row"))
     _HIDDEN = frozenset(("annotation", "tracked-changes", "pPr", "rPr", "Fallback"))
     """Elements without text, or with text that is also elsewhere."""
 

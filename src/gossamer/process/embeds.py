@@ -99,7 +99,8 @@ def _without_comments(stylesheet: str) -> str:
     def kept(match: re.Match[str]) -> str:
         if match[0][:2] != "/*":
             return match[0]
-        before, after = stylesheet[match.start() - 1 : match.start()], stylesheet[match.end() : match.end() + 1]
+        before = stylesheet[match.start() - 1 : match.start()]
+        after = stylesheet[match.end() : match.end() + 1]
         return "/**/" if _NAME_CHARACTER.match(before) and _NAME_CHARACTER.match(after) else ""
 
     return _COMMENT.sub(kept, stylesheet)
@@ -211,13 +212,16 @@ def candidates(value: str) -> Iterator[tuple[str, str]]:
     """
     position = 0
     while (match := _CANDIDATE.match(value, position)) is not None:
-        address, position, words = match[1], match.end(), ""
+        address = match[1]
+        position = match.end()
+        words = ""
         if address.endswith(","):
             address = address.rstrip(",")
         else:
             descriptors = _DESCRIPTORS.match(value, position)
             assert descriptors is not None
-            position, words = descriptors.end(), descriptors[0].strip()
+            position = descriptors.end()
+            words = descriptors[0].strip()
         if address:
             yield address, words
 

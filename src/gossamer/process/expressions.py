@@ -125,12 +125,14 @@ def _require_cheap(expression: str) -> None:
             f"{expression!r} visits the rest of the page for each element; write following-sibling:: or "
             "preceding-sibling::"
         )
-    depth, begins = 0, 0
+    depth = 0
+    begins = 0
     parts: list[tuple[int, str]] = []
     for at, mark in enumerate(bare):
         if mark in "[]":
             parts.append((depth, bare[begins : at + (mark == "[" and depth == 0)]))
-            depth, begins = depth + (1 if mark == "[" else -1), at
+            depth = depth + (1 if mark == "[" else -1)
+            begins = at
     parts.append((depth, bare[begins:]))
     for depth, part in parts:
         if depth >= 1 and _ABSOLUTE_WITHIN.search(part):

@@ -103,7 +103,8 @@ def moment(written: str) -> datetime | None:
     with a time of day such as `10:30 PM`. None for anything else, such as `01/02/2024`. Without a zone: UTC.
     """
     written, stated = without_zone(_HALF_DAY.sub(_of_whole_day, written.strip()[:60]))
-    found, words = _ISO.match(written), _IN_WORDS.fullmatch(written)
+    found = _ISO.match(written)
+    words = _IN_WORDS.fullmatch(written)
     try:
         if found is not None:
             zone = (found[6] or "Z").replace("Z", "+00:00")

@@ -116,7 +116,8 @@ class SitemapHandler:
             alternates[address] = None
 
     def _take(self) -> None:
-        said, entries = self._said, self._announcement.entries
+        said = self._said
+        entries = self._announcement.entries
         if not said.get("loc"):
             return
         if len(entries) >= URLS_MAX:
@@ -191,9 +192,13 @@ class FeedHandler:
         local = name.rpartition(":")[2]
         if local in _ENTRIES and not self._entry_depth:
             self._entry_depth = depth
-            self._link, self._guid, self._guid_is_link, self._changed_at = "", "", False, 0.0
+            self._link = ""
+            self._guid = ""
+            self._guid_is_link = False
+            self._changed_at = 0.0
             if "rdf:about" in attributes:  # RSS 1.0, section 5.5: its address, unless a `link` says so.
-                self._guid, self._guid_is_link = attributes["rdf:about"], True
+                self._guid = attributes["rdf:about"]
+                self._guid_is_link = True
         elif local == "link" and "href" in attributes:
             self._linked(attributes, depth)
         elif local == "guid":

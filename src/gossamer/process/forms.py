@@ -24,7 +24,9 @@ _LABEL = "Submit"
 """What a button without value sends."""
 _CHARSET = "_charset_"
 """Name of a hidden field in which browsers send the name of the encoding."""
-_URLENCODED, _MULTIPART, _PLAIN = "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"
+_URLENCODED = "application/x-www-form-urlencoded"
+_MULTIPART = "multipart/form-data"
+_PLAIN = "text/plain"
 _LINE_END = re.compile(r"\r\n?|\n")
 _IN_NAME = str.maketrans({"\r": "%0D", "\n": "%0A", '"': "%22"})
 

@@ -51,7 +51,8 @@ class TreeMarkup:
                 continue
             elif tag == "title":
                 if not titled:
-                    self._title, titled = node.text(), True
+                    self._title = node.text()
+                    titled = True
             elif tag in ("noframes", "template"):
                 self.hides = self.hides or tag == "noframes" or is_shadow_root(node.attributes)
             elif tag is not None:

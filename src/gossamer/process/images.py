@@ -106,7 +106,9 @@ def _gif_data(file: BinaryIO) -> bool:
 
 def _png(file: BinaryIO) -> Image:
     file.seek(8)
-    width, height, frames = 0, 0, 1
+    width = 0
+    height = 0
+    frames = 1
     for _ in range(BLOCKS_MAX):
         head = file.read(8)
         if len(head) < 8:

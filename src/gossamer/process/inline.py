@@ -102,7 +102,8 @@ class Inline:
         target = self.target(href) if href else None
         if target is None or not plain:
             return text
-        before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+        before = text[: len(text) - len(text.lstrip())]
+        after = text[len(text.rstrip()) :]
         return f"{before}[{unbroken(text).strip()}]({target}){after}"
 
     def _image(self, element: Element) -> str:
@@ -130,11 +131,13 @@ class Inline:
 
 def escaped(text: str) -> list[str]:
     """Return the pieces of a text with all markup escaped, except formulas between TeX's marks."""
-    pieces, position = [], 0
+    pieces = []
+    position = 0
     if "\\" in text or "$$" in text:
         for found in _FORMULA.finditer(text):
             pieces.append(_escaped(text[position : found.start()]))
-            inline, display = found[1], found[2] or found[3]
+            inline = found[1]
+            display = found[2] or found[3]
             pieces.append(f"${inline.strip()}$" if inline else f"$${' '.join(display.split())}$$")
             position = found.end()
     pieces.append(_escaped(text[position:]))
@@ -252,7 +255,8 @@ def _punctuation(character: str) -> bool:
 
 def edges(text: str) -> tuple[int, int]:
     """Return where a text begins and ends but for white space and line breaks."""
-    start, end = 0, len(text)
+    start = 0
+    end = len(text)
     while end and (text[end - 1].isspace() or (text[end - 1] == "\\" and text[end : end + 1] == "\n")):
         end -= 1
     while start < end and (text[start].isspace() or text.startswith("\\\n", start)):

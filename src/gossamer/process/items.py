@@ -186,7 +186,8 @@ def number_of(value: object, *, whole: bool = False) -> int | float:
         exact = int(digits) if digits.isdigit() else None
         number = float(digits)
         if found[0][0] in ("-", "\u2212"):
-            number, exact = -number, -exact if exact is not None else None
+            number = -number
+            exact = -exact if exact is not None else None
     if not isfinite(number):
         raise ValueError(f"too large a number: {_shown(text_of(value))}")
     if not whole:
@@ -205,7 +206,8 @@ def _plain(written: str) -> str:
     last = max(written.rfind("."), written.rfind(","))
     if last < 0:
         return written
-    mark, other = written[last], "," if written[last] == "." else "."
+    mark = written[last]
+    other = "," if written[last] == "." else "."
     alone = mark == "," and other not in written and not spaces
     grouping = written.count(mark) > 1 or (alone and len(written) - last == 4)
     fraction = "" if grouping else written[last + 1 :]

@@ -161,7 +161,8 @@ class _KeptBuilder:
         """What `_kind` says of this page's tags."""
         self._hidden = 0
         """How many elements are open within and with one that repeats others."""
-        position, before = 0, False
+        position = 0
+        before = False
         for number, (block, keeps) in enumerate(zip(outline.blocks, chosen, strict=True)):
             gap = outline.events[position : block.first]
             # Pictures and rules between two kept blocks belong to them; after one that is not kept, and before the
@@ -170,7 +171,8 @@ class _KeptBuilder:
             self._take(gap[:apart], texts=keeps, pictures=False)
             self._take(gap[apart:], texts=keeps, pictures=keeps)
             self._take(outline.events[block.first : block.last], texts=keeps, pictures=keeps)
-            position, before = block.last, keeps
+            position = block.last
+            before = keeps
         self._take(outline.events[position:], texts=False, pictures=False)
 
     def _take(self, events: Sequence[str | Tag], *, texts: bool, pictures: bool) -> None:

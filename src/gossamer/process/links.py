@@ -95,7 +95,8 @@ _SOURCES = {
     "area": ("href", "area"), "frame": ("src", "frame"), "iframe": ("src", "iframe"),
     **dict.fromkeys(("blockquote", "q", "ins", "del"), ("cite", "cite")),
 }  # fmt: skip
-SRCDOC_DEPTH_MAX, SRCDOC_MAX = 3, 1_000
+SRCDOC_DEPTH_MAX = 3
+SRCDOC_MAX = 1_000
 """Documents within `srcdoc` within `srcdoc` that are read, and documents of one page."""
 # HTML standard, section 4.2.5.3, shared declarative refresh steps.
 _REFRESH = re.compile(
@@ -207,9 +208,14 @@ class Links:
         in_page: bool,
     ) -> bool:
         """Add some anchors; return whether any so far leads within the page. `known` has those that were added."""
-        join, text_of, options, named = self.base.join, markup.anchor_text, self._options, self._nofollow
-        url_bytes_max, links_max = options.url_bytes_max, options.links_max
-        left, characters_max = links_max - len(named), options.anchor_bytes_max // 4
+        join = self.base.join
+        text_of = markup.anchor_text
+        options = self._options
+        named = self._nofollow
+        url_bytes_max = options.url_bytes_max
+        links_max = options.links_max
+        left = links_max - len(named)
+        characters_max = options.anchor_bytes_max // 4
         for href, rel, within in some:
             if href[:1] == "#":
                 if in_page:
@@ -251,7 +257,9 @@ class Links:
 
     def taken(self) -> list[Found]:
         """Return the links that were added since the last call: anchors in order, then the others in order."""
-        taken, self._anchors, self._others = self._anchors + self._others, [], []
+        taken = self._anchors + self._others
+        self._anchors = []
+        self._others = []
         return taken
 
     def _room(self, key: tuple[str, str] | str, nofollow: bool) -> bool:
@@ -381,7 +389,8 @@ def _named_by(tag: str, attributes: Mapping[str, str | None]) -> Iterator[tuple[
         if href or (tag == "area" and name in attributes):
             yield link_type, href or ""
     elif tag == "link":
-        href, rel = attributes.get("href"), attributes.get("rel")
+        href = attributes.get("href")
+        rel = attributes.get("rel")
         if href and rel:
             for link_type in _types(rel, attributes.get("type") or ""):
                 yield link_type, href

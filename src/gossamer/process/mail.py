@@ -69,7 +69,8 @@ def _messages(file: BinaryIO, found: Gathered, *, archive: bool) -> Iterator[byt
         if archive and after_empty and line.startswith(b"From "):
             if held:
                 yield b"".join(held)
-            held, size = [], 0
+            held = []
+            size = 0
         elif size + len(line) <= MESSAGE_BYTES_MAX:
             held.append(line[1:] if archive and line.startswith(b">") and line.lstrip(b">")[:5] == b"From " else line)
             size += len(line)

@@ -28,7 +28,9 @@ GAP_MAX = 3
 HEADING_WORDS_MAX = 30
 NAMING = frozenset((*HEADINGS, "dt"))
 """Elements that introduce the next block, and mean little without it."""
-CELLS_MIN, CELL_WORDS_MAX, CELLS_KEPT = 4, 10, 0.3
+CELLS_MIN = 4
+CELL_WORDS_MAX = 10
+CELLS_KEPT = 0.3
 """Tables with 4 blocks or more, of 10 words or fewer on average, are kept whole if this share of words is kept."""
 _WORDS_MIN = 20.0
 """Lower bound of a page's words in the computation, so that a page without content does not yield an unlikely block."""

@@ -260,7 +260,8 @@ def _fenced(element: Element, language: str) -> list[str]:
 def _lines(element: Element) -> Iterator[str]:
     """Yield preformatted text in pieces: a block within, such as a numbered line, begins a line and ends one."""
     stack: list[Element | str | None] = [element]
-    ended, divided = True, False
+    ended = True
+    divided = False
     while stack:
         one = stack.pop()
         if isinstance(one, Element) and one.name != "br":
@@ -272,7 +273,8 @@ def _lines(element: Element) -> Iterator[str]:
             text = one if isinstance(one, str) else "\n"
             if text:
                 yield "\n" + text if divided and not ended and text[0] not in "\r\n" else text
-                ended, divided = text[-1] in "\r\n", False
+                ended = text[-1] in "\r\n"
+                divided = False
 
 
 def _notes(root: Element) -> dict[str, str]:

@@ -53,7 +53,8 @@ class Metadata(TypedModule):
     }
 
     def process(self, page: Page, findings: Findings) -> None:
-        document, columns = document_of(page, self._options), findings.columns
+        document = document_of(page, self._options)
+        columns = findings.columns
         elements = document.markup.elements()
         graph: dict[str, list[str]] = {}
         metas: dict[str, str] = {}

@@ -186,8 +186,15 @@ class _OutlineBuilder:
 
     def _stretch(self, start: int) -> int | None:
         """Take a stretch of markup; return where it ends, or None at the page's end. Here a page's time goes."""
-        texts, stack, opened, tags, events = self._texts, self._stack, self._open, self._tags, self._events
-        parents, within, nodes, open_max = self._outline.parents, self._outline.within, self._nodes, self._open_max
+        texts = self._texts
+        stack = self._stack
+        opened = self._open
+        tags = self._tags
+        events = self._events
+        parents = self._outline.parents
+        within = self._outline.within
+        nodes = self._nodes
+        open_max = self._open_max
         stretch = Stretch(self._markup, start)
         rest = iter(stretch.pieces)
         self._leading(next(rest))
@@ -229,9 +236,13 @@ class _OutlineBuilder:
     def _text(self, text: str) -> None:
         if "&" in text:
             text = unescaped(text)
-        linked, texts, events = self._open["a"], self._texts, self._events
+        linked = self._open["a"]
+        texts = self._texts
+        events = self._events
         if not texts:
-            self._first, self._link_words, self._links = len(events), 0, 1 if linked else 0
+            self._first = len(events)
+            self._link_words = 0
+            self._links = 1 if linked else 0
         events.append(text)
         texts.append(text)
         if linked:
@@ -286,7 +297,8 @@ class _OutlineBuilder:
 
     def _node(self, place: int) -> None:
         """Begin a block-level element, whose tag has this place in `Outline.names`."""
-        outline, nodes = self._outline, self._nodes
+        outline = self._outline
+        nodes = self._nodes
         outline.parents.append(nodes[-1])
         nodes.append(len(outline.within))
         outline.within.append(0)
@@ -358,7 +370,8 @@ class _OutlineBuilder:
 
     def _flush(self) -> None:
         """End the block at hand, which holds text, if it is more than white space."""
-        texts, blocks = self._texts, self._outline.blocks
+        texts = self._texts
+        blocks = self._outline.blocks
         words = (texts[0] if len(texts) == 1 else "".join(texts)).split()
         if words and len(blocks) < BLOCKS_MAX:
             facts = (len(words), self._link_words, self._links, self._nodes[-1], self._first, len(self._events))
@@ -402,7 +415,8 @@ class _OutlineBuilder:
         tag = _REST.match(markup, end)
         if tag is None:
             return None  # The page ends within the tag.
-        name, rest = name.lower(), tag[0][:-1]
+        name = name.lower()
+        rest = tag[0][:-1]
         if slash:
             self._end(name, end_of(name))
         elif name in DROPPED:
@@ -416,7 +430,8 @@ class _OutlineBuilder:
         nests = name not in RAW
         if rest.endswith("/") and nests and name not in ("template", "select"):
             return start
-        position, depth = start, 1
+        position = start
+        depth = 1
         closings = _CLOSING[name].finditer(self._markup, start) if name not in self._never_closed else iter(())
         while depth:
             closing = next(closings, None)
@@ -424,7 +439,8 @@ class _OutlineBuilder:
                 self._never_closed.add(name)
                 return position if nests else None
             depth += len(_OPENING[name].findall(self._markup, position, closing.start())) - 1 if nests else -1
-            inner, position = (position, closing.start()), self._markup.find(">", closing.start()) + 1
+            inner = (position, closing.start())
+            position = self._markup.find(">", closing.start()) + 1
             if not position:
                 return None
         self._kept(name, rest, self._markup[inner[0] : inner[1]], ())

@@ -20,7 +20,8 @@ PAGES_MAX = 2_000
 """Pages of one document that are read."""
 CONTENT_BYTES_MAX = 8_000_000
 """Unpacked instructions of one document that are read for its text: about 0.6 s a MB."""
-_SHORT_CHARACTERS, _LINES_MIN = 24, 12
+_SHORT_CHARACTERS = 24
+_LINES_MIN = 12
 """A page is a table or a form, whose columns are kept, if half of its lines are shorter and it has at least
 `_LINES_MIN`.
 """
@@ -93,7 +94,8 @@ class PdfLinks(TypedModule):
     isolated = True
 
     def process(self, page: Page, findings: Findings) -> None:
-        links, title = Links(Base(page.url), self._options), ""
+        links = Links(Base(page.url), self._options)
+        title = ""
         try:
             reader = PdfReader(page.open())
             title = _said(reader, "title")

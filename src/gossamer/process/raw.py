@@ -36,7 +36,9 @@ def _end_of_script(lower: bytes, position: int) -> re.Match[bytes] | None:
             return None
         position = mark.end()
         if mark[0] == b"<!--":
-            comment, position = True, position - 2  # Its last two characters may be the first of an end.
+            # Its last two characters may be the first of an end.
+            comment = True
+            position = position - 2
         elif mark[0] == b"-->":
             comment = script = False
         elif mark[0] == b"<script":

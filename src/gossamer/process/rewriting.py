@@ -99,7 +99,8 @@ def _is_dropped(tag: str, node: LexborNode) -> bool:
 
 
 def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
-    found, changed = node.attributes, node.attrs
+    found = node.attributes
+    changed = node.attrs
     for name in _ATTRIBUTES.get(tag, ()):
         if value := found.get(name):
             changed[name] = placed(value)

@@ -40,7 +40,8 @@ PLAIN_TAG = r"""[^<>"']*+(?>(?:"[^"<>]*+"[^<>"']*+)*)(?>(?:'[^'<>]*+'[^<>"']*+)*
 # comment or what counts as one, a tag that is not plain. Plain tags of no interest are never matched, so that passing
 # over them costs no step in Python. RE2's automaton does in 1.5 ns a byte what `re` does in 5; it cannot say "at once",
 # so that a tag is not plain is spelled out: what may follow when neither a quote nor the tag can go on.
-_DOUBLE, _SINGLE = r"""(?:"[^"<>]*"[^<>"']*)*""", r"""(?:'[^'<>]*'[^<>"']*)"""
+_DOUBLE = r"""(?:"[^"<>]*"[^<>"']*)*"""
+_SINGLE = r"""(?:'[^'<>]*'[^<>"']*)"""
 
 
 def _automaton(pattern: str) -> Any:  # RE2 has no types.
@@ -60,7 +61,8 @@ def _breaker(names: Iterable[str]) -> Any:
 
 _INSIDE = dict.fromkeys((*_NAMED, *WATCHED))
 """What is looked at within a drawing or formula."""
-_BREAKER, _INSIDE_BREAKER = _breaker(_NAMED), _breaker(_INSIDE)
+_BREAKER = _breaker(_NAMED)
+_INSIDE_BREAKER = _breaker(_INSIDE)
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first group is the href of
 # an anchor as most are written: lower case, double quotes, no rel, no reference.
 _OTHERS = r"""(?>(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*)"""
@@ -109,11 +111,14 @@ ANCHOR_SCAN_BYTES_MAX = 8_192
 """Markup that is read for one anchor's text."""
 STEPS_MAX = 100_000
 """Tags, comments and declarations of a page that are examined individually. Ordinary pages have a few thousand."""
-ANCHORS_MAX, ELEMENTS_MAX = 100_000, 20_000
+ANCHORS_MAX = 100_000
+ELEMENTS_MAX = 20_000
 """Anchors, and other elements, that are taken from one page."""
-STEPS_AT_ONCE, ANCHORS_AT_ONCE = 1_000, 1_000
+STEPS_AT_ONCE = 1_000
+ANCHORS_AT_ONCE = 1_000
 """How many of them are read in a slice of a scan: up to 10 ms."""
-ATTRIBUTES_MAX, ATTRIBUTES_PASSED_MAX = 1_000, 100_000
+ATTRIBUTES_MAX = 1_000
+ATTRIBUTES_PASSED_MAX = 100_000
 """Attributes of one tag that are read, and that are skipped to find its end."""
 REFERENCES_MAX = 100_000
 """Character references that are replaced in one attribute."""
@@ -224,10 +229,15 @@ class ScannedMarkup:
 
     def scan(self) -> Iterator[None]:
         """Scan the page, once. Yields each few milliseconds."""
-        body, lower, search = self._body, self._lower, self._search
+        body = self._body
+        lower = self._lower
+        search = self._search
         line_from = position = steps = 0
         while (token := search(lower, position)) is not None:
-            start, found, hidden, silent = token.start(), token[0], self._template, self._silent
+            start = token.start()
+            found = token[0]
+            hidden = self._template
+            silent = self._silent
             late = None
             steps += 1
             if steps > STEPS_MAX:
@@ -279,13 +289,15 @@ class ScannedMarkup:
         anchors = self._anchors
         for usual, tag, markup, edge in found:
             if usual:
-                href, rel = usual.decode("utf-8", "replace"), ""
+                href = usual.decode("utf-8", "replace")
+                rel = ""
             else:
                 named = _plain_attributes(tag)
                 target = named.get("href", named.get(XLINK_HREF))
                 if target is None:
                     continue
-                href, rel = target, named.get("rel", "")
+                href = target
+                rel = named.get("rel", "")
             # Without an edge, the line was broken inside the anchor.
             anchors.append((href, rel, markup if edge else self._up_to_edge(end - len(markup), end)))
 
@@ -408,7 +420,8 @@ def attributes(body: bytes, position: int) -> tuple[dict[str, str], int]:
     if end < 0:
         return {}, -1
     tag = body[position:end]
-    double, single = tag.count(b'"'), tag.count(b"'")
+    double = tag.count(b'"')
+    single = tag.count(b"'")
     if (double and single) or double % 2 or single % 2:
         return _attributes_exactly(body, position)
     return _plain_attributes(tag), end + 1
@@ -450,11 +463,13 @@ def _attributes_exactly(body: bytes, position: int) -> tuple[dict[str, str], int
                 end = body.find(quote, position + 1)
                 if end < 0:
                     return {}, -1
-                raw, position = body[position + 1 : end], end + 1
+                raw = body[position + 1 : end]
+                position = end + 1
             else:
                 value = _UNQUOTED.match(body, position)
                 assert value is not None
-                raw, position = value[0], value.end()
+                raw = value[0]
+                position = value.end()
         key = match[2].decode("utf-8", "replace").lower()
         if key not in found and len(found) < ATTRIBUTES_MAX:
             found[key] = reference_free(raw.decode("utf-8", "replace"))

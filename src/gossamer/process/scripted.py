@@ -8,7 +8,9 @@ from typing import Final
 SIGNALS: Final = ("root", "noscript", "empty", "framework", "scripts", "")
 """Signals that scripts create a page's content, the most certain first; empty: it has scripts, but no signal."""
 
-ANCHORS_MANY, ANCHORS_FEW, ANCHORS_FEWEST = 50, 10, 5
+ANCHORS_MANY = 50
+ANCHORS_FEW = 10
+ANCHORS_FEWEST = 5
 """With more links, a page is complete; is complete unless it has an empty root; may be incomplete in any case."""
 TEXT_FEW_BYTES: Final = 200
 UPPER_CASE_BYTES_MAX: Final = 16_384

@@ -18,11 +18,14 @@ Rows = NDArray[np.float32]
 Numbers = NDArray[np.float64]
 Integers = NDArray[np.int32]
 
-WORDS_LARGE, BLOCKS_LARGE, PLACE_LARGE = 2_000, 200, 40
+WORDS_LARGE = 2_000
+BLOCKS_LARGE = 200
+PLACE_LARGE = 40
 """More words, more blocks, and places further from either end or from a heading, are all alike: long pages are rare
 where a model is trained, and what is true of their beginning is true of the rest.
 """
-WORDS_MAX, WORD_CHARACTERS = 16, 120
+WORDS_MAX = 16
+WORD_CHARACTERS = 120
 """Words of a block that are looked up, and the characters in which they are sought."""
 NAMES_MAX = 16
 """Parts of the names of one element that are looked up."""
@@ -47,7 +50,8 @@ _HEADS = frozenset(("h1", "h2", "h3", "h4"))
 
 def _called(rest: str) -> tuple[list[str], list[str], bool]:
     """Return the classes, id and role of an element in lower case, what else names it, and whether it is hidden."""
-    called, others = "", list[str]()
+    called = ""
+    others = list[str]()
     if rest.startswith(' class="') and rest.count("=") == 1:
         called = rest[8:].partition('"')[0]
     else:
@@ -117,7 +121,8 @@ class Weights:
         """Return the score of an element's names, and the places of those that speak for a type."""
         found = self._known.get(tag)
         if found is None:
-            ids, typed = self._telling(*tag), self._typed
+            ids = self._telling(*tag)
+            typed = self._typed
             found = sum([self._scores[at] for at in ids]), [typed[at] for at in ids if typed[at]]
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
@@ -207,11 +212,17 @@ def _of_paths(names: Sequence[Tag], kinds: Integers, parents: Integers, own: Num
     up = np.append(parents, size)
     up[0] = size  # An element of no weight around all.
     around = np.array([_AROUND.get(name, 0) for name, _ in names])
-    total, bits, depth = np.append(own, 0.0), np.append(around[kinds], 0), np.append(np.ones(size), 0.0)
-    least, most = np.minimum(total, 0.0), np.maximum(total, 0.0)
+    total = np.append(own, 0.0)
+    bits = np.append(around[kinds], 0)
+    depth = np.append(np.ones(size), 0.0)
+    least = np.minimum(total, 0.0)
+    most = np.maximum(total, 0.0)
     while (up != size).any():
-        total, depth, bits = total + total[up], depth + depth[up], bits | bits[up]
-        least, most = np.minimum(least, least[up]), np.maximum(most, most[up])
+        total = total + total[up]
+        depth = depth + depth[up]
+        bits = bits | bits[up]
+        least = np.minimum(least, least[up])
+        most = np.maximum(most, most[up])
         up = up[up]
     kind = np.array([_KINDS.get(name, 0) for name, _ in names])[kinds]
     return np.stack([total[:-1], least[:-1], most[:-1], depth[:-1], bits[:-1], kind])

@@ -70,7 +70,8 @@ def cells_of(table: Element, written: Callable[[Element], str]) -> list[list[str
                 line.append("")
                 continue
             text = written(cell)
-            spanned, down = _span(cell, "colspan"), _span(cell, "rowspan")
+            spanned = _span(cell, "colspan")
+            down = _span(cell, "rowspan")
             for at in range(column, min(column + spanned, COLUMNS_MAX)):
                 line.append(text if at == column else "")
                 if down > 1:

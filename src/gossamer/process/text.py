@@ -10,7 +10,10 @@ from gossamer.process.html import HTML_TYPES, document_of
 from gossamer.process.links import Base, Links, collapsed
 from gossamer.process.options import TypedModule
 
-MAIN, VISIBLE, PLAIN, DOCUMENT = "main", "visible", "plain", "document"
+MAIN = "main"
+VISIBLE = "visible"
+PLAIN = "plain"
+DOCUMENT = "document"
 """How the text of a page was found: its main content, its whole visible text, the page as it is, or in a document."""
 
 
@@ -26,11 +29,13 @@ class TitleAndText(TypedModule):
         document = document_of(page, self._options)
         findings.charset = document.charset
         if page.media_type not in HTML_TYPES:
-            findings.text, findings.text_method = cut(document.characters(), self._options.text_bytes_max), PLAIN
+            findings.text = cut(document.characters(), self._options.text_bytes_max)
+            findings.text_method = PLAIN
             return
         findings.title = collapsed(document.markup.title(), self._options.title_bytes_max)
         if self._options.text:
-            findings.text, findings.text_method = cut(document.markup.text(), self._options.text_bytes_max), VISIBLE
+            findings.text = cut(document.markup.text(), self._options.text_bytes_max)
+            findings.text_method = VISIBLE
 
 
 def cut(text: str, bytes_max: int) -> str:

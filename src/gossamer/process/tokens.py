@@ -132,7 +132,8 @@ class Tags(dict[str, Read]):
 
     def start(self, name: str, rest: str) -> Read:
         """Return what the start tag of a name in lower case is."""
-        event, action = (name, rest), _ACTIONS.get(name, INLINE)
+        event = (name, rest)
+        action = _ACTIONS.get(name, INLINE)
         if name == "template" and _SHADOW_ROOT.search(rest) is not None:
             action = INLINE  # It is shown where it stands.
         if name not in _DIVIDING:
@@ -168,7 +169,8 @@ class Stretch:
 
     def place(self, position: int) -> tuple[int, str]:
         """Return the number of the piece at a position in this stretch, and what of it comes after the position."""
-        before, offset = self._characters(), position - self._start
+        before = self._characters()
+        offset = position - self._start
         at = bisect_right(range(len(self.pieces)), offset, key=lambda at: before[at] + at) - 1
         return at, self.pieces[at][offset - before[at] - at :]
 
@@ -182,8 +184,10 @@ class Stretch:
 
         The end tag is found by its name alone; where the element `nests`, so are those within.
         """
-        pieces, end = self.pieces, "/" + name
-        size, depth = len(end), 1
+        pieces = self.pieces
+        end = "/" + name
+        size = len(end)
+        depth = 1
         for number in range(at + 1, len(pieces)):
             piece = pieces[number]
             if piece.startswith("/"):

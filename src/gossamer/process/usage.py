@@ -96,7 +96,8 @@ class Directives:
                     found.append(_license(Base(page.url), target, parameters.get("type", ""), "header"))
 
     def _markup(self, page: Page, document: HtmlDocument, findings: Findings) -> None:
-        found, markup = findings.statements, document.markup
+        found = findings.statements
+        markup = document.markup
         licenses: list[tuple[str, str]] = []
         elements = markup.elements()
         for tag, attributes in elements:

@@ -95,14 +95,20 @@ class _PageWalk:
         """Those that are open, shadow roots aside."""
 
     def steps(self, steps_max: int) -> Iterator[WalkStep]:
-        body, lower, wanted, breaker = self._body, self._lower, self._walk.wanted, self._breaker
-        search, known = breaker.search, breaker.known
+        body = self._body
+        lower = self._lower
+        wanted = self._walk.wanted
+        breaker = self._breaker
+        search = breaker.search
+        known = breaker.known
         line_from = position = steps = 0
         while (token := search(lower, position)) is not None:
             steps += 1
             if steps > steps_max:
                 return
-            start, name, hidden = token.start(), token[0][1:], self._templates
+            start = token.start()
+            name = token[0][1:]
+            hidden = self._templates
             is_known = name in known
             if is_known and name in ROOTS and name not in wanted and end_of_plain_root(lower, start):
                 position = token.end()
@@ -112,7 +118,8 @@ class _PageWalk:
                 step, position = self._element(start, name, is_known=is_known)
                 if breaker is not self._breaker:
                     breaker = self._breaker
-                    search, known = breaker.search, breaker.known
+                    search = breaker.search
+                    known = breaker.known
                 if is_known and name not in wanted and position > 0 and is_plain(body, start, position):
                     continue
             else:
@@ -137,7 +144,8 @@ class _PageWalk:
         named, position = attributes(body, begin)
         if position < 0:
             return WalkStep("", {}, start, start), 0
-        is_foreign, tag = False, body[begin : position - 1]
+        is_foreign = False
+        tag = body[begin : position - 1]
         if self._foreign or name in ROOTS:
             is_foreign = self._foreign.takes(name, named, tag)
             self._breaker = self._walk.inside if self._foreign else self._walk.outside
@@ -145,7 +153,8 @@ class _PageWalk:
         if name in RAW_NAMES and not (is_foreign and (closes_itself(tag) or name in self._never_closed)):
             last, after = end_of_raw(body, self._lower, name, position)
             if after >= 0 or not is_foreign:
-                end, position = last, after
+                end = last
+                position = after
             if is_foreign and after >= 0:
                 self._foreign.takes(b"/" + name, {}, b"")
             elif after < 0:

@@ -63,10 +63,12 @@ def read_xml(
 
 def mended(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield UTF-8 with common errors repaired: a bare `&`, an entity of HTML. CDATA is not changed."""
-    held, inside = b"", False
+    held = b""
+    inside = False
     left = MENDS_MAX
     for piece in pieces:
-        data, made = held + piece, []
+        data = held + piece
+        made = []
         position = 0
         left -= 0 if inside else _mistakes(data)
         if left < 0:
@@ -77,7 +79,8 @@ def mended(pieces: Iterable[bytes]) -> Iterator[bytes]:
             if at >= 0:
                 part = data[position : at + len(mark)]
                 made.append(part if inside else _REFERENCE.sub(_mend, part))
-                position, inside = at + len(mark), not inside
+                position = at + len(mark)
+                inside = not inside
                 continue
             end = max(position, len(data) - _HELD_BYTES)
             if not inside and (last := data.rfind(b"&", position, end)) >= 0 and end - last < _HELD_BYTES:

@@ -206,7 +206,8 @@ class Browser:
 
     def _end(self, why: str, reason: str = "crashed") -> None:
         if not self.ended:
-            self.ended, self.reason = why, reason
+            self.ended = why
+            self.reason = reason
         for future in self._calls.values():
             if not future.done():
                 future.set_exception(BrowserError(self.ended, self.reason))

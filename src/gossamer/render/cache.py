@@ -34,7 +34,8 @@ class Entry(msgspec.Struct):
     @property
     def conditions(self) -> Headers:
         """The headers of a request that validates it; none where it cannot be."""
-        etag, modified = self.reply.header("etag"), self.reply.header("last-modified")
+        etag = self.reply.header("etag")
+        modified = self.reply.header("last-modified")
         found = (("If-None-Match", etag), ("If-Modified-Since", modified))
         return tuple((name, value) for name, value in found if value)
 
@@ -98,7 +99,8 @@ class ResourceCache:
         if (seconds := stated.get("max-age")) is not None:
             return float(seconds) if seconds.isdigit() else 0.0
         if (expires := reply.header("expires")) is not None:
-            at, date = _instant(expires), _instant(reply.header("date") or "")
+            at = _instant(expires)
+            date = _instant(reply.header("date") or "")
             # What is no date has expired (RFC 9111, section 5.3).
             return max(0.0, at - (date or reply.started_at)) if at is not None else 0.0
         if reply.status not in CACHEABLE:

@@ -18,8 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 
 LOOK_S = 0.2
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+CLONE_NEWUSER = 0x10000000
+CLONE_NEWNET = 0x40000000
 FILE_BYTES_MAX = 256 << 20
 """Of each file that the browser writes."""
 TICKS_S = os.sysconf("SC_CLK_TCK")
@@ -65,7 +67,8 @@ def become(user: int, group: int) -> None:
 
 def leave_network() -> None:
     """Move to a network namespace without any interface. Where the system refuses, the browser has its dead proxy."""
-    user, group = os.getuid(), os.getgid()
+    user = os.getuid()
+    group = os.getgid()
     if user == 0:
         _libc.unshare(CLONE_NEWNET)
     elif _libc.unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0:
@@ -125,7 +128,8 @@ def watch(browser: int, memory_bytes: int) -> bool:
 
 def family() -> list[int]:
     """Return the processes that descend from this one: an orphan among them becomes its child."""
-    found, waiting = [], [os.getpid()]
+    found = []
+    waiting = [os.getpid()]
     while waiting:
         pid = waiting.pop()
         with suppress(OSError):

@@ -25,7 +25,8 @@ Get = Callable[[str, str], Awaitable[Reply | Failure]]
 """Returns what a URL and a type of resource bring: a reply with its content decoded, or why there is none."""
 LEADS_TO_MAX: Final = 100
 """Addresses to which scripts would have navigated, of each page."""
-HELD_MIN, HELD_FACTOR = 100, 10
+HELD_MIN = 100
+HELD_FACTOR = 10
 """A page that makes more requests than both 100 and ten times `render.requests_max`, refused ones included, is given
 up."""
 STARVATION_TASKS: Final = 10_000
@@ -147,7 +148,8 @@ class Rendering:
             BrowserError: the browser died, or hangs: close it.
         """
         made = await self._browser.call("Target.createBrowserContext", {"disposeOnDetach": True})
-        context, limit_s = {"browserContextId": made["browserContextId"]}, self._options.page_s_max
+        context = {"browserContextId": made["browserContextId"]}
+        limit_s = self._options.page_s_max
         self._browser.on_event = self._heard
         try:
             async with asyncio.timeout(limit_s), asyncio.TaskGroup() as self._group:
@@ -171,12 +173,16 @@ class Rendering:
         """Render while looking whether the browser still does anything that leads to an end."""
         assert self._group is not None
         work = self._group.create_task(self._work(context))
-        browser, limit_s, now = self._browser, self._options.stall_s_max, asyncio.get_running_loop().time
-        moved_at, moved_cpu_s = now(), browser.cpu_s
+        browser = self._browser
+        limit_s = self._options.stall_s_max
+        now = asyncio.get_running_loop().time
+        moved_at = now()
+        moved_cpu_s = browser.cpu_s
         while not work.done() and self._failure is None:
             await asyncio.wait({work}, timeout=LOOK_S)
             if self._pending:
-                moved_at, moved_cpu_s = now(), browser.cpu_s
+                moved_at = now()
+                moved_cpu_s = browser.cpu_s
             if browser.ended:
                 self._failure = BrowserError(browser.ended, browser.reason)
             elif max(browser.cpu_s - moved_cpu_s, (now() - moved_at) / WALL_FACTOR) > limit_s:
@@ -198,7 +204,8 @@ class Rendering:
 
     async def _load(self, context: Event) -> None:
         """Load the document, and let virtual time run from then on: before, nothing would load."""
-        call, limit_s = self._browser.call, WALL_FACTOR * self._options.stall_s_max
+        call = self._browser.call
+        limit_s = WALL_FACTOR * self._options.stall_s_max
         self._target = (await call("Target.createTarget", {"url": "about:blank", **context}))["targetId"]
         attached = await call("Target.attachToTarget", {"targetId": self._target, "flatten": True})
         session = self._session = attached["sessionId"]
@@ -246,16 +253,19 @@ class Rendering:
 
     async def _behave(self) -> None:
         """Do in the page what makes it show more, until that is nothing, or its share of time or memory is used."""
-        options, now = self._options, asyncio.get_running_loop().time
+        options = self._options
+        now = asyncio.get_running_loop().time
         built_in = f"{STEP}({msgspec.json.encode(options.behaviors).decode()}, {options.dom_bytes_max})"
         own = self._own
         memory_bytes_max = options.memory_bytes_max * 3 // 4
-        ends_at, cpu_s_max = now() + options.page_s_max / 2, self._browser.cpu_s + options.stall_s_max / 2
+        ends_at = now() + options.page_s_max / 2
+        cpu_s_max = self._browser.cpu_s + options.stall_s_max / 2
         for _ in range(options.behavior_steps_max if own or options.behaviors else 0):
             if now() > ends_at or self._browser.cpu_s > cpu_s_max or self._browser.memory_bytes > memory_bytes_max:
                 return
             await self._frame()
-            ran, own = bool(own), tuple([one for one in own if await self._runs_again(one)])
+            ran = bool(own)
+            own = tuple([one for one in own if await self._runs_again(one)])
             if not (await self._evaluate(built_in) or ran):
                 return
             await self._frame()
@@ -278,7 +288,8 @@ class Rendering:
 
     async def _runs_again(self, behavior: BehaviorFile) -> bool:
         """Run a user's behavior as a script of the page; say whether it is to be run again."""
-        call, limit_s = self._browser.call, WALL_FACTOR * self._options.stall_s_max
+        call = self._browser.call
+        limit_s = WALL_FACTOR * self._options.stall_s_max
         answer = await call(
             "Runtime.evaluate", {"expression": behavior.code, "returnByValue": True}, self._session, limit_s
         )
@@ -289,7 +300,8 @@ class Rendering:
 
     async def _evaluate(self, expression: str, within_s: float = 0.0) -> Any:
         """Return the value of an expression in a world that the page's scripts cannot change; the same each time."""
-        call, limit_s = self._browser.call, within_s or WALL_FACTOR * self._options.stall_s_max
+        call = self._browser.call
+        limit_s = within_s or WALL_FACTOR * self._options.stall_s_max
         own = {"frameId": self._target, "worldName": "gossamer"}
         world = await call("Page.createIsolatedWorld", own, self._session, limit_s)
         asked = {
@@ -363,7 +375,9 @@ class Rendering:
     # ---- requests
 
     async def _answer(self, session: str, params: Event) -> None:
-        request, kind, number = params["request"], params["resourceType"].lower(), params["requestId"]
+        request = params["request"]
+        kind = params["resourceType"].lower()
+        number = params["requestId"]
         is_main = kind == "document" and params.get("frameId") == self._target
         if is_main and not self._is_served:
             self._is_served = True

@@ -165,7 +165,8 @@ def _buckets(tables: ReportTables, sizes: str) -> tuple[Bucket, ...]:
     found = {row[0]: Bucket(*row) for row in tables.all(_BUCKETS, sizes=sizes)}
     if not found:
         return ()
-    first, last = min(found), max(found)
+    first = min(found)
+    last = max(found)
     places = [first, *(1 << power for power in range(last.bit_length()) if 1 << power > first)]
     return tuple(found.get(least) or Bucket(least, 0, 0) for least in places)
 
@@ -194,9 +195,11 @@ def _gaps(tables: ReportTables, who: str) -> Gaps:
     counted = sum(row[1] for row in rows)
     if not counted:
         return Gaps()
-    left, median = counted / 2, 0.0
+    left = counted / 2
+    median = 0.0
     for step, count, sum_s, _, _ in sorted(_together(rows), key=lambda row: (row[0] is not None, row[0])):
-        median, left = (0.0 if step is None else sum_s / count), left - count
+        median = 0.0 if step is None else sum_s / count
+        left = left - count
         if left <= 0:
             break
     whole_s = sum(row[2] for row in rows)
@@ -218,7 +221,8 @@ def counted(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...]]:
         return Dns(), ()
     row = tables.one(_SUMS, sums=", ".join(f"coalesce(sum({name}), 0)" for name in _NAMES))
     sums = dict(zip(_NAMES, row, strict=True))
-    lookups, lasted_s = int(sums["dns_lookups"]), float(sums["dns_s"])
+    lookups = int(sums["dns_lookups"])
+    lasted_s = float(sums["dns_s"])
     whole_s = lasted_s + tables.one(_FETCHED_S)[0]
     dns = Dns(
         lookups, int(sums["dns_failures"]), lasted_s, lasted_s / lookups if lookups else 0.0,
@@ -226,7 +230,8 @@ def counted(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...]]:
         int(sums["dns_within_1_s"]),
     )  # fmt: skip
     pairs = [(name, int(sums[f"{name}_hits"]), int(sums[f"{name}_misses"])) for name in CACHES]
-    links, on_disk = int(sums["urls_hits"]) + int(sums["urls_misses"]), int(sums["urls_on_disk"])
+    links = int(sums["urls_hits"]) + int(sums["urls_misses"])
+    on_disk = int(sums["urls_on_disk"])
     if on_disk:  # Older versions did not count it.
         pairs.append(("eliminator", max(0, links - on_disk), on_disk))
     return dns, tuple(

@@ -9,9 +9,14 @@ from math import ceil, floor, log10
 Point = tuple[float, float, str]
 """Place, value, and the text that is shown under the pointer."""
 
-WIDE, NARROW, HEIGHT = 1120, 520, 230
+WIDE = 1120
+NARROW = 520
+HEIGHT = 230
 """Near the pixels that they are shown in, so that their letters have one size."""
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56, 14, 24, 26
+_LEFT = 56
+_RIGHT = 14
+_TOP = 24
+_BOTTOM = 26
 _INNER_HEIGHT = HEIGHT - _TOP - _BOTTOM
 _TICKS = 5
 _LABELS_MAX = 8
@@ -23,7 +28,8 @@ def area(points: Sequence[Point], labels: Sequence[str], unit: str, shaded: Sequ
     if len(points) < 2:
         return ""
     inner = _inner(WIDE)
-    first, last = points[0][0], points[-1][0]
+    first = points[0][0]
+    last = points[-1][0]
     top = _round_up(max(y for _, y, _ in points))
 
     def across(x: float) -> float:
@@ -53,7 +59,8 @@ def columns(bars: Sequence[tuple[str, float, str]], unit: str) -> str:
     step = _inner(NARROW) / len(bars)
     parts = []
     for index, (_, value, title) in enumerate(bars):
-        x, y = _LEFT + index * step, _down(value / top)
+        x = _LEFT + index * step
+        y = _down(value / top)
         parts.append(
             f'<rect class="bar" x="{x + step * 0.1:.1f}" y="{y:.1f}" width="{step * 0.8:.1f}" '
             f'height="{_down(0.0) - y:.1f}"/>'
@@ -69,7 +76,8 @@ def log_log(points: Sequence[Point], labels: Sequence[str], unit: str) -> str:
     shown = [(log10(x), log10(y), title, label) for (x, y, title), label in zip(points, labels, strict=True) if x and y]
     if not shown:
         return ""
-    left, right = shown[0][0], max(shown[-1][0], shown[0][0] + 1)
+    left = shown[0][0]
+    right = max(shown[-1][0], shown[0][0] + 1)
     top = max(1.0, ceil(max(y for _, y, _, _ in shown)))
     parts = []
     every = ceil(len(shown) / _LABELS_MAX)

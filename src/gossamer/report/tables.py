@@ -16,8 +16,11 @@ from gossamer.model.usage import PURPOSES
 
 ROWS_A_SLICE = 4_000_000
 """Rows that are grouped at a time: at most as many groups, about 100 bytes each."""
-NEAR, TEXT_METHOD, STATEMENTS = "near_duplicate_of", "text_method", "usage_statements"
-RENDERED, RENDER_REASON = "rendered", "render_reason"
+NEAR = "near_duplicate_of"
+TEXT_METHOD = "text_method"
+STATEMENTS = "usage_statements"
+RENDERED = "rendered"
+RENDER_REASON = "render_reason"
 USES = {purpose: "usage_" + purpose.replace("-", "_") for purpose in PURPOSES}
 """Columns that files of earlier versions lack."""
 

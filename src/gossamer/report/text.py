@@ -119,7 +119,8 @@ def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:
 
 def rendering_cost(facts: Mapping[str, float]) -> str:
     """Return what rendering brought and took; nothing where no page was rendered."""
-    cpu_s, links = facts.get("cpu_s", 0.0), facts.get("links_gained", 0.0)
+    cpu_s = facts.get("cpu_s", 0.0)
+    links = facts.get("links_gained", 0.0)
     each = f", {cpu_s / links:,.2f} s a link" if links else ""
     return f"{links:,.0f} links gained, {cpu_s:,.1f} s of processor time{each}" if facts else ""
 
@@ -129,7 +130,8 @@ def _totals(report: Report) -> Iterator[str]:
     most = f"90 %: {seconds(times.p90)}, 99 %: {seconds(times.p99)}, longest: {seconds(times.max)}"
     near = f"; {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
     of_names = f" of {report.hosts:,} named" if report.hosts != report.hosts_answered else ""
-    fetched, attempts = counted(report.urls_fetched, "page"), counted(report.attempts, "attempt")
+    fetched = counted(report.urls_fetched, "page")
+    attempts = counted(report.attempts, "attempt")
     yield f"{fetched} fetched in {attempts} from {counted(report.hosts_answered, 'host')}{of_names}"
     facts = [
         ("Time", f"{instant(report.begun_at)} to {instant(report.ended_at)} ({duration(report.duration_s, 1)})"),
@@ -188,7 +190,8 @@ def _course(course: TimelineFigures, width: int) -> Iterator[str]:
         yield f"  most {peak:,.0f} URLs"
     commits = course.commits
     if commits.count:
-        mean, most = seconds(commits.mean_s), seconds(commits.max_s)
+        mean = seconds(commits.mean_s)
+        most = seconds(commits.max_s)
         yield f"  {commits.count:,} commits took {mean} on average, {most} at most"
         yield f"  one stalled the crawl for {seconds(commits.cut_max_s)} at most"
     for silence in course.silences[:SILENCES_MAX]:
@@ -222,7 +225,8 @@ def _domains(domains: Sequence[Domain]) -> Iterator[str]:
 def _politeness(politeness: PolitenessSummary) -> Iterator[str]:
     yield ""
     yield "Politeness"
-    denied, hosts = counted(politeness.robots_denied, "URL"), counted(politeness.robots_denied_hosts, "host")
+    denied = counted(politeness.robots_denied, "URL")
+    hosts = counted(politeness.robots_denied_hosts, "host")
     unreadable = counted(politeness.robots_unreachable, "URL")
     yield f"  robots.txt denied {denied} of {hosts}; {unreadable} had no readable robots.txt"
     yield f"  {politeness.excluded:,} excluded by their owners; {politeness.busy:,} answers 429 or 503"

@@ -86,7 +86,8 @@ class Lookup:
 
     async def close(self) -> None:
         """End all lookups; those in flight fail."""
-        channel, self._channel = self._channel, None
+        channel = self._channel
+        self._channel = None
         if channel is not None:
             await channel.close()
 
@@ -169,9 +170,11 @@ def _lines(answers: list[asyncio.Future[pycares.DNSResult]]) -> tuple[str, ...]:
         for record in answer.result().answer:
             data = record.data
             if isinstance(data, pycares.CNAMERecordData):
-                kind, value = "CNAME", f"{data.cname.rstrip('.')}."
+                kind = "CNAME"
+                value = f"{data.cname.rstrip('.')}."
             elif isinstance(data, pycares.ARecordData | pycares.AAAARecordData):
-                kind, value = ("A" if isinstance(data, pycares.ARecordData) else "AAAA"), data.addr
+                kind = "A" if isinstance(data, pycares.ARecordData) else "AAAA"
+                value = data.addr
             else:
                 continue
             found[f"{record.name.rstrip('.')}.\t{record.ttl}\tIN\t{kind}\t{value}"] = None

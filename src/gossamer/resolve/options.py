@@ -8,10 +8,13 @@ from gossamer.options import Key, Section
 
 def server_address(text: str) -> str:
     """Return a name server as `address:port`, with IPv6 in brackets. Raises ValueError with the expected form."""
-    host, colon, port = text.strip(), "", "53"
+    host = text.strip()
+    colon = ""
+    port = "53"
     if host.startswith("["):
         host, _, rest = host[1:].partition("]")
-        colon, port = rest[:1], rest[1:] if rest else port
+        colon = rest[:1]
+        port = rest[1:] if rest else port
     elif host.count(":") == 1:
         host, colon, port = host.partition(":")
     try:

@@ -18,7 +18,8 @@ from math import exp, expm1, floor, inf, log, log2
 import msgspec
 
 BINS_AN_OCTAVE = 2
-BIN_MIN, BIN_MAX = 0, 60
+BIN_MIN = 0
+BIN_MAX = 60
 """From 1 s to 2^30 s: shorter or longer intervals are in the outermost bins."""
 
 
@@ -74,7 +75,8 @@ FORGOTTEN_BELOW = 0.01
 """A bin with a weight of fewer visits is dropped."""
 
 
-RATE_MIN, RATE_MAX = 1e-9, 10.0
+RATE_MIN = 1e-9
+RATE_MAX = 10.0
 """Changes per second: one in 30 years, ten per second."""
 PRIOR_WEIGHT = 0.5
 """Imaginary visits of each kind: see `rate_of`."""
@@ -114,7 +116,8 @@ def rate_of(history: VisitHistory, prior: float, weight: float = PRIOR_WEIGHT) -
         return RATE_MIN
     if quiet_s <= 0.0:
         return RATE_MAX
-    low, high = log(RATE_MIN), log(RATE_MAX)
+    low = log(RATE_MIN)
+    high = log(RATE_MAX)
     for _ in range(_ROUNDS):
         middle = (low + high) / 2
         if _pull(exp(middle), dated, changed) > quiet_s:

@@ -166,7 +166,9 @@ ANNOUNCED = (SITEMAP, SITEMAP_FILE, FEED)
 """Types of the links that a sitemap, an index or a feed lists."""
 NESTED_MAX = 3
 """Nested indexes that are followed: the protocol has none, but some sites have two."""
-ALWAYS_NOW_SHARE, ALWAYS_NOW_MIN, ALWAYS_NOW_S = 0.9, 20, 900.0
+ALWAYS_NOW_SHARE = 0.9
+ALWAYS_NOW_MIN = 20
+ALWAYS_NOW_S = 900.0
 """A source is not trusted if this share of its entries, and at least this number, has changed within these seconds."""
 FUTURE_S_MAX = 86_400.0
 """A date further in the future is an error, not a difference of clocks."""
@@ -214,7 +216,8 @@ class SitemapHints(VisitMiddleware):
             return [], []
         if not sitemaps and self._options.sitemap_guess:
             sitemaps = (f"{origin.origin}/sitemap.xml",)
-        links, again = [], []
+        links = []
+        again = []
         referrer = f"{origin.origin}/robots.txt"
         for text in sitemaps[: self._options.sitemaps_per_host_max]:
             # The standard requires absolute addresses; paths of the origin are common. Other text is ignored.
@@ -234,7 +237,8 @@ class SitemapHints(VisitMiddleware):
         """Return a document's links that it may announce; `announcement.error` says if some of its links are left
         out. Only the scope limits a seed, a sitemap that it leads to, and other versions of pages.
         """
-        page, depth = visit.url, visit.depth
+        page = visit.url
+        depth = visit.depth
         if announcement.kind == "feed" and visit.link_type != SITEMAP_FILE:
             return links
         if visit.seed:
@@ -243,7 +247,9 @@ class SitemapHints(VisitMiddleware):
         is_named = visit.link_type == SITEMAP_FILE or EVERY_HOST in vouchers
         hosts = {page.host, *(vouchers if is_named else ())}
         below = "" if is_named else page.text.partition("?")[0].rpartition("/")[0] + "/"
-        found, left, elsewhere = [], 0, 0
+        found = []
+        left = 0
+        elsewhere = 0
         for link in links:
             if link.link_type == ALTERNATE:
                 found.append(msgspec.structs.replace(link, link_type=SITEMAP))
@@ -355,7 +361,8 @@ class SitemapHints(VisitMiddleware):
                 source.true_claims += 1.0
         source.claims = waiting
         if source.true_claims + source.false_claims > 2 * CLAIMS_MAX:  # So that a source can regain trust.
-            source.true_claims, source.false_claims = source.true_claims / 2, source.false_claims / 2
+            source.true_claims = source.true_claims / 2
+            source.false_claims = source.false_claims / 2
 
     def _leads_on(self, sitemap: Url, hosts: set[str], depth: int) -> bool:
         """Say whether a sitemap in an index is fetched, and give it the authority of the index."""

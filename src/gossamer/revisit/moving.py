@@ -99,7 +99,8 @@ class RevisitMoves:
 
     def admit(self, first: int, end: int, sums: bytes) -> None:
         """Add partitions whose keys are in the open epoch; `sums` are those that were sent."""
-        mine, theirs = self._state, decode_state(sums)
+        mine = self._state
+        theirs = decode_state(sums)
         if not (mine.visits or mine.pages or mine.retired):
             begin_like(mine, theirs)
         # If the two shards began with different options, their calendars have different spans.

@@ -132,7 +132,8 @@ class _Gains:
         gains = self._gains
         if wanted <= gains[0]:
             return sqrt(2.0 * wanted)
-        low, high = 0, _POINTS
+        low = 0
+        high = _POINTS
         if wanted >= gains[high]:
             return self._xs[high]
         while high - low > 1:
@@ -145,7 +146,9 @@ class _Gains:
         return self._xs[low] + share * (self._xs[high] - self._xs[low])
 
 
-_LOG_X_MIN, _LOG_X_MAX, _POINTS = -7.0, 3.5, 600
+_LOG_X_MIN = -7.0
+_LOG_X_MAX = 3.5
+_POINTS = 600
 _gains = _Gains()
 
 POLICIES: dict[str, type[RevisitPolicy]] = {

@@ -21,7 +21,8 @@ CELLS_AN_OCTAVE = 2
 LEVEL_MAX = 64
 """Cells from 2^-32 to 2^32 in each direction; values beyond these are in the outermost cells."""
 _SPAN = 2 * LEVEL_MAX + 1
-PRICE_MIN, PRICE_MAX = 1e-18, 1e18
+PRICE_MIN = 1e-18
+PRICE_MAX = 1e18
 _ROUNDS_MAX = 80
 _CLOSE = 1.003
 """A price is found when it is known within this factor."""
@@ -67,7 +68,9 @@ class Census(msgspec.Struct, array_like=True):
             while _spent(pages, policy, high) > budget:
                 if high >= PRICE_MAX:
                     return inf
-                low, high, step = high, high * step, step * step
+                low = high
+                high = high * step
+                step = step * step
         else:
             while _spent(pages, policy, low) <= budget:
                 if low <= PRICE_MIN:
@@ -116,10 +119,12 @@ def _level(value: float) -> int:
 FAMILY = "rhythm"
 KINDS_MAX = 32
 """Kinds of pages of one host with a separate prior; others use the host's."""
-TRUSTED_MIN, DOUBTS_SHARE_MAX = 3, 0.1
+TRUSTED_MIN = 3
+DOUBTS_SHARE_MAX = 0.1
 """Dates are trusted once this many were right, as long as at most this share was wrong."""
 _DIGITS = re.compile(r"\d+")
-_REFRESH_MIN, _REFRESH_SHARE = 4, 0.1
+_REFRESH_MIN = 4
+_REFRESH_SHARE = 0.1
 
 
 class Pool(msgspec.Struct, array_like=True):
@@ -169,7 +174,8 @@ class Rhythm(msgspec.Struct, array_like=True):
     @property
     def is_dated(self) -> bool:
         """Whether its Last-Modified is trusted."""
-        right, wrong = self.dates_right, self.dates_wrong
+        right = self.dates_right
+        wrong = self.dates_wrong
         return right >= TRUSTED_MIN and wrong <= DOUBTS_SHARE_MAX * (right + wrong)
 
     def pools(self, kind: str) -> list[Pool]:

@@ -85,7 +85,8 @@ class Schedule:
         self._source = source
         self._options = options
         self._policy = BoundedPolicy(policy, options.interval_s_min, options.interval_s_max)
-        self._important, self._multiples = PatternSet(tuple(options.importance)), tuple(options.importance.values())
+        self._important = PatternSet(tuple(options.importance))
+        self._multiples = tuple(options.importance.values())
         self._promised = PatternSet(tuple(options.max_age_s))
         self._dice = dice
         self._rhythms = Rhythms(epochs, options.rhythms_cached_max)
@@ -160,7 +161,9 @@ class Schedule:
         if memory is None:
             return False
         rhythm = self._rhythms.get(notice.url.partition, notice.url.host)
-        due_at, was_retired, was_counted = memory.due_at, not memory.due_at, memory.counted
+        due_at = memory.due_at
+        was_retired = not memory.due_at
+        was_counted = memory.counted
         self._withdraw(memory, rhythm)
         if notice.importance is not None:
             memory.said_importance = max(notice.importance, 0.0)
@@ -229,15 +232,18 @@ class Schedule:
             memory.changed_at = sight.at - since_s if since_s is not None else sight.at if changed else 0.0
         memory.visits += 1
         memory.changes += changed
-        memory.visited_at, memory.failures = sight.at, 0
+        memory.visited_at = sight.at
+        memory.failures = 0
         self.state.visits += 1
         self.state.changes += changed
         self.state.same += kind == "same"
         self.state.not_modified += sight.outcome == "not_modified"
         if sight.outcome != "not_modified":
             memory.address = sight.url.text
-            memory.digest, memory.payload = sight.digest, sight.payload
-            memory.etag, memory.last_modified = sight.etag, sight.last_modified
+            memory.digest = sight.digest
+            memory.payload = sight.payload
+            memory.etag = sight.etag
+            memory.last_modified = sight.last_modified
             original = sight.original
             memory.original = (original.url, original.fetched_at, original.record_id) if original is not None else None
         memory.change_rate = self._change_rate(memory, rhythm, sight.url)
@@ -346,7 +352,8 @@ class Schedule:
 
     def _budget_per_s(self) -> float:
         """Return the visits per second for pages without a promise, at hosts that are not capped."""
-        state, options = self.state, self._options
+        state = self.state
+        options = self._options
         whole = (state.there + 1) / options.interval_s_mean
         if options.visits_per_s_max is not None:
             whole = min(whole, options.visits_per_s_max)
@@ -358,7 +365,8 @@ class Schedule:
         The optimum with a bound per host is the larger of the common price and the price at which the host keeps to its
         bound.
         """
-        state, census = self.state, rhythm.census
+        state = self.state
+        census = rhythm.census
         left = max(permitted_per_s - rhythm.promised_per_s, LEAST_SHARE * permitted_per_s)
         too_many = census.spent(self._policy, _finite(state.price)) > left
         price = census.price(self._policy, left, _finite(rhythm.price or state.price)) if too_many else 0.0
@@ -367,7 +375,8 @@ class Schedule:
             state.capped_hosts += 1 if too_many else -1
             state.stirred += census.pages
         state.capped_per_s += (left if too_many else 0.0) - rhythm.spent_per_s
-        rhythm.price, rhythm.spent_per_s = price, left if too_many else 0.0
+        rhythm.price = price
+        rhythm.spent_per_s = left if too_many else 0.0
 
     # ---- sums
 

@@ -303,7 +303,9 @@ def without_pages(state: RevisitState) -> RevisitState:
 
 def begin_like(state: RevisitState, other: RevisitState) -> None:
     """Initialize the rate of change and the price of a new shard from those of another."""
-    state.due, state.pool, state.price = Calendar(other.due.span_s), other.pool, other.price
+    state.due = Calendar(other.due.span_s)
+    state.pool = other.pool
+    state.price = other.price
     for promise in state.promises:
         promise.deadlines = Calendar(other.due.span_s)
 

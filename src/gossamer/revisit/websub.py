@@ -47,13 +47,15 @@ class Check:
         return self._digest is not None and hmac.compare_digest(self._digest.hexdigest().encode(), self._claimed)
 
 
-TOKEN_BYTES, SECRET_BYTES = 24, 32
+TOKEN_BYTES = 24
+SECRET_BYTES = 32
 """Random bytes in a callback's address, and in a secret (section 5.1 allows 200 characters)."""
 HUBS_MAX = 8
 REDIRECTS_MAX = 3
 REDIRECTS = frozenset((307, 308))
 """Statuses by which a hub may redirect a subscriber (section 5.1)."""
-LEASE_S_MIN, LEASE_S_MAX = 60, 10 * 365 * 86_400
+LEASE_S_MIN = 60
+LEASE_S_MAX = 10 * 365 * 86_400
 REASON_CHARACTERS_MAX = 200
 ANSWER_BYTES_MAX = 65_536
 """Bytes that are read of a hub's answer, which says why it refuses."""
@@ -162,7 +164,10 @@ class Subscriptions(VisitMiddleware):
         known = self._by_topic.get(topic)
         if known is not None:
             if hubs and known.hubs != hubs:
-                known.hubs, known.hub, known.next_at, known.denied = hubs, 0, now, False
+                known.hubs = hubs
+                known.hub = 0
+                known.next_at = now
+                known.denied = False
                 self._save(known)
         elif hubs and len(self) < self._options.subscriptions_max:
             one = Subscription(self._unguessable(TOKEN_BYTES), topic, page.text, hubs, next_at=now)
@@ -209,7 +214,8 @@ class Subscriptions(VisitMiddleware):
         """Begin to end all active subscriptions; return their number."""
         standing = [one for one in self._by_token.values() if one.lease_until > now]
         for one in standing:
-            one.pending, one.next_at = "unsubscribe", now
+            one.pending = "unsubscribe"
+            one.next_at = now
             self._save(one)
         return len(standing)
 
@@ -230,8 +236,12 @@ class Subscriptions(VisitMiddleware):
             return True
         lease = int(lease_s[:12]) if lease_s.isascii() and lease_s.isdigit() else self._options.lease_s
         lease = max(LEASE_S_MIN, min(lease, LEASE_S_MAX)) if lease else self._options.lease_s
-        one.pending, one.failures, one.error, one.denied = "", 0, "", False
-        one.lease_until, one.next_at = now + lease, now + lease * self._options.renew_share
+        one.pending = ""
+        one.failures = 0
+        one.error = ""
+        one.denied = False
+        one.lease_until = now + lease
+        one.next_at = now + lease * self._options.renew_share
         self._save(one)
         return True
 
@@ -240,7 +250,8 @@ class Subscriptions(VisitMiddleware):
         one = self._by_token.get(token)
         if one is None or one.topic != topic:
             return False
-        one.denied, one.lease_until = True, 0.0
+        one.denied = True
+        one.lease_until = 0.0
         self._refused(one, f"denied: {reason}"[:REASON_CHARACTERS_MAX], now)
         one.next_at = now + self._options.retry_s_max
         self._save(one)
@@ -263,7 +274,8 @@ class Subscriptions(VisitMiddleware):
         if now < one.gathered_until <= now + self._options.gather_s:
             at = one.gathered_until
         else:
-            one.gathered_until, one.digest = now + self._options.gather_s, digest
+            one.gathered_until = now + self._options.gather_s
+            one.digest = digest
         self._save(one)
         if at > now and digest and digest == one.digest:
             return Due([], now)
@@ -286,7 +298,8 @@ class Subscriptions(VisitMiddleware):
             one.pending = "subscribe"
             if not one.secret and self._signs(hub):
                 one.secret = self._unguessable(SECRET_BYTES)
-        one.asked_at, one.next_at = now, now + self._options.answer_s_max
+        one.asked_at = now
+        one.next_at = now + self._options.answer_s_max
         self._save(one)
         fields = {
             "hub.callback": f"{self._callback_url}/websub/{one.token}", "hub.mode": one.pending, "hub.topic": one.topic

@@ -88,7 +88,8 @@ class SiteDocuments:
         self._options = options
         self.name = name
         self._robots = robots
-        hosts_max, bytes_max = options.cache_hosts_max, options.cache_bytes_max // MEMORY_SHARE
+        hosts_max = options.cache_hosts_max
+        bytes_max = options.cache_bytes_max // MEMORY_SHARE
         self._held: RecentlyUsed[tuple[str, str], tuple[float, Rules]] = RecentlyUsed(hosts_max, bytes_max)
         self._names: RecentlyUsed[str, tuple[tuple[str, ...], tuple[Url, ...]]] = RecentlyUsed(hosts_max, bytes_max)
         self._shared: RecentlyUsed[str, DocumentRecord] = RecentlyUsed(hosts_max, bytes_max)
@@ -154,9 +155,11 @@ class SiteDocuments:
     def answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> str | None:
         """Handle the result of a request; return the target if it is a redirect."""
         options = self._options
-        text, ttl_s = b"", options.ttl_s
+        text = b""
+        ttl_s = options.ttl_s
         if isinstance(result, Failure) or result.status >= 500 or result.status == 429:
-            text, ttl_s = _CLOSED if prerequisite.subject.endswith("/robots.txt") else b"", options.retry_s_max
+            text = _CLOSED if prerequisite.subject.endswith("/robots.txt") else b""
+            ttl_s = options.retry_s_max
         elif 300 <= result.status < 400 and prerequisite.hops < options.redirects_max:
             location = result.header("location")
             target = join(result.url, location) if location is not None else None
@@ -190,7 +193,8 @@ class SiteDocuments:
         """Return the documents of a URL's origin, those on the same origin first."""
         if not self._rsl or not url.text.startswith("http"):
             return ()
-        origin, written = url.origin, self._robots.licenses(url)[:LICENSES_MAX]
+        origin = url.origin
+        written = self._robots.licenses(url)[:LICENSES_MAX]
         known = self._names.get(origin)
         if known is None or known[0] != written:
             joined = [address for one in written if (address := join(origin + "/", one)) is not None]

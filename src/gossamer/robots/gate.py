@@ -56,7 +56,8 @@ class Redirect(msgspec.Struct, frozen=True, gc=False):
     hops: int
 
 
-ALLOWED, _DENIED = RobotsVerdict("allowed"), RobotsVerdict("denied", reason="robots.txt disallows it")
+ALLOWED = RobotsVerdict("allowed")
+_DENIED = RobotsVerdict("denied", reason="robots.txt disallows it")
 _UNKNOWN = RobotsVerdict("unknown", reason="robots.txt must be read first")
 
 
@@ -84,7 +85,8 @@ class RobotsGate:
 
     def count(self, into: Counters) -> None:
         """Set the counts of rules that were found in memory, and that were not."""
-        into.robots_hits, into.robots_misses = self._rules.hits, self._rules.misses
+        into.robots_hits = self._rules.hits
+        into.robots_misses = self._rules.misses
 
     def verdict(self, record: RobotsRecord | None, url: Url, now: float) -> RobotsVerdict:
         """Return what to do with `url`, given its origin's record. About 1 µs if the rules are in memory."""
@@ -104,7 +106,8 @@ class RobotsGate:
             return _UNKNOWN
         given_up_at = self._given_up_at(record.first_failed_at, now)
         attempts = f"{record.failures} attempt{'s' * (record.failures != 1)}"
-        tries, error = f"could not fetch {robots_url(url)} ({attempts})", record.error and f": {record.error}"
+        tries = f"could not fetch {robots_url(url)} ({attempts})"
+        error = record.error and f": {record.error}"
         if now >= given_up_at or record.lasting >= options.certificate_tries_max:
             return RobotsVerdict("given_up", reason=tries + error)
         return RobotsVerdict("wait", min(record.retry_at, given_up_at), f"{tries}{error}")

@@ -10,7 +10,9 @@ from gossamer.url.join import absolute
 WILDCARD_BYTES_MAX = 131_072
 """Total size of a group's patterns with wildcards. Beyond it a Disallow is read only up to its first wildcard, and an
 Allow is ignored: this is stricter, and fast."""
-PREFIX_BYTES, WILD_BYTES, PART_BYTES = 130, 280, 60
+PREFIX_BYTES = 130
+WILD_BYTES = 280
+PART_BYTES = 60
 """Upper bound of the memory of a pattern without and with wildcards, and of each part, without their characters."""
 WILDCARDS_MAX = 8
 """Wildcards in the path of one statement about use."""
@@ -139,12 +141,14 @@ class Matcher:
 
     def allows(self, target: str) -> bool:
         """Say whether a path with its query, in normal form, may be fetched."""
-        best, allowed = 0, True
+        best = 0
+        allowed = True
         prefixes = self._prefixes
         for length in self._lengths:
             found = prefixes.get(target[:length])
             if found is not None and length <= len(target):
-                best, allowed = length, found
+                best = length
+                allowed = found
                 break
         for wild in self._wild:
             if wild.octets < best or (wild.octets == best and (allowed or not wild.allow)):
@@ -186,7 +190,8 @@ class _Wild:
         self.octets = octets
         self._fixed_end = pattern[-1] == "$"
         parts = (pattern[:-1] if self._fixed_end else pattern).split("*")
-        self._head, self._tail = parts[0], parts[-1] if len(parts) > 1 else None
+        self._head = parts[0]
+        self._tail = parts[-1] if len(parts) > 1 else None
         self._middle = tuple(filter(None, parts[1:-1]))
 
     @property

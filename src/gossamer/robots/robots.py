@@ -90,7 +90,8 @@ class SiteRobots:
         )
         if isinstance(decided, Redirect):
             return decided.url
-        key, data = _key(prerequisite.origin.partition, prerequisite.origin.origin), encode(decided)
+        key = _key(prerequisite.origin.partition, prerequisite.origin.origin)
+        data = encode(decided)
         self._epochs.put("meta", key, data)
         if self._kept is not None:
             self._kept.put(key, data)

@@ -18,7 +18,9 @@ BODY_BYTES_MAX = 512_000
 LINE_BYTES_MAX = 16_663
 """The rest of a longer line is not read. Google's parser has the same bound."""
 SITEMAPS_MAX = 1_000
-RULES_BYTES, SITEMAP_BYTES, STATED_BYTES = 1_000, 100, 3_000
+RULES_BYTES = 1_000
+SITEMAP_BYTES = 100
+STATED_BYTES = 3_000
 """Upper bound of the memory of rules, and of a sitemap and a statement without their texts."""
 
 _AGENT = re.compile(rb"\*(?=\s|\Z)|[A-Za-z_-]+")
@@ -103,7 +105,8 @@ class RobotsRules:
         for text in readings(cut(body, bytes_max)):
             reading = _RobotsReading(tokens, origin)
             reading.read(text)
-            ours, sitemaps = reading.ours(), reading.sitemaps
+            ours = reading.ours()
+            sitemaps = reading.sitemaps
             delay_s = ours.crawl_delay_s
             if rules is not None:
                 delay_s = max((one for one in (delay_s, rules.crawl_delay_s) if one is not None), default=None)

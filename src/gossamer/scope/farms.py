@@ -35,14 +35,18 @@ OUTSIDE_SHARE = 0.5
 """Ratio of new addresses that other sites link to, to those that its own hosts link to, above which a site is no
 farm.
 """
-SAMPLED, SAMPLED_CALM = 4, 16
+SAMPLED = 4
+SAMPLED_CALM = 16
 """One in this many hosts without suspicion is examined with its first page, as in `traps`; the others with their second
 page, if any."""
 JUDGED_MIN = 16
 FRESH_MEMORY_PAGES = 64
 NAMING_PAGES_MAX = 4
 """Pages of one host whose links to other hosts count. A directory of hosts has more such pages."""
-CLOSE_FROM_HOSTS, CLOSE_EVERY_HOSTS, CLOSE_HOSTS, CLOSE_SHARE = 150, 1_024, 128, 0.5
+CLOSE_FROM_HOSTS = 150
+CLOSE_EVERY_HOSTS = 1_024
+CLOSE_HOSTS = 128
+CLOSE_SHARE = 0.5
 """From 150 hosts on, the links of a site's pages are examined for the first 128 of each 1,024 hosts, and longer while
 half of the links are new."""
 ANY = "*."
@@ -86,7 +90,8 @@ class Farm:
         was_looked_at = self.judged.get(host)
         if host in self.spared or was_looked_at:
             return False
-        node, is_new = self.node, was_looked_at is None
+        node = self.node
+        is_new = was_looked_at is None
         if is_new:
             node.visit()
             if len(self.judged) >= JUDGED_MAX:
@@ -131,13 +136,16 @@ class Farm:
         return self.outside > OUTSIDE_SHARE * self.inside
 
     def dump(self) -> bytes:
-        first, spared = packed(self.first), packed(self.spared)
+        first = packed(self.first)
+        spared = packed(self.spared)
         record = FarmRecord(self.node.record(""), self.inside, self.outside, self.naming, first, spared)
         return msgspec.msgpack.encode(record)
 
     def load(self, dumped: bytes) -> None:
         record = msgspec.msgpack.decode(dumped, type=FarmRecord)
-        self.node, self.inside, self.outside = node_of(record.node), record.inside, record.outside
+        self.node = node_of(record.node)
+        self.inside = record.inside
+        self.outside = record.outside
         self.naming, self.first, self.spared = record.naming, unpacked(record.first), unpacked(record.spared)
 
 

@@ -23,7 +23,9 @@ NAME = "forgotten"
 """The filter's name, and the rule that `why` shows."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE).match
 _HOST = re.compile(r"[\w.:\[\]-]+").fullmatch
-_ANY_SCHEME, _PORT, _END = r"^[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?", r"\.?(?::\d*)?", r"(?:[/?#]|$)"
+_ANY_SCHEME = r"^[a-z][a-z0-9+.-]*://(?:[^/?#@]*@)?"
+_PORT = r"\.?(?::\d*)?"
+_END = r"(?:[/?#]|$)"
 
 
 class ForgottenEntry(msgspec.Struct, frozen=True, omit_defaults=True, rename={"whom": "for"}):

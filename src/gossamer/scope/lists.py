@@ -102,7 +102,8 @@ class ExcludedHost:
 
     def set_listed(self, hosts: HostSet) -> bool:
         """Replace the list of excluded hosts; return whether it changed. Permanent entries stay."""
-        before, self._listed = self._listed, hosts
+        before = self._listed
+        self._listed = hosts
         self._is_empty = not (self._added or hosts or self._only)
         return before != hosts
 

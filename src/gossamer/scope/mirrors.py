@@ -48,7 +48,8 @@ class Mirrors:
             if found or not may_be or names[name] <= PAGES_MIN:
                 continue
             begin = path_at + sum(len(one) + 1 for one in directories[:place]) + 1
-            before, after = url.key[:begin], url.key[begin + len(name) :]
+            before = url.key[:begin]
+            after = url.key[begin + len(name) :]
             others = (fingerprint(before + other + after) for other in names if other != name)
             found = any(is_fetched(url.partition, one) for one in others)
             if found:

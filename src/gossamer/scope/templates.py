@@ -24,7 +24,8 @@ VERY_DEEP_SEGMENTS = 6
 """All addresses of a host with this many segments form a group too; shorter ones are grouped by their number of
 segments.
 """
-ADDRESSES_MAX, DIRECTORIES_MAX = 256, 1024
+ADDRESSES_MAX = 256
+DIRECTORIES_MAX = 1024
 """Addresses and directories whose templates are cached: a page appears again as the source of its links, and most links
 of a page lead to a few directories.
 """
@@ -136,7 +137,8 @@ FRESH_SHINGLES_MIN = 5
 """New shingles that make a page worth its visit: half a sentence."""
 FRESH_SHARE_MIN = 0.01
 """The same as a share of its shingles: long pages contain a little new text by accident."""
-NEAR_SHINGLES_MAX, NEAR_SHARE_MAX = 32, 0.05
+NEAR_SHINGLES_MAX = 32
+NEAR_SHARE_MAX = 0.05
 """A page with fewer new shingles than both is nearly the same as others: worth a visit, but not thousands of them."""
 EVIDENCE_MIN = 6.0
 """New shingles that a sample is expected to show for pages that are just worth their visit; pages are judged together
@@ -144,7 +146,8 @@ until there are enough for that.
 """
 MEMORY_PAGES = 32
 """Pages over which the share of stale pages is averaged, with exponentially decreasing weights."""
-SUSPECTED_FROM, CLEARED_BELOW = 0.5, 0.25
+SUSPECTED_FROM = 0.5
+CLEARED_BELOW = 0.25
 """Share of stale pages from which every page is examined and growth is counted, and below which that ends."""
 CALM_BELOW = 0.75 / MEMORY_PAGES
 """The share nine pages after a single stale page."""
@@ -152,10 +155,12 @@ MAZE_MEMORY_PAGES = 64
 """Pages, or new addresses, over which shares of links are averaged."""
 ANCESTORS_MAX = 32
 """Templates whose descendants are counted for each template."""
-COMMON_MAX, COMMON_LINKS = 32, 16
+COMMON_MAX = 32
+COMMON_LINKS = 16
 """Known addresses whose links are counted, which is enough for all that get one in 32 of the links, and the weight from
 which an address counts as part of a menu."""
-CONFIRMED_PAGES, CONFIRMED_JUDGEMENTS = 32, 2
+CONFIRMED_PAGES = 32
+CONFIRMED_JUDGEMENTS = 2
 """Pages and judgements that are needed after the suspicion begins before a template counts as a trap."""
 _ALL = (1 << 64) - 1
 
@@ -327,7 +332,8 @@ class TemplateNode:
         self._due_near += share * near_max
         self._found += new
         if self._due >= EVIDENCE_MIN:
-            stale, near = self._found < self._due / 2, self._found < self._due_near / 2
+            stale = self._found < self._due / 2
+            near = self._found < self._due_near / 2
             self.note(stale=stale, near=near, pages=self._together)
             self._due = self._due_near = self._found = 0.0
             self._together = 0
@@ -347,7 +353,8 @@ class TemplateNode:
         """Return how many of a page's shingles in the sample are new to the template, and the sample's share of all
         shingles.
         """
-        known, page = self.known, sketch.lowest
+        known = self.known
+        page = sketch.lowest
         # Up to this value each sample is complete: a hash that is missing in a sample is missing in the whole.
         reach = known[-1] if len(known) == SHINGLES_KEPT else _ALL
         if len(page) == SHINGLES_KEPT:
@@ -362,7 +369,9 @@ class TemplateNode:
 def node_of(record: NodeRecord) -> TemplateNode:
     """Return a template from its stored form."""
     node = TemplateNode(record.pages)
-    node.judged, node.fresh_links = record.judged, record.fresh_links
-    node.stale, node.near = record.stale, record.near
+    node.judged = record.judged
+    node.fresh_links = record.fresh_links
+    node.stale = record.stale
+    node.near = record.near
     node.known.frombytes(record.known)
     return node

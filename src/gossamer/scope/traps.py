@@ -45,24 +45,29 @@ TRAPS_OF_HOST_MAX = 64
 """A host with more traps is a trap as a whole."""
 HELD_MAX = 64
 """Rejected addresses that a trap keeps, so that the crawl can continue from them if the trap is released."""
-SAMPLED, SAMPLED_CALM = 8, 32
+SAMPLED = 8
+SAMPLED_CALM = 32
 """One in this many pages of a watched template without suspicion is examined, chosen by fingerprint. The second value
 applies while all recent pages brought something new."""
-EXAMINED_MIN, EXAMINED_CALM_MIN = 16, 8
+EXAMINED_MIN = 16
+EXAMINED_CALM_MIN = 8
 """Pages examined before sampling starts; the second value applies if all of them brought something new."""
 MAZE_FROM_PAGES = 1_000
 """Pages of a template before the links of its pages are examined."""
 MAZE_SAMPLED = 4
 """One in this many pages of a template without suspicion is examined."""
 MAZE_SHARE = 0.95
-MAZE_BRANCHING_SHARE, MAZE_BRANCHING = 0.6, 2.0
+MAZE_BRANCHING_SHARE = 0.6
+MAZE_BRANCHING = 2.0
 """Share of new links and new addresses per page from which a template that branches is a maze: pages that also link to
 where they come from have a lower share than `MAZE_SHARE`, while of a chain most links are new."""
 REQUESTED_MAX = 1_000
 """Pages that redirects led to, whose links are still to come."""
 SCORE_MIN = 0.9
-CHAIN_GROWTH, CHAIN_FACTOR = 1.5, 2
-YEARS_AHEAD_MAX, YEAR_MIN = 10, 1500
+CHAIN_GROWTH = 1.5
+CHAIN_FACTOR = 2
+YEARS_AHEAD_MAX = 10
+YEAR_MIN = 1500
 WHOLE_HOST = "/**"
 
 Recall = Callable[[int, str], bytes | None]
@@ -304,13 +309,15 @@ class Traps:
 
     def take_changed(self) -> Iterator[tuple[int, str, str, bytes]]:
         """Yield partition, host, template and dump of the traps that changed since the last call."""
-        changed, self._changed = self._changed, {}
+        changed = self._changed
+        self._changed = {}
         for (host, template), (partition, trap) in changed.items():
             yield partition, host, template, msgspec.msgpack.encode(trap)
 
     def take_watched(self) -> Iterator[tuple[int, str, bytes]]:
         """Yield partition, host and dump of the watched hosts and farms that changed since the last call."""
-        passed, self._passed = self._passed, {}
+        passed = self._passed
+        self._passed = {}
         for host, (partition, dumped) in passed.items():
             yield partition, host, dumped
         for host in [host for host, ward in self._wards.items() if ward.dirty]:

@@ -8,7 +8,8 @@ from gossamer.model.decodable import decodable
 from gossamer.scope.mirrors import Mirrors
 from gossamer.scope.templates import WATCHED_FROM_PAGES, NodeRecord, TemplateNode, node_of, templates_of
 
-COUNTS_MAX, NODES_MAX = 64, 16
+COUNTS_MAX = 64
+NODES_MAX = 16
 """Templates of one host that are counted, and that are watched (4 KB each); those with the fewest pages make room."""
 
 

@@ -173,7 +173,8 @@ class BloomUrlSeen:
             if one.file:
                 self._journals.drop(one.file)
             self._journals.adopt(name, sums)
-            one.file, one.saved_urls = name, urls
+            one.file = name
+            one.saved_urls = urls
         self._offers.forget(saving.group, saving.through)
 
     def _open_filters(self) -> None:

@@ -115,12 +115,14 @@ class NearContentSeen:
         """Return partition and fingerprint of the URL whose content is nearest, within `bits_max` bits, or None."""
         if sketch.shingles < SHINGLES_MIN:
             return None
-        nearest, least = None, self._bits_max + 1
+        nearest = None
+        least = self._bits_max + 1
         for value in self._epochs.get_many("content", self._keys(sketch.simhash, url)):
             for simhash, partition, fingerprint in _ENTRY.iter_unpack(value or b""):
                 bits = (simhash ^ sketch.simhash).bit_count()
                 if bits < least and fingerprint != url.fingerprint:
-                    nearest, least = (partition, fingerprint), bits
+                    nearest = (partition, fingerprint)
+                    least = bits
         return nearest
 
     def remember(self, sketch: Sketch, url: Url) -> None:

@@ -135,7 +135,8 @@ class DiskMergeUrlSeen:
         ways, asked = self._popular.unknown(urls, depths, hops)
         may_have = (self._filter or self._filled()).may_have
         for index in asked:
-            fingerprint, group = urls[index].fingerprint, urls[index].partition >> GROUP_SHIFT
+            fingerprint = urls[index].fingerprint
+            group = urls[index].partition >> GROUP_SHIFT
             known = self._popular.way(fingerprint)
             if known is None or known >= WAITS:
                 known = self._find(group, fingerprint) if may_have(fingerprint) else None
@@ -150,12 +151,15 @@ class DiskMergeUrlSeen:
         answers = [KNOWN] * len(links)
         if not links:
             return answers
-        urls, popular = [link.url for link in links], self._popular
+        urls = [link.url for link in links]
+        popular = self._popular
         may_have = (self._filter or self._filled()).may_have
         ways, asked = popular.unknown(urls, [link.depth for link in links], [link.hops for link in links])
         held = []
         for index in asked:
-            fingerprint, group, way = urls[index].fingerprint, urls[index].partition >> GROUP_SHIFT, ways[index]
+            fingerprint = urls[index].fingerprint
+            group = urls[index].partition >> GROUP_SHIFT
+            way = ways[index]
             known = popular.way(fingerprint)
             if known is None or known >= WAITS:
                 waits = (NOWHERE if known is None else known) - WAITS
@@ -298,7 +302,8 @@ class DiskMergeUrlSeen:
         """
         way = self._in_memory(group, fingerprint)
         if way is None:
-            mask, reads = mask_of(fingerprint), 0
+            mask = mask_of(fingerprint)
+            reads = 0
             for run in reversed(self._runs[group]):
                 if run.may_hold(fingerprint, mask):
                     reads = 1
@@ -333,7 +338,8 @@ class DiskMergeUrlSeen:
             fingerprints = np.fromiter(added.keys(), np.uint64, len(added))
             ways = np.fromiter(added.values(), np.uint32, len(added))
             order = np.argsort(fingerprints)
-            taken, urls = 0, len(added)
+            taken = 0
+            urls = len(added)
             for run in reversed(runs[group]):
                 if run.urls >= RATIO * urls:
                     break

@@ -81,12 +81,14 @@ class HeldBatch:
 
     def add(self, links: Sequence[Link], ways: Sequence[int], groups: Sequence[int]) -> None:
         """Add links that were found together. About 0.4 µs each."""
-        runs, before = [], None
+        runs = []
+        before = None
         texts: list[str] = []
         for link in links:
             how = link.link_type, link.depth, link.hops, link.referrer, link.level
             if how != before:
-                before, texts = how, []
+                before = how
+                texts = []
                 runs.append(HeldRun(*how, texts))
             texts.append(link.url.text)
         self.fingerprints.extend([link.url.fingerprint for link in links])
@@ -99,7 +101,8 @@ class HeldBatch:
 
     def store(self) -> None:
         """Put the added links into the open epoch."""
-        start, self._stored = self._stored, len(self)
+        start = self._stored
+        self._stored = len(self)
         if self._stored == start:
             return
         key = HELD_LINKS + next(self._numbers).to_bytes(8)
@@ -110,7 +113,8 @@ class HeldBatch:
         self._epochs.put("seen", key, _encode(value))
         self._keys.append(key)
         self._starts.append(start)
-        self._counts, self._pages = [], []
+        self._counts = []
+        self._pages = []
 
     def load(self, key: bytes, value: bytes) -> None:
         """Add a value that an earlier process stored."""
@@ -124,7 +128,8 @@ class HeldBatch:
 
     def links(self, places: Sequence[int], name: Name) -> Iterator[Link]:
         """Yield the links at sorted places. Reads each value that has one of them."""
-        at, ends = 0, [*self._starts[1:], len(self)]
+        at = 0
+        ends = [*self._starts[1:], len(self)]
         for key, start, end in zip(self._keys, self._starts, ends, strict=True):
             first = at
             while at < len(places) and places[at] < end:
@@ -230,12 +235,16 @@ class HeldLinks:
     def _leave(self, wanted: Sequence[int] | None) -> None:
         self._gathering.store()
         self._leaving, self._gathering = self._gathering, HeldBatch(self._epochs, self._numbers)
-        self._wanted, self._at, self._since, self._hurries = wanted, 0, None, False
+        self._wanted = wanted
+        self._at = 0
+        self._since = None
+        self._hurries = False
 
     def _retire(self) -> None:
         if self._leaving is not None and self._wanted is not None and self._at >= len(self._wanted):
             self._leaving.delete()
-            self._leaving, self._wanted = None, None
+            self._leaving = None
+            self._wanted = None
 
 
 def without(value: bytes, has: Callable[[str], bool]) -> bytes:
@@ -248,7 +257,8 @@ def without(value: bytes, has: Callable[[str], bool]) -> bytes:
     pages = [
         [msgspec.structs.replace(run, urls=[text])] for run in runs for text in run.urls if not has(text)
     ]  # fmt: skip
-    fingerprints, ways = array_of("Q", part.fingerprints), array_of("I", part.ways)
+    fingerprints = array_of("Q", part.fingerprints)
+    ways = array_of("I", part.ways)
     left = HeldPart(
         bytes_of(array("Q", [fingerprints[place] for place in kept])),
         bytes_of(array("I", [ways[place] for place in kept])),

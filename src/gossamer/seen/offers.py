@@ -69,7 +69,8 @@ class Offers:
         """Put the logged offers into the open epoch, before it is cut."""
         number = self._epochs.number
         for group in range(GROUPS):
-            fingerprints, ways = self._fingerprints[group], self._ways[group]
+            fingerprints = self._fingerprints[group]
+            ways = self._ways[group]
             for part, start in enumerate(range(0, len(fingerprints), VALUE_URLS_MAX)):
                 end = start + VALUE_URLS_MAX
                 value = bytes_of(fingerprints[start:end]) + bytes_of(ways[start:end])

@@ -54,7 +54,8 @@ class Popular:
         if depths.count(depths[0]) == len(urls) and hops.count(hops[0]) == len(urls):
             # Nearly always, since these are the links of one page.
             way = way_of(depths[0], hops[0])
-            ways, unknown = [way] * len(urls), self._unknown_by(urls, way)
+            ways = [way] * len(urls)
+            unknown = self._unknown_by(urls, way)
         else:
             ways = [way_of(depth, hop) for depth, hop in zip(depths, hops, strict=True)]
             unknown = [index for index, way in enumerate(ways) if not self._holds(urls[index].fingerprint, way)]
@@ -69,7 +70,8 @@ class Popular:
 
     def count(self, into: Counters) -> None:
         """Set the counts of URLs that were found in the table, and that were not."""
-        into.urls_hits, into.urls_misses = self.asked - self.misses, self.misses
+        into.urls_hits = self.asked - self.misses
+        into.urls_misses = self.misses
 
     def way(self, fingerprint: int) -> int | None:
         """Return the shortest path to a URL, if it is in the table."""
@@ -92,7 +94,10 @@ class Popular:
 
     def _unknown_by(self, urls: Sequence[Url], way: int) -> list[int]:
         if len(urls) < TOGETHER_MIN:
-            hops, mask, at_place, ways = way & HOPS_MAX, self._mask, self._fingerprints, self._ways
+            hops = way & HOPS_MAX
+            mask = self._mask
+            at_place = self._fingerprints
+            ways = self._ways
             return [
                 index
                 for index, url in enumerate(urls)

@@ -201,7 +201,8 @@ def write_run(path: Path, slices: Iterable[Slice], urls_max: int) -> None:
         for fingerprints, ways in slices:
             urls += len(fingerprints)
             mark(words, fingerprints)
-            fingerprints, ways = np.concatenate([rest[0], fingerprints]), np.concatenate([rest[1], ways])
+            fingerprints = np.concatenate([rest[0], fingerprints])
+            ways = np.concatenate([rest[1], ways])
             whole = len(fingerprints) // BLOCK_URLS * BLOCK_URLS
             firsts.append(_write_blocks(file, fingerprints[:whole], ways[:whole]))
             rest = fingerprints[whole:], ways[whole:]
@@ -231,7 +232,8 @@ def _united(parts: Sequence[Slice]) -> Slice:
     if not len(fingerprints):
         return fingerprints, ways
     order = np.argsort(fingerprints, kind="stable")
-    fingerprints, ways = fingerprints[order], ways[order]
+    fingerprints = fingerprints[order]
+    ways = ways[order]
     starts = np.flatnonzero(np.concatenate(([True], fingerprints[1:] != fingerprints[:-1])))
     depths = np.minimum.reduceat(ways >> 8, starts)
     hops = np.minimum.reduceat(ways & HOPS_MAX, starts)
@@ -310,7 +312,8 @@ class UrlFilter:
 
     def may_have(self, fingerprint: int) -> bool:
         """Say whether a fingerprint may have been added; False is certain. 0.4 µs."""
-        mask, high = _MASKS[fingerprint & 4095] | _MASKS[fingerprint >> 12 & 4095], fingerprint >> 32
+        mask = _MASKS[fingerprint & 4095] | _MASKS[fingerprint >> 12 & 4095]
+        high = fingerprint >> 32
         for words, count in self._parts:  # noqa: SIM110 - a generator costs as much again
             if words[high * count >> 32] & mask == mask:
                 return True

@@ -37,7 +37,8 @@ SHINGLES_MIN = 24
 Hashes = npt.NDArray[np.uint64]
 _U64 = np.uint64
 _BASE = 0x9E3779B97F4A7C15
-_SECOND, _THIRD = _U64(0xC2B2AE3D27D4EB4F), _U64(0x165667B19E3779F9)
+_SECOND = _U64(0xC2B2AE3D27D4EB4F)
+_THIRD = _U64(0x165667B19E3779F9)
 _TEXTS = re.compile(rb">\s*+([^<]{3,}+)").findall
 _HIDDEN = ((b"<script", b"</script"), (b"<style", b"</style"))
 
@@ -56,10 +57,12 @@ def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = 
     words, blocks = words_of(text + b"\0" + _path_of(address))  # Both at once: a pass over few bytes costs as much.
     end = int(np.searchsorted(blocks, text.count(b"\0") + 1))
     asked = _distinct(words[end:])[:ADDRESS_WORDS_MAX]
-    words, blocks = words[:end], blocks[:end]
+    words = words[:end]
+    blocks = blocks[:end]
     if len(asked):
         kept = asked[np.searchsorted(asked, words) % len(asked)] != words
-        words, blocks = words[kept], blocks[kept]
+        words = words[kept]
+        blocks = blocks[kept]
     if not len(words):
         return Sketch(0, 0, 0)
     shingles = shingles_of(words, blocks)
@@ -87,7 +90,8 @@ def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:
     codes = np.frombuffer(text, np.uint8)
     if not len(codes):
         return np.empty(0, _U64), np.empty(0, np.int32)
-    letter, lead = _LETTER.take(codes), _LEAD.take(codes)
+    letter = _LETTER.take(codes)
+    lead = _LEAD.take(codes)
     if b"\xe0" in text or b"\xe1" in text:
         _mark_syllables(codes, lead)
     sums = np.empty(len(codes) + 1, _U64)
@@ -99,9 +103,11 @@ def words_of(text: bytes) -> tuple[Hashes, npt.NDArray[np.int32]]:
     ends = np.zeros(len(codes) + 1, np.bool_)
     ends[:-1] = after[:-1] & (lead | ~letter)
     ends[-1] = letter[-1]
-    first, last = np.flatnonzero(begins), np.flatnonzero(ends)
+    first = np.flatnonzero(begins)
+    last = np.flatnonzero(ends)
     long = last - first >= WORD_BYTES_MIN
-    first, last = first[long], last[long]
+    first = first[long]
+    last = last[long]
     words = (sums[last] - sums[first]) * _INVERSES[first]
     return words, np.cumsum(codes == 0, dtype=np.int32)[first]
 
@@ -181,7 +187,8 @@ def _without_scripts(body: bytes) -> bytes:
         at = body.find(begin)
         if at < 0:
             continue
-        kept, done = [], 0
+        kept = []
+        done = 0
         while at >= 0:
             kept.append(body[done:at])
             done = body.find(end, at)
@@ -231,4 +238,5 @@ def _powers(base: int) -> Hashes:
 
 _VALUES, _LETTER, _LEAD = _tables()
 _SYLLABLES = _syllables()
-_POWERS, _INVERSES = _powers(_BASE), _powers(pow(_BASE, -1, 1 << 64))
+_POWERS = _powers(_BASE)
+_INVERSES = _powers(pow(_BASE, -1, 1 << 64))

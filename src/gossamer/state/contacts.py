@@ -100,7 +100,8 @@ class Contacts:
         # Write a new file and rename it, so that a death half-way leaves the old file intact.
         fresh = path.with_name(FILE + ".new")
         self._made_at_epoch = epoch if self.recovered.missing else self.recovered.made_at_epoch
-        self._boot_id, self._wall_offset_s = boot_id, wall_offset_s
+        self._boot_id = boot_id
+        self._wall_offset_s = wall_offset_s
         head = self._header(self.recovered.unknown_at)
         with fresh.open("wb") as file:
             reserve(file.fileno(), _SIZE)
@@ -180,7 +181,8 @@ def _both(one: Recovered, other: Recovered) -> Recovered:
     hosts = {host: max(one.hosts.get(host, 0.0), other.hosts.get(host, 0.0)) for host in one.hosts | other.hosts}
     addresses = one.addresses | other.addresses
     addresses = {at: max(one.addresses.get(at, 0.0), other.addresses.get(at, 0.0)) for at in addresses}
-    unknown_at, damaged = max(one.unknown_at, other.unknown_at), one.damaged + other.damaged
+    unknown_at = max(one.unknown_at, other.unknown_at)
+    damaged = one.damaged + other.damaged
     return Recovered(hosts, addresses, unknown_at, made_at_epoch=one.made_at_epoch, damaged=damaged)
 
 
@@ -249,7 +251,8 @@ def _summed(record: bytes) -> bytes:
 
 def _kept(recovered: Recovered, now: float) -> bytes:
     """Return the records that this process takes over, since they must survive its death too."""
-    hosts, addresses = _longest(recovered.hosts, now), _longest(recovered.addresses, now)
+    hosts = _longest(recovered.hosts, now)
+    addresses = _longest(recovered.addresses, now)
     pairs = zip_longest(hosts, addresses, fillvalue=(0, 0.0))
     return b"".join(
         _summed(_RECORD.pack(host, address, host_at, at, now, 0)) for (host, host_at), (address, at) in pairs

@@ -40,9 +40,11 @@ class Cleared:
         """Add [`begin`, `end`), and merge it with the ranges that it touches."""
         if begin >= end:
             return
-        low, high = bisect_left(self.ends, begin), bisect_right(self.begins, end)
+        low = bisect_left(self.ends, begin)
+        high = bisect_right(self.begins, end)
         if low < high:
-            begin, end = min(begin, self.begins[low]), max(end, self.ends[high - 1])
+            begin = min(begin, self.begins[low])
+            end = max(end, self.ends[high - 1])
         self.begins[low:high] = [begin]
         self.ends[low:high] = [end]
 
@@ -106,7 +108,8 @@ class Changes:
         if family not in _SCANNED:
             return sorted(key for key in self.families[family] if begin <= key < end)
         partitions = self._sorted[family]
-        first, last = begin[:2], end[:2]
+        first = begin[:2]
+        last = end[:2]
         if int.from_bytes(last) - int.from_bytes(first) > 1:
             wanted = sorted(partition for partition in partitions if first <= partition <= last)
         else:
@@ -149,7 +152,8 @@ class Epochs:
         return self._open.memory_bytes
 
     def put(self, family: str, key: bytes, value: bytes) -> None:
-        number, changes = _NUMBER[family], self._open
+        number = _NUMBER[family]
+        changes = self._open
         if number in _SCANNED:
             changes.set(number, key, value)
             return
@@ -237,7 +241,8 @@ class Epochs:
         deleted (None) after that, in order. For families that are not scanned, this passes over all changes of the
         epoch.
         """
-        number, changes = _NUMBER[family], self._open
+        number = _NUMBER[family]
+        changes = self._open
         cleared = changes.cleared.get(number, Cleared())
         ranges = [
             (max(first, begin), min(last, end))

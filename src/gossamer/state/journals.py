@@ -97,7 +97,8 @@ class Journal:
 
     def flush(self) -> None:
         """Write the buffer to the file. After an error the buffer still holds what is not written."""
-        pending, self._buffer = self._buffer, bytearray()
+        pending = self._buffer
+        self._buffer = bytearray()
         try:
             self._file.write(pending)
         except OSError:
@@ -322,12 +323,14 @@ class Journals:
         self._sync_directories()
 
     def _sync_directories(self) -> None:
-        directories, self._changed_directories = self._changed_directories, set()
+        directories = self._changed_directories
+        self._changed_directories = set()
         for directory in directories:
             sync_directory(directory)
 
     def _finalize(self, entry: ManifestEntry) -> None:
-        working, final = self._working(entry.name), self.path(entry.name)
+        working = self._working(entry.name)
+        final = self.path(entry.name)
         if working.exists():
             file = AppendFile(working, entry.length)  # Cut what a lost epoch may have added.
             file.close()

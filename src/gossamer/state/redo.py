@@ -174,13 +174,19 @@ def _chunks(ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes 
         for keys, values, part_bytes in _parts(changed):
             if operations and size + part_bytes > SLICE_BYTES_MAX:
                 yield Chunk(first, operations)
-                first, operations, count, size = [], [], 0, 0
+                first = []
+                operations = []
+                count = 0
+                size = 0
             operations.append((family, keys, values))
             count += len(keys)
             size += part_bytes
             if count >= SLICE_OPERATIONS_MAX or size >= SLICE_BYTES_MAX:
                 yield Chunk(first, operations)
-                first, operations, count, size = [], [], 0, 0
+                first = []
+                operations = []
+                count = 0
+                size = 0
     if operations or first:
         yield Chunk(first, operations)
 
@@ -189,7 +195,8 @@ def _parts(changed: Mapping[bytes, bytes | None]) -> Iterator[tuple[list[bytes],
     """Yield groups of keys and values, with the bytes of the values; a large value is a group by itself."""
     pairs = iter(changed.items())
     while part := list(islice(pairs, PART_OPERATIONS_MAX)):
-        keys, values = [key for key, _ in part], [value for _, value in part]
+        keys = [key for key, _ in part]
+        values = [value for _, value in part]
         size = sum([len(value) for value in values if value is not None])
         if size <= PART_BYTES_MAX:
             yield keys, values, size

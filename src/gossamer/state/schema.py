@@ -79,7 +79,10 @@ def _key(
     return key
 
 
-_COPIED, _ADDED, _OWN, _CLEARED = Sharing.COPIED, Sharing.ADDED, Sharing.OWN, Sharing.CLEARED
+_COPIED = Sharing.COPIED
+_ADDED = Sharing.ADDED
+_OWN = Sharing.OWN
+_CLEARED = Sharing.CLEARED
 
 # The store itself.
 REDO: Final = _key("meta", b"redo:", "gossamer.state.redo", "gossamer.state.redo.Chunk", _OWN, prefix=True)

@@ -58,7 +58,8 @@ HOSTS_WRITE_BUFFER_BYTES = 4 << 20
 HOSTS_SLICE_ITEMS_MAX = 500
 HOSTS_SLICE_BYTES_MAX = 512 << 10
 """Bytes of facts about hosts that are written before the event loop gets the interpreter again."""
-BACKGROUND_WAIT_S, BACKGROUND_WAIT_S_MAX = 0.005, 60.0
+BACKGROUND_WAIT_S = 0.005
+BACKGROUND_WAIT_S_MAX = 60.0
 
 
 class Store(Redo):
@@ -211,7 +212,8 @@ class Store(Redo):
         batch = WriteBatch(raw_mode=True)
         for family, begin, end in chunk.ranges:
             batch.delete_range(begin, end, self._handles[family])
-        put, delete = batch.put, batch.delete
+        put = batch.put
+        delete = batch.delete
         for family, keys, values in chunk.operations:
             handle = self._handles[family]
             for key, value in zip(keys, values, strict=True):
@@ -330,7 +332,8 @@ class HostsStore:
     def cut(self) -> None:
         """Close the set of pending changes: the next `write` writes them."""
         assert not self._closing, "what was cut before is not settled"
-        self._closing, self._open = self._open, {}
+        self._closing = self._open
+        self._open = {}
 
     def write(self) -> None:
         """Write the changes that were cut; from then on they survive the death of the process. For the commit's thread.
@@ -338,15 +341,20 @@ class HostsStore:
         Raises:
             OSError: the disk refuses.
         """
-        batch, items, size = WriteBatch(raw_mode=True), 0, 0
+        batch = WriteBatch(raw_mode=True)
+        items = 0
+        size = 0
         with refusals("cannot write to the hosts store"):
             for key, value in self._closing.items():
                 batch.put(key, value)
-                items, size = items + 1, size + len(value)
+                items = items + 1
+                size = size + len(value)
                 if items >= HOSTS_SLICE_ITEMS_MAX or size >= HOSTS_SLICE_BYTES_MAX:
                     self._db.write(batch)
                     give_way()
-                    batch, items, size = WriteBatch(raw_mode=True), 0, 0
+                    batch = WriteBatch(raw_mode=True)
+                    items = 0
+                    size = 0
             if items:
                 self._db.write(batch)
 

@@ -45,7 +45,9 @@ def sums_of(path: Path, length: int | None = None) -> Sums:
     Raises:
         OSError: as `crc_of`.
     """
-    digest, found, read = hashlib.sha256(), 0, 0
+    digest = hashlib.sha256()
+    found = 0
+    read = 0
     for piece in pieces_of(path, length):
         digest.update(piece)
         found = crc(piece, found)

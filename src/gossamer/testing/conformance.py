@@ -63,7 +63,8 @@ def check_url_seen(make: Callable[[], UrlSeen], *, ways: bool = True, false_posi
 
 
 def _check_new_once(seen: UrlSeen) -> None:
-    a, b = _url("http://a.example/"), _url("http://a.example/b")
+    a = _url("http://a.example/")
+    b = _url("http://a.example/b")
     _promise(list(seen.offer([], [], [])) == [], "an offer of nothing is answered with nothing")
     _promise(seen.way(a) is None, "`way` of a URL that was never offered is None")
     _promise(list(seen.offer([a, b], [1, 1], [0, 0])) == [NEW, NEW], "a URL that was never offered is new (1)")
@@ -73,13 +74,15 @@ def _check_new_once(seen: UrlSeen) -> None:
         list(seen.offer([c, a, c], [2, 1, 2], [0, 0, 0])) == [NEW, KNOWN, KNOWN],
         "of equal keys in one call the first is new and the others are not, each in its place",
     )
-    written, other = _url("http://d.example/%7Eme"), _url("http://d.example/~me")
+    written = _url("http://d.example/%7Eme")
+    other = _url("http://d.example/~me")
     assert written.key == other.key
     _promise(list(seen.offer([written, other], [0, 0], [0, 0])) == [NEW, KNOWN], "the key compares, not the text")
 
 
 def _check_ways(seen: UrlSeen) -> None:
-    url, other = _url("http://a.example/deep"), _url("http://a.example/other")
+    url = _url("http://a.example/deep")
+    other = _url("http://a.example/other")
     seen.offer([url, other], [5, 5], [2, 2])
     _promise(seen.way(url) == (5, 2), "`way` is the depth and hops that were offered")
     _promise(list(seen.offer([url], [6], [3])) == [KNOWN], "a path of more depth and more hops is nothing new (0)")
@@ -128,9 +131,11 @@ def _check_many(seen: UrlSeen, false_positive_rate: float) -> None:
 def check_content_seen(make: Callable[[], ContentSeen]) -> None:
     """Run the contract of a content-seen test, as far as it holds within one host; `make` gives an empty one."""
     seen = make()
-    url, other = _url("http://a.example/"), _url("http://a.example/copy")
+    url = _url("http://a.example/")
+    other = _url("http://a.example/copy")
     first = Original(url.text, 1_000_000.5, "<urn:uuid:1>")
-    digest, another = b"\x00" * 20, b"\x00" * 19 + b"\x01"
+    digest = b"\x00" * 20
+    another = b"\x00" * 19 + b"\x01"
     _promise(seen.find(digest, url) is None, "a content that was not seen is not found")
     seen.remember(digest, url, first)
     _promise(seen.find(digest, url) == first, "who had a content first is found, with address, time and record")
@@ -147,7 +152,8 @@ def check_filter(one: Filter, accepts: Sequence[Link | str] = (), rejects: Seque
     """Run the contract of a filter; `accepts` and `rejects` are links (or addresses of anchors) it must judge so."""
     _promise(isinstance(one.name, str) and one.name != "", "a filter has a name: `why` shows it")
     _promise(one.name.isidentifier(), f"a filter's name is one word of letters, digits and _, not {one.name!r}")
-    accepted, rejected = [_link(link) for link in accepts], [_link(link) for link in rejects]
+    accepted = [_link(link) for link in accepts]
+    rejected = [_link(link) for link in rejects]
     links = [*accepted, *rejected, *_odd_links()]
     judged = {}
     for link in links:
@@ -214,7 +220,8 @@ def check_prioritizer(one: Prioritizer, urgent: Sequence[tuple[Link | str, Link 
     for link in reversed(links):
         _promise(one.level(link) == levels[link], f"`level` is pure: {link.url.text} got another one the second time")
     for first, second in urgent:
-        before, after = levels[_link(first)], levels[_link(second)]
+        before = levels[_link(first)]
+        after = levels[_link(second)]
         _promise(before <= after, f"{_link(first).url.text} (level {before}) comes no later than level {after}")
     if isinstance(one, HostPrioritizer):
         _check_host_levels(one)
@@ -248,7 +255,8 @@ def check_revisit_policy(policy: RevisitPolicy) -> None:
                 _promise(given == [policy.rate(habits, 10.0**power) for power in range(-18, 19)], "`rate` is pure")
                 falls = all(after <= before for before, after in pairwise(given))
                 _promise(falls or not policy.priced, f"a priced policy gives no more at a higher price: {habits}")
-        bare, told = Habits(rate, 1.0), Habits(rate, 1.0, 3_600.0, changed=True, since_change_s=60.0)
+        bare = Habits(rate, 1.0)
+        told = Habits(rate, 1.0, 3_600.0, changed=True, since_change_s=60.0)
         same = policy.rate(bare, 1.0) == policy.rate(told, 1.0)
         _promise(same or not policy.priced, "a priced policy goes by change rate and importance alone")
 
@@ -384,7 +392,8 @@ def check_processing_module(module: ProcessingModule, pages: Sequence[Page] = ()
     for one in [*pages, *_odd_pages()]:
         if not module.wants(one.media_type):
             continue
-        first, second = _found(module, one), _found(module, one)
+        first = _found(module, one)
+        second = _found(module, one)
         _promise(first == second, f"a module is pure: {one.url} gave other findings the second time")
         earlier = Found("http://earlier.example/", "anchor")
         added = _found(module, one, earlier)

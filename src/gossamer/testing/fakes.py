@@ -226,10 +226,13 @@ class MemoryArchive:
         self.added.append(visited)
         if visited.reply is None:
             return Archived()
-        offset, length = self._length, len(visited.reply.body) + 1
+        offset = self._length
+        length = len(visited.reply.body) + 1
         self._length += length
         row = visited.row
-        row.warc_file, row.warc_offset, row.warc_length = FILE, offset, length
+        row.warc_file = FILE
+        row.warc_offset = offset
+        row.warc_length = length
         return Archived(FILE, offset, length, f"<urn:memory:{len(self.added)}>")
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:

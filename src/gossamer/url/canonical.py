@@ -70,7 +70,8 @@ class Canonicalizer:
             return url
         for _ in range(STABLE_ROUNDS_MAX):
             # One rule's change may enable another rule: /a/index.html/ loses its slash first, then its index file.
-            before, parts = parts, self._with_host(parts)
+            before = parts
+            parts = self._with_host(parts)
             for rule in self.steps_of(parts.host).values():
                 parts = rule(parts)
             if parts == before:

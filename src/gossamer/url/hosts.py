@@ -44,14 +44,16 @@ class HostNameRules:
         """Return the name by which a host, as in `Url.host`, is compared; for such a name, the name itself."""
         name = host
         for _ in range(ROUNDS_MAX):
-            before, name = name, self._once(name)
+            before = name
+            name = self._once(name)
             if name == before:
                 return name
         return host
 
     def home(self, site: str) -> str:
         """Return the site whose partition holds a site: the same for all sites with hosts that are compared as one."""
-        at, way = site, {site}
+        at = site
+        way = {site}
         while at not in self._known:
             other = self._moved(at)
             if other is None:
@@ -87,7 +89,8 @@ class HostNameRules:
     def _other_end(self, host: str) -> str:
         for old, new in self._ends:
             if host.endswith(old):
-                other, site = host[: -len(old)] + new, site_of(host)
+                other = host[: -len(old)] + new
+                site = site_of(host)
                 # Below a deeper public suffix, such as s3.amazonaws.com, hosts of one site would map to many sites.
                 goal = self._image(site, old, new) if _is_open(old[1:]) else site_of(new[1:])
                 meant = _is_open(old[1:]) or site == site_of(old[1:])

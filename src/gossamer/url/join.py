@@ -20,7 +20,8 @@ _PLAIN = re.compile(
 ).fullmatch
 _NOT_ASCII = re.compile("[^\x00-\x7f]+")
 _WEB = ("http://", "https://")
-WHOLE_MAX, WHOLE_CHARACTERS_MAX = 4_096, 256
+WHOLE_MAX = 4_096
+WHOLE_CHARACTERS_MAX = 256
 """Number and length of cached absolute hrefs: navigation repeats on every page."""
 ORIGINS_MAX = 1024
 """Cached origins of pages that are in the form that `join` returns: a host's pages come one after another."""
@@ -35,7 +36,8 @@ def join(base: str, href: str) -> str | None:
     try:
         url: str = join_url(base, href)
     except ValueError:
-        mended_base, mended_href = _scalar(base), _scalar(href)
+        mended_base = _scalar(base)
+        mended_href = _scalar(href)
         changed = mended_base != base or mended_href != href
         return join(mended_base, mended_href) if changed else None
     return url[: url.index("#")] if "#" in url else url

@@ -164,7 +164,8 @@ class Namer:
             key = self._keys_before.get(text) or self.canonicalizer.key_by_rules(text)
             if len(text) <= KEYS_BYTES_MAX:
                 if len(self._keys) >= KEYS_MAX:
-                    self._keys_before, self._keys = self._keys, {}
+                    self._keys_before = self._keys
+                    self._keys = {}
                 self._keys[text] = key
         return key
 
@@ -175,7 +176,8 @@ class Namer:
         start = self._old[prefix] if prefix in self._old else self._start(prefix)
         if len(prefix) <= START_BYTES_MAX:
             if len(self._young) >= STARTS_MAX:
-                self._old, self._young = self._young, {}
+                self._old = self._young
+                self._young = {}
             self._young[prefix] = start
         return start
 
@@ -185,7 +187,8 @@ class Namer:
         host = host_of(prefix, self._added if rooted else SCHEMES)
         if host is None:
             return None
-        site, hosts = site_of(host), self.canonicalizer.hosts
+        site = site_of(host)
+        hosts = self.canonicalizer.hosts
         bare = _plain_authority(prefix, host, self._added[scheme]) if rooted else _bare(prefix)
         prefix = bare or prefix
         plain = not bare and self.canonicalizer.cautious and is_plain_start(prefix)

@@ -83,7 +83,8 @@ def _suffix_of(host: str) -> str:
 
 def _longest(host: str) -> str:
     """Apply the list's algorithm (publicsuffix.org) to a host whose labels are in Unicode."""
-    rules, rest = _rules(), host
+    rules = _rules()
+    rest = host
     while rest:
         parent = rest.partition(".")[2]
         if f"!{rest}" in rules:

@@ -103,7 +103,8 @@ class OverrunAlarm:
         """Interrupt the current run if it has taken too long. The timer calls this."""
         if not self._running:
             return
-        processor_s, now_s = self._processor_s(), self._now_s()
+        processor_s = self._processor_s()
+        now_s = self._now_s()
         if processor_s < self._ends_s and now_s < self._ends_at:
             return
         limit = f"{self._limit_s:g} s of processor time" if processor_s >= self._ends_s else f"{self._wall_s:g} s"
@@ -160,7 +161,8 @@ class TurnAlarm:
 
     def end(self) -> bool:
         """End the turn; return whether the alarm ended its connection."""
-        turn, self._turn = self._turn, None
+        turn = self._turn
+        self._turn = None
         return turn is not None and turn is self._cut
 
     def close(self) -> None:
@@ -216,7 +218,8 @@ class Pulse:
 
     def take_stack(self) -> str:
         """Return the loop's stack from the last stall, and forget it; empty: none since the last call."""
-        stack, self._stack = self._stack, ""
+        stack = self._stack
+        self._stack = ""
         return stack
 
     def close(self) -> None:

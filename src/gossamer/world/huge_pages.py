@@ -18,7 +18,8 @@ from typing import NamedTuple
 PAGE_BYTES = 2 << 20
 GROWTH_BYTES = 16 << 20
 """Growth of the process's memory before it is examined again."""
-GATHER_S_MIN, GATHER_S_MAX = 0.02, 0.1
+GATHER_S_MIN = 0.02
+GATHER_S_MAX = 0.1
 """A pass begins when it may take at least the first, and ends after the second; a page takes 2 ms."""
 SHARE_MAX = 0.01
 """Share of the process's time: the cost pays off over minutes, so a crawl of seconds spends none."""
@@ -30,7 +31,8 @@ HELD_SHARE_MIN = 7 / 8
 """Share of a mapping that must be in use: a huge page also fills its gaps, which must cost almost no memory."""
 _COLLAPSE = 25
 """MADV_COLLAPSE, Linux 6.1."""
-_MAPS, _HELD = Path("/proc/self/smaps"), Path("/proc/self/statm")
+_MAPS = Path("/proc/self/smaps")
+_HELD = Path("/proc/self/statm")
 _is_ours = re.compile(
     rb"^([0-9a-f]+)-([0-9a-f]+) rw-p \S+ \S+ 0 *(?:\[heap\])?\n"
     rb"(?:[A-Z].*\n)*?Rss: +(\d+) kB\n(?:[A-Z].*\n)*?AnonHugePages: +(\d+) kB\n",
@@ -85,7 +87,8 @@ class HugePages:
         for mapping in mappings():
             if mapping.held_bytes < HELD_SHARE_MIN * (mapping.end - mapping.begin):
                 continue
-            first, last = -(-mapping.begin // PAGE_BYTES), mapping.end // PAGE_BYTES
+            first = -(-mapping.begin // PAGE_BYTES)
+            last = mapping.end // PAGE_BYTES
             if mapping.huge_bytes >= (last - first) * PAGE_BYTES:
                 continue
             refused = 0
@@ -101,7 +104,8 @@ class HugePages:
 def mappings() -> Iterator[Mapping]:
     """Yield the writable, private, anonymous mappings of at least 2 MiB."""
     for found in _is_ours(_MAPS.read_bytes()):
-        begin, end = int(found[1], 16), int(found[2], 16)
+        begin = int(found[1], 16)
+        end = int(found[2], 16)
         if end - begin >= PAGE_BYTES:
             yield Mapping(begin, end, int(found[3]) << 10, int(found[4]) << 10)
 

@@ -49,7 +49,8 @@ async def wait_at_most(limit_s: float, work: Awaitable[object]) -> bool:
 
 BURST_S = 0.1
 """Seconds of work that may be done before the first wait: enough for a page of the console with all its files."""
-LONG_S, LONG_SHARE = 0.1, 0.25
+LONG_S = 0.1
+LONG_SHARE = 0.25
 """Work that held the loop for longer than `LONG_S` gets at most `LONG_SHARE`, so that other work then has four times as
 long.
 """
@@ -148,7 +149,8 @@ class _MeasuredSteps(Generic[Made]):
         self._share = share
 
     def __await__(self) -> Generator[Any, None, Made]:
-        work, measured = self._work, self._share.measured
+        work = self._work
+        measured = self._share.measured
         error: BaseException | None = None
         while True:
             try:

@@ -303,6 +303,7 @@ def _write(descriptor: int, parts: list[bytes], offset: int) -> None:
     left = sum(map(len, parts))
     while left > 0:
         written = os.pwritev(descriptor, parts, offset)
-        offset, left = offset + written, left - written
+        offset = offset + written
+        left = left - written
         if left > 0:
             parts = [b"".join(parts)[written:]]

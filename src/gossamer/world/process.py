@@ -13,7 +13,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-PR_SET_PDEATHSIG, PR_GET_PDEATHSIG = 1, 2
+PR_SET_PDEATHSIG = 1
+PR_GET_PDEATHSIG = 2
 NOT_OURS = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
 """Errors that prevent writing a file but not reading it."""
 MAINTENANCE = Path("state/maintenance")

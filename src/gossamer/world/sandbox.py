@@ -17,26 +17,44 @@ from typing import NamedTuple
 
 LANDLOCK_MIN = 2
 """The first version (Linux 5.19) in which files can be renamed and linked from one folder to another."""
-_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_VERSION, _PATH_BENEATH = 1, 1
-_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _MAKE_SYM = 1 << 0, 1 << 1, 1 << 2, 1 << 3, 1 << 12
-_MAKE_CHAR, _MAKE_BLOCK, _TRUNCATE = 1 << 6, 1 << 11, 1 << 14
+_CREATE_RULESET = 444
+_ADD_RULE = 445
+_RESTRICT_SELF = 446
+_VERSION = 1
+_PATH_BENEATH = 1
+_EXECUTE = 1 << 0
+_WRITE_FILE = 1 << 1
+_READ_FILE = 1 << 2
+_READ_DIR = 1 << 3
+_MAKE_SYM = 1 << 12
+_MAKE_CHAR = 1 << 6
+_MAKE_BLOCK = 1 << 11
+_TRUNCATE = 1 << 14
 _READ = _READ_FILE | _READ_DIR | _EXECUTE
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
 """The rights that a rule for a single file can name."""
 _FILES_BITS = {2: 14, 3: 15, 4: 15, 5: 16}
 """Rights on files by Landlock's version: how many of the lowest bits exist."""
-_TCP, _SCOPES = 0b11, 0b11
-_SET_NO_NEW_PRIVS, _SECCOMP, _MODE_FILTER, _TSYNC = 38, {"x86_64": 317, "aarch64": 277}, 1, 1
+_TCP = 0b11
+_SCOPES = 0b11
+_SET_NO_NEW_PRIVS = 38
+_SECCOMP = {"x86_64": 317, "aarch64": 277}
+_MODE_FILTER = 1
+_TSYNC = 1
 _MACHINES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 """Number of the architecture in seccomp, and number of socket(2)."""
 _IO_URING_SETUP = 425
 """io_uring can create sockets too."""
 _CAPABILITIES_3 = 0x20080522
-_KEPT, _SYS_ADMIN = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 10, 1 << 21
+_KEPT = 1 << 0 | 1 << 1 | 1 << 3 | 1 << 5 | 1 << 6 | 1 << 7 | 1 << 10
+_SYS_ADMIN = 1 << 21
 """Capabilities that are kept: CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID, NET_BIND_SERVICE."""
-_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
-_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW = 0x7FFF0000
+_ERROR = 0x00050000
+_LOAD = 0x20
+_EQUAL = 0x15
+_AT_LEAST = 0x35
+_RETURN = 0x06
 AF_UNIX = 1
 
 
@@ -106,7 +124,8 @@ def refuse_sockets(family: int | None = None) -> bool:
     if not sys.platform.startswith("linux") or machine not in _MACHINES:
         return False
     number, socket = _MACHINES[machine]
-    failed, unknown = _ERROR | errno.EACCES, _ERROR | errno.ENOSYS
+    failed = _ERROR | errno.EACCES
+    unknown = _ERROR | errno.ENOSYS
     # The lower half of the first argument: both architectures are little-endian.
     kind = [(_LOAD, 0, 0, 16), (_EQUAL, 1, 0, family), (_RETURN, 0, 0, _ALLOW)] if family is not None else []
     program = [

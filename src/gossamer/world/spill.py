@@ -55,13 +55,17 @@ class Spill:
     def received(cls, descriptor: int, size: int, digest: bytes) -> Spill:
         """Return a read-only spill that another process has written; it closes the descriptor."""
         spill = cls.__new__(cls)
-        spill._fd, spill._buffer, spill.size, spill._digest = descriptor, bytearray(), size, digest  # noqa: SLF001
+        spill._fd = descriptor  # noqa: SLF001
+        spill._buffer = bytearray()  # noqa: SLF001
+        spill.size = size
+        spill._digest = digest  # noqa: SLF001
         return spill
 
     def flush(self) -> None:
         """Write the buffer. Reading does so too, but an error of the disk should reach the writer."""
         if self._buffer:
-            held, self._buffer = self._buffer, bytearray()
+            held = self._buffer
+            self._buffer = bytearray()
             self._put(held)
 
     def _put(self, data: bytes | bytearray | memoryview) -> None:

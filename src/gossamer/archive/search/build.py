@@ -114,7 +114,8 @@ def rewrite(folder: Path, target: Path, memory_bytes_max: int, leaves: Callable[
     gone = sum(leaves(text_in(searcher.doc(place), "url")) for place in places)
     if not gone:
         return 0
-    writer, position = IndexWriter(target, memory_bytes_max), ""
+    writer = IndexWriter(target, memory_bytes_max)
+    position = ""
     try:
         for number, place in enumerate(places, 1):
             document = searcher.doc(place)

@@ -52,7 +52,9 @@ class IndexedPage(msgspec.Struct, frozen=True, array_like=True):
 
 def document_of(visited: Visited) -> IndexedPage | None:
     """Return the document of an attempt, or None when it brought no text."""
-    row, findings, content = visited.row, visited.findings, visited.content
+    row = visited.row
+    findings = visited.findings
+    content = visited.content
     if row.outcome != "fetched" or findings is None or content is None:
         return None
     if row.media_type not in INDEXED_TYPES and findings.text_method != DOCUMENT:

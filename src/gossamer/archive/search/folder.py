@@ -78,7 +78,8 @@ def is_behind(directory: Path, position: str) -> bool:
     elif followed is None or _is_kept(directory):
         return False
     else:
-        shard, incarnation = int(followed[1]), int(followed[2])
+        shard = int(followed[1])
+        incarnation = int(followed[2])
         known = {shard: (incarnation, sys.maxsize)}
     logs = (path for folder in ("tables", "shard-*/tables") for path in (directory / "state").glob(f"{folder}/pages-*"))
     present = [*(directory / "pages").glob("*.parquet"), *(path for path in logs if path.stat().st_size)]

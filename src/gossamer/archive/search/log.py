@@ -78,7 +78,8 @@ class SearchLog:
             self._begun_at = self._clock.now()
         journal.append(data)
         self._pages += len(self._held)
-        self._held, self._held_bytes = [], 0
+        self._held = []
+        self._held_bytes = 0
 
     def _finish(self) -> None:
         self._segments.finish()

@@ -106,7 +106,8 @@ def _notice(directory: Path, position: str) -> str:
 
 def _answer(index: tantivy.Index, question: SearchQuestion) -> QueryAnswer:
     searcher = index.searcher()
-    query, schema = question.query, index.schema
+    query = question.query
+    schema = index.schema
     asked, problems = index.parse_query_lenient(query, list(_WEIGHTS), _WEIGHTS, conjunction_by_default=True)
     position = tantivy.Query.term_query(schema, "key", POSITION)  # No page, though it matches `*` and `-word`.
     parts = [(tantivy.Occur.Must, asked), (tantivy.Occur.MustNot, position)]

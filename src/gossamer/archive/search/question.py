@@ -23,7 +23,8 @@ BOOST_MAX = 1_000.0
 FILTER_CHARACTERS_MAX = 300
 LIMIT_MAX = 1_000
 
-_OPENING, _CLOSING = "([{", ")]}"
+_OPENING = "([{"
+_CLOSING = ")]}"
 _WORD = re.compile(r"\w+")
 _RANGE = re.compile(r"[\[{<>]")
 _SLOP = re.compile(r"~\s*(\d+)")

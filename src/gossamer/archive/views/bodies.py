@@ -249,10 +249,12 @@ class RecordBodies:
                 return None
             url = record.headers["WARC-Target-URI"]
             headers: tuple[tuple[str, str], ...] = ()
-            kind, status = record.headers.get("Content-Type") or "", 200
+            kind = record.headers.get("Content-Type") or ""
+            status = 200
             if record.record_type == WarcRecordType.response:
                 http = record.http_headers
-                headers, status = tuple(http.astuples()), http.status_code or 0
+                headers = tuple(http.astuples())
+                status = http.status_code or 0
                 kind = http.get("Content-Type") or ""
             body = record.reader.read(BODY_BYTES_MAX)
             reply = Reply(url, status, headers, body, "", 0.0, 0.0, len(body))

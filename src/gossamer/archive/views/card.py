@@ -23,7 +23,8 @@ from gossamer.archive.views.work import ExportPiece
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.model.words import iso_time
 
-JSON_NAME, README_NAME = "data-card.json", "README.md"
+JSON_NAME = "data-card.json"
+README_NAME = "README.md"
 LISTED_MAX = 100
 """Hosts, and licenses, that are listed; all are counted."""
 VALUE_CHARACTERS_MAX = 200
@@ -187,7 +188,9 @@ def _languages(tables: duckdb.DuckDBPyConnection, texts: int) -> dict[str, dict[
 
 def _readme(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
     """Yield the lines of the data card."""
-    counts, filters, dates = card["counts"], card["filters"], card["dates"]
+    counts = card["counts"]
+    filters = card["filters"]
+    dates = card["dates"]
     yield from _header(card, to, bytes_)
     yield f"# {_plain(card['name'])}"
     yield ""

@@ -141,8 +141,10 @@ def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str
             headers: tuple[tuple[str, str], ...] = ()
             if record.record_type == WarcRecordType.response:
                 record.parse_http(max_header_len=HEAD_BYTES_MAX)
-                status, headers = record.http_headers.status_code or 0, tuple(record.http_headers.astuples())
-            url, at = record.headers["WARC-Target-URI"], record.headers["WARC-Date"]
+                status = record.http_headers.status_code or 0
+                headers = tuple(record.http_headers.astuples())
+            url = record.headers["WARC-Target-URI"]
+            at = record.headers["WARC-Date"]
             body = record.reader.read(BODY_BYTES_MAX)
             content = decode(Reply(url, status, headers, body, "", 0.0, 0.0, len(body))).body
             yield at, url, status, content.decode("utf-8", "replace")

@@ -25,7 +25,8 @@ from gossamer.model.errors import ConfigError
 from gossamer.world.files import publish
 
 How = Literal["", "exact", "near"]
-BANDS, BAND_BYTES = 16, 16
+BANDS = 16
+BAND_BYTES = 16
 """Eight values of 16 bits a band: two texts that share 80 % of their shingles meet in one of sixteen with 95 %."""
 ALIKE_MIN = 0.8
 """Share of equal values from which two texts are near-duplicates."""
@@ -92,7 +93,9 @@ def _open(
     tables: duckdb.DuckDBPyConnection, earlier: Sequence[Sequence[ExportPiece]], own: Sequence[ExportPiece]
 ) -> int:
     """Make the view of all texts, numbered in order; return the number of the first text of this crawl."""
-    parts, start, at = [], 0, 0
+    parts = []
+    start = 0
+    at = 0
     for pieces in (*earlier, own):
         files = [piece.path.replace("'", "''") for piece in pieces if piece.rows]
         start = at

@@ -33,7 +33,8 @@ FORMATS = ("datasets", "bulk")
 PAGES_A_PART = 2_000
 PART_BYTES = 16_000_000
 """Size of buffered texts, and of a row group."""
-FINGERPRINTS, REMOVED = "fingerprints.parquet", "duplicates.jsonl"
+FINGERPRINTS = "fingerprints.parquet"
+REMOVED = "duplicates.jsonl"
 KEPT = ("texts", "plan", "copies.parquet", "logs")
 """Names in the folder of an export that hold what was done."""
 _PLANNED = (
@@ -140,7 +141,8 @@ class _Reading:
         for folder in (plan.parent, self._folder):
             folder.mkdir(parents=True, exist_ok=True)
         make_plan(plan, source.pages, where, memory_bytes_max)
-        position, rows = step.position, rows_of(plan)
+        position = step.position
+        rows = rows_of(plan)
         warc_folder = Path(source.directory) / "warc"
         for position, row, written in with_contents(plan, step.position, warc_folder, self._means):
             if written is not None and written.text.strip():
@@ -173,7 +175,8 @@ class _Reading:
             pq.write_table(pa.table(columns, schema=self._schema), path, compression="zstd", write_page_checksum=True)
             sync_file(path)
             step.parts, step.texts = step.parts + 1, step.texts + len(self._rows)
-            self._rows, self._bytes = [], 0
+            self._rows = []
+            self._bytes = 0
         step.position = position
         self._work.save(step)
 
@@ -216,7 +219,9 @@ def _write(
 def _note(work: ExportFolder, step: Making, form: Form, position: int) -> None:
     """Save how far it is, where all that was given to the form is on disk."""
     if form.settle():
-        step.written, step.files, step.length = position, form.files, form.length
+        step.written = position
+        step.files = form.files
+        step.length = form.length
         work.save(step)
 
 

@@ -74,7 +74,10 @@ class TableCursor:
             later = min((stem for stem in self._files if stem > self._stem), default=None)
             if later is None:
                 return None
-            self._stem, self._rows, self._offset, self._opened = later, 0, 0, None
+            self._stem = later
+            self._rows = 0
+            self._offset = 0
+            self._opened = None
 
     def _batch_in(self, entry: ManifestEntry) -> pa.RecordBatch | None:
         path = self._path(entry.name)

@@ -385,7 +385,8 @@ def committed_logs(crawl: ExportedCrawl, table: str, folder: Path) -> list[Expor
 
 
 def _warcs(crawl: ExportedCrawl) -> list[ExportPiece]:
-    folder, files = crawl.directory / "warc", crawl.files or {}
+    folder = crawl.directory / "warc"
+    files = crawl.files or {}
     known = {name: entry for name, entry in files.items() if name.startswith("warc/")}
     found = []
     for path in sorted(folder.glob("*.warc*")):

@@ -147,7 +147,9 @@ def _chains(rows: Sequence[tuple[Any, ...]]) -> Iterator[SiteFault]:
     targets = {target for key, target, *_ in rows if target != key}
     looped: set[str] = set()
     for key, _, url, _, pages in sorted(rows, key=lambda row: row[0] in targets):
-        path, way, at = [url], {key}, key
+        path = [url]
+        way = {key}
+        at = key
         while at in following:
             at, _, to_url = following[at]
             path.append(to_url)

@@ -121,7 +121,8 @@ class ParquetShards:
         if self._writer is not None:
             self._writer.close()
             sync_file(self._path)
-            self._writer, self._bytes = None, 0
+            self._writer = None
+            self._bytes = 0
             self.files += 1
 
 
@@ -151,7 +152,10 @@ class BulkRequests:
                 self._append(held)
                 self.settle()
                 self._file.close()
-                self.files, self.length, held, size = self.files + 1, 0, [], 0
+                self.files = self.files + 1
+                self.length = 0
+                held = []
+                size = 0
                 self._file = self._open()
             held.append(lines)
             size += len(lines)

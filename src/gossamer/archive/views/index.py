@@ -99,7 +99,8 @@ def sort_lines(
             rows = wanted(batch.filter(pc.is_valid(batch["warc_offset"])))
             if sorter.add(_lines_of(entries_of_batch(rows))):
                 sorter.spill()
-                step.position, step.runs = position, sorter.runs
+                step.position = position
+                step.runs = sorter.runs
                 save(step)
                 sorter.sweep()
             advance(position)
@@ -109,7 +110,9 @@ def sort_lines(
             if sorter.add(_lines_of(some)):
                 sorter.spill()
     sorter.spill()
-    step.position, step.runs, step.is_sorted = position, sorter.runs, True
+    step.position = position
+    step.runs = sorter.runs
+    step.is_sorted = True
     save(step)
     sorter.sweep()
     return sorter

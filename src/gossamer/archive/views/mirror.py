@@ -40,7 +40,8 @@ INDEX = "index.html"
 INDEX_LINKS_MAX = 1_000
 PAGES_A_CHECKPOINT = 500
 DIRECTORIES_MAX = 16
-PART_CHARACTERS_MAX, STEM_CHARACTERS_MAX = 60, 80
+PART_CHARACTERS_MAX = 60
+STEM_CHARACTERS_MAX = 80
 HOPS_MAX = 10
 NAMES_MAX = 100
 """Names that are tried for a URL: a site can have addresses that spell the hashes of others."""

@@ -193,15 +193,19 @@ def _store(work: ExportFolder, step: Storing, plan: Path, bodies: RecordBodies, 
         for position, row in planned(plan, step.pages):
             # What cannot be stored is not read either: it may be larger than memory.
             page = bodies.page(row.place, row.original, row.url) if row.body_bytes <= SEGMENT_BYTES_MAX else None
-            number, offset, body = NOT_STORED, NOT_STORED, page.body if page is not None else b""
+            number = NOT_STORED
+            offset = NOT_STORED
+            body = page.body if page is not None else b""
             size = len(body) if page is not None else row.body_bytes
             if page is not None and len(body) <= SEGMENT_BYTES_MAX:
                 if step.segment_length + len(body) > SEGMENT_BYTES_MAX:
                     segment.sync()
                     segment.close()
-                    step.segment, step.segment_length = step.segment + 1, 0
+                    step.segment = step.segment + 1
+                    step.segment_length = 0
                     segment = _segment(work, step)
-                number, offset = step.segment, step.segment_length
+                number = step.segment
+                offset = step.segment_length
                 segment.write(body)
                 step.segment_length += len(body)
                 unnoted_bytes += len(body)
@@ -211,7 +215,8 @@ def _store(work: ExportFolder, step: Storing, plan: Path, bodies: RecordBodies, 
                 segment.sync()
                 step.store_length += _append(log, lines)
                 work.save(step)
-                lines, unnoted_bytes = [], 0
+                lines = []
+                unnoted_bytes = 0
             advance(position)
         segment.sync()
         step.store_length += _append(log, lines)

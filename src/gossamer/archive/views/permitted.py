@@ -23,7 +23,8 @@ from gossamer.archive.views.work import ExportInputs, ExportPiece
 from gossamer.model.errors import ConfigError
 from gossamer.model.usage import ALLOWED, PURPOSES, SYNONYMS, UNKNOWN
 
-FOLDER, LIST = "permitted", "permitted.jsonl"
+FOLDER = "permitted"
+LIST = "permitted.jsonl"
 BODIES_ONLY = frozenset(("markdown", "pagefiles", "mirror", "datasets", "bulk"))
 """Formats made of bodies: a copy's may be in the record of another page."""
 _JSON = msgspec.json.Encoder()

@@ -59,7 +59,8 @@ class Sorter:
         """Write the buffered rows as a run that survives a power cut. Blocks."""
         if self._held:
             table = pa.Table.from_batches(self._held).combine_chunks()
-            self._held, self._held_bytes = [], 0
+            self._held = []
+            self._held_bytes = 0
             order = [(key, "ascending") for key in self._keys]
             batch_rows = max(1, table.num_rows * (self._bytes_max // FAN_IN_MAX) // max(1, table.nbytes))
             table = table.sort_by(order)
@@ -158,14 +159,16 @@ class _Head:
     def take_to(self, bound: tuple[object, ...]) -> pa.RecordBatch:
         """Return the rows up to the bound, those equal to it included."""
         assert self._batch is not None
-        low, high = 0, self._batch.num_rows
+        low = 0
+        high = self._batch.num_rows
         while low < high:
             middle = (low + high) // 2
             if self._key(middle) <= bound:
                 low = middle + 1
             else:
                 high = middle
-        taken, self._batch = self._batch.slice(0, low), self._batch.slice(low)
+        taken = self._batch.slice(0, low)
+        self._batch = self._batch.slice(low)
         self.consumed += low
         return taken
 

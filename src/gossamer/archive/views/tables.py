@@ -103,7 +103,8 @@ def _sort(work: ExportFolder, step: Sorting, sorter: Sorter, source: RowSource, 
             batch = batch.add_column(0, FROM_HOST, hosts_of(batch["from_url"]))
         if sorter.add(batch):
             sorter.spill()
-            step.position, step.runs = position, sorter.runs
+            step.position = position
+            step.runs = sorter.runs
             work.save(step)
             sorter.sweep()
         advance(position)
@@ -169,7 +170,9 @@ def _groups(tables: Iterator[pa.Table] | _Filled, bytes_max: int) -> Iterator[pa
             size += part.nbytes
             if rows >= ROW_GROUP_ROWS_MAX or size >= bytes_max:
                 yield pa.concat_tables(held)
-                held, rows, size = [], 0, 0
+                held = []
+                rows = 0
+                size = 0
     if held:
         yield pa.concat_tables(held)
 

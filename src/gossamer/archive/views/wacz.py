@@ -133,7 +133,8 @@ def _list(
     lines = (line for block, _, _ in unique_lines(sorter, [], b"") for line in block if UNCHANGED not in line)
     _write_index(work.folder / "index.cdx.gz", work.folder / "index.idx", lines)
     _write_pages(work.folder / "pages.jsonl", source, held)
-    step.listed, step.index.runs = True, []
+    step.listed = True
+    step.index.runs = []
     work.save(step)
     sorter.runs = []
     sorter.sweep()
@@ -247,8 +248,10 @@ class _Zip:
         self._zip = zipfile.ZipFile(file, "w", allowZip64=True)
         for member in members:
             info = self._info(member.name, member.kind)
-            info.header_offset, info.CRC = member.header_offset, member.crc
-            info.file_size, info.compress_size = member.size, member.packed
+            info.header_offset = member.header_offset
+            info.CRC = member.crc
+            info.file_size = member.size
+            info.compress_size = member.packed
             info.create_version = info.extract_version = member.version
             self._zip.filelist.append(info)
             self._zip.NameToInfo[member.name] = info

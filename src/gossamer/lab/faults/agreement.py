@@ -25,7 +25,8 @@ def disagreements(coordination: Coordination, shards: Mapping[int, Shard]) -> It
     """Yield what is wrong with the moves that are under way, and where a shard that knows the coordinator's map has
     another one; `shards` are those that live.
     """
-    moves, places = coordination.moves, {number: shard.exchange.places for number, shard in shards.items()}
+    moves = coordination.moves
+    places = {number: shard.exchange.places for number, shard in shards.items()}
     for shard in shards.values():
         assert shard.membership is not None
         if shard.membership.report().passive and not shard.exchange.idle:

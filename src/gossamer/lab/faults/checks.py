@@ -53,7 +53,8 @@ def _early(
     running: dict[str, list[SeenRequest]] = {}
     for asked in sorted(log, key=lambda one: one.began):
         who = whose(asked)
-        before, out = ended.get(who), running.get(who, [])
+        before = ended.get(who)
+        out = running.get(who, [])
         for one in [one for one in out if one.ended < asked.began or at_once == 1]:
             out.remove(one)
             if before is None or one.ended > before.ended:
@@ -129,7 +130,8 @@ def _outcomes(world: World) -> Iterator[str]:
 
 def unscheduled(world: World, stores: Sequence[Store]) -> list[str]:
     """Return the pages of a continuous crawl that are not, or not once, among those that its shards visit again."""
-    waiting, memories = Counter[bytes](), []
+    waiting = Counter[bytes]()
+    memories = []
     for store in stores:
         waiting.update(
             key[:2] + key[-8:] for key, data in store.scan("due", *PARTITIONED) if decode_entry(data).revisit

@@ -78,7 +78,8 @@ class ModelDisk:
     def fsync(self, descriptor: int) -> None:
         """Note that the bytes of a file, or the names in a directory, survive."""
         self.touch("fsync")
-        found, path = os.fstat(descriptor), Path(f"/proc/self/fd/{descriptor}").readlink()
+        found = os.fstat(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
         if path.is_relative_to(self.root):
             if stat.S_ISDIR(found.st_mode):
                 self._synced[self._below(path)] = self._names(path)
@@ -129,7 +130,8 @@ class ModelDisk:
         return after
 
     def _restore(self, below: str, after: ModelDisk) -> None:
-        here, there = self.root / below, after.root / below
+        here = self.root / below
+        there = after.root / below
         now = self._names(here) if here.is_dir() else {}
         kept = now if self._dice.below(2) else self._synced.get(below, {})
         for name, file in sorted(kept.items()):
@@ -144,7 +146,8 @@ class ModelDisk:
 
     def _left(self, file: _ModelFile, path: Path | None) -> bytes:
         """Return what a file holds after a power cut: what was synced, what was written, or a part of that."""
-        chance, synced = self._dice.below(4), file.synced
+        chance = self._dice.below(4)
+        synced = file.synced
         if path is None or not chance or (written := path.read_bytes()) == synced:
             return synced
         if chance == 1:
@@ -194,7 +197,8 @@ class _Table:
         self.values[key] = value
 
     def clear(self, begin: bytes, end: bytes) -> None:
-        first, last = bisect_left(self.keys, begin), bisect_left(self.keys, end)
+        first = bisect_left(self.keys, begin)
+        last = bisect_left(self.keys, end)
         for key in self.keys[first:last]:
             del self.values[key]
         del self.keys[first:last]

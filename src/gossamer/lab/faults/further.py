@@ -42,20 +42,29 @@ OF_CHECKPOINTS: tuple[Further, ...] = ("", "behind")
 """By chance, of seeds with a login that lasts, of others that are not continuous, of continuous ones, and of those with
 checkpoints and short delays.
 """
-OWNER_STEPS, BEHIND_STEPS, BEHIND_S = 6, 7, 300.0
+OWNER_STEPS = 6
+BEHIND_STEPS = 7
+BEHIND_S = 300.0
 """Steps until the owner and the user of an address die; and until an idle shard dies that is cut off from another one
 afterwards, and for how long.
 """
 DELAYS_S: dict[Further, float] = {"login": 20.0, "crash": 110.0}
 """Of a host: pages are left when it moves, or it outlasts the start of a process and a move."""
 SESSION_S_MIN = 300.0
-HOSTS_MIN, HOSTS_MAX = 3, 4
+HOSTS_MIN = 3
+HOSTS_MAX = 4
 """Where they have a long delay: each has many pages then."""
-BACK_REQUESTS, TURN_REQUESTS, TURN_REQUESTS_MIN = 40, 15, 10
+BACK_REQUESTS = 40
+TURN_REQUESTS = 15
+TURN_REQUESTS_MIN = 10
 """After which, about, the number of shards goes up, and back; after which a batch crawl becomes continuous."""
-CUT_S_MIN, CUT_S_MAX = 600.0, 900.0
+CUT_S_MIN = 600.0
+CUT_S_MAX = 900.0
 """How long a shard that has all pages is cut off: by then all are due."""
-READ_ONE_IN, CHANGED_ONE_IN, CHANGED_S_MAX, IMPORTANCE_MAX = 4, 4, 60.0, 3.0
+READ_ONE_IN = 4
+CHANGED_ONE_IN = 4
+CHANGED_S_MAX = 60.0
+IMPORTANCE_MAX = 3.0
 """Rounds in which a shard reads a feed; pages that it says have changed, how long ago, and how important they are."""
 ENROLMENT_PAUSE_S = 30.0
 """Between the pages of a batch crawl as they get their due times: as if there were many more."""
@@ -78,7 +87,8 @@ def further(seed: int) -> Further:
 
 def all_faults_of(seed: int) -> list[Fault]:
     """Return the faults of a seed, and those that come to it in addition."""
-    faults, kind = faults_of(seed), further(seed)
+    faults = faults_of(seed)
+    kind = further(seed)
     if kind == "lonely":  # Else it would soon be lonely no more.
         faults = [one for one in faults if one.kind != "scale"]
     if kind in ("owner", "behind"):  # These two come alone: after other faults, few crawls get there.
@@ -90,7 +100,9 @@ def all_faults_of(seed: int) -> list[Fault]:
 
 def further_of(seed: int) -> list[Fault]:
     """Return the faults that come to a seed in addition."""
-    dice, kind, shards = Dice(seed + 21), further(seed), shards_of(seed)
+    dice = Dice(seed + 21)
+    kind = further(seed)
+    shards = shards_of(seed)
     scale = Fault("scale", steps=1)
     fewer = scale._replace(steps=1 + dice.below(shards - 1))
     if kind == "login":
@@ -183,7 +195,8 @@ class Feeds:
 
 def _note(shard: Shard, found: Sequence[tuple[str, float, float]], now: float) -> None:
     """Have a shard take in pages with their last change and their importance, as `SitemapHints` does."""
-    recrawl, namer = shard.ring.recrawl, shard.ring.urls.namer
+    recrawl = shard.ring.recrawl
+    namer = shard.ring.urls.namer
     for text, changed_at, importance in found if recrawl is not None else ():
         if (url := namer.name(text)) is not None and recrawl is not None:
             recrawl.schedule.note(Notice(url, "feed", changed_at=changed_at, importance=importance), now)

@@ -160,7 +160,9 @@ def check_books(machine: Machine, assembled: Shard, config: Config) -> None:
     bound. Watchdogs do not run: they look at the real machine.
     """
     assembled.controls.watchdogs.run = _nothing  # type: ignore[method-assign]
-    committer, frontier, storage = assembled.kept.committer, assembled.ring.frontier, assembled.kept.storage
+    committer = assembled.kept.committer
+    frontier = assembled.ring.frontier
+    storage = assembled.kept.storage
     owners = assembled.membership.exchange.partitions.owners if assembled.membership is not None else ()
     # Each host may wait for a prerequisite of another one, which is there for that.
     hosts_max = config.frontier.active_hosts_max * (1 + machine.world.shards)

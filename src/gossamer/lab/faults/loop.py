@@ -88,8 +88,10 @@ class Lockstep:
     def __init__(self, loop: SimulatedLoop, machine: Machine, work: Callable[[], Any]) -> None:
         self.future: asyncio.Future[Any] = loop.create_future()
         self.machine = machine
-        self._loop, self._work = loop, work
-        self._goes, self._waits = threading.Semaphore(0), threading.Semaphore(0)
+        self._loop = loop
+        self._work = work
+        self._goes = threading.Semaphore(0)
+        self._waits = threading.Semaphore(0)
         self._ended = threading.Event()
         self._result: Any = None
         self._error: BaseException | None = None

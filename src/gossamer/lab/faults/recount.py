@@ -174,7 +174,8 @@ class Files:
 
     def wrong(self) -> Iterator[str]:
         """Yield what is wrong with the files that the last commit has, where it changed any."""
-        data, path = self._storage.store.get("meta", MANIFEST), self._storage.journals.path
+        data = self._storage.store.get("meta", MANIFEST)
+        path = self._storage.journals.path
         if data is not None and data != self._before:
             self._before = data
             entries = msgspec.msgpack.decode(data, type=list[ManifestEntry])

@@ -6,13 +6,19 @@ from gossamer.lab.faults.world import ADDRESS_DELAYS_S, LOGIN_ONE_IN, SKEW_S_MAX
 from gossamer.world.dice import Dice
 
 FAULTS_MAX = 5
-REQUESTS, REQUESTS_FIRST, STEPS, DISK_STEPS = 60, 3, 160, 40
+REQUESTS = 60
+REQUESTS_FIRST = 3
+STEPS = 160
+DISK_STEPS = 40
 """As in `trial`. A fourth of the faults happen among the first requests."""
-TOGETHER_ONE_IN, TOGETHER_REQUESTS, EARLY_ONE_IN = 2, 6, 3
+TOGETHER_ONE_IN = 2
+TOGETHER_REQUESTS = 6
+EARLY_ONE_IN = 3
 """Seeds whose faults happen at about the same time, and within how many requests; those of them at the beginning."""
 OF_A_SHARD: tuple[Kind, ...] = ("kill", "kill", "kill", "kill", "full", "write", "fsync")
 KINDS: tuple[Kind, ...] = (*OF_A_SHARD, "dns", "reset", "frames", "frames", "cut", "cut", "coordinator")
-LAST_STEPS, GIVING_FAULTS_MAX = 10, 2
+LAST_STEPS = 10
+GIVING_FAULTS_MAX = 2
 """Steps of a fault after the order to end; and how many happen soon after a checkpoint has partitions that a shard
 gave.
 """
@@ -22,18 +28,23 @@ OF_MOVES: tuple[When, ...] = ("copying",)
 OF_CHECKPOINTS: tuple[When, ...] = ("saved", "saved", "resting", "resting")
 OF_BOTH: tuple[When, ...] = ("giving", "taken", "taken")
 """Situations: of any seed, of those with a long delay, with partitions that move, with checkpoints, or with both."""
-FREE_ONE_IN, SITUATED_MAX = 4, 2
+FREE_ONE_IN = 4
+SITUATED_MAX = 2
 """Seeds without faults that wait for a situation, and how many the others have at most."""
 GIVING_STEPS = 4
 """How many times as many steps it may be until what was given has arrived."""
-SUSPENDED_ONE_IN, SUSPENDED_MAX = 4, 3
+SUSPENDED_ONE_IN = 4
+SUSPENDED_MAX = 3
 """Seeds in which shards are suspended, and how often at most."""
 OF_SUSPENSIONS: tuple[When, ...] = ("", "borrowed", "lent")
-SUSPENDED_S_MIN, SUSPENDED_S_MAX = 5.0, 90.0
+SUSPENDED_S_MIN = 5.0
+SUSPENDED_S_MAX = 90.0
 """For how long: leases of addresses end meanwhile, or do not."""
-AWAY_S_MAX, AWAY_S_LONG = 120.0, 600.0
+AWAY_S_MAX = 120.0
+AWAY_S_LONG = 600.0
 """How long two shards are cut off from each other, or the coordinator is away; and while one waits for the other."""
-SHARDS_MAX, SCALINGS_MAX = 4, 3
+SHARDS_MAX = 4
+SCALINGS_MAX = 3
 """That a trial has at most after a change of their number; and how many of those."""
 LOST_ONE_IN = 2
 """Seeds with checkpoints that lose all machines."""
@@ -43,9 +54,11 @@ CONTINUOUS_ONE_IN = 4
 def faults_of(seed: int) -> list[Fault]:
     """Return what is to happen in the trial of a seed."""
     dice = Dice(seed + 2)
-    faults, scalings = [_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))], scalings_of(seed)
+    faults = [_fault(dice, seed) for _ in range(dice.below(FAULTS_MAX + 1))]
+    scalings = scalings_of(seed)
     if not dice.below(TOGETHER_ONE_IN):
-        faults, scalings = _together(dice, faults, scalings), _together(dice, scalings, scalings)
+        faults = _together(dice, faults, scalings)
+        scalings = _together(dice, scalings, scalings)
     given = _after_giving(dice, seed, scalings)
     situated = [*situated_of(seed, scalings), *suspensions_of(seed)]
     return [*faults, *scalings, *given, *loss_of(seed, scalings), *last_of(seed), *situated]
@@ -79,21 +92,26 @@ def loss_of(seed: int, scalings: list[Fault]) -> list[Fault]:
     """Return the loss of all machines and of the coordinator's record: of some seeds with checkpoints."""
     dice = Dice(seed + 6)
     before = min((one.requests for one in scalings if one.kind == "scale"), default=0)
-    is_lost, requests = is_covered(seed) and not dice.below(LOST_ONE_IN), dice.below(REQUESTS)
+    is_lost = is_covered(seed) and not dice.below(LOST_ONE_IN)
+    requests = dice.below(REQUESTS)
     return [Fault("loss", before + requests)] if is_lost else []
 
 
 def last_of(seed: int) -> list[Fault]:
     """Return the kill of a shard between the order to end and its last commit."""
     dice = Dice(seed + 4)
-    in_disk, is_lost, steps = dice.below(2) > 0, dice.below(3) > 0, dice.below(LAST_STEPS)
+    in_disk = dice.below(2) > 0
+    is_lost = dice.below(3) > 0
+    steps = dice.below(LAST_STEPS)
     kill = Fault("kill", steps=steps, in_disk=in_disk, shard=dice.below(shards_of(seed)), when="ending")
     return [kill._replace(restored=is_lost and is_covered(seed))]
 
 
 def situated_of(seed: int, scalings: list[Fault]) -> list[Fault]:
     """Return what happens in situations of some seeds."""
-    dice, is_safe, moves = Dice(seed + 7), is_covered(seed), bool(scalings) or is_uneven(seed)
+    dice = Dice(seed + 7)
+    is_safe = is_covered(seed)
+    moves = bool(scalings) or is_uneven(seed)
     if not dice.below(FREE_ONE_IN):
         return []
     situations = [
@@ -129,7 +147,8 @@ def suspensions_of(seed: int) -> list[Fault]:
     found = []
     for _ in range(1 + dice.below(SUSPENDED_MAX)):
         when = OF_SUSPENSIONS[dice.below(len(OF_SUSPENSIONS))]
-        requests, for_s = dice.below(REQUESTS), dice.uniform(SUSPENDED_S_MIN, SUSPENDED_S_MAX)
+        requests = dice.below(REQUESTS)
+        for_s = dice.uniform(SUSPENDED_S_MIN, SUSPENDED_S_MAX)
         found.append(Fault("suspend", requests, jump_s=for_s, shard=dice.below(shards_of(seed)), when=when))
     return found
 
@@ -153,10 +172,14 @@ def scalings_of(seed: int) -> list[Fault]:
 
 
 def _fault(dice: Dice, seed: int) -> Fault:
-    kind, in_disk, power = KINDS[dice.below(len(KINDS))], dice.below(4) > 0, not dice.below(3)
+    kind = KINDS[dice.below(len(KINDS))]
+    in_disk = dice.below(4) > 0
+    power = not dice.below(3)
     jump_s = 0.0 if dice.below(3) else dice.uniform(-SKEW_S_MAX, SKEW_S_MAX)
-    requests, steps = dice.below(REQUESTS if dice.below(4) else REQUESTS_FIRST), dice.below(DISK_STEPS)
-    shard, is_lost = dice.below(shards_of(seed)), dice.below(3) > 0
+    requests = dice.below(REQUESTS if dice.below(4) else REQUESTS_FIRST)
+    steps = dice.below(DISK_STEPS)
+    shard = dice.below(shards_of(seed))
+    is_lost = dice.below(3) > 0
     if kind not in OF_A_SHARD:
         return Fault(kind, requests, steps, jump_s=dice.uniform(0.0, AWAY_S_MAX), shard=shard)
     steps += 0 if in_disk else dice.below(STEPS)

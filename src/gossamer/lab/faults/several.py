@@ -47,11 +47,16 @@ from gossamer.lab.faults.world import SKEW_S_MAX, Fault, Killed, Machine, When, 
 from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
 from gossamer.world.dice import Dice
 
-FRAME_S_MAX, LATE_S_MAX, UNRELIABLE = 0.05, 4.0, 0.25
+FRAME_S_MAX = 0.05
+LATE_S_MAX = 4.0
+UNRELIABLE = 0.25
 """How long a frame takes; with a fault of the frames, and how many of them it loses, and doubles."""
-ANSWER_S_MAX, LATE_ANSWER_S_MAX, LATE_ONE_IN = 0.5, 20.0, 6
+ANSWER_S_MAX = 0.5
+LATE_ANSWER_S_MAX = 20.0
+LATE_ONE_IN = 6
 """Between the answers of two shards in one round; and how many are late."""
-CHECKPOINT_S, SENT_S_MAX = 60.0, 20.0
+CHECKPOINT_S = 60.0
+SENT_S_MAX = 20.0
 """Between two checkpoints of a shard, and how long one takes."""
 STEP_KEYS_MAX = 20
 """Keys that one commit gives at the most."""
@@ -59,9 +64,11 @@ COPY_ROUNDS_MAX = 100
 """Rounds after which a change of the record of moves is copied."""
 BALANCE_ROUNDS_MIN = 1
 """Rounds after which a shard that is behind gives partitions to one that is free, where they move so."""
-REQUESTS_AGAIN, REQUESTS_AGAIN_MAX = 150, 600
+REQUESTS_AGAIN = 150
+REQUESTS_AGAIN_MAX = 600
 """After which a continuous crawl is stopped: where all faults have happened, and in any case."""
-WATCH_S, WATCH_S_MAX = 0.7, 60.0
+WATCH_S = 0.7
+WATCH_S_MAX = 60.0
 """Between two looks for situations; and how long after the last one."""
 SILENT = 0.5
 """Seeds in which no lost frame is noticed."""
@@ -72,10 +79,12 @@ WITHIN_S = 15_000.0
 class SimulatedShards(Shards):
     """Shards on machines of one world, and what happens to them."""
 
-    pump_s, round_s = 1.0, 1.5
+    pump_s = 1.0
+    round_s = 1.5
 
     def __init__(self, world: World, folder: Path, found: Trial, *, is_covered: bool) -> None:
-        uneven, sets = is_uneven(world.seed), (*sets_for(world, is_covered=is_covered), *sets_in(world.seed))
+        uneven = is_uneven(world.seed)
+        sets = (*sets_for(world, is_covered=is_covered), *sets_in(world.seed))
         dice = random.Random(world.seed + 5)
         wire = Wire(dice, delay_s_max=FRAME_S_MAX, is_silent=dice.random() < SILENT)
         self._orders: dict[tuple[int, int], tuple[Move, Orders]] = {}
@@ -113,7 +122,8 @@ class SimulatedShards(Shards):
         self._begins_at: dict[int, float] = {}
         self._epochs: dict[int, int] = {}
         """Of the last commit of a shard before its process began."""
-        self._traffic, self._feeds = Traffic(), Feeds(world)
+        self._traffic = Traffic()
+        self._feeds = Feeds(world)
         self._opening: dict[int, int] = {}
         self._copies: dict[int, ModelDisk] = {}
         self._under_way: set[int] = set()
@@ -147,7 +157,8 @@ class SimulatedShards(Shards):
     # ---- where a shard runs
 
     def place(self, number: int) -> LabPlace:
-        machine, context = self._machines[number], copy_context()
+        machine = self._machines[number]
+        context = copy_context()
         context.run(HERE.set, machine)
         lives = self._lives[number]
         machine.fault = self._faults[number] = lives.popleft() if lives else None
@@ -208,10 +219,12 @@ class SimulatedShards(Shards):
 
     def require_sound(self, member: LabShard) -> None:
         """Have a dead shard begin again after a while."""
-        number, task = member.number, member.task
+        number = member.number
+        task = member.task
         if task is None or not task.done() or member.is_done or number in self._begins_at:
             return
-        fault, error = self._faults[number], None if task.cancelled() else task.exception()
+        fault = self._faults[number]
+        error = None if task.cancelled() else task.exception()
         if fault is None or not (self._machines[number].is_over or is_of(fault, error)):
             task.result()
         assert fault is not None
@@ -225,7 +238,8 @@ class SimulatedShards(Shards):
         down_s = machine.next_life(fault)
         self._safe.pop(number, None)
         if fault.restored:
-            before, machine.disk = machine.disk, machine.empty_disk()
+            before = machine.disk
+            machine.disk = machine.empty_disk()
             if (copy := self._copies.get(number)) is not None:
                 machine.disk = copy.killed(machine.disk.root)
             before.let_go()
@@ -245,7 +259,8 @@ class SimulatedShards(Shards):
 
     def _order_again(self) -> None:
         """Have orders come once more when what they moved is back."""
-        under_way, running = self.coordination.moves.kept.under_way, self._running()
+        under_way = self.coordination.moves.kept.under_way
+        running = self._running()
         for (number, version), (move, orders) in list(self._orders.items()):
             membership = running[number].membership if number in running else None
             if membership is None or move in under_way or self.suspended(number):
@@ -289,7 +304,8 @@ class SimulatedShards(Shards):
 
     def _end_of_revisits(self) -> None:
         """Stop a continuous crawl once every page is scheduled, and all has happened or there were enough requests."""
-        machines, requests = self._machines, len(self.world.log)
+        machines = self._machines
+        requests = len(self.world.log)
         is_quiet = not (self._others or any(self._lives) or any(one.fault is not None for one in machines))
         is_whole = not self._begins_at and not self.coordination.moves.is_moving
         stores = [shard.kept.storage.store for shard in self._running().values()]
@@ -309,7 +325,8 @@ class SimulatedShards(Shards):
     def _lose(self, fault: Fault) -> None:
         """Have all shards killed soon and go on from their checkpoints, and the coordinator go on from the copy."""
         self._kill_all(fault._replace(restored=True))
-        copied, kept = self.coordination.moves.copied, self.coordination.kept
+        copied = self.coordination.moves.copied
+        kept = self.coordination.kept
         if copied is None or copied.shards != kept.moves.shards:
             self._copy_moves()  # In a real crawl, shards that it does not name are not there any more.
         kept.moves = msgspec.msgpack.decode(self._moves, type=MovesRecord) if self._moves else MovesRecord()
@@ -338,7 +355,8 @@ class SimulatedShards(Shards):
                 with suppress(Exception):  # The rounds see it.
                     self.require_sound(member)
             await self._begin_again()
-            moves, live = self.coordination.moves.kept.under_way, self._running()
+            moves = self.coordination.moves.kept.under_way
+            live = self._running()
             new = [number for number, one in live.items() if one.kept.storage.store.epoch == self._epochs[number]]
             for when in dict.fromkeys(one.when for one in self._situated):
                 if shards := new if when == "new" else shards_in(when, live, self.world, moves):
@@ -382,7 +400,8 @@ class SimulatedShards(Shards):
 
     def _agree(self) -> None:
         """Note what shards and the coordinator do not agree on."""
-        coordination, running = self.coordination, self._running()
+        coordination = self.coordination
+        running = self._running()
         ends = coordination.kept.end == "finished" and not self._is_ending
         reports = [one for one in self.reports() if self._is_as_it_was(one)] if ends else []
         found = [*disagreements(coordination, running), *untaken(reports)]
@@ -438,7 +457,9 @@ class SimulatedShards(Shards):
 
     def _copy(self, member: LabShard) -> None:
         """Begin a checkpoint of a shard's last commit."""
-        report, number, machine = member.report(), member.number, self._machines[member.number]
+        report = member.report()
+        number = member.number
+        machine = self._machines[member.number]
         if report is None or machine.is_over or machine.suspended or number in self._under_way:
             return
         self._copied += 1
@@ -449,7 +470,8 @@ class SimulatedShards(Shards):
 
     def _saved(self, member: LabShard, copy: ModelDisk, epoch: int, before: ShardReport) -> None:
         """End a checkpoint: it is where it is restored from."""
-        number, machine = member.number, self._machines[member.number]
+        number = member.number
+        machine = self._machines[member.number]
         if machine.suspended:
             self.loop.call_at(machine.suspended_until, self._saved, member, copy, epoch, before)
             return

@@ -47,15 +47,21 @@ from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.world.dice import Dice
 
 FAULTS_MAX = 3
-REQUESTS, STEPS, DISK_STEPS = 60, 60, 40
+REQUESTS = 60
+STEPS = 60
+DISK_STEPS = 40
 """Of a crawl without a fault: requests, about; and steps between two requests, and in a commit."""
 JUMP_S_MAX = 7_200.0
 KINDS: tuple[Kind, ...] = ("kill", "kill", "full", "write", "fsync")
 SWARM_ONE_IN = 2
 """Seeds whose faults are alike: of one kind, soon after one another, early, or with clocks that are set back."""
-SOON_MAX, SOON_STEPS, SOON_DISK_STEPS, EARLY_REQUESTS = 4, 40, 16, 4
+SOON_MAX = 4
+SOON_STEPS = 40
+SOON_DISK_STEPS = 16
+EARLY_REQUESTS = 4
 """Faults that follow one another: how many, and steps from the start of a process; requests before an early one."""
-COMMITS_ONE_IN, COMMIT_S_MAX = 4, 20.0
+COMMITS_ONE_IN = 4
+COMMIT_S_MAX = 20.0
 """Seeds in which others ask for commits, as the operator's commands do, and how long it takes until the next."""
 TROUBLED_ONE_IN = 5
 """Seeds with a fault of one kind of the web."""
@@ -106,7 +112,8 @@ def faults_of(seed: int) -> list[Fault]:
 
 
 def _fault(dice: Dice, *, is_real: bool) -> Fault:
-    kind, in_disk = KINDS[dice.below(len(KINDS))], dice.below(4) > 0
+    kind = KINDS[dice.below(len(KINDS))]
+    in_disk = dice.below(4) > 0
     power = bool(dice.below(2)) and not is_real
     jump_s = 0.0 if dice.below(2) else dice.uniform(-JUMP_S_MAX, JUMP_S_MAX)
     return Fault(kind, dice.below(REQUESTS), dice.below(DISK_STEPS if in_disk else STEPS), in_disk, power, jump_s)
@@ -114,7 +121,8 @@ def _fault(dice: Dice, *, is_real: bool) -> Fault:
 
 def _alike(dice: Dice, faults: list[Fault], *, is_real: bool) -> list[Fault]:
     """Return faults with more in common than chance gives: what needs two of a kind, or one soon after another."""
-    first, how = faults[0], dice.below(6)
+    first = faults[0]
+    how = dice.below(6)
     if how == 0:
         return [one._replace(kind=first.kind, in_disk=first.in_disk, power=first.power) for one in faults]
     if how == 1:
@@ -170,7 +178,8 @@ def _lives(machine: Machine, found: Trial) -> None:
 
 def _lived(machine: Machine, config: Config) -> bool:
     """Crawl until the end, or until a fault ends the process; say which."""
-    directory, fault = machine.disk.root, machine.fault
+    directory = machine.disk.root
+    fault = machine.fault
     crawler = _Crawler([SEED], output=directory, config=config, resuming=(directory / "crawl.toml").exists())
     crawler.machine = machine
     loop = SimulatedLoop(machine.world)
@@ -240,7 +249,9 @@ def main() -> None:
     given = parser.parse_args()
     kind = trial_of_several if given.several else trial
     happened: Counter[str] = Counter()
-    bad, requests, began = 0, 0, time.process_time()
+    bad = 0
+    requests = 0
+    began = time.process_time()
     for seed in range(given.first, given.first + given.trials):
         found = run(seed, None, kind)
         requests += found.requests

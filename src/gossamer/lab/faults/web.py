@@ -12,7 +12,10 @@ from gossamer.crawl.logins import LOGGED_OUT_MAX
 from gossamer.model.visits import Request
 from gossamer.world.dice import Dice
 
-HOSTS_MAX, PAGES_MIN, PAGES_MAX, LINKS_MAX = 4, 20, 50, 6
+HOSTS_MAX = 4
+PAGES_MIN = 20
+PAGES_MAX = 50
+LINKS_MAX = 6
 HOSTS_OF_SHARDS = 10
 ROBOTS = b"User-agent: *\nDisallow: /private/\n"
 
@@ -114,14 +117,17 @@ class Session:
 
     def __init__(self, seed: int) -> None:
         self._expires_s = EXPIRES_S[seed % len(EXPIRES_S)]
-        self._number, self._ends_at = 0, 0.0
+        self._number = 0
+        self._ends_at = 0.0
         self._used: list[Use] = []
         self._refused: Counter[str] = Counter()
         """By URL: its requests that were answered as if there were no session."""
 
     def begin(self, now: float) -> bytes:
         """Begin another session; return what the login's answer has of it."""
-        self._number, self._ends_at, self._used = self._number + 1, now + self._expires_s, []
+        self._number = self._number + 1
+        self._ends_at = now + self._expires_s
+        self._used = []
         return b'{"t": "session-%d"}' % self._number
 
     def admits(self, request: Request, use: Use) -> bool:

@@ -34,7 +34,8 @@ BUSY_S = 30.0
 """Before a host that is busy is requested again, at least."""
 SKEW_S_MAX = 600.0
 """By which the clocks of two machines differ."""
-HOSTS_AN_ADDRESS, CHAIN_ONE_IN = 3, 3
+HOSTS_AN_ADDRESS = 3
+CHAIN_ONE_IN = 3
 ADDRESS_DELAYS_S = (0.5, 0.5, 40.0, 15.0, 0.5)
 """By seed: of an address that hosts of several shards share. The long ones outlast a restart and the first commit."""
 CROWDED_ONE_IN = 3
@@ -57,9 +58,12 @@ GIVE_WAY_ONE_IN = 3
 """Steps of a thread on the disk after which the loop runs."""
 TROUBLES_MAX = 2
 """How often a fault of the web meets one host, or one URL."""
-CHANGE_S_MIN, CHANGE_PERIODS = 30.0, 8
+CHANGE_S_MIN = 30.0
+CHANGE_PERIODS = 8
 """How often the page changes that changes most; the others in twice the time, and so on."""
-REQUEST_S_MAX, DOWN_S_MIN, DOWN_S_MAX = 8.0, 0.01, 120.0
+REQUEST_S_MAX = 8.0
+DOWN_S_MIN = 0.01
+DOWN_S_MAX = 120.0
 
 
 class Killed(KeyboardInterrupt):
@@ -338,10 +342,13 @@ class Machine:
 
     def next_life(self, fault: Fault) -> float:
         """Prepare what the next process finds; return how long it takes until that is started."""
-        before, self.disk = self.disk, self._next_disk or (self._after(fault) if fault.power else self.disk)
+        before = self.disk
+        self.disk = self._next_disk or (self._after(fault) if fault.power else self.disk)
         if before is not self.disk:
             before.let_go()
-        self.fault, self._next_disk, self._refused = None, None, ("", 0)
+        self.fault = None
+        self._next_disk = None
+        self._refused = ("", 0)
         self.life += 1
         self.boots += fault.power
         if fault.power or fault.restored:
@@ -372,16 +379,20 @@ class Machine:
         self.step()
         if self.is_over:
             raise asyncio.CancelledError
-        world, url, life = self.world, request.url, self.life
+        world = self.world
+        url = request.url
+        life = self.life
         if request.ip == UNUSED_ADDRESS:
             return Failure(
                 "connect_error", "refused", retry=True, host_level=True, ip=UNUSED_ADDRESS, started_at=self.now()
             )
         host, _, path = url.removeprefix("http://").partition("/")
-        began, began_s = self.now(), world.elapsed_s
+        began = self.now()
+        began_s = world.elapsed_s
         lasts_s = world.dice.uniform(0.01, REQUEST_S_MAX) ** 2 / REQUEST_S_MAX
         world.attempts[url] += 1
-        attempt, is_busy = world.attempts[url], False
+        attempt = world.attempts[url]
+        is_busy = False
         running = SeenRequest(host, "/" + path, began_s, began_s, life, self.number, is_busy)
         world.running[running] = self.number, request.ip
         try:

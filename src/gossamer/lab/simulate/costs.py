@@ -134,7 +134,9 @@ def footprint_of(
     wire_bytes: float,
 ) -> Footprint:
     """Return what a crawl takes at most, from the counts of all its shards."""
-    web, state, shards = options.web, StateOptions(), options.shards
+    web = options.web
+    state = StateOptions()
+    shards = options.shards
     hosts_cached = min(hosts_known / shards, float(options.frontier.records_cached_max))
     memory = (
         PROCESS_BYTES

@@ -12,8 +12,12 @@ from gossamer.lab.simulate.samples import LIMITS, Limit
 from gossamer.lab.simulate.text import as_text
 from gossamer.model.words import duration
 
-WIDTH, HEIGHT = 880, 190
-LEFT, RIGHT, TOP, BOTTOM = 74, 165, 30, 30
+WIDTH = 880
+HEIGHT = 190
+LEFT = 74
+RIGHT = 165
+TOP = 30
+BOTTOM = 30
 COLOURS: dict[Limit, str] = {
     "cpu": "#c2410c", "network": "#7c3aed", "concurrency": "#0e7490", "workbench": "#b45309", "politeness": "#15803d",
     "hosts": "#64748b",
@@ -40,7 +44,8 @@ def as_html(result: Simulated, options: SimulateOptions, given: frozenset[str] =
 
 def as_svg(result: Simulated) -> str:
     """Return the drawing: rates and what limits them, hosts, the queue, and how busy the machines are."""
-    between, samples = result.intervals, result.samples
+    between = result.intervals
+    samples = result.samples
     end_s = between[-1].end_s if between else 1.0
     middle = [(one.begin_s + one.end_s) / 2 for one in between]
     rates = [("pages/s", list(zip(middle, (one.pages_per_s for one in between), strict=True)))]
@@ -90,20 +95,23 @@ def _axes(top: int, end_s: float, ticks: Sequence[float]) -> Iterator[str]:
         yield f'<text x="{LEFT - 6}" y="{y + 4:.1f}" text-anchor="end" fill="#475569">{_short(value)}</text>\n'
     for number in range(TICKS + 1):
         at_s = end_s * number / TICKS
-        x, y = _x(at_s, end_s), top + HEIGHT - BOTTOM + 16
+        x = _x(at_s, end_s)
+        y = top + HEIGHT - BOTTOM + 16
         yield f'<text x="{x:.1f}" y="{y}" text-anchor="middle" fill="#475569">{duration(at_s, 1)}</text>\n'
 
 
 def _shade(result: Simulated, top: int, end_s: float) -> Iterator[str]:
     for one in result.intervals:
-        x, width = _x(one.begin_s, end_s), _x(one.end_s, end_s) - _x(one.begin_s, end_s)
+        x = _x(one.begin_s, end_s)
+        width = _x(one.end_s, end_s) - _x(one.begin_s, end_s)
         yield (
             f'<rect x="{x:.1f}" y="{top + TOP}" width="{width:.2f}" height="{HEIGHT - TOP - BOTTOM}" '
             f'fill="{COLOURS[one.limit]}" fill-opacity="0.13"><title>{escape(LIMITS[one.limit])}</title></rect>\n'
         )
     for number, (limit, share) in enumerate(list(result.limits.items())[:5]):
         y = top + TOP + 34 + 17 * number
-        ink, x = COLOURS[limit], WIDTH - RIGHT + 12
+        ink = COLOURS[limit]
+        x = WIDTH - RIGHT + 12
         yield f'<rect x="{x}" y="{y - 9}" width="10" height="10" fill="{ink}" fill-opacity="0.35"/>\n'
         yield f'<text x="{WIDTH - RIGHT + 27}" y="{y}">{limit} {share:.0%}</text>\n'
 

@@ -85,7 +85,8 @@ def result_of(
     milestones: Milestones,
 ) -> Simulated:
     """Return the whole crawl's figures from its samples."""
-    last, between = samples[-1], intervals(samples, options)
+    last = samples[-1]
+    between = intervals(samples, options)
     largest_s = largest_host_s(options)
     time_s = last.at_s
     if ended == "finished" and scale > 1.0:
@@ -104,7 +105,8 @@ def result_of(
         pages=last.pages,
         wire_bytes=last.wire_bytes,
     )
-    cpu_s, bytes_s = shard_cores(options) * options.shards, shard_bytes_per_s(options) * options.shards
+    cpu_s = shard_cores(options) * options.shards
+    bytes_s = shard_bytes_per_s(options) * options.shards
     rates = sorted((one.pages_per_s for one in between), reverse=True)
     return Simulated(
         options=to_table(options, defaults=True),
@@ -144,7 +146,8 @@ def result_of(
 
 def largest_host_s(options: SimulateOptions) -> float:
     """Return the time that the largest host takes, one request after the other, if it answers as hosts usually do."""
-    web, rules = options.web, politeness(options.politeness)
+    web = options.web
+    rules = politeness(options.politeness)
     fetch_s = web.fetch_s_median * LogNormal(1.0, web.fetch_sigma_page).mean
     rest_s = rules.rest_s([fetch_s] * 5, None)
     return largest(web.hosts, web.pages, web.zipf_exponent) * (fetch_s + rest_s) / rules.per_host

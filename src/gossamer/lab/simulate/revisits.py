@@ -67,7 +67,8 @@ class ChangingWeb:
 
     def __init__(self, options: ChangingOptions) -> None:
         draw = np.random.default_rng(options.seed)
-        count, whole_s = options.pages, options.days * DAY_S
+        count = options.pages
+        whole_s = options.days * DAY_S
         self.options = options
         self.rates: Floats = (
             options.rate_per_day_median * np.exp(options.rate_sigma * draw.standard_normal(count)) / DAY_S
@@ -108,7 +109,8 @@ def crawl(web: ChangingWeb, options: RevisitOptions, policy: RevisitPolicy, dire
 def watched(web: ChangingWeb, visits: list[list[float]], begin_days: float, end_days: float | None = None) -> Watched:
     """Return how fresh copies were in a time, exactly, by the instants of changes and visits."""
     end_days = web.options.days if end_days is None else end_days
-    begin, end = BEGUN_AT + begin_days * DAY_S, BEGUN_AT + end_days * DAY_S
+    begin = BEGUN_AT + begin_days * DAY_S
+    end = BEGUN_AT + end_days * DAY_S
     fresh = aged = made = 0.0
     for page, instants in enumerate(visits):
         share, age = _fresh_share(web.changes[page], np.asarray(instants), begin, end)
@@ -139,7 +141,8 @@ def best(web: ChangingWeb, visits_per_day: float) -> Watched:
 
 def _exact_price(pages: list[tuple[float, float]], policy: RevisitPolicy, budget: float) -> float:
     """Return the price by all pages, each for itself: no census has a part in what others are measured by."""
-    low, high = 1e-12, 1e12
+    low = 1e-12
+    high = 1e12
     for _ in range(100):
         middle = (low * high) ** 0.5
         if sum(policy.rate(Habits(rate, importance), middle) for rate, importance in pages) > budget:
@@ -157,13 +160,15 @@ def _fresh_share(changes: Floats, visits: Floats, begin: float, end: float) -> t
     # From each visit on the copy is fresh until the first change after it, and ages from then until the next visit.
     firsts = np.searchsorted(changes, visits, side="right")
     for number, visited in enumerate(visits):
-        low, high = max(float(visited), begin), float(edges[number + 1])
+        low = max(float(visited), begin)
+        high = float(edges[number + 1])
         if high <= begin:
             continue
         changed = float(changes[firsts[number]]) if firsts[number] < len(changes) else inf
         fresh_s += max(0.0, min(changed, high) - low)
         if changed < high:
-            older, younger = high - changed, max(low - changed, 0.0)
+            older = high - changed
+            younger = max(low - changed, 0.0)
             aged_s += (older * older - younger * younger) / 2.0
     return fresh_s / (end - begin), aged_s / (end - begin)
 
@@ -189,10 +194,13 @@ class _Shard(StoredShard):
 
     def run(self) -> list[list[float]]:
         """Visit until the web's time is over."""
-        web, frontier, now = self._web, self.frontier, BEGUN_AT
+        web = self._web
+        frontier = self.frontier
+        now = BEGUN_AT
         for page in range(web.options.pages):
             frontier.add(Link(self._url(page), "seed", 0), 0, now)
-        end, since = BEGUN_AT + web.options.days * DAY_S, 0
+        end = BEGUN_AT + web.options.days * DAY_S
+        since = 0
         under_way: list[tuple[float, int, Lease]] = []
         order = 0
         while now < end:
@@ -219,8 +227,11 @@ class _Shard(StoredShard):
         return self._visits
 
     def _end(self, lease: Lease, now: float) -> None:
-        frontier, web, url = self.frontier, self._web, lease.url
-        page, at = int(url.text.rpartition("/")[2]), now - FETCH_S
+        frontier = self.frontier
+        web = self._web
+        url = lease.url
+        page = int(url.text.rpartition("/")[2])
+        at = now - FETCH_S
         frontier.ended(lease, Contact(FETCH_S, "answered"), now)
         is_first = not self._visits[page]
         self._visits[page].append(at)
@@ -316,7 +327,8 @@ def _kept(options: RevisitsOptions, web: ChangingWeb, name: str, policy: Revisit
 
 def heading(options: RevisitsOptions) -> str:
     """Return the heading of the lines."""
-    changing, revisit = options.changing, options.revisit
+    changing = options.changing
+    revisit = options.revisit
     return (
         f"{changing.pages:,} pages at {changing.hosts:,} hosts, watched for {changing.days:g} days, the first "
         f"{changing.burn_in_share:.0%} left out; a visit each {revisit.interval_s_mean / DAY_S:g} days on average.\n"

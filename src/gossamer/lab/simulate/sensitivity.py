@@ -108,7 +108,8 @@ def sensitivity_of(options: SimulateOptions, progress: Callable[[float], None] |
     scale, shards = scale_of(options)
     options = replace(options, scale=scale, shards_simulated=shards)
     whole = simulate(options)
-    prediction, rows = _case("as assumed", whole), []
+    prediction = _case("as assumed", whole)
+    rows = []
     for number, one in enumerate(ASSUMPTIONS):
         if progress is not None:
             progress(number / len(ASSUMPTIONS))

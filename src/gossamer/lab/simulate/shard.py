@@ -84,7 +84,9 @@ class SimulatedCounters:
             span_s = now - self._since
             self.used_s += span_s * self._used
             self.full_s += span_s if self._full else 0.0
-        self._since, self._full, self._used = now, full, used
+        self._since = now
+        self._full = full
+        self._used = used
 
 
 DAY_S = 86_400.0

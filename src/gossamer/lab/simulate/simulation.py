@@ -90,7 +90,8 @@ class Simulation:
         self._scale = self._whole_scale * simulated / options.shards
         """Hosts of its shard that each host represents."""
         self._events = Events(STARTS_AT)
-        self._samples, self._milestones = Samples(), Milestones()
+        self._samples = Samples()
+        self._milestones = Milestones()
         self._ended: Ended = "finished"
         self._shards: list[SimulatedShard] = []
         shared = Shared(options, self._web, self._events, self._send, self._fetched)
@@ -102,7 +103,9 @@ class Simulation:
 
     def run(self, progress: Progress | None = None) -> None:
         """Let time pass until the pages are fetched, no URL is left, or the time is over."""
-        options, events, samples = self._options, self._events, self._samples
+        options = self._options
+        events = self._events
+        samples = self._samples
         for host in self._web.seeds():
             self._shards[host.shard].arrive([Link(host.url(self._web.find(host)), "seed", 0)], STARTS_AT)
         for shard in self._shards:
@@ -119,7 +122,8 @@ class Simulation:
         if self._milestones.pages >= wanted:
             self._ended = "pages"
         elif events:
-            self._ended, events.now = "time", ends_at
+            self._ended = "time"
+            events.now = ends_at
         samples.taken.append(self._sample(events.now - STARTS_AT))
 
     def result(self) -> Simulated:
@@ -146,7 +150,9 @@ class Simulation:
         self._events.at(at, arrive)
 
     def _sample(self, at_s: float) -> Sample:
-        shards, scale, now = self._shards, self._whole_scale, STARTS_AT + at_s
+        shards = self._shards
+        scale = self._whole_scale
+        now = STARTS_AT + at_s
         for shard in shards:
             shard.counters.pass_to(now, full=shard.out >= shard.slots, used=shard.out / shard.slots)
         counters = [shard.counters for shard in shards]

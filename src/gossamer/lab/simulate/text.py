@@ -59,7 +59,8 @@ def _summary(result: Simulated, options: SimulateOptions) -> Iterator[str]:
     network = f"{result.network_share:.0%} of the network, {bit_rate(result.bits_per_s)}"
     yield _row("Busy", f"{result.cpu_share:.0%} of the shards' processors, {network}")
     yield _row("", f"{result.coordinator_share:.1%} of a core for the coordinator")
-    foot, machine = result.footprint, options.machine
+    foot = result.footprint
+    machine = options.machine
     fits = "" if foot.memory_per_machine <= machine.memory_bytes else f": more than its {size(machine.memory_bytes)}"
     yield _row("Memory", f"{size(foot.memory_per_shard)} a shard, {size(foot.memory_per_machine)} a machine{fits}")
     fits = "" if foot.disk_per_machine <= machine.disk_bytes else f": more than its {size(machine.disk_bytes)}"

@@ -61,7 +61,8 @@ def weight_of_ranks(first: float, last: float, exponent: float) -> float:
     exact = min(int(last), max(int(first), _EXACT_RANKS))
     total: float = sum(float(rank) ** -exponent for rank in range(int(first) + 1, exact + 1))
     if last > exact:  # The midpoint rule: each rank represents half a rank on either side.
-        low, high = exact + 0.5, last + 0.5
+        low = exact + 0.5
+        high = last + 0.5
         power = 1.0 - exponent
         total += log(high / low) if abs(power) < 1e-9 else (high**power - low**power) / power
     return total
@@ -165,7 +166,8 @@ def synthetic(simweb: SimwebOptions, options: WebOptions, shards: int) -> list[M
     for made in populate(simweb):
         pages = made.pages + sum(SEPARATE_PAGES.get(name, 0) for name in made.behaviors)
         host = ModelHost(made.name, made.address, pages, options.fetch_s_median, shards)
-        host.slow, host.denied = made.slow, made.robots == "robots_deny_all"
+        host.slow = made.slow
+        host.denied = made.robots == "robots_deny_all"
         host.crawl_delay_s = simweb.crawl_delay_s if made.robots == "robots_crawl_delay" else None
         hosts.append(host)
     return hosts
@@ -184,7 +186,8 @@ def chosen(hosts: Sequence[ModelHost], seed: int, what: str, share: float, least
 
 def _medians(options: WebOptions, seed: int, hosts: int) -> list[float]:
     """Deal the quantiles of a log-normal to the hosts: no sample is faster than another by luck."""
-    normal, medians = NormalDist(), [0.0] * hosts
+    normal = NormalDist()
+    medians = [0.0] * hosts
     for place, index in enumerate(_shuffled(seed, "fetch", hosts)):
         factor = exp(options.fetch_sigma_host * normal.inv_cdf((place + 0.5) / hosts))
         medians[index] = options.fetch_s_median * factor
@@ -265,7 +268,9 @@ class ModelWeb:
 
     def links(self, host: ModelHost, known_links: int) -> list[tuple[ModelHost, int]]:
         """Draw the links of a page that are new, as far as there are new pages, and `known_links` of the others."""
-        dice, options, found = self._dice, self.options, []
+        dice = self._dice
+        options = self.options
+        found = []
         for _ in range(whole(options.new_urls_per_page, dice)):
             target = self._target(host)
             if target.known < target.pages:
@@ -278,7 +283,8 @@ class ModelWeb:
         return found
 
     def _target(self, host: ModelHost) -> ModelHost:
-        dice, hosts = self._dice, self.hosts
+        dice = self._dice
+        hosts = self.hosts
         if dice.uniform(0.0, 1.0) < self.options.same_host_share:
             return host
         if dice.below(2):  # Half of the links between hosts go to any host, half to the large ones.

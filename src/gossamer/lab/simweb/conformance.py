@@ -128,7 +128,8 @@ def _row(
         found += sum(path not in faults for path in asked_for)
         wrong += [f"{path} {fault}" for path, fault in faults.items()]
         wrong += [f"{path} asked for, which nothing names" for path in _unnamed(one, behaviour, walked, web)]
-    expected_text, seen = f"{behaviour.right}: {needed} pages", f"{found} pages"
+    expected_text = f"{behaviour.right}: {needed} pages"
+    seen = f"{found} pages"
     most = SPENT_MAX.get(behaviour.name)
     if most is not None:
         spent = sum(count for one in where for path, count in one.counts.items() if kind_of(path) == behaviour.name)

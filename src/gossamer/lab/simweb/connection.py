@@ -168,7 +168,8 @@ class ServedConnection(asyncio.Protocol):
     def _send_whole(self, answer: ServedAnswer) -> None:
         asked = self._asked
         assert asked is not None
-        body, fields = answer.body, b""
+        body = answer.body
+        fields = b""
         if answer.gzip_if_asked and asked.takes_gzip:
             packer = isal_zlib.compressobj(1, isal_zlib.DEFLATED, 31)
             body = packer.compress(body) + packer.flush()
@@ -197,7 +198,8 @@ class ServedConnection(asyncio.Protocol):
             fields += b"Connection: close\r\n"
             self._closing = True
         if asked.method == "HEAD":
-            body, self._left = b"", 0
+            body = b""
+            self._left = 0
         self._status = self._answer.status
         self._write(b"%b%b\r\n%b" % (head(self._status, self._answer.headers), fields, body))
         self._stream()

@@ -9,8 +9,12 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 TTL_S = 300
-A, SOA, ANY = 1, 6, 255
-NAME_ERROR, REFUSED, NOT_IMPLEMENTED = 3, 5, 4
+A = 1
+SOA = 6
+ANY = 255
+NAME_ERROR = 3
+REFUSED = 5
+NOT_IMPLEMENTED = 4
 
 
 def write_hosts_file(path: Path, names: Mapping[str, str]) -> None:
@@ -54,7 +58,8 @@ def answer(
     question = query[12:end]
     if flags & 0x7800:
         return _reply(ident, flags, NOT_IMPLEMENTED, question)
-    address, ttl_s = address_of(name.lower()), ttl_s_of(name.lower())
+    address = address_of(name.lower())
+    ttl_s = ttl_s_of(name.lower())
     if address is None:
         return _reply(ident, flags, NAME_ERROR, question, authority=_soa(ttl_s))
     if kind not in (A, ANY):

@@ -172,7 +172,8 @@ def _gaps_of_host(
     ended_at = retry_at = 0.0
     gaps = promised_gaps(mine, promise, truth.crawl_delay_s(host), restarts)
     for (one, then), (gap_s, asked) in zip(pairwise(mine), gaps, strict=False):
-        ended_at, retry_at = max(ended_at, _ended(one)), max(retry_at, one.retry_at)
+        ended_at = max(ended_at, _ended(one))
+        retry_at = max(retry_at, one.retry_at)
         actual_s = then.contacted_at - ended_at
         if -tolerance_s <= actual_s < gap_s - tolerance_s:
             found.append(_violation("crawl_delay" if asked else "gap_host", then, gap_s, actual_s))

@@ -100,7 +100,9 @@ class PageMaker:
         """Return the page's HTML. `front` is put on a host's first page only."""
         face = self._face(host.index if host.mirror_of < 0 else host.mirror_of)
         picks = self._picks(face, number)
-        words, forms, anchors = self._words, face.forms, self._words.anchors
+        words = self._words
+        forms = face.forms
+        anchors = self._words.anchors
         links = [
             forms[(bits >> 10) & 15] % (f"/{SECTIONS[page & 15]}/p{page}.html" if page else "/", anchors[bits & 1023])
             for page, bits in picks.inner
@@ -114,7 +116,9 @@ class PageMaker:
         room = picks.size - len(face.head) - len(face.tail) - 100 - (LINK_BYTES + TOPIC_BYTES) * len(links)
         sentences = max(0, min(SENTENCES_MAX, int(room / words.sentence_bytes)))
         each, rest = divmod(sentences, len(links) + 1)
-        text, ends, at = words.text, words.ends, picks.at % WINDOW
+        text = words.text
+        ends = words.ends
+        at = picks.at % WINDOW
         topic = _topic(face.host.index, number)
         for link in links:
             parts += ("<p>", topic, text[ends[at] : ends[at + each]], topic, link, "</p>\n")
@@ -126,7 +130,8 @@ class PageMaker:
         """Yield the links that `body` writes, navigation first, without those of `front`."""
         content = host if host.mirror_of < 0 else self._hosts[host.mirror_of]
         face = self._face(content.index)
-        near, far = self.origin(host), face.origin
+        near = self.origin(host)
+        far = face.origin
         for page in range(min(NAV, host.pages)):
             yield Mark(near + path_of(page))
         picks = self._picks(face, number)
@@ -140,7 +145,8 @@ class PageMaker:
         return f"http://{self._hosts[index].name}{self._port}{path_of(page - self._firsts[index])}"
 
     def _picks(self, face: Face, number: int) -> Picks:
-        options, pages = self._options, face.host.pages
+        options = self._options
+        pages = face.host.pages
         noise = hashlib.shake_128(b"%b%d" % (face.seed, number))
         head = int.from_bytes(noise.digest(4), "little")
         first = options.children_per_page * number + 1
@@ -258,7 +264,9 @@ class Changing:
 
     def _in_span(self, host: int, page: int, rate: float, span: int) -> Iterator[float]:
         # By inversion: the chance of no change in a span of mean one is 1/e.
-        chance, term, number = (lot(self._options, "spans", host, page, span) + 0.5) / (1 << 64), exp(-1.0), 0
+        chance = (lot(self._options, "spans", host, page, span) + 0.5) / (1 << 64)
+        term = exp(-1.0)
+        number = 0
         below = term
         while chance > below and number < SPANS_BACK_MAX:
             number += 1

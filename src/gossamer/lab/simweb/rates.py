@@ -106,7 +106,8 @@ def _rate(
     waiting_since = _waiting_since(mine, known)
     retry_at = 0.0
     for k in range(1, len(mine)):
-        before, one = mine[k - 1], mine[k]
+        before = mine[k - 1]
+        one = mine[k]
         retry_at = max(retry_at, before.retry_at)
         begin = max(before.contacted_at, min(waiting_since[k], one.contacted_at))
         span_s = one.contacted_at - begin
@@ -123,7 +124,8 @@ def _rate(
 
 def _free_s(busy: _Busy, begin: float, end: float, address_delay_s: float) -> float:
     """Return how much of a time the address's gate was open."""
-    free_s, at = 0.0, begin
+    free_s = 0.0
+    at = begin
     for k in range(max(0, bisect_right(busy.contacts, begin) - 1), bisect_left(busy.contacts, end)):
         free_s += max(0.0, busy.contacts[k] - at)
         at = max(at, busy.ends[k] + address_delay_s)

@@ -83,7 +83,8 @@ def serve(
     """
 
     async def until_ended() -> None:
-        loop, stop = asyncio.get_running_loop(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop.set)
         if until_stdin_closes:

@@ -179,7 +179,8 @@ class Sheet:
 
     def html(self, charset: str = "utf-8", *, declare: bool = True) -> str:
         """Return the text of the page."""
-        host, some = self._place.host.name, self._place.some(12, self._about)
+        host = self._place.host.name
+        some = self._place.some(12, self._about)
         meta = f'<meta charset="{charset}">' if declare else ""
         head = (
             f"<!DOCTYPE html>\n<html><head>{meta}<title>{self._title} at {host}</title>{''.join(self._head)}</head>\n"

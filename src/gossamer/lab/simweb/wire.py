@@ -56,7 +56,8 @@ def read_request(data: bytes) -> WireRequest | Bad | None:
     fields = {name.lower(): value for name, value in _FIELDS.findall(data[: end + 2])}
     if fields.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in fields:
         return Bad(413)
-    host, path = fields.get(b"host", b"").decode("latin-1"), words[1].decode("latin-1")
+    host = fields.get(b"host", b"").decode("latin-1")
+    path = words[1].decode("latin-1")
     if not path.startswith("/"):
         host, path = _absolute(host, path)
     connection = fields.get(b"connection", b"").lower()

@@ -110,8 +110,10 @@ def _spaces(body_bytes: int) -> bytes:
 
 CYRILLIC = "паутина"
 CYRILLIC_ESCAPED = "%D0%BF%D0%B0%D1%83%D1%82%D0%B8%D0%BD%D0%B0"
-LATIN, LATIN_ESCAPED = "café", "caf%C3%A9"
-JAPANESE, JAPANESE_ESCAPED = "蜘蛛", "%E8%9C%98%E8%9B%9B"
+LATIN = "café"
+LATIN_ESCAPED = "caf%C3%A9"
+JAPANESE = "蜘蛛"
+JAPANESE_ESCAPED = "%E8%9C%98%E8%9B%9B"
 
 CHARSET_PAGES = (
     # name, codec, Content-Type, charset in a meta element, text, the text in a path as UTF-8
@@ -226,8 +228,10 @@ def embeds(place: PagePlace) -> dict[str, Made]:
     return found | {"": sheet.made()}
 
 
-NESTED_BYTES, ATTRIBUTE_BYTES = 200 << 10, 2 << 20
-MANY_LINKS, MANY_PAGES = 100_000, 50
+NESTED_BYTES = 200 << 10
+ATTRIBUTE_BYTES = 2 << 20
+MANY_LINKS = 100_000
+MANY_PAGES = 50
 COMMENTS = 800_000
 BOMB_BYTES = 10 << 30
 """What the bomb would decode to. Its checksum is wrong: no reader comes so far."""

@@ -285,7 +285,8 @@ ESCAPED = ("page%7Eone.html", "page%7eone.html", "p%61ge~one.html")
 def spellings(place: PagePlace) -> dict[str, Made]:
     """Return one page written in many ways that are equivalent by RFC 3986; it is requested once."""
     sheet = Sheet(place, "", "Spellings")
-    path, to = place.path(SPELLED), place.url(SPELLED)
+    path = place.path(SPELLED)
+    to = place.url(SPELLED)
     host = place.origin.removeprefix("http://")
     for href in (
         SPELLED, f"./{SPELLED}", f"x/../{SPELLED}", f"{path}#part", f"HTTP://{host.upper()}{path}", f"//{host}{path}",

@@ -59,7 +59,8 @@ def redirects(place: PagePlace) -> dict[str, Made]:
     """Return chains within and beyond the limit, loops, to other hosts, to another spelling of the same address. A
     same-host `Location` is written relative, absolute, and with a fragment in turn.
     """
-    path, url = place.path, place.url
+    path = place.path
+    url = place.url
     front = place.front(place.other())
     found = {
         "short-1": _moved(301, "short-2", url("short-2")),

@@ -69,7 +69,8 @@ def _calendar(place: PagePlace, at: str, path: str) -> Made | None:
     month = _MONTH.fullmatch(path[len(at) :])
     if month is None or not 1 <= int(month[2]) <= 12 or int(month[1]) > 900_000:
         return None
-    year, number = int(month[1]), int(month[2])
+    year = int(month[1])
+    number = int(month[2])
     sheet = Sheet(place, path, f"{MONTHS[number - 1]} {year}", about="calendar")
     sheet.tag("<table>" + "".join(f"<td>{day}" for day in range(1, 31)) + "</table><p>There are no events.</p>")
     for step in (-1, 1, 12):
@@ -250,7 +251,8 @@ def farm_endless(place: PagePlace, path: str) -> Made | None:
     """Return a page of a farm: a front page or the one below it. Both link to hosts that no other page names."""
     if path not in ("/", FARM_INNER):
         return None
-    name, site = place.host.name, farm_site(place.host.index)
+    name = place.host.name
+    site = farm_site(place.host.index)
     sheet = Sheet(place, path, "Offers", about=("farm", name, path))
     for turn in range(FARM_LINKS):
         code = hash_of(name, path, turn)
@@ -261,8 +263,10 @@ def farm_endless(place: PagePlace, path: str) -> Made | None:
     return sheet.made()
 
 
-FIRST_YEAR, YEARS = 2016, 10
-PRODUCTS, POSTS = 200, 150
+FIRST_YEAR = 2016
+YEARS = 10
+PRODUCTS = 200
+POSTS = 150
 
 
 def lookalikes(place: PagePlace) -> dict[str, Made]:
