@@ -20,7 +20,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 from gossamer.model.pages import Findings, Page
-from gossamer.process.announcements import Announcements
+from gossamer.stages.process.announcements import Announcements
 
 ENTRIES, FEED_ENTRIES = 50_000, 1_000
 REPEATS = 3

@@ -21,18 +21,18 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from gossamer.archive import records, reference
-from gossamer.archive.cdxj import entries_of_tables, entries_of_warcs, write_index
-from gossamer.archive.follower import Follower
-from gossamer.archive.objectstore import ObjectStore, fixity_of
-from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.records import labelled_digest
-from gossamer.archive.tables import TableWriters
-from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.model.links import Found
 from gossamer.model.pages import PageRow, Visited
 from gossamer.model.visits import Reply
 from gossamer.options import convert
+from gossamer.stages.archive import records, reference
+from gossamer.stages.archive.cdxj import entries_of_tables, entries_of_warcs, write_index
+from gossamer.stages.archive.follower import Follower
+from gossamer.stages.archive.objectstore import ObjectStore, fixity_of
+from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.records import labelled_digest
+from gossamer.stages.archive.tables import TableWriters
+from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from gossamer.state.journals import Journals
 from gossamer.url.url import Url
 

@@ -11,7 +11,7 @@ from http.cookiejar import CookieJar
 from typing import Any
 from urllib.request import Request
 
-from gossamer.fetch.cookies import Jar
+from gossamer.stages.fetch.cookies import Jar
 from gossamer.url.name import Namer
 
 URL = "https://www.example.com/a/b"

@@ -26,7 +26,7 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
 from gossamer.model.links import Link, Prerequisite
 from gossamer.model.visits import Failure, Reply
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.stages.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.canonical import Canonicalizer

@@ -20,22 +20,22 @@ import msgspec
 import pyarrow.parquet as pq
 from bench_archive import bodies, visits
 
-from gossamer.archive.archive import Archives
-from gossamer.archive.follower import Follower
-from gossamer.archive.options import ArchiveOptions, SearchOptions
-from gossamer.archive.search.build import build
-from gossamer.archive.search.log import IndexFollower, SearchLog
-from gossamer.archive.search.query import search
-from gossamer.archive.tables import TableWriters
-from gossamer.archive.views import tables
-from gossamer.archive.views.export import FORMATS, ExportedCrawl, export
-from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.assembly.modules import chosen_modules
-from gossamer.assembly.views import export_means
 from gossamer.config import Config
 from gossamer.model.pages import Page, Visited
 from gossamer.model.visits import Content
 from gossamer.options import convert
+from gossamer.results.export import tables
+from gossamer.results.export.export import FORMATS, ExportedCrawl, export
+from gossamer.results.export.opening import export_means
+from gossamer.results.search.build import build
+from gossamer.results.search.log import IndexFollower, SearchLog
+from gossamer.results.search.query import search
+from gossamer.stages.archive.archive import Archives
+from gossamer.stages.archive.follower import Follower
+from gossamer.stages.archive.options import ArchiveOptions, SearchOptions
+from gossamer.stages.archive.tables import TableWriters
+from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from gossamer.state.journals import Journals
 from gossamer.world.clock import WallClock
 

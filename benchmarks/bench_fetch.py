@@ -23,9 +23,9 @@ from pathlib import Path
 import pycurl
 import uvloop
 
-from gossamer.fetch.http import HttpModule
-from gossamer.fetch.options import FetchOptions
 from gossamer.model.visits import Reply, Request
+from gossamer.stages.fetch.http import HttpModule
+from gossamer.stages.fetch.options import FetchOptions
 from gossamer.world.clock import WallClock
 
 RATIO_MAX = 1.5

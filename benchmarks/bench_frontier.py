@@ -52,19 +52,19 @@ from tests.bounded import run_within
 
 from gossamer.config import Config
 from gossamer.config.footprint import fitted
-from gossamer.crawl.links import LINKS_AT_ONCE
-from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.options import PolitenessOptions, Preset, politeness
-from gossamer.frontier.priority import FrontierRules
+from gossamer.engine.links import LINKS_AT_ONCE
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
 from gossamer.ports import HELD, NEW
-from gossamer.seen.bloom import BloomUrlSeen
-from gossamer.seen.diskmerge import DiskMergeUrlSeen
-from gossamer.seen.popular import POPULAR_BYTES
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.hosts import HostRecords
+from gossamer.stages.frontier.options import PolitenessOptions, Preset, politeness
+from gossamer.stages.frontier.priority import FrontierRules
+from gossamer.stages.seen.bloom import BloomUrlSeen
+from gossamer.stages.seen.diskmerge import DiskMergeUrlSeen
+from gossamer.stages.seen.popular import POPULAR_BYTES
+from gossamer.stages.seen.urls import RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals, ManifestEntry

@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from gossamer.fetch.http import compose
-from gossamer.identity.keys import KeyFile, new_keys, read_keys
-from gossamer.identity.signing import RequestSigner
+from gossamer.features.identity.keys import KeyFile, new_keys, read_keys
+from gossamer.features.identity.signing import RequestSigner
+from gossamer.stages.fetch.http import compose
 
 REQUESTS = 20_000
 

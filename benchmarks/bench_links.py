@@ -12,13 +12,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gossamer.model.pages import Page
-from gossamer.process.chain import Modules
-from gossamer.process.html import TreeMarkup, bears_tree
-from gossamer.process.options import ProcessOptions
-from gossamer.process.scan import ScannedMarkup
+from gossamer.stages.process.chain import Modules
+from gossamer.stages.process.html import TreeMarkup, bears_tree
+from gossamer.stages.process.options import ProcessOptions
+from gossamer.stages.process.scan import ScannedMarkup
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tests.process.pages import standard_modules
+from tests.stages.process.pages import standard_modules
 
 DOCUMENTATION = Path("/usr/share/doc/python3.11/html")
 ROUNDS = 7

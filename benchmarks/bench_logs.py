@@ -18,8 +18,8 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from gossamer.crawl.logs import Logs
-from gossamer.crawl.options import LogsOptions
+from gossamer.engine.logs import Logs
+from gossamer.engine.options import LogsOptions
 from gossamer.options import convert
 from gossamer.world.clock import WallClock
 

@@ -18,9 +18,9 @@ from pypdf.annotations import Link
 
 from gossamer.model.pages import Findings, Page
 from gossamer.ports import ProcessingModule
-from gossamer.process.chain import Modules
-from gossamer.process.choice import MODULES
-from gossamer.process.options import ProcessOptions
+from gossamer.stages.process.chain import Modules
+from gossamer.stages.process.choice import MODULES
+from gossamer.stages.process.options import ProcessOptions
 
 DOCUMENTATION = Path("/usr/share/doc/python3.11/html")
 PAGE_BYTES_MAX = 50_000

@@ -16,10 +16,10 @@ from pathlib import Path
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.web import Web
 from gossamer.model.pages import Sketch
-from gossamer.scope.templates import TemplateNode
-from gossamer.seen import shingles
-from gossamer.seen.content import NearContentSeen
-from gossamer.seen.shingles import sketch
+from gossamer.stages.scope.templates import TemplateNode
+from gossamer.stages.seen import shingles
+from gossamer.stages.seen.content import NearContentSeen
+from gossamer.stages.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer

@@ -28,8 +28,8 @@ from typing import Any
 from page_way import serving
 
 from gossamer import Crawler
-from gossamer.crawl.permit import Usage
-from gossamer.process.usage import Directives
+from gossamer.features.permit import Usage
+from gossamer.stages.process.usage import Directives
 
 PAGES = 1_000
 ROUNDS = 5

@@ -18,7 +18,7 @@ from gossamer.api.feeding import Feeding
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.model.links import Link
-from gossamer.offline.segment import SegmentInfo, SegmentWriter
+from gossamer.results.offline.segment import SegmentInfo, SegmentWriter
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 

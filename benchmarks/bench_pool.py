@@ -56,7 +56,7 @@ def role_of(pid: int) -> str:
     line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     if any(name in line for name in DAEMONS):
         return "daemons"
-    return "pool" if "gossamer.isolated" in line else "crawl"
+    return "pool" if "gossamer.results.isolated" in line else "crawl"
 
 
 def words(one: Variant, nginx: Nginx, directory: Path) -> list[str]:

@@ -22,13 +22,13 @@ sys.path.insert(0, str(HERE.parent))
 
 from tests.acceptance.mixed import is_resource, mixed_site  # noqa: E402 - found by the line above
 from tests.acceptance.test_render import Site, rows  # noqa: E402
-from tests.process.pages import standard_modules  # noqa: E402
+from tests.stages.process.pages import standard_modules  # noqa: E402
 
-from gossamer.crawl.render_choice import RenderChoice, place_of  # noqa: E402 - as below
+from gossamer.features.render.choice import RenderChoice, place_of  # noqa: E402 - as below
 from gossamer.model.pages import Page  # noqa: E402
-from gossamer.process.chain import Modules  # noqa: E402
-from gossamer.process.options import ProcessOptions  # noqa: E402
-from gossamer.process.scripted import ANCHORS_MANY, signal_of  # noqa: E402
+from gossamer.stages.process.chain import Modules  # noqa: E402
+from gossamer.stages.process.options import ProcessOptions  # noqa: E402
+from gossamer.stages.process.scripted import ANCHORS_MANY, signal_of  # noqa: E402
 from gossamer.state.epoch import Epochs  # noqa: E402
 from gossamer.state.store import Store  # noqa: E402
 from gossamer.url.name import Namer  # noqa: E402

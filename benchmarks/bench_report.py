@@ -18,8 +18,8 @@ from pathlib import Path
 
 import duckdb
 
-from gossamer.report.figures import as_json
-from gossamer.report.report import summary
+from gossamer.results.report.figures import as_json
+from gossamer.results.report.report import summary
 
 ROWS = (1_000_000, 10_000_000)
 PAGES_A_FILE = 2_000_000

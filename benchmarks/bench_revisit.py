@@ -19,12 +19,12 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from gossamer.features.revisit.estimate import VisitHistory, rate_of
+from gossamer.features.revisit.options import DAY_S, RevisitOptions
+from gossamer.features.revisit.policies import POLICIES, Optimal
+from gossamer.features.revisit.rhythm import Census
 from gossamer.lab.simulate.revisits import ChangingOptions, ChangingWeb, Watched, best, crawl, watched
 from gossamer.model.standing import Habits
-from gossamer.revisit.estimate import VisitHistory, rate_of
-from gossamer.revisit.options import DAY_S, RevisitOptions
-from gossamer.revisit.policies import POLICIES, Optimal
-from gossamer.revisit.rhythm import Census
 
 DAYS, BURN_IN_DAYS, INTERVAL_DAYS = 56.0, 24.0, 4.0
 WEEK = 7.0

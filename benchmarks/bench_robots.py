@@ -11,7 +11,7 @@ from functools import partial
 
 from protego import Protego
 
-from gossamer.robots.rules import RobotsRules
+from gossamer.stages.robots.rules import RobotsRules
 
 TYPICAL = b"""User-agent: *
 Disallow: /search

@@ -27,9 +27,9 @@ from xxhash import xxh3_64_intdigest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.seen.opened import FORMS, Opened
+from tests.stages.seen.opened import FORMS, Opened
 
-from gossamer.seen.options import SeenOptions
+from gossamer.stages.seen.options import SeenOptions
 from gossamer.url.url import Url
 
 PAGE_LINKS = 61

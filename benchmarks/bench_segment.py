@@ -26,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gossamer.archive.schema import LINKS, PAGES
+from gossamer.stages.archive.schema import LINKS, PAGES
 
 LINKS_A_PAGE = 40
 MENU, OWN, OTHER = 15, 15, 10

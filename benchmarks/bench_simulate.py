@@ -37,7 +37,7 @@ from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.options import to_table
-from gossamer.report.report import summary
+from gossamer.results.report.report import summary
 
 SYNTHETIC = ("simweb-even", "simweb-uneven")
 TOLERANCE = 0.15

@@ -68,7 +68,7 @@ def scored(found: Counter[str], wanted: Counter[str]) -> tuple[float, float]:
 
 def gossamer() -> Extract:
     from gossamer.model.pages import Findings, Page
-    from gossamer.process.content import MainText
+    from gossamer.stages.process.content import MainText
 
     module = MainText()
 

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from gossamer.model.links import Link
-from gossamer.scope.chain import scope_chain
-from gossamer.scope.options import ScopeOptions
-from gossamer.scope.roots import Roots
+from gossamer.stages.scope.chain import scope_chain
+from gossamer.stages.scope.options import ScopeOptions
+from gossamer.stages.scope.roots import Roots
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.hosts import HostNameRules
 from gossamer.url.join import Joiner, join

@@ -19,7 +19,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from gossamer.model.pages import Findings, Page
-from gossamer.process.content import MainText, Markdown
+from gossamer.stages.process.content import MainText, Markdown
 
 CHARACTERS_MAX = 200_000
 """Longer Markdown is passed over: the parser takes minutes."""

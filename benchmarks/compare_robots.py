@@ -26,7 +26,7 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 from urllib.robotparser import RobotFileParser
 
-from gossamer.robots.rules import RobotsRules
+from gossamer.stages.robots.rules import RobotsRules
 
 ORIGIN = "https://example.org"
 PATHS_MAX = 150

@@ -15,8 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent / "src" / "gossamer"
 FEATURES = {
-    "rendering": ("render", "crawl.rendering", "crawl.render_choice", "assembly.rendering"),
-    "processes for what may crash": ("isolated", "crawl.isolation"),
+    "features of a visit": ("features",),
     "several shards": (
         "cluster",
         "api.cluster",
@@ -31,25 +30,18 @@ FEATURES = {
         "cli.job",
     ),
     "results": (
-        "report",
-        "forget",
-        "archive.search",
-        "archive.verify",
-        "archive.views",
+        "results",
         "api.search",
-        "assembly.integrity",
-        "assembly.verify",
-        "assembly.views",
         "cli.exporting",
+        "cli.segment",
     ),
-    "offline crawls": ("offline", "cli.segment"),
     "the laboratory": ("lab", "testing", "cli.demo", "cli.simulating"),
     "the dashboard and server": ("console", "cli.serving"),
 }
 """What the core does without: packages and modules below `gossamer`, by what they do."""
 ASSEMBLING = ("assembly", "config", "api")
 """Packages of the core that join features to it. Commands are not counted: each belongs to what it commands."""
-ENGINE = "crawl"
+ENGINE = "engine"
 """The package that leads a visit through its stages."""
 IRREGULAR = {
     "begun", "bound", "bought", "broken", "brought", "built", "caught", "chosen", "done", "drawn", "fed",

@@ -16,15 +16,15 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from gossamer.frontier.accounts import Accounts, Reputation
-from gossamer.frontier.budgets import Budgets
-from gossamer.frontier.host import Host
-from gossamer.frontier.options import BudgetOptions, PolitenessOptions, politeness
-from gossamer.frontier.priority import BestFirst, BreadthFirst, Combined, HostOpic, LargerSites
-from gossamer.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.model.links import Link
 from gossamer.model.standing import Standing
 from gossamer.model.visits import Contact
+from gossamer.stages.frontier.accounts import Accounts, Reputation
+from gossamer.stages.frontier.budgets import Budgets
+from gossamer.stages.frontier.host import Host
+from gossamer.stages.frontier.options import BudgetOptions, PolitenessOptions, politeness
+from gossamer.stages.frontier.priority import BestFirst, BreadthFirst, Combined, HostOpic, LargerSites
+from gossamer.stages.frontier.record import RECORD_VERSION, HostRecord, host_prefix
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.url.name import Namer

@@ -23,10 +23,10 @@ from typing import Any
 
 import gossamer
 from gossamer import Crawler
-from gossamer.crawl.discover import Discovery
-from gossamer.crawl.pipeline import Pipeline
-from gossamer.crawl.shard import CrawlLoop
-from gossamer.frontier.frontier import Frontier
+from gossamer.engine.discover import Discovery
+from gossamer.engine.pipeline import Pipeline
+from gossamer.engine.shard import CrawlLoop
+from gossamer.stages.frontier.frontier import Frontier
 
 ROOT = Path(gossamer.__file__).parent
 PAGES = 60

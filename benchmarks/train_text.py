@@ -1,6 +1,6 @@
-"""Train the model of `gossamer.process.main`, and say how well it does on pages that it was not trained on.
+"""Train the model of `gossamer.stages.process.main`, and say how well it does on pages that it was not trained on.
 
-    python benchmarks/train_text.py WCXB/dev src/gossamer/process/main.json.gz
+    python benchmarks/train_text.py WCXB/dev src/gossamer/stages/process/main.json.gz
 
 `WCXB` is a checkout of github.com/Murrough-Foley/web-content-extraction-benchmark. Needs 4 GB, ten minutes and
 `pip install catboost rapidfuzz scikit-learn scipy`. Hosts are divided into five folds; the scores printed are of pages
@@ -27,10 +27,10 @@ from rapidfuzz.distance import LCSseq
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
-from gossamer.process.main import Learned, Trees, chosen
-from gossamer.process.outline import Outline, outlined
-from gossamer.process.signals import TYPES, Weights, names_of, page_names, signals
-from gossamer.process.signals import words_of as first_words
+from gossamer.stages.process.main import Learned, Trees, chosen
+from gossamer.stages.process.outline import Outline, outlined
+from gossamer.stages.process.signals import TYPES, Weights, names_of, page_names, signals
+from gossamer.stages.process.signals import words_of as first_words
 
 FOLDS = 5
 OPEN_TAGS_MAX = 1_000

@@ -19,10 +19,10 @@ from gossamer.config.gather import mistakes
 from gossamer.config.reference import RULES, markdown
 from gossamer.config.sections import key_of, keys, sections
 from gossamer.config.toml import assignments, starter_toml, written
-from gossamer.frontier.options import Preset, politeness
 from gossamer.model.errors import ConfigError
 from gossamer.options import NamedSection, convert, declared, rule_type, to_table
-from gossamer.scope.options import Mode
+from gossamer.stages.frontier.options import Preset, politeness
+from gossamer.stages.scope.options import Mode
 
 REPOSITORY = Path(__file__).parent.parent
 

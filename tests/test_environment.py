@@ -30,7 +30,7 @@ SELECTED = (
     "tests/cli/test_crawling.py::test_on_a_terminal_there_is_a_live_view_and_the_cursor_comes_back",
     "tests/cli/test_crawling.py::test_a_crawl_runs_to_its_end_and_says_where_it_lies",
     "tests/cli/test_progress.py",
-    "tests/report/test_report.py",
+    "tests/results/report/test_report.py",
 )
 ENVIRONMENTS = pytest.mark.parametrize("environment", with_further(HOSTILE, BARE))
 

@@ -26,8 +26,8 @@ from gossamer.config.sections import Config
 from gossamer.config.toml import effective_toml
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import component
-from gossamer.process.choice import MODULES
-from gossamer.process.options import ISOLATED
+from gossamer.stages.process.choice import MODULES
+from gossamer.stages.process.options import ISOLATED
 from gossamer.world.allocators import ARROW_POOL, FRUGAL
 from tests.bounded import run_within
 

@@ -18,7 +18,6 @@ from gossamer.lab.simweb.log import Logged
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks/league"))
 import league
 import peers
-
 import report
 
 

@@ -142,7 +142,7 @@ def test_a_frontier_that_fails_is_named(base: str, method: str, tmp_path: Path) 
     file = tmp_path / "failing_frontier_file.py"
     module, _, name = base.partition(".")
     file.write_text(
-        f"from gossamer.frontier.{module} import {name}\n\n"
+        f"from gossamer.stages.frontier.{module} import {name}\n\n"
         f"class Failing({name}):\n"
         "    def __init__(self, *, gates, epochs, name_url, dice):\n        self.gates = gates\n\n"
         f"    def {method}(self, now):\n        raise ValueError('on purpose')\n"
@@ -158,7 +158,7 @@ def test_a_frontier_that_fails_is_named(base: str, method: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "settings", "says"),
     [
-        ("Other", {}, r"components.frontier: .*:Other does not derive from gossamer.frontier.strategy.Strategy"),
+        ("Other", {}, r"components.frontier: .*:Other does not derive from gossamer.stages.frontier.strategy.Strategy"),
         ("Sweeping", {"frontier.strategy": "walk"}, "components.frontier: not with frontier.strategy = 'walk'; leave"),
         ("Sweeping", {"crawl.mode": "continuous"}, "crawl.mode: a continuous crawl needs frontier.strategy = sweep "),
     ],
@@ -168,7 +168,7 @@ def test_a_frontier_that_does_not_fit_is_refused(
 ) -> None:
     file = tmp_path / "unfit_frontier_file.py"
     file.write_text(
-        "from gossamer.frontier.strategy import Strategy\n\n"
+        "from gossamer.stages.frontier.strategy import Strategy\n\n"
         "class Sweeping(Strategy):\n    def __init__(self, *, gates, epochs, name_url, dice): ...\n\n"
         "class Other:\n    def __init__(self, *, gates, epochs, name_url, dice): ...\n"
     )

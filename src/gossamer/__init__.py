@@ -2,39 +2,39 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from gossamer import moved
 from gossamer.model.product import __version__ as __version__
 
 if TYPE_CHECKING:
     from gossamer.api import Crawler as Crawler
     from gossamer.api.iterating import Tables as Tables
     from gossamer.api.iterating import crawl as crawl
-    from gossamer.process.items import Follow as Follow
-    from gossamer.process.items import extractor as extractor
-    from gossamer.process.own import processing_module as processing_module
+    from gossamer.stages.process.items import Follow as Follow
+    from gossamer.stages.process.items import extractor as extractor
+    from gossamer.stages.process.own import processing_module as processing_module
 
 __all__ = ["Crawler", "Follow", "Tables", "__version__", "crawl", "extractor", "processing_module"]
+
+moved.install()
 
 
 def __getattr__(name: str) -> object:
     # Lazily, so that importing one package loads that package only.
-    if name in ("Crawler", "Tables"):
+    if name in ("Crawler", "Tables", "crawl"):
         from gossamer.world.allocators import prefer_system_allocator  # noqa: PLC0415
 
         prefer_system_allocator()  # Before Arrow is loaded.
         from gossamer.api import crawler, iterating  # noqa: PLC0415
 
-        return crawler.Crawler if name == "Crawler" else iterating.Tables
-    if name == "crawl":
-        return import_module("gossamer.crawl")  # The package; to call it is to call `api.iterating.crawl`.
+        return crawler.Crawler if name == "Crawler" else getattr(iterating, name)
     if name == "processing_module":
-        from gossamer.process.own import processing_module  # noqa: PLC0415
+        from gossamer.stages.process.own import processing_module  # noqa: PLC0415
 
         return processing_module
     if name in ("Follow", "extractor"):
-        from gossamer.process import items  # noqa: PLC0415
+        from gossamer.stages.process import items  # noqa: PLC0415
 
         return getattr(items, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import gossamer
-from gossamer.render.options import PROGRAMS
+from gossamer.features.render.options import PROGRAMS
 from tests.acceptance.noting import Site
 from tests.chromium import require_chromium
 from tests.cluster.nodes import Nodes

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Error, Page, sync_playwright
 
-from gossamer.archive.cdxj import entries_of_rendered
+from gossamer.stages.archive.cdxj import entries_of_rendered
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.mixed import FRAMEWORKS
 from tests.acceptance.noting import Site

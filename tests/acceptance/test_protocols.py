@@ -24,7 +24,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 import gossamer
 from tests.acceptance.conftest import Crawl
-from tests.fetch.ftp_server import ftp_server
+from tests.stages.fetch.ftp_server import ftp_server
 
 pytestmark = pytest.mark.acceptance
 

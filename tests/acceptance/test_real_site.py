@@ -21,7 +21,7 @@ from warcio.archiveiterator import ArchiveIterator
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.nginx import Logged, Nginx
 from tests.acceptance.walker import Walked, walk
-from tests.archive import strict
+from tests.stages.archive import strict
 
 pytestmark = pytest.mark.acceptance
 

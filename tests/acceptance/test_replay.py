@@ -19,8 +19,8 @@ from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.nginx import Nginx
 from tests.acceptance.replay import Pywb, Replayed, tool
-from tests.archive import strict
 from tests.ring.crawls import OWN, crawl
+from tests.stages.archive import strict
 
 pytestmark = [
     pytest.mark.acceptance,

@@ -8,8 +8,8 @@ import pytest
 
 from gossamer.api import forget_of
 from tests.acceptance.replay import Pywb
-from tests.forget.crawls import BATCH, crawled
-from tests.forget.site import GONE, KEPT, SHARED, Site
+from tests.results.forget.crawls import BATCH, crawled
+from tests.results.forget.site import GONE, KEPT, SHARED, Site
 
 pytestmark = pytest.mark.acceptance
 

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from gossamer.api.reading import changes
-from gossamer.archive.views.changes import PageChange
+from gossamer.results.export.changes import PageChange
 from tests.acceptance.nginx import Nginx
 from tests.acceptance.replay import Pywb, tool
-from tests.archive import strict
 from tests.ring.crawls import OWN, command_line, until
+from tests.stages.archive import strict
 
 pytestmark = pytest.mark.acceptance
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.acceptance.conftest import Crawl
 from tests.chromium import CHROMIUM_OPTIONS, require_chromium
-from tests.report.crawled import START, crawled, page
+from tests.results.report.crawled import START, crawled, page
 
 pytestmark = pytest.mark.acceptance
 
@@ -37,7 +37,7 @@ def test_the_page_of_a_crawl_opens_in_a_browser(command: Crawl, tmp_path: Path) 
     seen = browsed(tmp_path, tmp_path / "report.html", "--dump-dom")
     assert seen.returncode == 0, seen.stderr
     assert f"<b>{figures['fetched']:,}</b><span>pages fetched</span>" in seen.stdout
-    assert seen.stdout.count("<svg") == 8  # As in tests/report/test_html.py, and the commits and the queue.
+    assert seen.stdout.count("<svg") == 8  # As in tests/results/report/test_html.py, and the commits and the queue.
     assert "CONSOLE" not in seen.stderr
     drawn = browsed(tmp_path, tmp_path / "report.html", f"--screenshot={tmp_path / 'page.png'}")
     assert (tmp_path / "page.png").read_bytes()[:4] == b"\x89PNG", drawn.stderr

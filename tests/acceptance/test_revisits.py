@@ -18,12 +18,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gossamer.frontier.record import decode_entry
+from gossamer.features.revisit.state import decode_memory
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.web import Web
-from gossamer.revisit.state import decode_memory
+from gossamer.stages.frontier.record import decode_entry
 from gossamer.state.store import Store
 from tests.ring.crawls import BRIEF, CommandLine, command_line, rows, until
 

@@ -8,9 +8,9 @@ from statistics import mean
 
 import pytest
 
-from gossamer.frontier.options import FrontierOptions
 from gossamer.lab.simulate.options import SimulateOptions, WebOptions
 from gossamer.lab.simulate.simulation import simulate
+from gossamer.stages.frontier.options import FrontierOptions
 from tests.simulate.webs import LARGE, small_sites_s
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))

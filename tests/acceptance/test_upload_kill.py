@@ -8,10 +8,10 @@ import pytest
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.archive.bucket import KEYS, Bucket
 from tests.crash.crawls import VICTIMS, crawl_of, until
 from tests.crash.harvest import Harvest
 from tests.ring.test_uploads import check
+from tests.stages.archive.bucket import KEYS, Bucket
 
 pytestmark = [
     pytest.mark.acceptance,

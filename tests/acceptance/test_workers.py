@@ -23,11 +23,11 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.options import to_table
 from gossamer.url.name import Namer
 from gossamer.url.site import PARTITIONS
-from tests.archive.bucket import KEYS, Bucket
 from tests.cluster.nodes import Nodes, command_of, descendants
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest, differences
 from tests.ring.crawls import until
+from tests.stages.archive.bucket import KEYS, Bucket
 
 pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 

@@ -145,7 +145,7 @@ def test_whoever_does_not_iterate_ends_the_crawl_at_the_end_of_his_block(run: Ru
 
 
 def test_a_slow_reader_bounds_what_is_held(run: Run, make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.crawl.delivery.Delivery.__init__.__defaults__", (40, 1 << 30))
+    monkeypatch.setattr("gossamer.engine.delivery.Delivery.__init__.__defaults__", (40, 1 << 30))
 
     async def scenario() -> None:
         async with Site(star(400)) as site:

@@ -15,8 +15,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from gossamer.api.metrics import DNS_WITHIN, fleet_metrics, metrics_of
 from gossamer.console.counts import Figures, as_metrics
 from gossamer.console.service import counts_of
-from gossamer.isolated.searches import Searches
 from gossamer.model.counters import Counters
+from gossamer.results.isolated.searches import Searches
 from tests.api.conftest import Make, Run
 from tests.api.site import Site, star
 

@@ -10,8 +10,8 @@ import pytest
 from gossamer.api.feeding import REMAINDER, write_remainder
 from gossamer.config import Config
 from gossamer.model.links import Link
-from gossamer.offline.segment import Segment
-from tests.seen.opened import FORMS, Opened, named
+from gossamer.results.offline.segment import Segment
+from tests.stages.seen.opened import FORMS, Opened, named
 
 
 @pytest.mark.parametrize("form", FORMS)

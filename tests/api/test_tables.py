@@ -16,18 +16,18 @@ import pytest
 from gossamer import Crawler
 from gossamer.api.reading import changes
 from gossamer.api.views import export_of
-from gossamer.archive.views.export import Exported
-from gossamer.archive.views.source import pieces_of
 from gossamer.assembly import integrity
-from gossamer.assembly.views import crawl_in
 from gossamer.cli import exporting, inspecting
 from gossamer.config import configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import DamagedError
+from gossamer.results.export.export import Exported
+from gossamer.results.export.opening import crawl_in
+from gossamer.results.export.source import pieces_of
 from gossamer.world.process import DirectoryLock
 from tests.api.faults import flip
-from tests.archive.views.test_views import rows as table
+from tests.results.export.test_views import rows as table
 from tests.ring.crawls import OWN
 
 WEB = SimwebOptions.plain(seed=5, hosts=3, pages=90, bytes_median=1500)

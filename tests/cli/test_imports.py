@@ -16,19 +16,19 @@ from tests.answering import Answering, serving
 
 UNUSED = {
     "aiodns", "cryptography", "duckdb", "gossamer.api.cluster", "gossamer.api.metrics", "gossamer.api.views",
-    "gossamer.archive.objectstore", "gossamer.archive.search.documents", "gossamer.archive.views",
-    "gossamer.assembly.rendering", "gossamer.assembly.sessions", "gossamer.crawl.logins", "gossamer.crawl.rendering",
-    "gossamer.crawl.render_choice", "gossamer.crawl.requests", "gossamer.crawl.sessions",
-    "gossamer.fetch.cookies", "gossamer.fetch.digest", "gossamer.fetch.rules", "gossamer.process.forms",
     "gossamer.cli.exporting", "gossamer.cli.inspecting", "gossamer.cli.live", "gossamer.cli.pages",
-    "gossamer.cluster.coordination", "gossamer.config.confinement",
-    "gossamer.config.reference", "gossamer.console", "gossamer.identity", "gossamer.isolated",
-    "gossamer.offline.segment", "gossamer.process.expressions", "gossamer.process.items", "gossamer.process.pdf",
-    "gossamer.process.selectors", "gossamer.report", "gossamer.resolve.lookup", "gossamer.seen.bloom",
-    "gossamer.seen.diskmerge", "gossamer.lab", "gossamer.testing", "gossamer.world.sandbox",
-    "http_sf", "importlib.metadata", "jsonpath", "lxml", "multiprocessing.pool", "obstore",
-    "prometheus_client", "pyarrow.compute", "pyarrow.dataset", "pycares", "pydantic", "pypdf", "ray", "requests",
-    "rich", "starlette", "tantivy", "tldextract", "uvicorn",
+    "gossamer.cluster.coordination", "gossamer.config.confinement", "gossamer.config.reference", "gossamer.console",
+    "gossamer.features.identity", "gossamer.assembly.sessions", "gossamer.features.logins.logins",
+    "gossamer.features.logins.sessions", "gossamer.assembly.rendering", "gossamer.features.render.choice",
+    "gossamer.features.render.rendering", "gossamer.features.requests", "gossamer.lab", "gossamer.results.export",
+    "gossamer.results.isolated", "gossamer.results.offline.segment", "gossamer.results.report",
+    "gossamer.results.search.documents", "gossamer.stages.archive.objectstore", "gossamer.stages.fetch.cookies",
+    "gossamer.stages.fetch.digest", "gossamer.stages.fetch.rules", "gossamer.stages.process.expressions",
+    "gossamer.stages.process.forms", "gossamer.stages.process.items", "gossamer.stages.process.pdf",
+    "gossamer.stages.process.selectors", "gossamer.stages.resolve.lookup", "gossamer.stages.seen.bloom",
+    "gossamer.stages.seen.diskmerge", "gossamer.testing", "gossamer.world.sandbox", "http_sf", "importlib.metadata",
+    "jsonpath", "lxml", "multiprocessing.pool", "obstore", "prometheus_client", "pyarrow.compute", "pyarrow.dataset",
+    "pycares", "pydantic", "pypdf", "ray", "requests", "rich", "starlette", "tantivy", "tldextract", "uvicorn",
 }  # fmt: skip
 
 CRAWL = """

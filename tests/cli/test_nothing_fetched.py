@@ -13,7 +13,7 @@ import pytest
 
 from gossamer.api.status import seeds_state
 from gossamer.cli.output import Exit
-from gossamer.crawl.counters import SeedCounters
+from gossamer.engine.counters import SeedCounters
 from tests.answering import Answering, serving
 from tests.cli.conftest import Gossamer, Real
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.cli.main import status_of_command
-from tests.offline.made import link, page, write
+from tests.results.offline.made import link, page, write
 
 
 @pytest.fixture

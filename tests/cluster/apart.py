@@ -18,9 +18,9 @@ from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests import commands
-from tests.archive.bucket import KEYS, Bucket
 from tests.cluster.crawls import is_divided
 from tests.cluster.partition import HEAD, OTHER, PORT, end, ended, head_node, joined, members_of, node, sh, until
+from tests.stages.archive.bucket import KEYS, Bucket
 
 ADDRESS = f"{HEAD}:{PORT}"
 THERE = ("--address", ADDRESS, "--node-ip-address", OTHER, "--num-cpus", "1")

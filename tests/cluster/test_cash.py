@@ -9,10 +9,10 @@ import pytest
 
 from gossamer.assembly.home import Home
 from gossamer.config import Config
-from gossamer.frontier.accounts import HOST, Account
 from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.stages.frontier.accounts import HOST, Account
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from tests.cluster.crawls import config_of, crawl

@@ -14,10 +14,10 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move, Places
 from gossamer.cluster.reports import Orders
 from gossamer.config import Config
-from gossamer.crawl.logins import FormLogins
-from gossamer.frontier.options import politeness
+from gossamer.features.logins.logins import FormLogins
 from gossamer.model.links import Prerequisite
 from gossamer.model.visits import Reply
+from gossamer.stages.frontier.options import politeness
 from gossamer.state.contacts import Rest
 from gossamer.state.schema import FAMILIES, partition_range
 from gossamer.testing.fakes import FakeClock

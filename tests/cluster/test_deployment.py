@@ -15,8 +15,8 @@ from ray.scripts.scripts import start
 from gossamer.config import configure
 from gossamer.config.presets import preset_values
 from gossamer.console.fleet import STOP_S_MAX
-from gossamer.frontier.options import politeness
 from gossamer.lab.simulate.arguments import options_of
+from gossamer.stages.frontier.options import politeness
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 KUBERAY = {

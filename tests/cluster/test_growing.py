@@ -36,7 +36,7 @@ from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config, configure
 from gossamer.config.gather import reopen
 from gossamer.config.live import save
-from gossamer.crawl.counters import Totals
+from gossamer.engine.counters import Totals
 from gossamer.model.errors import ConfigError, Damage
 from gossamer.model.verbs import ConflictError
 from gossamer.state.schema import TOTALS

@@ -14,12 +14,12 @@ from gossamer.assembly.values import Shard
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders
-from gossamer.crawl.history import PageRecord
+from gossamer.engine.history import PageRecord
+from gossamer.features.revisit.schedule import Schedule
+from gossamer.features.revisit.state import RevisitState, decode_memory, memory_key
 from gossamer.lab.faults.recount import wrong_sums
 from gossamer.model.links import Notice
 from gossamer.model.pages import Sight
-from gossamer.revisit.schedule import Schedule
-from gossamer.revisit.state import RevisitState, decode_memory, memory_key
 from gossamer.state.schema import ENROLLED
 from gossamer.url.url import Url
 from tests.cluster.pairs import SITE, carry, config_of_two, partition_of

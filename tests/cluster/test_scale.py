@@ -15,15 +15,7 @@ from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen
-from gossamer.frontier.record import QueueCounts
-from gossamer.lab.faults.recount import wrong_sums
-from gossamer.lab.shards import ends_of
-from gossamer.lab.simweb.judge import repeats
-from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.lab.simweb.truth import Truth
-from gossamer.model.errors import ConfigError
-from gossamer.revisit.state import (
+from gossamer.features.revisit.state import (
     AgePromise,
     Calendar,
     Memory,
@@ -33,6 +25,14 @@ from gossamer.revisit.state import (
     encode_memory,
     encode_state,
 )
+from gossamer.lab.faults.recount import wrong_sums
+from gossamer.lab.shards import ends_of
+from gossamer.lab.simweb.judge import repeats
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.truth import Truth
+from gossamer.model.errors import ConfigError
+from gossamer.stages.frontier.record import QueueCounts
 from gossamer.state.schema import ENROLLED, FAMILIES, FRONTIER_COUNTS, PARTITIONED, REVISIT_STATE
 from gossamer.state.slots import was_paused
 from gossamer.state.store import Store

@@ -23,7 +23,7 @@ from gossamer.url.name import Namer
 from tests.answering import Answering, serving
 from tests.cluster.crawls import WORKERS, config_of, crawl
 from tests.further import with_further
-from tests.offline.segments import segment_of
+from tests.results.offline.segments import segment_of
 from tests.ring.crawls import OWN
 from tests.ring.test_politeness import PROMISES, keys
 from tests.ring.test_truth import SMALL

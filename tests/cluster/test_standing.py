@@ -15,7 +15,7 @@ from gossamer.api.status import status_of
 from gossamer.assembly.building import assemble
 from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole
 from gossamer.config import Config, configure, effective_toml
-from gossamer.crawl.counters import Timeline
+from gossamer.engine.counters import Timeline
 from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.lease_server import Terms
-from gossamer.frontier.tokens import WANTED_MAX, SiteLimits, SiteTokens, site_of_key
+from gossamer.stages.frontier.tokens import WANTED_MAX, SiteLimits, SiteTokens, site_of_key
 
 NOW = 100.0
 TERMS = Terms(15.0, 2.0, 5.0, 0.5)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from gossamer.isolated.reads import ReplayPlace, sealed, unsealed
+from gossamer.results.isolated.reads import ReplayPlace, sealed, unsealed
 from tests.answering import Answering
 from tests.console.conftest import QUICK, Answer, Caller, Commands
 from tests.console.test_hostile import descendants
@@ -278,7 +278,7 @@ def test_a_reader_has_no_network(serving: tuple[Caller, int], shop: str) -> None
     """By the same call as processes of `tests/world/test_sandbox.py`: here the kernel says that this one made it."""
     call, server = serving
     assert versions(call, "one", shop)["versions"]
-    [reader] = [child for child, words in descendants(server).items() if b"gossamer.isolated\0read" in words]
+    [reader] = [child for child, words in descendants(server).items() if b"gossamer.results.isolated\0read" in words]
     status = Path(f"/proc/{reader}/status").read_text()
     assert "NoNewPrivs:\t1\n" in status
     assert "Seccomp:\t2\n" in status
@@ -287,7 +287,7 @@ def test_a_reader_has_no_network(serving: tuple[Caller, int], shop: str) -> None
 def test_a_reader_that_dies_ends_its_question_and_no_other(serving: tuple[Caller, int], shop: str) -> None:
     call, server = serving
     assert versions(call, "one", shop)["versions"]
-    readers = {child for child, words in descendants(server).items() if b"gossamer.isolated\0read" in words}
+    readers = {child for child, words in descendants(server).items() if b"gossamer.results.isolated\0read" in words}
     assert len(readers) == 1, "one process reads for all"
     for reader in readers:
         os.kill(reader, signal.SIGKILL)

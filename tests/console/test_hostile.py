@@ -46,11 +46,11 @@ def descendants(process: int) -> dict[int, bytes]:
 
 
 def shards(process: int) -> set[int]:
-    return {child for child, words in descendants(process).items() if b"gossamer.isolated" not in words}
+    return {child for child, words in descendants(process).items() if b"gossamer.results.isolated" not in words}
 
 
 def search_processes(process: int) -> set[int]:
-    return {child for child, words in descendants(process).items() if b"gossamer.isolated\0search" in words}
+    return {child for child, words in descendants(process).items() if b"gossamer.results.isolated\0search" in words}
 
 
 @pytest.mark.heavy

@@ -10,7 +10,7 @@ from http_message_signatures import HTTPMessageVerifier, algorithms
 
 from gossamer.api.identity import DIRECTORY_PATH, PAGE_PATH
 from tests.console.conftest import Caller, Commands
-from tests.identity.test_signing import Message, Resolver
+from tests.features.identity.test_signing import Message, Resolver
 
 CONFIG = """
 [operator]

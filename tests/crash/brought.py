@@ -14,16 +14,16 @@ import msgspec
 from xxhash import xxh3_64_digest
 
 from gossamer import processing_module
-from gossamer.fetch.bodies import BodyMemory
-from gossamer.fetch.http import HttpModule
-from gossamer.fetch.options import FetchOptions
-from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.strategy import Strategy
 from gossamer.model.links import Link
 from gossamer.model.pages import Archived, Findings, Original, Page, Visited
 from gossamer.model.visits import Failure, Located, Reply, Request
-from gossamer.resolve.answers import HostsFile
-from gossamer.resolve.options import ResolveOptions
+from gossamer.stages.fetch.bodies import BodyMemory
+from gossamer.stages.fetch.http import HttpModule
+from gossamer.stages.fetch.options import FetchOptions
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.strategy import Strategy
+from gossamer.stages.resolve.answers import HostsFile
+from gossamer.stages.resolve.options import ResolveOptions
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import COMPONENTS

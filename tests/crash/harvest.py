@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 
-from tests.archive import strict
+from tests.stages.archive import strict
 
 Row = dict[str, object]
 # warcio 1.8.1 fails on any payload in brotli when brotli 1.2 is there: its decompressor lacks `unused_data`.

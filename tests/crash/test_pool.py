@@ -87,6 +87,6 @@ def pool_of(crawl: Crawl) -> list[int]:
     found = []
     for pid in processes_below(crawl.child()) if crawl.runs else []:
         with suppress(OSError):
-            if b"gossamer.isolated" in Path(f"/proc/{pid}/cmdline").read_bytes():
+            if b"gossamer.results.isolated" in Path(f"/proc/{pid}/cmdline").read_bytes():
                 found.append(pid)
     return found

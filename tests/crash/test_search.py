@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.archive.search.query import search
-from gossamer.archive.search.question import SearchQuestion
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.results.search.query import search
+from gossamer.results.search.question import SearchQuestion
 from tests.crash.crawls import VICTIMS, Crawl, crawl_of, until
 from tests.crash.harvest import Harvest
 

@@ -18,41 +18,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from gossamer.archive.cdxj import IndexEntry
-from gossamer.archive.logs import BrokenFrameError, batches
-from gossamer.archive.records import HTTP_RESPONSE, Gzip, Record, member, response_head
-from gossamer.archive.search.index import IndexWriter
-from gossamer.archive.search.query import search
-from gossamer.archive.search.question import QueryError, SearchQuestion
-from gossamer.archive.surt import surt
-from gossamer.archive.warc import warc_date
 from gossamer.cluster.frames import decode_batch, decode_frame
 from gossamer.config.gather import reopen_text
 from gossamer.config.toml import effective_toml
-from gossamer.crawl.control import answer_of
-from gossamer.crawl.history import read_page_record
-from gossamer.crawl.logs import Logs
-from gossamer.fetch.decoding import BoundedDecoder
-from gossamer.fetch.options import FetchOptions
-from gossamer.frontier.record import decode_block, decode_entry, decode_record
+from gossamer.engine.control import answer_of
+from gossamer.engine.history import read_page_record
+from gossamer.engine.logs import Logs
 from gossamer.model.errors import ConfigError
 from gossamer.model.pages import Findings, Page
 from gossamer.model.verbs import VERBS, InvalidError, read
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.process.announcements import Announcements
-from gossamer.process.charset import to_utf8
-from gossamer.process.html import TreeMarkup
-from gossamer.process.scan import ScannedMarkup
-from gossamer.robots.rules import RobotsRules
+from gossamer.results.search.index import IndexWriter
+from gossamer.results.search.query import search
+from gossamer.results.search.question import QueryError, SearchQuestion
+from gossamer.stages.archive.cdxj import IndexEntry
+from gossamer.stages.archive.logs import BrokenFrameError, batches
+from gossamer.stages.archive.records import HTTP_RESPONSE, Gzip, Record, member, response_head
+from gossamer.stages.archive.surt import surt
+from gossamer.stages.archive.warc import warc_date
+from gossamer.stages.fetch.decoding import BoundedDecoder
+from gossamer.stages.fetch.options import FetchOptions
+from gossamer.stages.frontier.record import decode_block, decode_entry, decode_record
+from gossamer.stages.process.announcements import Announcements
+from gossamer.stages.process.charset import to_utf8
+from gossamer.stages.process.html import TreeMarkup
+from gossamer.stages.process.scan import ScannedMarkup
+from gossamer.stages.robots.rules import RobotsRules
 from gossamer.state import contacts
 from gossamer.url.join import join
 from gossamer.url.name import Namer
 from gossamer.world.clock import WallClock
-from tests.archive.web import START, visited
-from tests.fetch.servers import Server, always, serving
-from tests.fetch.speaking import speaking
-from tests.process.pages import SCAN, TREE, findings
-from tests.process.test_scan import ANCHOR, BLOCKS, facts
+from tests.stages.archive.web import START, visited
+from tests.stages.fetch.servers import Server, always, serving
+from tests.stages.fetch.speaking import speaking
+from tests.stages.process.pages import SCAN, TREE, findings
+from tests.stages.process.test_scan import ANCHOR, BLOCKS, facts
 
 Target = Callable[[], None]
 TARGETS: dict[str, Target] = {}

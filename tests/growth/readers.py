@@ -5,37 +5,37 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from gossamer.archive.search.documents import language_of
-from gossamer.archive.surt import surt
-from gossamer.fetch.cookies import cookie_date, parsed
-from gossamer.fetch.digest import best_challenge
-from gossamer.fetch.ftp import place
-from gossamer.fetch.gopher import item_of
-from gossamer.fetch.headers import content_type, parse_head
-from gossamer.fetch.options import FetchOptions
-from gossamer.fetch.tolerant import ReplyReader, TolerantTransfer
 from gossamer.model.pages import Findings, Page
 from gossamer.model.usage import content_signal, content_usage
 from gossamer.model.visits import http_date, max_age_s
 from gossamer.ports import ProcessingModule
-from gossamer.process.announcements import Announcements
-from gossamer.process.charset import to_utf8
-from gossamer.process.content import MainText, Markdown
-from gossamer.process.embeds import EmbedExtractor, candidates
-from gossamer.process.facts import moment
-from gossamer.process.html import is_regular
-from gossamer.process.inline import escaped, line_safe
-from gossamer.process.links import HeaderLinks, LinkExtractor, refresh_target
-from gossamer.process.listings import ListingLinks
-from gossamer.process.mail import Mail
-from gossamer.process.metadata import Metadata, TagCounter
-from gossamer.process.options import ProcessOptions
-from gossamer.process.scripted import signal_of, text_bytes
-from gossamer.process.text import TextLinks, TitleAndText
-from gossamer.process.usage import Directives
-from gossamer.process.walls import Walls
-from gossamer.robots.rules import RobotsRules
-from gossamer.scope.templates import templates_of
+from gossamer.results.search.documents import language_of
+from gossamer.stages.archive.surt import surt
+from gossamer.stages.fetch.cookies import cookie_date, parsed
+from gossamer.stages.fetch.digest import best_challenge
+from gossamer.stages.fetch.ftp import place
+from gossamer.stages.fetch.gopher import item_of
+from gossamer.stages.fetch.headers import content_type, parse_head
+from gossamer.stages.fetch.options import FetchOptions
+from gossamer.stages.fetch.tolerant import ReplyReader, TolerantTransfer
+from gossamer.stages.process.announcements import Announcements
+from gossamer.stages.process.charset import to_utf8
+from gossamer.stages.process.content import MainText, Markdown
+from gossamer.stages.process.embeds import EmbedExtractor, candidates
+from gossamer.stages.process.facts import moment
+from gossamer.stages.process.html import is_regular
+from gossamer.stages.process.inline import escaped, line_safe
+from gossamer.stages.process.links import HeaderLinks, LinkExtractor, refresh_target
+from gossamer.stages.process.listings import ListingLinks
+from gossamer.stages.process.mail import Mail
+from gossamer.stages.process.metadata import Metadata, TagCounter
+from gossamer.stages.process.options import ProcessOptions
+from gossamer.stages.process.scripted import signal_of, text_bytes
+from gossamer.stages.process.text import TextLinks, TitleAndText
+from gossamer.stages.process.usage import Directives
+from gossamer.stages.process.walls import Walls
+from gossamer.stages.robots.rules import RobotsRules
+from gossamer.stages.scope.templates import templates_of
 from gossamer.url.join import join
 from gossamer.url.name import Namer
 from tests.growth.measuring import Read

@@ -23,14 +23,14 @@ def found() -> dict[str, list[str]]:
 OURS = ("gossamer.cli.", "gossamer.config.toml", "gossamer.lab.", "gossamer.world.")
 """What these read is the operator's, the system's or our own, and short."""
 SOUND = {
-    "gossamer.archive.surt._PATH_SESSIONS": "reads an address, which has a bound",
-    "gossamer.archive.surt._QUERY_SESSIONS": "reads an address, which has a bound",
+    "gossamer.stages.archive.surt._PATH_SESSIONS": "reads an address, which has a bound",
+    "gossamer.stages.archive.surt._QUERY_SESSIONS": "reads an address, which has a bound",
     "gossamer.config.seedfiles._HREF": "a quoted value without end ends with the next quote, and a tag with the next",
-    "gossamer.fetch.entire._END_TAG": "reads 1,024 bytes",
-    "gossamer.process.inline._SPECIAL": "what the last alternative gives back is its last character",
-    "gossamer.process.inline._FORMULA": "a formula holds no mark of another, and has a bound",
-    "gossamer.process.scan._ANCHOR": "a quoted value holds no angle bracket, and text ends before the next anchor",
-    "gossamer.process.expressions._FAR": "reads a selector of the operator",
+    "gossamer.stages.fetch.entire._END_TAG": "reads 1,024 bytes",
+    "gossamer.stages.process.inline._SPECIAL": "what the last alternative gives back is its last character",
+    "gossamer.stages.process.inline._FORMULA": "a formula holds no mark of another, and has a bound",
+    "gossamer.stages.process.scan._ANCHOR": "a quoted value holds no bracket, and text ends before the next anchor",
+    "gossamer.stages.process.expressions._FAR": "reads a selector of the operator",
 }
 """Patterns of which the checker reports more than there is, or whose text has a bound, and why."""
 

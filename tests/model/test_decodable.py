@@ -81,6 +81,6 @@ def test_types_that_hold_structs_are_ready_to_be_decoded_when_they_are_imported(
     assert done.returncode == 0, done.stderr
     found = [line.split() for line in done.stdout.splitlines()]
     holding = {name: is_ready for name, holds, is_ready in found if holds == "True"}
-    assert {"gossamer.crawl.counters.Totals", "gossamer.model.status.Status"} <= holding.keys()
+    assert {"gossamer.engine.counters.Totals", "gossamer.model.status.Status"} <= holding.keys()
     assert {is_ready for _, holds, is_ready in found if holds == "False"} == {"True", "False"}, "both are recognized"
     assert [name for name, is_ready in holding.items() if is_ready == "False"] == [], "add @decodable"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.frontier.overview import limit_of
 from gossamer.model.health import LIMITS, Level, health_of
 from gossamer.model.status import Alarm, SeedsState, Status, WaitingReason
+from gossamer.stages.frontier.overview import limit_of
 
 LOST = SeedsState(count=1, any_fetched=False, not_fetched=[])
 RUNNING = {"state": "running", "pages": 50, "attempts": 60, "pages_s": 5.0, "elapsed_s": 60.0}

@@ -13,7 +13,7 @@ from gossamer.model import patterns as patterns_module
 from gossamer.model.errors import ConfigError
 from gossamer.model.patterns import PatternSet
 from gossamer.options import OptionsError, convert
-from gossamer.scope.options import ScopeOptions
+from gossamer.stages.scope.options import ScopeOptions
 
 
 def test_thousands_in_one_pass() -> None:

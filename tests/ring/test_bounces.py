@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from gossamer.crawl.sessions import BOUNCES_MAX
+from gossamer.features.logins.sessions import BOUNCES_MAX
 from tests.answering import Answering, serving
 from tests.ring.crawls import OWN, Crawled, crawl
 

@@ -16,14 +16,14 @@ import trustme
 from gossamer import Crawler
 from gossamer.api.status import status_of, why_of
 from gossamer.config import configure
-from gossamer.crawl import watchdogs
+from gossamer.engine import watchdogs
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.truth import Truth
-from gossamer.report.report import summary
-from gossamer.report.text import as_text
+from gossamer.results.report.report import summary
+from gossamer.results.report.text import as_text
 from tests.answering import Answering, serving
 from tests.ring.crawls import BRIEF, Crawled, crawl, states
 

@@ -18,9 +18,9 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
 from gossamer.world.process import DirectoryLock
-from tests.archive.bucket import KEYS, NAME, Bucket
 from tests.further import with_further
 from tests.ring.crawls import OWN, Crawled
+from tests.stages.archive.bucket import KEYS, NAME, Bucket
 
 WEB = SimwebOptions.plain(seed=4, hosts=4, pages=300, bytes_median=3000)
 SETS = (*OWN, "crawl.commit_s=0.05", "crawl.concurrency=2", "archive.warc_segment_bytes_max=60_000")

@@ -12,12 +12,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from gossamer.archive.cdxj import entries_of_warcs, write_index
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.archive.views.test_views import bodies, latest, lines, rows
+from gossamer.stages.archive.cdxj import entries_of_warcs, write_index
 from tests.commands import run
 from tests.crash.crawls import crawl_of, until
+from tests.results.export.test_views import bodies, latest, lines, rows
 from tests.ring.crawls import OWN, crawl
 
 SMALL_FILES = ("archive.warc_segment_bytes_max=60_000", "archive.table_segment_rows_max=80", "crawl.commit_pages=40")

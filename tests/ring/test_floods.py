@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.fetch.transfer import FRAMING_BYTES_MIN
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.stages.fetch.transfer import FRAMING_BYTES_MIN
 from tests.ring.crawls import OWN, command_line, crawl, until
 
 INTERRUPT_S_MAX = 15

@@ -12,11 +12,11 @@ import pytest
 
 from gossamer.api import verify_of
 from gossamer.api.restoring import restore_of
-from gossamer.archive.views.bodies import RecordBodies, RecordPlace
 from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import opened_store
 from gossamer.config import configure, effective_toml
 from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.results.export.bodies import RecordBodies, RecordPlace
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.schema import FAMILIES, MANIFEST
 from tests.model.test_paths import OUTSIDE

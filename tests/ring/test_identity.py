@@ -13,12 +13,12 @@ import pytest
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from http_message_signatures import HTTPMessageVerifier, InvalidSignature, algorithms
 
-from gossamer.identity.keys import new_keys, read_keys
-from gossamer.identity.signing import directory_of
+from gossamer.features.identity.keys import new_keys, read_keys
+from gossamer.features.identity.signing import directory_of
 from gossamer.world.clock import WallClock
 from tests.answering import Answering, serving
 from tests.commands import run
-from tests.identity.test_signing import Message, Resolver
+from tests.features.identity.test_signing import Message, Resolver
 from tests.ring.crawls import OWN, Crawled, crawl
 
 DIRECTORY = "https://bot.example"

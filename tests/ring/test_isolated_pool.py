@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.crawl.isolation import PAGES_WAITING_MAX
-from tests.process.test_content_modules import ARTICLE, METADATA
+from gossamer.features.isolation import PAGES_WAITING_MAX
 from tests.ring.crawls import OWN, Crawled, crawl, rows
 from tests.ring.hostile import Answer, HostileServer, whole
+from tests.stages.process.test_content_modules import ARTICLE, METADATA
 
 PAGES = 24
 CHOSEN = (

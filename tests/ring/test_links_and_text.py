@@ -11,11 +11,11 @@ import yaml
 from gossamer.api.views import export_of
 from gossamer.cli.status_view import picture_rows
 from gossamer.model.status import read_status
-from gossamer.report.report import summary
-from gossamer.report.text import as_text
-from tests.process.test_content_modules import ARTICLE
+from gossamer.results.report.report import summary
+from gossamer.results.report.text import as_text
 from tests.ring.crawls import OWN, Crawled, crawl, rows
 from tests.ring.hostile import HostileServer, whole
+from tests.stages.process.test_content_modules import ARTICLE
 
 LONG = ARTICLE.replace("<a ", "<b ").replace("</article>", "<p>A paragraph of many words.\n" * 3_000 + "</article>")
 DEEP = "<nav>Menu</nav>" + "<div>" * 1_500 + "<p>Deep</p>"

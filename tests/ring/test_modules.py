@@ -11,13 +11,13 @@ import pytest
 from gossamer.api.search import build_index_of, search_of
 from gossamer.api.views import export_of
 from gossamer.model.errors import ConfigError
-from gossamer.process.choice import DEFAULT_TYPES, MODULES
-from tests.process.test_content_modules import ARTICLE, METADATA, pdf
-from tests.process.test_documents import DOCX, docx, message, pdf_of
-from tests.process.test_documents import shown as pdf_shown
-from tests.process.test_images import drawn
+from gossamer.stages.process.choice import DEFAULT_TYPES, MODULES
 from tests.ring.crawls import OWN, crawl, rows
 from tests.ring.hostile import HostileServer, whole
+from tests.stages.process.test_content_modules import ARTICLE, METADATA, pdf
+from tests.stages.process.test_documents import DOCX, docx, message, pdf_of
+from tests.stages.process.test_documents import shown as pdf_shown
+from tests.stages.process.test_images import drawn
 
 PAGE = Path(__file__).parents[2] / "docs/reference/processing.md"
 

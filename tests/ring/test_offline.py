@@ -17,8 +17,8 @@ from gossamer import Crawler
 from gossamer.api.status import status_of
 from gossamer.config import configure
 from gossamer.model.errors import ConfigError
-from gossamer.offline.segment import Segment
-from tests.offline.segments import segment_of, urls_of
+from gossamer.results.offline.segment import Segment
+from tests.results.offline.segments import segment_of, urls_of
 from tests.ring.crawls import OWN, Crawled, crawl, rows, until
 from tests.ring.test_seeds import Site, website
 

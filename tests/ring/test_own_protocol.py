@@ -16,18 +16,18 @@ import pytest
 
 from gossamer.api.status import why_of
 from gossamer.config import configure
-from gossamer.fetch.options import FetchOptions
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import build
 from gossamer.ports import ProtocolModule
-from gossamer.scope.roots import Roots
+from gossamer.stages.fetch.options import FetchOptions
+from gossamer.stages.scope.roots import Roots
 from gossamer.testing import FakeClock
 from gossamer.testing.conformance import check_protocol_module
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from tests.answering import serving
-from tests.archive import strict
 from tests.ring.crawls import OWN, Crawled, command_line, crawl, rows, until
+from tests.stages.archive import strict
 
 PAGE = (Path(__file__).parents[2] / "docs/reference/fetching.md").read_text(encoding="utf-8")
 pytestmark = pytest.mark.promise(

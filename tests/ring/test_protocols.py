@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.archive import strict
-from tests.fetch.ftp_server import ftp_server
-from tests.fetch.test_gopher import Hole
 from tests.ring.crawls import OWN, Crawled, crawl
+from tests.stages.archive import strict
+from tests.stages.fetch.ftp_server import ftp_server
+from tests.stages.fetch.test_gopher import Hole
 
 NAMES = ("a.txt", "sub dir/b c;d.txt", "sub dir/deep/größe#1?.html", "sub dir/deep/%41.bin", "page.html")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.crawl.requests import listed
+from gossamer.features.requests import listed
 from gossamer.model.errors import ConfigError
 from gossamer.url.name import Namer
 from tests.answering import Answering

@@ -19,15 +19,15 @@ from gossamer import Crawler
 from gossamer.api.reading import changes, instant_of
 from gossamer.api.search import search_of
 from gossamer.api.status import status_of, why_of
-from gossamer.archive.options import SearchOptions
-from gossamer.archive.views.changes import PageChange
 from gossamer.assembly.revisits import frontier_options_of, patient
 from gossamer.cli.main import status_of_command
 from gossamer.config import configure
 from gossamer.config.gather import reopen
-from gossamer.crawl.revisiting import SLICE
-from gossamer.frontier.options import politeness
+from gossamer.features.revisit.revisiting import SLICE
 from gossamer.model.errors import ConfigError
+from gossamer.results.export.changes import PageChange
+from gossamer.stages.archive.options import SearchOptions
+from gossamer.stages.frontier.options import politeness
 from tests.ring.crawls import OWN, rows
 
 QUICK = (

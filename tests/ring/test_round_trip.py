@@ -14,10 +14,10 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.sheet import ServedAnswer
 from gossamer.lab.simweb.web import Web
-from tests.archive import strict
-from tests.archive.strict import Read
 from tests.further import with_further
 from tests.ring.crawls import OWN, Crawled, crawl
+from tests.stages.archive import strict
+from tests.stages.archive.strict import Read
 
 ALL = SimwebOptions(
     seed=7, hosts=40, pages=300, shares={"robots_stall": 0, "bodies": 0.3}, links_per_page=12, drip_s=0.2,

@@ -9,7 +9,7 @@ import pytest
 from gossamer.config.gather import reopen
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.offline.build import SegmentOrder, build
+from gossamer.results.offline.build import SegmentOrder, build
 from tests.ring.crawls import OWN, Crawled, crawl
 
 pytestmark = pytest.mark.promise(

@@ -11,7 +11,7 @@ from typing import cast
 import pytest
 
 import gossamer.api.base as base
-import gossamer.resolve.guard as guarded
+import gossamer.stages.resolve.guard as guarded
 from gossamer.model.errors import ConfigError
 from tests.answering import Answering, serving
 from tests.ring.crawls import OWN, Crawled, crawl

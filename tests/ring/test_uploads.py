@@ -21,9 +21,9 @@ from gossamer.config import configure
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.status import read_status
-from tests.archive import strict
-from tests.archive.bucket import KEYS, Bucket
 from tests.ring.crawls import OWN, command_line, rows, until
+from tests.stages.archive import strict
+from tests.stages.archive.bucket import KEYS, Bucket
 
 WEB = SimwebOptions.plain(seed=4, hosts=6, pages=150, bytes_median=4000)
 FILES = ("archive.warc_segment_bytes_max=60_000",)

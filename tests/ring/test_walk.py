@@ -12,8 +12,8 @@ from gossamer.api import sample_of
 from gossamer.api.status import status_of, why_of
 from gossamer.assembly.stopped import open_stopped
 from gossamer.config.gather import reopen
-from gossamer.frontier.walked import all_pages
 from gossamer.model.errors import ConfigError
+from gossamer.stages.frontier.walked import all_pages
 from gossamer.state.epoch import Epochs
 from tests.ring.crawls import OWN, crawl, states
 from tests.ring.test_seeds import Site, website

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.frontier.workbench import HOST_BYTES
 from gossamer.lab.simulate.costs import Footprint, footprint_of, seen_disk_bytes, seen_memory_bytes
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.options import convert
-from gossamer.seen.options import SeenOptions
+from gossamer.stages.frontier.workbench import HOST_BYTES
+from gossamer.stages.seen.options import SeenOptions
 
 COUNTS = {
     "hosts_benched": 400.0, "hosts_known": 1_000.0, "urls": 5e6, "pending": 4e6, "pages": 1e6, "wire_bytes": 30e9,

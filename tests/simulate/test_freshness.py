@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
+from gossamer.features.revisit.estimate import freshness
+from gossamer.features.revisit.options import DAY_S, RevisitOptions
+from gossamer.features.revisit.policies import POLICIES
 from gossamer.lab.simulate.revisits import BEGUN_AT, ChangingOptions, ChangingWeb, Watched, best, crawl, watched
 from gossamer.options import convert
-from gossamer.revisit.estimate import freshness
-from gossamer.revisit.options import DAY_S, RevisitOptions
-from gossamer.revisit.policies import POLICIES
 
 OPTIONS = ChangingOptions(pages=500, hosts=12, days=56.0)
 BURN_IN_DAYS = 24.0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.frontier.options import FrontierOptions
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions
 from gossamer.lab.simulate.samples import Sample, intervals, shares
+from gossamer.stages.frontier.options import FrontierOptions
 
 OPTIONS = SimulateOptions(
     shards=2,

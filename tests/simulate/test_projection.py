@@ -7,11 +7,11 @@ from statistics import mean
 import pytest
 from msgspec.structs import replace
 
-from gossamer.frontier.options import FrontierOptions
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.simulation import simulate
 from gossamer.options import convert
+from gossamer.stages.frontier.options import FrontierOptions
 from tests.further import with_further
 from tests.simulate.webs import LARGE
 

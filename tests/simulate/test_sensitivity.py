@@ -8,12 +8,12 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gossamer.frontier.options import PolitenessOptions, politeness
 from gossamer.lab.simulate.arguments import known_keys, options_of
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.presets import PRESETS
 from gossamer.lab.simulate.sensitivity import ASSUMPTIONS, Sensitivity, as_table, changed, sensitivity_of
 from gossamer.lab.simulate.simulation import simulate
+from gossamer.stages.frontier.options import PolitenessOptions, politeness
 from tests.commands import run
 
 SMALL = SimulateOptions(

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gossamer
+from gossamer.features.revisit.policies import POLICIES
 from gossamer.lab.simulate.arguments import known_keys, options_of
 from gossamer.lab.simulate.figure import as_html, as_svg
 from gossamer.lab.simulate.options import SimulateOptions
@@ -18,7 +19,6 @@ from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simulate.simulation import simulate
 from gossamer.lab.simulate.text import as_text
-from gossamer.revisit.policies import POLICIES
 from tests.commands import run
 
 REPOSITORY = Path(gossamer.__file__).parents[2]

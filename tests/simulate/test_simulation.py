@@ -12,13 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 import gossamer
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.samples import LIMITS
 from gossamer.lab.simulate.simulation import scale_of, simulate
 from gossamer.options import convert
-from gossamer.robots.options import RobotsOptions
-from gossamer.seen.options import SeenOptions
+from gossamer.stages.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.stages.robots.options import RobotsOptions
+from gossamer.stages.seen.options import SeenOptions
 from tests.simulate.webs import LARGE, SOUND, simulated, small_sites_s
 
 STEADY = {"fetch_s_median": 0.5, "fetch_sigma_host": 0.0, "fetch_sigma_page": 0.0, "hosts_per_address": 1.0}

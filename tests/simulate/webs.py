@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.result import Simulated
 from gossamer.lab.simulate.simulation import simulate
 from gossamer.options import convert
+from gossamer.stages.frontier.options import FrontierOptions, PolitenessOptions
 
 SOUND = WebOptions(hosts=100, pages=1_000, dead_host_share=0.0, error_share=0.0, robots=False, lookup_s=0.0)
 LARGE = MachineOptions(cores=64, cores_per_shard=64, shards=1, bandwidth_bits_per_s=1e12, concurrency=16_000)

@@ -12,19 +12,19 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.archive.archive import Archives
-from gossamer.archive.options import ArchiveOptions
-from gossamer.archive.tables import TableWriters
-from gossamer.archive.warc import WarcArchive, WarcInfo
-from gossamer.crawl.permit import Exclusions
-from gossamer.fetch.http import HttpModule
-from gossamer.fetch.options import FetchOptions
+from gossamer.features.permit import Exclusions
 from gossamer.model.links import ALLOWED, Found, Link, Prerequisite, Verdict, Visit
 from gossamer.model.pages import Archived, Findings, Original, Page, Visited
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.ports import Conclusion, VisitMiddleware
-from gossamer.process.options import ProcessOptions
-from gossamer.scope.filters import (
+from gossamer.stages.archive.archive import Archives
+from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.tables import TableWriters
+from gossamer.stages.archive.warc import WarcArchive, WarcInfo
+from gossamer.stages.fetch.http import HttpModule
+from gossamer.stages.fetch.options import FetchOptions
+from gossamer.stages.process.options import ProcessOptions
+from gossamer.stages.scope.filters import (
     Depth,
     ExcludePatterns,
     Hops,
@@ -35,9 +35,9 @@ from gossamer.scope.filters import (
     RepeatedPath,
     Scheme,
 )
-from gossamer.scope.lists import ExcludedHost
-from gossamer.seen.content import ExactContentSeen
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.stages.scope.lists import ExcludedHost
+from gossamer.stages.seen.content import ExactContentSeen
+from gossamer.stages.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.store import Store
@@ -56,7 +56,7 @@ from gossamer.testing import (
 from gossamer.url.url import Url
 from gossamer.world.clock import WallClock
 from tests.answering import serving
-from tests.process.pages import standard_modules
+from tests.stages.process.pages import standard_modules
 
 pytestmark = pytest.mark.promise(
     "Components and Python", "A component that replaces ours is checked by the same contract as ours."

@@ -14,11 +14,11 @@ import pytest
 from gossamer.config.gather import configure, mistakes
 from gossamer.config.lists import forgotten_of, hosts_of, patterns_of, read_text, whitelist_of
 from gossamer.config.seeds import domain_seeds, file_seeds, local_names
-from gossamer.crawl.requests import listed
-from gossamer.fetch.credentials import reveal
-from gossamer.identity.keys import read_keys
+from gossamer.features.identity.keys import read_keys
+from gossamer.features.requests import listed
 from gossamer.model.errors import ConfigError
-from gossamer.resolve.answers import HostsFile
+from gossamer.stages.fetch.credentials import reveal
+from gossamer.stages.resolve.answers import HostsFile
 from gossamer.world import inputs
 from gossamer.world.inputs import input_lines, open_input, read_input
 

@@ -25,7 +25,7 @@ from gossamer.model.words import shell_word
 
 if TYPE_CHECKING:
     from gossamer.api.callbacks import Callbacks
-    from gossamer.crawl.logs import Logs
+    from gossamer.engine.logs import Logs
 
 
 class BaseCrawler(ABC):

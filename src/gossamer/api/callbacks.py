@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping
 
 from xxhash import xxh3_128
 
-from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.shard import CrawlRing
+from gossamer.engine.counters import Telemetry
+from gossamer.engine.shard import CrawlRing
+from gossamer.features.revisit.schedule import Schedule
+from gossamer.features.revisit.websub import Check, Subscription, Subscriptions
 from gossamer.model.links import FEED, Link, Notice
 from gossamer.model.visits import Failure
-from gossamer.revisit.schedule import Schedule
-from gossamer.revisit.websub import Check, Subscription, Subscriptions
 from gossamer.url.url import Url
 
 LOOK_S = 1.0

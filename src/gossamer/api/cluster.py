@@ -36,7 +36,6 @@ from gossamer.api.restoring import begin_copies, check_vault, gather
 from gossamer.api.shards import check_several, keep_standing, map_of, require_states
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import checked, require_restart
-from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.assembly.home import homes, locked, refuse_maintained
 from gossamer.assembly.integrity import require_files
 from gossamer.assembly.modules import text_of
@@ -47,10 +46,10 @@ from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.config import Config, effective_toml
 from gossamer.config.flags import Options
 from gossamer.config.live import divided, save
-from gossamer.crawl.control import ControlSocket, Verb
-from gossamer.crawl.counters import Point, Timeline
-from gossamer.crawl.logs import Logs
-from gossamer.crawl.shard import End
+from gossamer.engine.control import ControlSocket, Verb
+from gossamer.engine.counters import Point, Timeline
+from gossamer.engine.logs import Logs
+from gossamer.engine.shard import End
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.verbs import (
     VERBS,
@@ -60,6 +59,7 @@ from gossamer.model.verbs import (
     StopCrawl,
     VerbRequest,
 )
+from gossamer.stages.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.state import slots
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, write_whole

@@ -16,7 +16,7 @@ from gossamer.api.setting import assignments_of, live_in, refused
 from gossamer.api.shards import owner_of
 from gossamer.config import Config
 from gossamer.config.live import changed, for_host, save
-from gossamer.crawl.counters import Timeline
+from gossamer.engine.counters import Timeline
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import (
     ConflictError,

@@ -37,11 +37,11 @@ from gossamer.config import Config
 from gossamer.config.flags import Options
 from gossamer.config.footprint import require_memory
 from gossamer.config.live import save
-from gossamer.crawl.control import ControlSocket, Verb
-from gossamer.crawl.counters import RecentList
-from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.shard import End
-from gossamer.crawl.watchdogs import files_of, require_files
+from gossamer.engine.control import ControlSocket, Verb
+from gossamer.engine.counters import RecentList
+from gossamer.engine.delivery import Delivery
+from gossamer.engine.shard import End
+from gossamer.engine.watchdogs import files_of, require_files
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.status import SandboxState

@@ -17,7 +17,7 @@ from gossamer.cluster.job import HERE, ClusterPlan, environment_of_a_cluster, en
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
-from gossamer.crawl.options import LimitsOptions
+from gossamer.engine.options import LimitsOptions
 from gossamer.model.verbs import ConflictError, RefusedError, VerbRequest
 
 if TYPE_CHECKING:

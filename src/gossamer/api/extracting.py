@@ -9,20 +9,20 @@ from pathlib import Path
 import msgspec
 
 from gossamer.api.given import directory_of
-from gossamer.archive.follower import make_parquet
-from gossamer.archive.logs import frame
-from gossamer.archive.schema import ITEMS
-from gossamer.archive.tables import ItemRows
-from gossamer.archive.views.bodies import RecordBodies, RecordPlace
-from gossamer.archive.views.export import inputs_of, tables_of
-from gossamer.archive.views.source import RowSource
 from gossamer.assembly.modules import item_modules
-from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.modules import ModuleCounts
 from gossamer.model.pages import Page, PageRow
-from gossamer.process.chain import Processed
+from gossamer.results.export.bodies import RecordBodies, RecordPlace
+from gossamer.results.export.export import inputs_of, tables_of
+from gossamer.results.export.opening import crawl_in, export_means
+from gossamer.results.export.source import RowSource
+from gossamer.stages.archive.follower import make_parquet
+from gossamer.stages.archive.logs import frame
+from gossamer.stages.archive.schema import ITEMS
+from gossamer.stages.archive.tables import ItemRows
+from gossamer.stages.process.chain import Processed
 
 FILE = "extracted.parquet"
 """A table of items that no crawl wrote is one file of this name in `items/NAME`."""

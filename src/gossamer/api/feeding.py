@@ -17,12 +17,12 @@ from xxhash import xxh3_128_hexdigest
 
 from gossamer.config import Config
 from gossamer.config.seeds import Visitable
-from gossamer.crawl.explain import offered_to
-from gossamer.frontier.overview import remaining
+from gossamer.engine.explain import offered_to
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.ports import UrlSeen
+from gossamer.stages.frontier.overview import remaining
 from gossamer.state.schema import SEGMENTS
 from gossamer.state.store import Store
 from gossamer.url.url import Url
@@ -30,7 +30,7 @@ from gossamer.world.files import sync_directory
 
 if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
-    from gossamer.offline.segment import Segment
+    from gossamer.results.offline.segment import Segment
 
 URLS_A_STEP_MAX = 500
 """URLs that are queued before other tasks have a turn: about 5 ms."""
@@ -193,7 +193,7 @@ def check_segments(config: Config) -> None:
 
 def _segment(path: Path) -> Segment:
     # It brings pyarrow.compute: only an offline crawl has a use for it.
-    from gossamer.offline.segment import Segment  # noqa: PLC0415
+    from gossamer.results.offline.segment import Segment  # noqa: PLC0415
 
     return Segment(path)
 
@@ -234,7 +234,7 @@ def write_remainder(
         OSError: the disk refuses; there is no file then.
     """
     # It brings pyarrow.compute: only an offline crawl has a use for it.
-    from gossamer.offline.segment import SegmentInfo, SegmentWriter, rules_of  # noqa: PLC0415
+    from gossamer.results.offline.segment import SegmentInfo, SegmentWriter, rules_of  # noqa: PLC0415
 
     path = directory / REMAINDER
     was_offered = offered_to(url_seen)

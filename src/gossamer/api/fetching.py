@@ -17,13 +17,13 @@ from gossamer.assembly.modules import item_modules, text_of
 from gossamer.assembly.revisits import scope_options
 from gossamer.assembly.values import Shard
 from gossamer.config import Config
-from gossamer.crawl.delivery import Delivery
-from gossamer.crawl.shard import End
+from gossamer.engine.delivery import Delivery
+from gossamer.engine.shard import End
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, Found, Link
 from gossamer.model.modules import ModuleError
 from gossamer.model.pages import PageRow
-from gossamer.scope.chain import Chain
+from gossamer.stages.scope.chain import Chain
 from gossamer.world.clock import WallClock
 
 LINKS_MAX = 10_000

@@ -10,16 +10,16 @@ from typing import cast
 
 import msgspec
 
-from gossamer.archive.views.bodies import RecordBodies, RecordPlace
-from gossamer.archive.views.cursor import Row, TableCursor
 from gossamer.assembly.home import Home
 from gossamer.assembly.schemes import namer_for
-from gossamer.assembly.views import committed_files, export_means
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found
 from gossamer.model.pages import Findings, PageRow, Visited
 from gossamer.model.visits import Content, Reply
+from gossamer.results.export.bodies import RecordBodies, RecordPlace
+from gossamer.results.export.cursor import Row, TableCursor
+from gossamer.results.export.opening import committed_files, export_means
 from gossamer.state import slots
 from gossamer.url.name import Namer
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.config import Config
-from gossamer.identity.keys import read_keys
-from gossamer.identity.signing import directory_headers, directory_of
+from gossamer.features.identity.keys import read_keys
+from gossamer.features.identity.signing import directory_headers, directory_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.product import __version__
 
 if TYPE_CHECKING:
-    from gossamer.identity.keys import SigningKey
+    from gossamer.features.identity.keys import SigningKey
 
 DIRECTORY_PATH = "/.well-known/http-message-signatures-directory"
 PAGE_PATH = "/about-this-crawl"

@@ -66,9 +66,9 @@ class Table:
         """
         import pyarrow as pa  # noqa: PLC0415 - a crawl need not load it
 
-        from gossamer.archive.views.export import inputs_of, tables_of  # noqa: PLC0415
-        from gossamer.archive.views.source import RowSource  # noqa: PLC0415
-        from gossamer.assembly.views import crawl_in  # noqa: PLC0415
+        from gossamer.results.export.export import inputs_of, tables_of  # noqa: PLC0415
+        from gossamer.results.export.opening import crawl_in  # noqa: PLC0415
+        from gossamer.results.export.source import RowSource  # noqa: PLC0415
 
         crawl = crawl_in(self._directory)
         tables_of(crawl, "parquet", self._name)

@@ -12,11 +12,11 @@ from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Watching, retry_logins
-from gossamer.archive.cdxj import INDEX
-from gossamer.archive.uploads import Uploads
 from gossamer.assembly.integrity import damaged_store
 from gossamer.assembly.parts import short_patience
-from gossamer.crawl.shard import Companion, End, first_of
+from gossamer.engine.shard import Companion, End, first_of
+from gossamer.stages.archive.cdxj import INDEX
+from gossamer.stages.archive.uploads import Uploads
 from gossamer.state.redo import DamagedStoreError
 from gossamer.state.slots import note_end
 from gossamer.world.files import GoneError

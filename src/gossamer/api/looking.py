@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from gossamer.api.given import directory_of
-from gossamer.archive.search.folder import indexes_of
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.counters import RecentList, Telemetry
+from gossamer.engine.counters import RecentList, Telemetry
 from gossamer.model.product import __version__
+from gossamer.results.search.folder import indexes_of
 
 POINTS_SHOWN_MAX = 2_000
 
@@ -82,7 +82,7 @@ class Looking:
     async def _earlier(self) -> Sequence[Sequence[float | int | None]]:
         if self._counters.totals.incarnation <= 1:
             return ()
-        from gossamer.report.past import course_until  # noqa: PLC0415 - it brings what reads tables
+        from gossamer.results.report.past import course_until  # noqa: PLC0415 - it brings what reads tables
 
         try:
             return await asyncio.to_thread(course_until, self._directory, self._began_at)

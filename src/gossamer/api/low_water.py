@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from gossamer.config.seeds import check_addresses, local_hosts
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_FILE
-from gossamer.scope.roots import seed_url
+from gossamer.stages.scope.roots import seed_url
 from gossamer.world.workers import end_process
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from gossamer.api.shards import held_stopped, require_here
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import homes, locked
 from gossamer.assembly.integrity import accept_loss
-from gossamer.assembly.verify import Verification
 from gossamer.config.gather import reopen
-from gossamer.forget.forgetting import ForgetRequest, Result, count, forget
 from gossamer.model.errors import ConfigError, Damage
+from gossamer.results.forget.forgetting import ForgetRequest, Result, count, forget
+from gossamer.results.verify.crawl import Verification
 from gossamer.world.clock import WallClock
 
 DAMAGE_MAX = 1_000

@@ -36,8 +36,8 @@ from gossamer.cluster.shard_process import LOOK, FrameLine
 from gossamer.config import Config
 from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets
-from gossamer.crawl.control import Verb, answered
-from gossamer.crawl.shard import first_of
+from gossamer.engine.control import Verb, answered
+from gossamer.engine.shard import first_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError
 from gossamer.world.clock import WallClock
 from gossamer.world.files import NO_ROOM, unwritable, write_whole

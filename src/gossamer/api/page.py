@@ -13,7 +13,7 @@ from gossamer.model.links import Found
 from gossamer.model.pages import PageRow, Visited
 
 if TYPE_CHECKING:
-    from gossamer.process.items import ItemPage, Selection
+    from gossamer.stages.process.items import ItemPage, Selection
 
 NOT_ENTERED: Final = "iterate inside `async with`: async with Crawler(...) as crawler: async for page in crawler: ..."
 
@@ -128,7 +128,7 @@ class CrawledPage:
 
     @cached_property
     def _item_page(self) -> ItemPage:
-        from gossamer.process.items import ItemPage  # noqa: PLC0415 - only where a program selects
+        from gossamer.stages.process.items import ItemPage  # noqa: PLC0415 - only where a program selects
 
         return ItemPage.of(self.parsed)
 

@@ -15,9 +15,12 @@ from pathlib import Path
 import msgspec
 
 from gossamer.api.given import directory_of
-from gossamer.archive.schema import ITEMS
-from gossamer.archive.views.bodies import RecordBodies
-from gossamer.archive.views.changes import (
+from gossamer.assembly.schemes import namer_for
+from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError
+from gossamer.model.words import iso_time
+from gossamer.results.export.bodies import RecordBodies
+from gossamer.results.export.changes import (
     FieldChange,
     PageChange,
     RobotsVersion,
@@ -26,14 +29,11 @@ from gossamer.archive.views.changes import (
     robots_of,
     versions_of,
 )
-from gossamer.archive.views.export import inputs_of, tables_of
-from gossamer.archive.views.faults import KINDS, NOT_CHECKED, SiteFault, as_csv, as_html, faults_of_site
-from gossamer.archive.views.plan import make_plan, planned
-from gossamer.assembly.schemes import namer_for
-from gossamer.assembly.views import crawl_in, export_means
-from gossamer.config.gather import reopen
-from gossamer.model.errors import ConfigError
-from gossamer.model.words import iso_time
+from gossamer.results.export.export import inputs_of, tables_of
+from gossamer.results.export.faults import KINDS, NOT_CHECKED, SiteFault, as_csv, as_html, faults_of_site
+from gossamer.results.export.opening import crawl_in, export_means
+from gossamer.results.export.plan import make_plan, planned
+from gossamer.stages.archive.schema import ITEMS
 from gossamer.world.clock import WallClock
 
 __all__ = [

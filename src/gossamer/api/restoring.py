@@ -35,8 +35,8 @@ from gossamer.world.files import NO_ROOM, write_whole
 from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
-    from gossamer.archive.checkpoints import Checkpoints, SavedCheckpoint
     from gossamer.assembly.values import Shard
+    from gossamer.stages.archive.checkpoints import Checkpoints, SavedCheckpoint
 
 CLAIM = "claim"
 """File in a shard's state with the openings that its owner claimed, or was about to claim."""
@@ -81,7 +81,7 @@ class Vault:
             await asyncio.sleep(RETRY_S)
 
     async def _open(self) -> int:
-        from gossamer.archive.checkpoints import ShardClaim  # noqa: PLC0415
+        from gossamer.stages.archive.checkpoints import ShardClaim  # noqa: PLC0415
 
         claimed = await self._checkpoints.claimed()
         saved = await self._checkpoints.latest()
@@ -212,7 +212,7 @@ def vault_of(config: Config, home: Home, node: str) -> Vault:
 def checkpoints_of(config: Config, shard: int) -> Checkpoints:
     """Return where the checkpoints of a shard are. Raises ConfigError: obstore is missing, or the URI is no good."""
     require("obstore", "state.checkpoint_uri")
-    from gossamer.archive.checkpoints import Checkpoints  # noqa: PLC0415
+    from gossamer.stages.archive.checkpoints import Checkpoints  # noqa: PLC0415
 
     try:
         return Checkpoints(config.archive, config.state.checkpoint_uri, shard)

@@ -7,15 +7,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gossamer.api.given import directory_of
-from gossamer.archive.search.build import IndexBuilt, build
-from gossamer.archive.search.folder import indexes_of, no_index
-from gossamer.archive.search.query import QueryAnswer, search
-from gossamer.archive.search.question import SearchQuestion
-from gossamer.archive.views.export import MEMORY_BYTES
 from gossamer.assembly.home import locked
-from gossamer.assembly.views import crawl_in, export_means
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
+from gossamer.results.export.export import MEMORY_BYTES
+from gossamer.results.export.opening import crawl_in, export_means
+from gossamer.results.search.build import IndexBuilt, build
+from gossamer.results.search.folder import indexes_of, no_index
+from gossamer.results.search.query import QueryAnswer, search
+from gossamer.results.search.question import SearchQuestion
 
 
 def no_progress(_done: int, _rows: int) -> None:
@@ -28,7 +28,7 @@ def search_of(
     """Return the pages that answer a query best, also of a running crawl. The search runs in this process.
 
     Raises:
-        ConfigError: the crawl has no index, or the query passes a bound (`archive/search/question.py`).
+        ConfigError: the crawl has no index, or the query passes a bound (`results/search/question.py`).
         DamagedError: a file of the index is missing, or is not what was written.
     """
     directory = directory_of(directory)

@@ -12,12 +12,12 @@ from gossamer.config.seeds import domain_seeds, file_seeds
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
 from gossamer.model.verbs import Added
 from gossamer.ports import NEW
-from gossamer.scope.roots import seed_url
+from gossamer.stages.scope.roots import seed_url
 from gossamer.state.schema import SEEDED
 
 if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
-    from gossamer.crawl.requests import Listed, Requests
+    from gossamer.features.requests import Listed, Requests
 
 SEEDS_A_STEP_MAX = 500
 
@@ -100,7 +100,7 @@ class Seeding:
                 await self._ring.loop.relieve()
 
     def _listed(self) -> Iterator[tuple[str, Listed]]:
-        from gossamer.crawl.requests import listed  # noqa: PLC0415 - other crawls have no use for it
+        from gossamer.features.requests import listed  # noqa: PLC0415 - other crawls have no use for it
 
         return listed(Path(self._config.seeds.requests_file), self._schemes)
 

@@ -16,21 +16,21 @@ from gossamer.config.lists import hosts_of
 from gossamer.config.live import KeyChange, Settings, assigned, changed, for_host
 from gossamer.config.sections import key_of
 from gossamer.config.toml import as_assignments, written
-from gossamer.crawl.counters import Telemetry
+from gossamer.engine.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
 from gossamer.model.words import shell_word
 from gossamer.options import nearest
-from gossamer.scope.lists import ExcludedHost
-from gossamer.scope.options import ScopeOptions
-from gossamer.scope.traps import Traps
+from gossamer.stages.scope.lists import ExcludedHost
+from gossamer.stages.scope.options import ScopeOptions
+from gossamer.stages.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import CHANGES, PARTITIONED, under
 from gossamer.world.clock import Clock
 
 if TYPE_CHECKING:
     from gossamer.assembly.kept import DurableState
-    from gossamer.crawl.shard import CrawlRing
+    from gossamer.engine.shard import CrawlRing
 
 CHANGES_SHOWN_MAX = 100
 

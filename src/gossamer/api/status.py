@@ -12,7 +12,6 @@ from msgspec import UNSET, UnsetType
 from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
 from gossamer.api.shards import held_stopped, last_status, owner_of, require_here
-from gossamer.archive.uploads import Uploads
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import half_forgotten, lost_views
 from gossamer.assembly.parts import budget_of
@@ -21,11 +20,10 @@ from gossamer.assembly.values import Shard
 from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.crawl.counters import SeedCounters, Telemetry, Totals
-from gossamer.crawl.history import holding
-from gossamer.crawl.shard import CrawlRing
-from gossamer.frontier.budgets import stored_round
-from gossamer.frontier.record import QueueCounts
+from gossamer.engine.counters import SeedCounters, Telemetry, Totals
+from gossamer.engine.history import holding
+from gossamer.engine.shard import CrawlRing
+from gossamer.features.revisit.state import whole_facts
 from gossamer.model.errors import Damage
 from gossamer.model.modules import module_facts
 from gossamer.model.status import (
@@ -43,9 +41,11 @@ from gossamer.model.status import (
 )
 from gossamer.model.words import counted, duration, shell_word
 from gossamer.ports import UrlSeen
-from gossamer.revisit.state import whole_facts
-from gossamer.scope.chain import DEPTH
-from gossamer.scope.traps import Traps
+from gossamer.stages.archive.uploads import Uploads
+from gossamer.stages.frontier.budgets import stored_round
+from gossamer.stages.frontier.record import QueueCounts
+from gossamer.stages.scope.chain import DEPTH
+from gossamer.stages.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS
 from gossamer.state.slots import end_of

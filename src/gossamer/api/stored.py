@@ -10,8 +10,8 @@ from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.sessions import netscape_file
 from gossamer.assembly.stopped import open_stopped
 from gossamer.config.gather import reopen
-from gossamer.frontier.walked import sample
 from gossamer.model.errors import ConfigError
+from gossamer.stages.frontier.walked import sample
 from gossamer.state.epoch import Epochs
 from gossamer.world.dice import Dice
 

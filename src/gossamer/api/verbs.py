@@ -14,8 +14,8 @@ from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting, assignments_of, no_trap, refused, release
 from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
-from gossamer.crawl.control import Verb, answer_of, refusal
-from gossamer.crawl.logs import Logs
+from gossamer.engine.control import Verb, answer_of, refusal
+from gossamer.engine.logs import Logs
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.verbs import (
@@ -37,13 +37,13 @@ from gossamer.model.verbs import (
     Why,
     read,
 )
-from gossamer.scope.lists import HostSet
-from gossamer.scope.roots import seed_url
+from gossamer.stages.scope.lists import HostSet
+from gossamer.stages.scope.roots import seed_url
 from gossamer.world.process import dies_with_parent
 
 if TYPE_CHECKING:
     from gossamer.assembly.values import Controls
-    from gossamer.crawl.shard import CrawlRing
+    from gossamer.engine.shard import CrawlRing
 
 Checkpoint = Callable[[], Awaitable[dict[str, str]]]
 Status = Callable[..., dict[str, object]]

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from gossamer.api.given import directory_of
-from gossamer.archive.views.copies import How
-from gossamer.archive.views.export import (
+from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.results.export.copies import How
+from gossamer.results.export.export import (
     MEMORY_BYTES,
     Exported,
     ExportedCrawl,
@@ -20,12 +22,10 @@ from gossamer.archive.views.export import (
     no_progress,
     stream,
 )
-from gossamer.archive.views.permitted import permission
-from gossamer.archive.views.source import pieces_of, require_sound
-from gossamer.assembly.views import crawl_in, export_means
-from gossamer.config.gather import reopen
-from gossamer.isolated.contents import ContentProcesses
-from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.results.export.opening import crawl_in, export_means
+from gossamer.results.export.permitted import permission
+from gossamer.results.export.source import pieces_of, require_sound
+from gossamer.results.isolated.contents import ContentProcesses
 
 __all__ = ["Exported", "export_of", "stream_of", "unfinished_of"]
 

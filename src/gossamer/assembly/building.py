@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from gossamer.archive.archive import Archives
-from gossamer.archive.uploads import uploads_of
 from gossamer.assembly.exchanging import Membership, exchange_of
 from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import Home, Setup, locked, stored
@@ -28,7 +26,6 @@ from gossamer.assembly.parts import (
     isolated_of,
     judges_again,
     learned_by,
-    politeness_of,
     quarantine_of,
     resolver_of,
     retries_of,
@@ -37,36 +34,38 @@ from gossamer.assembly.parts import (
 )
 from gossamer.assembly.permits import earlier_of, forgotten_of, scope_of
 from gossamer.assembly.protocols import protocol_modules
-from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, patient, revisiting_of, schedule_of
+from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, revisiting_of, schedule_of
 from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.schemes import namer_of, without_robots
 from gossamer.assembly.values import Controls, Outputs, Shard
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.live import Settings
-from gossamer.crawl.commit import Committer, Cuts, Storage
-from gossamer.crawl.counters import CrawlCounters, Telemetry, Totals
-from gossamer.crawl.examine import Examiner
-from gossamer.crawl.explain import Explainer, Lookups
-from gossamer.crawl.history import PageHistory, UrlMemory
-from gossamer.crawl.isolation import WALL_FACTOR
-from gossamer.crawl.logs import Logs
-from gossamer.crawl.middleware import Middlewares
-from gossamer.crawl.pending_scope import PendingScope, ScopeMemory
-from gossamer.crawl.permit import Exclusions
-from gossamer.crawl.pipeline import Pipeline
-from gossamer.crawl.shard import CrawlLoop, CrawlRing, Recrawl
-from gossamer.crawl.stages import Stages
-from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.scheduler import HostControl
+from gossamer.engine.commit import Committer, Cuts, Storage
+from gossamer.engine.counters import CrawlCounters, Telemetry, Totals
+from gossamer.engine.examine import Examiner
+from gossamer.engine.explain import Explainer, Lookups
+from gossamer.engine.history import PageHistory, UrlMemory
+from gossamer.engine.logs import Logs
+from gossamer.engine.middleware import Middlewares
+from gossamer.engine.pending_scope import CrawlScope, PendingScope, ScopeMemory
+from gossamer.engine.pipeline import Pipeline
+from gossamer.engine.shard import CrawlLoop, CrawlRing, Recrawl
+from gossamer.engine.stages import Stages
+from gossamer.features.isolation import WALL_FACTOR
+from gossamer.features.permit import Exclusions
+from gossamer.features.revisit.schedule import Schedule
+from gossamer.features.revisit.state import page_facts
 from gossamer.model.links import Verdict
 from gossamer.model.product import __version__
 from gossamer.plugins import build
-from gossamer.process.choice import Chosen
-from gossamer.revisit.schedule import Schedule
-from gossamer.revisit.state import page_facts
-from gossamer.robots.robots import SiteRobots, record_of
-from gossamer.scope.chain import Chain
+from gossamer.stages.archive.archive import Archives
+from gossamer.stages.archive.uploads import uploads_of
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.scheduler import HostControl
+from gossamer.stages.process.choice import Chosen
+from gossamer.stages.robots.robots import SiteRobots, record_of
+from gossamer.stages.scope.chain import Chain
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
@@ -81,13 +80,13 @@ from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
 if TYPE_CHECKING:
-    from gossamer.crawl.rendering import PageRendering
-    from gossamer.crawl.requests import Requests
-    from gossamer.crawl.sessions import Sessions
+    from gossamer.features.logins.sessions import Sessions
+    from gossamer.features.render.rendering import PageRendering
+    from gossamer.features.requests import Requests
 
 _Growing = Frontier | Epochs | Schedule | Exchange | None
 SESSIONS = "gossamer.assembly.sessions:sessions"
-REQUESTS = "gossamer.crawl.requests:Requests"
+REQUESTS = "gossamer.features.requests:Requests"
 RENDERING = "gossamer.assembly.rendering:page_rendering"
 """By name, so that a crawl without cookies, logins, listed requests and browsers does not import them."""
 OWNERS_ALONE = 0o700
@@ -175,12 +174,10 @@ def ring_of(
     _rest_after_a_loss(storage, counters.totals.incarnation, clock.now())
     forgotten = forgotten_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
-    memory = ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=exchange is None)
-    pending_scope = memory.pending_scope if scoped(config).scope.scope != "any" else None
-    rules = patient(politeness_of(config), config)
+    memory = _scope_memory(config, epochs, scope, alone=exchange is None)
     prioritizer = prioritizer_of(config)
     travelling = exchange.places.travelling if exchange is not None else ()
-    frontier = frontier_for(config, storage, rules, prioritizer, namer, setup.dice, clock.now(), travelling)
+    frontier = frontier_for(config, storage, prioritizer, namer, setup.dice, clock.now(), travelling)
     urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), PageHistory(epochs))
     setup.undo.callback(close, urls.url_seen)
     resolver = resolver_of(config, clock, archives)
@@ -217,7 +214,7 @@ def ring_of(
         isolated=(isolated := isolated_of(config, setup.home.directory, modules.isolated)),
         revisiting=recrawl.revisiting if recrawl is not None else None,
         hints=hints,
-        pending_scope=pending_scope,
+        pending_scope=memory.pending_scope,
         exchange=exchange,
         rendering=rendering,
     )  # fmt: skip
@@ -228,13 +225,29 @@ def ring_of(
     schedule = recrawl.schedule if recrawl is not None else None
     _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule, stages.rendering))
     _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
-    counters.pending = lambda: frontier.counts.pending
-    counters.dns_and_caches = partial(counters_of, (resolver, robots, urls.url_seen, frontier.control, counters))
-    kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
+    _count(kept, counters, (resolver, robots, urls.url_seen, frontier.control, counters), frontier, schedule)
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions)
-    return ring, _membership(exchange, ring, epochs, telemetry, pending_scope, kept.committer)
+    return ring, _membership(exchange, ring, epochs, telemetry, memory.pending_scope, kept.committer)
+
+
+def _scope_memory(config: Config, epochs: Epochs, scope: CrawlScope, *, alone: bool) -> ScopeMemory:
+    grows = scoped(config).scope.scope != "any"
+    return ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=alone, grows=grows)
+
+
+def _count(
+    kept: DurableState,
+    counters: CrawlCounters,
+    counting: tuple[object, ...],
+    frontier: Frontier,
+    schedule: Schedule | None,
+) -> None:
+    """Let status and tables read what the parts of a shard count."""
+    counters.pending = lambda: frontier.counts.pending
+    counters.dns_and_caches = partial(counters_of, counting)
+    kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
 
 
 def _note_orders(loop: CrawlLoop, slots: ShardSlots) -> None:
@@ -251,7 +264,7 @@ def _membership(
     ring: CrawlRing,
     epochs: Epochs,
     telemetry: Telemetry,
-    pending_scope: PendingScope | None,
+    pending_scope: PendingScope,
     committer: Committer,
 ) -> Membership | None:
     """Return a shard's membership in a crawl of several shards; None if there is only one."""

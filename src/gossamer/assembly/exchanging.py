@@ -14,22 +14,22 @@ from gossamer.cluster.lease_server import Terms
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
-from gossamer.crawl.commit import Committer, Storage
-from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.pending_scope import PendingScope
-from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.options import politeness
+from gossamer.engine.commit import Committer, Storage
+from gossamer.engine.counters import Telemetry
+from gossamer.engine.pending_scope import PendingScope
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link, Prerequisite
 from gossamer.model.visits import Failure, Reply
 from gossamer.model.words import shell_word
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.options import politeness
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.loop import wait_at_most
 
 if TYPE_CHECKING:
     from gossamer.assembly.moving import PartitionMoves
-    from gossamer.crawl.shard import CrawlRing
+    from gossamer.engine.shard import CrawlRing
 
 
 def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:
@@ -85,7 +85,7 @@ class Membership:
         frontier: Frontier,
         moves: PartitionMoves,
         telemetry: Telemetry,
-        pending_scope: PendingScope | None,
+        pending_scope: PendingScope,
     ) -> None:
         self.exchange = exchange
         self._ring = ring
@@ -146,7 +146,7 @@ class Membership:
             and (awaits or not queued)
             and self._committed_activity == self._activity
         )
-        seeds = self._pending_scope is not None and (self._pending_scope.seeds_open or exchange.has_seeds)
+        seeds = self._pending_scope.seeds_open or (self._pending_scope.grows and exchange.has_seeds)
         return ShardReport(
             exchange.shard,
             exchange.opening,
@@ -156,7 +156,7 @@ class Membership:
             exchange.sent(),
             exchange.taken(),
             seeding or seeds,
-            self._pending_scope.activity if self._pending_scope is not None else 0,
+            self._pending_scope.activity,
             exchange.seeds_sent(),
             self._pages_committed,
             totals.pages - self._pages_committed + loop.visits,
@@ -176,8 +176,7 @@ class Membership:
         if orders.quota_serial >= self._serial:
             self._loop.quota = orders.quota
             self._serial = orders.quota_serial
-        if self._pending_scope is not None:
-            self._pending_scope.set_final(final=orders.scope_final)
+        self._pending_scope.set_final(final=orders.scope_final)
         self._follow(orders)
         if orders.paused != self._loop.paused:
             (self._loop.pause if orders.paused else self._loop.unpause)()
@@ -249,9 +248,8 @@ class Membership:
         scope = self._ring.scope
         scope.roots.absorb(welcome.roots)
         scope.exclusions.load(welcome.excluded)
-        if self._pending_scope is not None:
-            self._pending_scope.widened_by_others(scope.chain, self._ring.urls.namer)
-            self.discover(self._pending_scope.regained())
+        self._pending_scope.widened_by_others(scope.chain, self._ring.urls.namer)
+        self.discover(self._pending_scope.regained())
 
     def run_for_another(self, prerequisite: Prerequisite) -> bool:
         started = self._frontier.control.run_prerequisite(prerequisite, self._clock.now())

@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from inspect import isfunction
 
-from gossamer.assembly.parts import budget_of
-from gossamer.assembly.revisits import frontier_options_of, share_new_of
+from gossamer.assembly.parts import budget_of, politeness_of
+from gossamer.assembly.revisits import frontier_options_of, patient, share_new_of
 from gossamer.config import Config
-from gossamer.crawl.commit import Storage
-from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.politeness import Politeness
-from gossamer.frontier.priority import FrontierRules
-from gossamer.frontier.remembered import Remembered
-from gossamer.frontier.strategy import Strategy
-from gossamer.frontier.walk import RandomWalk
-from gossamer.frontier.walked import has_walked
-from gossamer.frontier.wrapping import WrappedFrontier
+from gossamer.engine.commit import Storage
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import build, naming
 from gossamer.ports import Prioritizer
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.hosts import HostRecords
+from gossamer.stages.frontier.priority import FrontierRules
+from gossamer.stages.frontier.remembered import Remembered
+from gossamer.stages.frontier.strategy import Strategy
+from gossamer.stages.frontier.walk import RandomWalk
+from gossamer.stages.frontier.walked import has_walked
+from gossamer.stages.frontier.wrapping import WrappedFrontier
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COMPONENT
 from gossamer.state.store import HostsStore
@@ -31,7 +30,6 @@ from gossamer.world.dice import Dice
 def frontier_for(
     config: Config,
     storage: Storage,
-    rules: Politeness,
     prioritizer: Prioritizer,
     namer: Namer,
     dice: Dice,
@@ -43,6 +41,7 @@ def frontier_for(
     Raises:
         ConfigError: the crawl began with another frontier, or the operator's does not fit.
     """
+    rules = patient(politeness_of(config), config)
     options = frontier_options_of(config)
     budget = budget_of(config)
     share_new = share_new_of(config)
@@ -94,7 +93,7 @@ def _with_component(config: Config, frontier: Frontier, epochs: Epochs, namer: N
         raise ConfigError(f"{key}: not with frontier.strategy = {config.frontier.strategy!r}; leave out one of them")
     component = build(name, key, gates=frontier, epochs=epochs, name_url=namer.name, dice=dice)
     if not isinstance(component, Strategy | WrappedFrontier):
-        raise ConfigError(f"{key}: {name} does not derive from gossamer.frontier.strategy.Strategy")
+        raise ConfigError(f"{key}: {name} does not derive from gossamer.stages.frontier.strategy.Strategy")
     base = Strategy if isinstance(component, Strategy) else WrappedFrontier
     inherited = vars(base).items()
     changed = [

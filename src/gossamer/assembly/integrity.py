@@ -9,8 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.archive.cdxj import INDEX, faults_of_index
-from gossamer.archive.logs import table_of
 from gossamer.assembly.home import Home, homes, store_sizes, stored
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
@@ -18,6 +16,8 @@ from gossamer.config import Config
 from gossamer.model.errors import ConfigError, Damage, DamagedError, DamageKind, require_none
 from gossamer.model.paths import is_of_crawl
 from gossamer.model.words import shell_word
+from gossamer.stages.archive.cdxj import INDEX, faults_of_index
+from gossamer.stages.archive.logs import table_of
 from gossamer.state.journals import DIFFERS, STATE, ManifestEntry, Phase, differs, lacking
 from gossamer.state.redo import DamagedStoreError
 from gossamer.state.schema import FAMILIES, MANIFEST

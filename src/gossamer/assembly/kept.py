@@ -7,15 +7,15 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.archive.archive import Archives
 from gossamer.assembly.home import CHECKPOINTS, LOCK_S_MAX, OWNED, Home, Setup, remove_unfinished_checkpoints
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
 from gossamer.assembly.parts import keep_mode
 from gossamer.config import Config
-from gossamer.crawl.commit import Committer, Storage
-from gossamer.crawl.counters import Telemetry
+from gossamer.engine.commit import Committer, Storage
+from gossamer.engine.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import FORGOTTEN
+from gossamer.stages.archive.archive import Archives
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.slots import ShardSlots

@@ -11,14 +11,14 @@ import msgspec
 from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, politeness_of, retries_of
 from gossamer.assembly.revisits import frontier_options_of, patient, scope_options
 from gossamer.config import Config
-from gossamer.crawl.commit import Committer
-from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.shard import CrawlRing
-from gossamer.crawl.watchdogs import Brakes, Resources, Watchdogs
-from gossamer.frontier.frontier import Frontier
+from gossamer.engine.commit import Committer
+from gossamer.engine.counters import Telemetry
+from gossamer.engine.shard import CrawlRing
+from gossamer.engine.watchdogs import Brakes, Resources, Watchdogs
+from gossamer.features.revisit.schedule import Schedule
 from gossamer.model.counters import Counters
 from gossamer.model.pages import EpochRow
-from gossamer.revisit.schedule import Schedule
+from gossamer.stages.frontier.frontier import Frontier
 from gossamer.state.epoch import Epochs
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine

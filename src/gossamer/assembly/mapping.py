@@ -13,7 +13,7 @@ from gossamer.cluster.frames import encode
 from gossamer.cluster.moves import MovesRecord, map_now
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.config import Config
-from gossamer.crawl.counters import Totals
+from gossamer.engine.counters import Totals
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.state.schema import FAMILIES, TOTALS

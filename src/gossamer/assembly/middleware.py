@@ -9,28 +9,28 @@ import msgspec
 
 from gossamer.assembly.modules import walls_of
 from gossamer.config import Config
-from gossamer.crawl.examine import Examiner
-from gossamer.crawl.logs import Logs
-from gossamer.crawl.permit import Exclusions, RobotsTxt, Usage
-from gossamer.crawl.quarantine import Quarantine
-from gossamer.crawl.shard import Recrawl
-from gossamer.crawl.trapping import Trapping
-from gossamer.crawl.walling import Walling
-from gossamer.frontier.scheduler import HostControl
+from gossamer.engine.examine import Examiner
+from gossamer.engine.logs import Logs
+from gossamer.engine.shard import Recrawl
+from gossamer.features.permit import Exclusions, RobotsTxt, Usage
+from gossamer.features.quarantine import Quarantine
+from gossamer.features.revisit.hints import SitemapHints
+from gossamer.features.traps import Trapping
+from gossamer.features.walls import Walling
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Prerequisite, Visit
 from gossamer.model.visits import Reply
 from gossamer.plugins import build, naming
 from gossamer.ports import VisitMiddleware
-from gossamer.revisit.hints import SitemapHints
-from gossamer.robots.documents import SiteDocuments
-from gossamer.robots.robots import SiteRobots
+from gossamer.stages.frontier.scheduler import HostControl
+from gossamer.stages.robots.documents import SiteDocuments
+from gossamer.stages.robots.robots import SiteRobots
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 
 if TYPE_CHECKING:
-    from gossamer.crawl.requests import Requests
-    from gossamer.crawl.sessions import Sessions
+    from gossamer.features.logins.sessions import Sessions
+    from gossamer.features.requests import Requests
 
 OWN = "components.middleware"
 UNNAMED = ("name", "archived_as", "reads_body", "judges", "judges_unresolved", "before_begin")

@@ -15,22 +15,22 @@ from msgspec.structs import replace
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.lists import forgotten_in, read_text, scope_lists
-from gossamer.crawl.examine import Examiner
-from gossamer.fetch.decoding import BoundedDecoder
-from gossamer.frontier import priority
+from gossamer.engine.examine import Examiner
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.pages import Findings, Page, Visited
 from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import Filter, Prioritizer, ProcessingModule
-from gossamer.process.chain import Modules, Watch
-from gossamer.process.choice import DEFAULT_TYPES, DIRECTIVES, ITEMS, MODULES, NEEDED, Chosen, chosen
-from gossamer.process.links import redirect_target
-from gossamer.process.text import TitleAndText
-from gossamer.process.walls import Walls
-from gossamer.scope.chain import Chain, scope_chain
-from gossamer.scope.forgotten import Forgotten
-from gossamer.scope.roots import Roots
+from gossamer.stages.fetch.decoding import BoundedDecoder
+from gossamer.stages.frontier import priority
+from gossamer.stages.process.chain import Modules, Watch
+from gossamer.stages.process.choice import DEFAULT_TYPES, DIRECTIVES, ITEMS, MODULES, NEEDED, Chosen, chosen
+from gossamer.stages.process.links import redirect_target
+from gossamer.stages.process.text import TitleAndText
+from gossamer.stages.process.walls import Walls
+from gossamer.stages.scope.chain import Chain, scope_chain
+from gossamer.stages.scope.forgotten import Forgotten
+from gossamer.stages.scope.roots import Roots
 from gossamer.state.slots import ShardSlots
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock, WallClock

@@ -18,17 +18,17 @@ import msgspec
 from gossamer.cluster.exchange import Exchange
 from gossamer.cluster.frames import BATCH_BYTES_MAX, MoveEnd, MovePart
 from gossamer.cluster.places import Move
-from gossamer.crawl.pending_scope import PendingScope, open_seeds
-from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.moving import HOST, FrontierMoves
+from gossamer.engine.pending_scope import PendingScope, open_seeds
+from gossamer.features.revisit.moving import COUNTED, MEMORIES, CopiedSums
 from gossamer.model.links import Prerequisite
 from gossamer.model.visits import Failure
-from gossamer.revisit.moving import COUNTED, MEMORIES, CopiedSums
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.moving import HOST, FrontierMoves
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FAMILIES, partition_range
 
 if TYPE_CHECKING:
-    from gossamer.crawl.shard import CrawlRing
+    from gossamer.engine.shard import CrawlRing
 
 STEP_KEYS_MAX: Final = 5_000
 """Keys that one commit copies at the most, beside those that it changed: about 15 ms, and 20 ms more for the sums of
@@ -71,7 +71,7 @@ class PartitionMoves:
         ring: CrawlRing,
         frontier: Frontier,
         epochs: Epochs,
-        pending_scope: PendingScope | None,
+        pending_scope: PendingScope,
     ) -> None:
         self._exchange = exchange
         self._places = exchange.places
@@ -164,8 +164,7 @@ class PartitionMoves:
         names = self._names(move.first, move.end)
         waiting = self.frontier.release(move.first, move.end)
         self._ring.scope.trapping.forget(names)
-        if self._pending_scope is not None:
-            self._pending_scope.moved(move.first, move.end, -1)
+        self._pending_scope.moved(move.first, move.end, -1)
         self._places.give(move)
         self._exchange.readdress()
         for prerequisite in waiting:
@@ -283,8 +282,7 @@ class PartitionMoves:
         if (forget := getattr(self._ring.urls.url_seen, "forget", None)) is not None:
             forget()
         self._ring.scope.trapping.admit(self._names(first, end), first, end)
-        if self._pending_scope is not None:
-            self._pending_scope.moved(first, end, 1)
+        self._pending_scope.moved(first, end, 1)
         if (reputation := self._reputation) is not None:
             reputation.linking_max = max(reputation.linking_max, last.linking_max)
         self.frontier.admit(first, end, last.round, last.delays, now)

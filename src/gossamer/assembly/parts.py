@@ -10,40 +10,40 @@ from typing import cast
 
 from msgspec.structs import replace
 
-from gossamer.archive.archive import Archives, Closable, Followers
-from gossamer.archive.follower import followed
-from gossamer.archive.tables import TableWriters
-from gossamer.archive.warc import WarcArchive, WarcInfo
 from gossamer.assembly.home import Home
 from gossamer.assembly.modules import chosen_modules, judge_of
 from gossamer.config import Config, effective_toml
 from gossamer.config.secret import redacted
-from gossamer.crawl.copies import CopyMarks, NearCopies
-from gossamer.crawl.history import UrlMemory, page_key
-from gossamer.crawl.isolation import IsolatedModules
-from gossamer.crawl.options import CrawlOptions
-from gossamer.crawl.quarantine import Quarantine
-from gossamer.crawl.ring import Retries
-from gossamer.crawl.trapping import watch_key
-from gossamer.frontier.options import BudgetOptions, BudgetOverride, politeness
-from gossamer.frontier.politeness import Politeness
+from gossamer.engine.history import UrlMemory, page_key
+from gossamer.engine.options import CrawlOptions
+from gossamer.engine.ring import Retries
+from gossamer.features.copies import CopyMarks, NearCopies
+from gossamer.features.isolation import IsolatedModules
+from gossamer.features.quarantine import Quarantine
+from gossamer.features.revisit.policies import POLICIES
+from gossamer.features.traps import watch_key
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
 from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import ContentSeen, Resolver, RevisitPolicy, UrlSeen
-from gossamer.process.chain import Modules
-from gossamer.process.choice import Chosen
-from gossamer.resolve.guard import GuardedResolver
-from gossamer.resolve.resolver import DnsResolver
-from gossamer.revisit.policies import POLICIES
-from gossamer.scope.chain import Chain
-from gossamer.scope.traps import Traps
-from gossamer.seen.content import ExactContentSeen, NearContentSeen
-from gossamer.seen.popular import POPULAR_BYTES
-from gossamer.seen.shingles import sketch
-from gossamer.seen.urls import RocksUrlSeen
+from gossamer.stages.archive.archive import Archives, Closable, Followers
+from gossamer.stages.archive.follower import followed
+from gossamer.stages.archive.tables import TableWriters
+from gossamer.stages.archive.warc import WarcArchive, WarcInfo
+from gossamer.stages.frontier.options import BudgetOptions, BudgetOverride, politeness
+from gossamer.stages.frontier.politeness import Politeness
+from gossamer.stages.process.chain import Modules
+from gossamer.stages.process.choice import Chosen
+from gossamer.stages.resolve.guard import GuardedResolver
+from gossamer.stages.resolve.resolver import DnsResolver
+from gossamer.stages.scope.chain import Chain
+from gossamer.stages.scope.traps import Traps
+from gossamer.stages.seen.content import ExactContentSeen, NearContentSeen
+from gossamer.stages.seen.popular import POPULAR_BYTES
+from gossamer.stages.seen.shingles import sketch
+from gossamer.stages.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import FILTERS, OFFLINE, SEEN_FORM
@@ -56,9 +56,9 @@ from gossamer.world.process import child_environment
 SEEN_COMPONENT = "component"
 """Backend name for a `components.url_seen` from outside this package."""
 SEEN_BACKENDS = {
-    "memory": "gossamer.seen.urls:MemoryUrlSeen",
-    "diskmerge": "gossamer.seen.diskmerge:DiskMergeUrlSeen",
-    "bloom": "gossamer.seen.bloom:BloomUrlSeen",
+    "memory": "gossamer.stages.seen.urls:MemoryUrlSeen",
+    "diskmerge": "gossamer.stages.seen.diskmerge:DiskMergeUrlSeen",
+    "bloom": "gossamer.stages.seen.bloom:BloomUrlSeen",
 }
 """Names and not classes, so that the imports of a backend are needed, and slow the start, only if it is chosen."""
 
@@ -93,7 +93,7 @@ def isolated_of(config: Config, directory: Path, modules: Modules) -> IsolatedMo
 
 
 def _isolated(directory: Path) -> tuple[str, ...]:
-    return sys.executable, "-m", "gossamer.isolated", str(directory / "crawl.toml")
+    return sys.executable, "-m", "gossamer.results.isolated", str(directory / "crawl.toml")
 
 
 def keep_mode(config: Config, epochs: Epochs) -> None:
@@ -310,7 +310,7 @@ def judges_again(chain: Chain, epochs: Epochs) -> bool:
     return begun is not None and begun != chain.made_of
 
 
-LEARNED = "gossamer.crawl.render_choice:learned_of"
+LEARNED = "gossamer.features.render.choice:learned_of"
 
 
 def learned_by(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:

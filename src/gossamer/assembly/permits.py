@@ -21,22 +21,22 @@ from gossamer.assembly.schemes import url_rules
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.lists import forgotten_in, scope_lists
-from gossamer.crawl.counters import CrawlCounters
-from gossamer.crawl.history import PageRecord, page_key, read_page_record
-from gossamer.crawl.pending_scope import CrawlScope
-from gossamer.crawl.trapping import Trapping
+from gossamer.engine.counters import CrawlCounters
+from gossamer.engine.history import PageRecord, page_key, read_page_record
+from gossamer.engine.pending_scope import CrawlScope
+from gossamer.features.traps import Trapping
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.words import shell_word
 from gossamer.ports import Filter
-from gossamer.scope.chain import Chain, scope_chain
-from gossamer.scope.forgotten import Forgotten
-from gossamer.scope.lists import ExcludedHost
-from gossamer.scope.options import ScopeOptions
-from gossamer.scope.roots import Roots
-from gossamer.scope.traps import Trapped
-from gossamer.seen.shingles import sketch
+from gossamer.stages.scope.chain import Chain, scope_chain
+from gossamer.stages.scope.forgotten import Forgotten
+from gossamer.stages.scope.lists import ExcludedHost
+from gossamer.stages.scope.options import ScopeOptions
+from gossamer.stages.scope.roots import Roots
+from gossamer.stages.scope.traps import Trapped
+from gossamer.stages.seen.shingles import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import URL_RULES
 from gossamer.state.store import Store

@@ -11,27 +11,27 @@ from msgspec.structs import replace
 
 from gossamer.config import Config
 from gossamer.config.secret import common_headers, request_rules
-from gossamer.crawl.watchdogs import fitting_requests
-from gossamer.fetch.bodies import BodyMemory
-from gossamer.fetch.credentials import proxy_of, reveal
-from gossamer.fetch.file import FileModule
-from gossamer.fetch.ftp import FtpModule
-from gossamer.fetch.gopher import GopherModule
-from gossamer.fetch.http import HttpModule, Sign
-from gossamer.fetch.options import FetchOptions
+from gossamer.engine.watchdogs import fitting_requests
 from gossamer.model.extras import require
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.plugins import build, fitting, naming
 from gossamer.ports import ProtocolModule
+from gossamer.stages.fetch.bodies import BodyMemory
+from gossamer.stages.fetch.credentials import proxy_of, reveal
+from gossamer.stages.fetch.file import FileModule
+from gossamer.stages.fetch.ftp import FtpModule
+from gossamer.stages.fetch.gopher import GopherModule
+from gossamer.stages.fetch.http import HttpModule, Sign
+from gossamer.stages.fetch.options import FetchOptions
 from gossamer.world.clock import Clock
 from gossamer.world.machine import ThisMachine
 from gossamer.world.spill import Spills
 
 if TYPE_CHECKING:
-    from gossamer.fetch.rules import RequestRules
+    from gossamer.stages.fetch.rules import RequestRules
 
-RULES = "gossamer.fetch.rules:RequestRules"
-DIGESTS = "gossamer.fetch.digest:Digests"
+RULES = "gossamer.stages.fetch.rules:RequestRules"
+DIGESTS = "gossamer.stages.fetch.digest:Digests"
 """By name, so that a crawl without such rules imports neither."""
 
 
@@ -65,8 +65,8 @@ def _signer(config: Config, clock: Clock) -> Sign | None:
     if not options.key_file:
         return None
     require("cryptography", "identity.key_file")
-    from gossamer.identity.keys import KeyFile  # noqa: PLC0415 - crawls that do not sign need no cryptography
-    from gossamer.identity.signing import RequestSigner  # noqa: PLC0415
+    from gossamer.features.identity.keys import KeyFile  # noqa: PLC0415 - crawls that do not sign need no cryptography
+    from gossamer.features.identity.signing import RequestSigner  # noqa: PLC0415
 
     keys = KeyFile(Path(options.key_file), clock.now())
     return RequestSigner(keys, options.directory, options.signature_s, clock.now)

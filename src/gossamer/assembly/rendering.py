@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer.assembly.home import Setup
-from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.examine import Examiner
-from gossamer.crawl.render_choice import RenderBudget, RenderChoice
-from gossamer.crawl.rendering import Auto, Gates, PageRendering, PageResources
-from gossamer.frontier.scheduler import HostControl
+from gossamer.engine.counters import Telemetry
+from gossamer.engine.examine import Examiner
+from gossamer.features.render.behaviors import behaviors_of
+from gossamer.features.render.browser import require_browser
+from gossamer.features.render.choice import RenderBudget, RenderChoice
+from gossamer.features.render.renderer import Renderer
+from gossamer.features.render.rendering import Auto, Gates, PageRendering, PageResources
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Verdict
 from gossamer.ports import PrerequisiteArchive
-from gossamer.render.behaviors import behaviors_of
-from gossamer.render.browser import require_browser
-from gossamer.render.renderer import Renderer
-from gossamer.scope.chain import Chain
+from gossamer.stages.frontier.scheduler import HostControl
+from gossamer.stages.scope.chain import Chain
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.url.url import Url

@@ -10,19 +10,19 @@ from msgspec.structs import replace
 
 from gossamer.assembly.parts import policy_of, scoped
 from gossamer.config import Config
-from gossamer.crawl.commit import Storage
-from gossamer.crawl.permit import Exclusions
-from gossamer.crawl.revisiting import Enrolment, Revisiting
-from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.options import FrontierOptions
-from gossamer.frontier.politeness import Politeness
+from gossamer.engine.commit import Storage
+from gossamer.features.permit import Exclusions
+from gossamer.features.revisit.hints import SitemapHints
+from gossamer.features.revisit.revisiting import Enrolment, Revisiting
+from gossamer.features.revisit.schedule import Schedule
+from gossamer.features.revisit.websub import Subscriptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import FEED_FILE
-from gossamer.revisit.hints import SitemapHints
-from gossamer.revisit.schedule import Schedule
-from gossamer.revisit.websub import Subscriptions
-from gossamer.scope.options import ScopeOptions
-from gossamer.seen.shingles import sketch, text_of
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.options import FrontierOptions
+from gossamer.stages.frontier.politeness import Politeness
+from gossamer.stages.scope.options import ScopeOptions
+from gossamer.stages.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
 from gossamer.url.name import Namer

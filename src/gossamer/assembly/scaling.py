@@ -24,14 +24,14 @@ from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.partitions import FILE, RECORD_FILE, PartitionMap
 from gossamer.config import Config
-from gossamer.crawl.counters import SEEDS_NAMED_MAX, Totals
-from gossamer.crawl.pending_scope import counted as beyond_counted
-from gossamer.frontier.record import QueueCounts, decode_record
+from gossamer.engine.counters import SEEDS_NAMED_MAX, Totals
+from gossamer.engine.pending_scope import counted as beyond_counted
+from gossamer.features.revisit.moving import MEMORIES, absorbed, acquainted, numbers_in, renumbered
+from gossamer.features.revisit.rhythm import decode_rhythm
+from gossamer.features.revisit.state import RevisitState, decode_memory, decode_state, encode_state, recounted
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
-from gossamer.revisit.moving import MEMORIES, absorbed, acquainted, numbers_in, renumbered
-from gossamer.revisit.rhythm import decode_rhythm
-from gossamer.revisit.state import RevisitState, decode_memory, decode_state, encode_state, recounted
+from gossamer.stages.frontier.record import QueueCounts, decode_record
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.redo import Range
 from gossamer.state.schema import (

@@ -10,7 +10,7 @@ from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.options import to_table
 from gossamer.plugins import component
-from gossamer.robots.robots import WITHOUT
+from gossamer.stages.robots.robots import WITHOUT
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import ADDED_SCHEMES, URL_RULES
 from gossamer.url.name import SCHEMES, Namer

@@ -11,13 +11,13 @@ from gossamer.assembly.integrity import opened_store
 from gossamer.config import Config
 from gossamer.config.lists import read_text
 from gossamer.config.secret import login_rules
-from gossamer.crawl.logins import FormLogins
-from gossamer.crawl.options import LoginRule
-from gossamer.crawl.sessions import Jars, Sessions, cookies_in
-from gossamer.fetch.cookies import Cookie, netscape, of_file
-from gossamer.fetch.options import where_of
+from gossamer.engine.options import LoginRule
+from gossamer.features.logins.logins import FormLogins
+from gossamer.features.logins.sessions import Jars, Sessions, cookies_in
 from gossamer.model.errors import ConfigError
-from gossamer.process.forms import is_selector
+from gossamer.stages.fetch.cookies import Cookie, netscape, of_file
+from gossamer.stages.fetch.options import where_of
+from gossamer.stages.process.forms import is_selector
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED
 from gossamer.url.name import Namer

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.archive.checkpoints import STORE, SnapshotFile
 from gossamer.assembly.integrity import manifest_of
-from gossamer.crawl.commit import Storage
+from gossamer.engine.commit import Storage
+from gossamer.stages.archive.checkpoints import STORE, SnapshotFile
 from gossamer.state.journals import Phase
 
 

@@ -8,24 +8,24 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.archive.uploads import UploadCounts, counts_of
 from gossamer.assembly.home import Home, locked, stored
 from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
 from gossamer.assembly.parts import budget_of, close, learned_by, url_seen_of
 from gossamer.assembly.permits import earlier_of, forgotten_of, scope_of
 from gossamer.assembly.schemes import namer_of
 from gossamer.config import Config
-from gossamer.crawl.counters import CrawlCounters, Totals
-from gossamer.crawl.explain import Explainer, Lookups
-from gossamer.crawl.history import PageHistory, UrlMemory
-from gossamer.crawl.pending_scope import ScopeMemory
-from gossamer.frontier.overview import facts_of
+from gossamer.engine.counters import CrawlCounters, Totals
+from gossamer.engine.explain import Explainer, Lookups
+from gossamer.engine.history import PageHistory, UrlMemory
+from gossamer.engine.pending_scope import ScopeMemory
+from gossamer.features.revisit.state import RevisitState, page_facts, stored_state
 from gossamer.model.errors import Damage
 from gossamer.ports import UrlSeen
-from gossamer.revisit.state import RevisitState, page_facts, stored_state
-from gossamer.robots.robots import record_of
-from gossamer.scope.traps import Traps
-from gossamer.seen.offers import FOLDER as SEEN_FOLDER
+from gossamer.stages.archive.uploads import UploadCounts, counts_of
+from gossamer.stages.frontier.overview import facts_of
+from gossamer.stages.robots.robots import record_of
+from gossamer.stages.scope.traps import Traps
+from gossamer.stages.seen.offers import FOLDER as SEEN_FOLDER
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import TOTALS
 from gossamer.state.store import Store

@@ -6,9 +6,6 @@ from contextlib import AsyncExitStack
 
 import msgspec
 
-from gossamer.archive.archive import Archives, Followers
-from gossamer.archive.cdxj import INDEX, entries_of_tables, write_index
-from gossamer.archive.uploads import Uploads
 from gossamer.assembly.exchanging import Membership
 from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import changed, lost, require_sound
@@ -16,10 +13,13 @@ from gossamer.assembly.kept import DurableState
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.live import Settings
-from gossamer.crawl.counters import Telemetry
-from gossamer.crawl.explain import Explainer
-from gossamer.crawl.shard import CrawlRing
-from gossamer.crawl.watchdogs import Watchdogs
+from gossamer.engine.counters import Telemetry
+from gossamer.engine.explain import Explainer
+from gossamer.engine.shard import CrawlRing
+from gossamer.engine.watchdogs import Watchdogs
+from gossamer.stages.archive.archive import Archives, Followers
+from gossamer.stages.archive.cdxj import INDEX, entries_of_tables, write_index
+from gossamer.stages.archive.uploads import Uploads
 from gossamer.state.journals import Journals
 
 

@@ -119,7 +119,7 @@ def conformance(directory: OutputDirectory = Path("conformance")) -> int:
     # Status 1 when a row of the table is wrong.
     from gossamer.lab.simweb import conformance as expected
     from gossamer.lab.simweb.truth import Truth
-    from gossamer.report.report import outcomes
+    from gossamer.results.report.report import outcomes
 
     web_process = SimwebProcess(expected.showcase(), directory / "web")
     make_anew(directory, web_process)

@@ -15,15 +15,15 @@ from gossamer.cli.arguments import Json
 from gossamer.cli.output import harmless, write_line
 from gossamer.config import configure
 from gossamer.config.sections import is_https_origin
-from gossamer.identity.keys import new_keys, read_keys, rotate_keys, signing_key
-from gossamer.identity.signing import directory_headers, directory_of
+from gossamer.features.identity.keys import new_keys, read_keys, rotate_keys, signing_key
+from gossamer.features.identity.signing import directory_headers, directory_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.words import iso_time
 
 if TYPE_CHECKING:
     from gossamer.config import Config
-    from gossamer.identity.keys import SigningKey
+    from gossamer.features.identity.keys import SigningKey
 
 commands = typer.Typer(help="Manage the keys that sign requests, and publish who crawls.")
 

@@ -23,8 +23,8 @@ from gossamer.model.health import OVER
 from gossamer.model.product import FORGOTTEN
 from gossamer.model.status import Status, read_status
 from gossamer.model.words import shell_word
-from gossamer.report import figures, html, text
-from gossamer.report.figures import Report, failed_modules
+from gossamer.results.report import figures, html, text
+from gossamer.results.report.figures import Report, failed_modules
 
 commands = typer.Typer()
 STATUS_S_MAX = 10.0
@@ -129,7 +129,7 @@ def report(
 
 def _report(directory: Path, status: Status) -> Report:
     """Return the statistics of a crawl, from its tables, finished or not, and its status."""
-    from gossamer.report.report import summary
+    from gossamer.results.report.report import summary
 
     seeds = status.seeds.not_fetched if status.seeds is not None and has_ended(status) else []
     with TemporaryDirectory(prefix="gossamer-report-") as folder:

@@ -18,11 +18,11 @@ from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, bytes_of
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Exit, Shown, complain, harmless, obeys_escapes
-from gossamer.isolated.searches import Searches
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.verbs import RefusedError
 from gossamer.model.words import count, counted
+from gossamer.results.isolated.searches import Searches
 
 if TYPE_CHECKING:
     from gossamer.model.verbs import SearchHit, SearchResults
@@ -107,7 +107,7 @@ def rank(
 
     A later crawl or segment uses it with `--set frontier.priority=rank --set frontier.ranks_file=DIR/ranks.bin`.
     """
-    from gossamer.offline import rank as ranking
+    from gossamer.results.offline import rank as ranking
 
     require_crawl(directory)
     if not 0.0 < damping < 1.0:

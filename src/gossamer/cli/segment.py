@@ -15,12 +15,12 @@ from gossamer.cli.arguments import Json, Quiet, Sets, bytes_of
 from gossamer.cli.output import Exit, Shown, harmless, write_line
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import count, counted, duration, size
-from gossamer.offline.build import SegmentOrder, build
-from gossamer.offline.merge import merge, split, summary
-from gossamer.offline.steps import BuildRequest, targets_of
+from gossamer.results.offline.build import SegmentOrder, build
+from gossamer.results.offline.merge import merge, split, summary
+from gossamer.results.offline.steps import BuildRequest, targets_of
 
 if TYPE_CHECKING:
-    from gossamer.offline.build import SegmentBuilt
+    from gossamer.results.offline.build import SegmentBuilt
 
 commands = typer.Typer(help="Build and inspect segments for offline crawls.")
 

@@ -64,7 +64,7 @@ def unconfined(config: Config) -> str:
 
 def _renders_confined(config: Config) -> bool:
     """Say whether browsers start in a process that cannot gain rights. snapd, which starts some, must gain rights."""
-    from gossamer.render.browser import has_namespaces  # noqa: PLC0415 - most crawls have no browsers
+    from gossamer.features.render.browser import has_namespaces  # noqa: PLC0415 - most crawls have no browsers
 
     program = config.render.found()
     is_snap = program is not None and os.path.realpath(program).startswith(SNAP)
@@ -87,8 +87,8 @@ def own_components(config: Config) -> Iterator[str]:
         config.revisit.policy if config.crawl.mode == "continuous" else "",
     ]  # fmt: skip
     if any(named):
-        from gossamer.process.choice import MODULES  # noqa: PLC0415 - most crawls name none
-        from gossamer.revisit.policies import POLICIES  # noqa: PLC0415
+        from gossamer.features.revisit.policies import POLICIES  # noqa: PLC0415
+        from gossamer.stages.process.choice import MODULES  # noqa: PLC0415 - most crawls name none
 
         yield from (name for name in named if name and name not in MODULES and name not in POLICIES)
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
-from gossamer.process.options import ISOLATED, ProcessOptions
+from gossamer.stages.process.options import ISOLATED, ProcessOptions
 
 MIB = 1 << 20
 BASE_BYTES = 155 * MIB

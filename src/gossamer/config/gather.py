@@ -18,11 +18,11 @@ from gossamer.config.sections import Config, conflicts, key_of, keys, sections
 from gossamer.config.seeds import with_segments
 from gossamer.config.synonyms import meant
 from gossamer.config.toml import line_numbers, recorded_origins
-from gossamer.fetch.options import RequestRule
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
 from gossamer.model.words import shell_word
 from gossamer.options import Mistake, OptionsError, convert, declared, nearest
+from gossamer.stages.fetch.options import RequestRule
 from gossamer.url.url import drop_user_info
 
 _LAST = "progress"

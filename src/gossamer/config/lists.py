@@ -19,8 +19,8 @@ from gossamer.config.sections import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.patterns import PatternSet
 from gossamer.model.product import FORGOTTEN
-from gossamer.scope.forgotten import ForgottenEntry, Matching
-from gossamer.scope.lists import HostSet, Lists, Whitelist
+from gossamer.stages.scope.forgotten import ForgottenEntry, Matching
+from gossamer.stages.scope.lists import HostSet, Lists, Whitelist
 from gossamer.world.inputs import INPUT_BYTES_MAX, open_input, read_input
 
 CHECKED_LINES = 1_000

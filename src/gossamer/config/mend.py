@@ -9,9 +9,9 @@ from typing import get_args
 
 from gossamer.config.sections import key_of, keys, sections
 from gossamer.config.synonyms import meant
-from gossamer.fetch.credentials import REDACTED
 from gossamer.options import Mistake, NamedSection, Section, declared, nearest, rule_type
-from gossamer.process.options import FieldRule
+from gossamer.stages.fetch.credentials import REDACTED
+from gossamer.stages.process.options import FieldRule
 
 SHOWN_CHARACTERS_MAX = 60
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gossamer.config.sections import Config
-from gossamer.fetch.certificates import check_certificate, check_trusted
-from gossamer.fetch.credentials import is_reference, proxy_of
+from gossamer.stages.fetch.certificates import check_certificate, check_trusted
+from gossamer.stages.fetch.credentials import is_reference, proxy_of
 
 
 def check_requests(config: Config) -> None:

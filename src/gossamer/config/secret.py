@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from msgspec.structs import replace
 
 from gossamer.config.sections import Config, key_of, keys
-from gossamer.crawl.options import LoginRule
-from gossamer.fetch.credentials import (
+from gossamer.engine.options import LoginRule
+from gossamer.model.errors import ConfigError
+from gossamer.options import Section, convert, declared, to_table
+from gossamer.stages.fetch.credentials import (
     OPEN_HEADERS,
     REDACTED,
     is_credential,
@@ -17,9 +19,7 @@ from gossamer.fetch.credentials import (
     redact_user_info,
     reveal,
 )
-from gossamer.fetch.options import RequestRule
-from gossamer.model.errors import ConfigError
-from gossamer.options import Section, convert, declared, to_table
+from gossamer.stages.fetch.options import RequestRule
 
 OPEN = OPEN_HEADERS | {"user"}
 """Names in the value of a rule that are no secrets."""

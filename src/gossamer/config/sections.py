@@ -8,9 +8,8 @@ from typing import Annotated, Literal, Self
 
 from msgspec.structs import replace
 
-from gossamer.archive.options import ArchiveOptions, SearchOptions
 from gossamer.cluster.options import ClusterOptions
-from gossamer.crawl.options import (
+from gossamer.engine.options import (
     CookiesOptions,
     CrawlOptions,
     LimitsOptions,
@@ -18,23 +17,24 @@ from gossamer.crawl.options import (
     LogsOptions,
     WatchOptions,
 )
-from gossamer.fetch.options import FetchOptions, RequestOptions
-from gossamer.frontier.options import (
+from gossamer.features.render.options import RenderOptions
+from gossamer.features.revisit.options import DiscoveryOptions, RevisitOptions, WebsubOptions, web_address
+from gossamer.model.usage import PURPOSES, SYNONYMS
+from gossamer.options import Key, Mistake, NamedSection, Section, declared, nearest, rules_key, rules_of
+from gossamer.stages.archive.options import ArchiveOptions, SearchOptions
+from gossamer.stages.fetch.options import FetchOptions, RequestOptions
+from gossamer.stages.frontier.options import (
     BudgetOptions,
     FrontierOptions,
     HostsOptions,
     PolitenessOptions,
     WalkOptions,
 )
-from gossamer.model.usage import PURPOSES, SYNONYMS
-from gossamer.options import Key, Mistake, NamedSection, Section, declared, nearest, rules_key, rules_of
-from gossamer.process.options import ExtractOptions, ProcessOptions
-from gossamer.render.options import RenderOptions
-from gossamer.resolve.options import ResolveOptions
-from gossamer.revisit.options import DiscoveryOptions, RevisitOptions, WebsubOptions, web_address
-from gossamer.robots.options import RobotsOptions
-from gossamer.scope.options import ScopeOptions
-from gossamer.seen.options import SeenOptions
+from gossamer.stages.process.options import ExtractOptions, ProcessOptions
+from gossamer.stages.resolve.options import ResolveOptions
+from gossamer.stages.robots.options import RobotsOptions
+from gossamer.stages.scope.options import ScopeOptions
+from gossamer.stages.seen.options import SeenOptions
 from gossamer.state.options import StateOptions
 from gossamer.url.join import absolute
 from gossamer.url.name import SCHEMES, host_of

@@ -20,7 +20,7 @@ import msgspec
 
 from gossamer.config.lists import unpacked_input
 from gossamer.model.errors import ConfigError
-from gossamer.process.scan import reference_free
+from gossamer.stages.process.scan import reference_free
 from gossamer.world.inputs import open_input
 
 Form = Literal["lines", "sitemap", "bookmarks", "csv", "warc", "cdx", "json"]
@@ -183,7 +183,7 @@ def _json(path: Path) -> Iterator[str]:
 
 
 def _warc(path: Path, note: Callable[[str], None]) -> Iterator[str]:
-    from gossamer.archive.salvage import CAPTURES, SalvagedRecords  # noqa: PLC0415 - other crawls have no use for it
+    from gossamer.stages.archive.salvage import CAPTURES, SalvagedRecords  # noqa: PLC0415 - other crawls have no use for it
 
     records = SalvagedRecords(path, CAPTURES, parse_http=False)
     for record in records:

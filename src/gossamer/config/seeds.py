@@ -15,8 +15,8 @@ from msgspec.structs import replace
 from gossamer.config.lists import lines_of
 from gossamer.config.sections import Config, SeedsOptions
 from gossamer.model.errors import ConfigError
-from gossamer.scope.lists import listed_site
-from gossamer.scope.roots import seed_url
+from gossamer.stages.scope.lists import listed_site
+from gossamer.stages.scope.roots import seed_url
 from gossamer.url.name import host_of
 from gossamer.url.url import Url
 from gossamer.world.inputs import read_input
@@ -155,7 +155,7 @@ def all_seeds(config: Config) -> Iterable[str]:
         yield from file_seeds(Path(config.seeds.file), config.scope.schemes)
     if config.seeds.requests_file:
         # Imported here: other crawls have no use for it.
-        requests = import_module("gossamer.crawl.requests")
+        requests = import_module("gossamer.features.requests")
         for address, _ in requests.listed(Path(config.seeds.requests_file), config.scope.schemes):
             yield requests.sent_url(address)
     if config.seeds.domains_file:

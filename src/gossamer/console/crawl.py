@@ -18,7 +18,7 @@ from gossamer.console.service import Service
 from gossamer.console.views import Configuration, HistoryOf, ItemsOf, Query, Views
 from gossamer.model import verbs
 from gossamer.model.archived import HostHistory, ItemList, PageVersions
-from gossamer.report.figures import Report
+from gossamer.results.report.figures import Report
 
 METRICS = "metrics"
 """Reported as text, at a separate path."""

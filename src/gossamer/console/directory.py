@@ -15,7 +15,7 @@ from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
-from gossamer.report.figures import Past
+from gossamer.results.report.figures import Past
 from gossamer.world.files import socket_name
 from gossamer.world.process import DirectoryLock
 
@@ -204,7 +204,7 @@ def _hosts(past: Past, most: int) -> dict[str, object]:
 
 
 def _past_of(directory: Path) -> Past:
-    from gossamer.report.past import past  # noqa: PLC0415 - it brings what reads tables
+    from gossamer.results.report.past import past  # noqa: PLC0415 - it brings what reads tables
 
     return past(directory)
 

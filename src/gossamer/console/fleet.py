@@ -24,10 +24,10 @@ from gossamer.console.crawl import ConsoleCrawl
 from gossamer.console.directory import Directory
 from gossamer.console.folder import CrawlWish, Folder
 from gossamer.console.service import Service
-from gossamer.isolated.reads import ReadComparison
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, Compared, Comparison
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Text, VerbRequest
+from gossamer.results.isolated.reads import ReadComparison
 from gossamer.world.process import birth_of, child_environment
 
 LOOK_S = 0.5

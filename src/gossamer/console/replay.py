@@ -24,9 +24,9 @@ from gossamer.console.operations import STATUSES
 from gossamer.console.pages import HOST
 from gossamer.console.server import served
 from gossamer.console.service import Service
-from gossamer.isolated.reads import ReadReplay, Replayed, unsealed
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError
+from gossamer.results.isolated.reads import ReadReplay, Replayed, unsealed
 
 CONNECTIONS_MAX = 8
 """A page with its images takes six."""

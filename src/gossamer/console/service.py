@@ -11,8 +11,8 @@ import msgspec
 from gossamer.console.counts import ConsoleCounts, Figures, as_metrics
 from gossamer.console.events import Streams
 from gossamer.console.operations import UnderWay
-from gossamer.isolated.reads import Reads
-from gossamer.isolated.searches import Searches
+from gossamer.results.isolated.reads import Reads
+from gossamer.results.isolated.searches import Searches
 from gossamer.world.loop import LoopShare
 
 CRAWL_SHARE = 0.2

@@ -16,11 +16,11 @@ from gossamer.config.gather import reopen
 from gossamer.config.secret import redacted
 from gossamer.config.sections import key_of
 from gossamer.config.toml import written
-from gossamer.isolated.reads import ReadHost, ReadItems, ReadVersions
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, HostHistory, ItemList, PageVersions
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest, Why
 from gossamer.options import to_table
+from gossamer.results.isolated.reads import ReadHost, ReadItems, ReadVersions
 from gossamer.world.process import child_environment
 from gossamer.world.workers import end_process
 

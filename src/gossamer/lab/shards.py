@@ -23,7 +23,7 @@ from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Shard
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config
-from gossamer.crawl.history import read_page_record
+from gossamer.engine.history import read_page_record
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from gossamer.world.clock import Clock, WallClock

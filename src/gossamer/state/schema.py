@@ -112,52 +112,62 @@ CHANGES: Final = _key(
 """The number of the epoch follows."""
 
 # The scope.
-ROOTS: Final = _key("meta", b"roots:", "gossamer.crawl.pending_scope", "bytes", _COPIED, prefix=True)
+ROOTS: Final = _key("meta", b"roots:", "gossamer.engine.pending_scope", "bytes", _COPIED, prefix=True)
 """The number of the epoch follows."""
-EXCLUDED: Final = _key("meta", b"excluded", "gossamer.crawl.pending_scope", "bytes", _COPIED)
-REJECTED: Final = _key("meta", b"rejected", "gossamer.crawl.pending_scope", "dict[str, int]", _OWN)
+EXCLUDED: Final = _key("meta", b"excluded", "gossamer.engine.pending_scope", "bytes", _COPIED)
+REJECTED: Final = _key("meta", b"rejected", "gossamer.engine.pending_scope", "dict[str, int]", _OWN)
 PENDING_SCOPE: Final = _key(
-    "meta", b"beyond", "gossamer.crawl.pending_scope", "gossamer.crawl.pending_scope.PendingCounts", _OWN
+    "meta", b"beyond", "gossamer.engine.pending_scope", "gossamer.engine.pending_scope.PendingCounts", _OWN
 )
 """Counted again after scaling."""
 
 # What was done.
 MANIFEST: Final = _key(
-    "meta", b"manifest", "gossamer.crawl.commit", "list[gossamer.state.journals.ManifestEntry]", _ADDED
+    "meta", b"manifest", "gossamer.engine.commit", "list[gossamer.state.journals.ManifestEntry]", _ADDED
 )
-TOTALS: Final = _key("meta", b"tally", "gossamer.crawl.counters", "gossamer.crawl.counters.Totals", _ADDED)
-SUSPECTS: Final = _key("meta", b"suspects", "gossamer.crawl.quarantine", "dict[int, str]", _OWN)
-ENROLLED: Final = _key("meta", b"enrolled", "gossamer.crawl.revisiting", "bytes", _OWN)
+TOTALS: Final = _key("meta", b"tally", "gossamer.engine.counters", "gossamer.engine.counters.Totals", _ADDED)
+SUSPECTS: Final = _key("meta", b"suspects", "gossamer.features.quarantine", "dict[int, str]", _OWN)
+ENROLLED: Final = _key("meta", b"enrolled", "gossamer.features.revisit.revisiting", "bytes", _OWN)
 """The lowest of all shards' after scaling."""
 ABSORBED: Final = _key("meta", b"absorbed", "gossamer.assembly.scaling", "int", _OWN)
 """Version of the partition map when the shard last added the values of removed shards."""
 
 # The frontier.
 FRONTIER_COUNTS: Final = _key(
-    "meta", b"frontier", "gossamer.frontier.frontier", "gossamer.frontier.record.QueueCounts", _ADDED
+    "meta", b"frontier", "gossamer.stages.frontier.frontier", "gossamer.stages.frontier.record.QueueCounts", _ADDED
 )
 CLOCK_SET_BACK: Final = _key(
-    "meta", b"set_back", "gossamer.frontier.set_back", "gossamer.frontier.set_back.SetBack", _OWN
+    "meta", b"set_back", "gossamer.stages.frontier.set_back", "gossamer.stages.frontier.set_back.SetBack", _OWN
 )
 """Only while hosts are brought to a clock that was set back."""
-BUDGET_ROUND: Final = _key("meta", b"budgets", "gossamer.frontier.budgets", "gossamer.frontier.budgets.Round", _COPIED)
-LINKING_MAX: Final = _key("meta", b"linking_max", "gossamer.frontier.accounts", "float", _COPIED)
-WALK_COUNTS: Final = _key("walk", b"c", "gossamer.frontier.walked", "gossamer.frontier.walked.WalkCounts", _OWN)
-WALKERS: Final = _key("walk", b"w", "gossamer.frontier.walked", "gossamer.frontier.walked.Walker", _OWN, prefix=True)
+BUDGET_ROUND: Final = _key(
+    "meta", b"budgets", "gossamer.stages.frontier.budgets", "gossamer.stages.frontier.budgets.Round", _COPIED
+)
+LINKING_MAX: Final = _key("meta", b"linking_max", "gossamer.stages.frontier.accounts", "float", _COPIED)
+WALK_COUNTS: Final = _key(
+    "walk", b"c", "gossamer.stages.frontier.walked", "gossamer.stages.frontier.walked.WalkCounts", _OWN
+)
+WALKERS: Final = _key(
+    "walk", b"w", "gossamer.stages.frontier.walked", "gossamer.stages.frontier.walked.Walker", _OWN, prefix=True
+)
 """The walker's number follows."""
-WALKED_HOSTS: Final = _key("walk", b"h", "gossamer.frontier.walked", "tuple[int, str]", _OWN, prefix=True)
+WALKED_HOSTS: Final = _key("walk", b"h", "gossamer.stages.frontier.walked", "tuple[int, str]", _OWN, prefix=True)
 """The host's number follows."""
 
 # Visits again, duplicates.
-REVISIT_STATE: Final = _key("meta", b"revisit", "gossamer.revisit.state", "gossamer.revisit.state.RevisitState", _ADDED)
+REVISIT_STATE: Final = _key(
+    "meta", b"revisit", "gossamer.features.revisit.state", "gossamer.features.revisit.state.RevisitState", _ADDED
+)
 """Due pages are counted again after scaling."""
-HELD_LINKS: Final = _key("seen", b"held:", "gossamer.seen.held", "gossamer.seen.held.HeldPart", _OWN, prefix=True)
+HELD_LINKS: Final = _key(
+    "seen", b"held:", "gossamer.stages.seen.held", "gossamer.stages.seen.held.HeldPart", _OWN, prefix=True
+)
 """Links that await the duplicate check: an increasing number follows."""
-CONTENT: Final = _key("content", b"", "gossamer.seen.content", "bytes", _OWN, prefix=True)
+CONTENT: Final = _key("content", b"", "gossamer.stages.seen.content", "bytes", _OWN, prefix=True)
 """Where duplicates are found within a shard: the digest, or a block of the simhash, follows."""
 
 # Sessions.
-COOKIES_TAKEN: Final = _key("meta", b"cookies", "gossamer.crawl.sessions", "bytes", _COPIED)
+COOKIES_TAKEN: Final = _key("meta", b"cookies", "gossamer.features.logins.sessions", "bytes", _COPIED)
 """Digest of the cookie file that was imported."""
 
 # Other shards.
@@ -172,7 +182,7 @@ POSITIONS: Final = _key("inbox", b"", "gossamer.cluster.inbox", "dict[int, int]"
 
 # What is kept of hosts from crawl to crawl.
 HOSTS_VERSION: Final = _key(HOSTS_STORE, b"version", "gossamer.state.store", "bytes", _OWN)
-HOSTS_ROUND: Final = _key(HOSTS_STORE, b"round", "gossamer.frontier.hosts", "tuple[int, float]", _OWN)
+HOSTS_ROUND: Final = _key(HOSTS_STORE, b"round", "gossamer.stages.frontier.hosts", "tuple[int, float]", _OWN)
 
 KEYS: Final = tuple(_declared)
 

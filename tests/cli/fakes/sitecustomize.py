@@ -8,10 +8,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 FAKES = {
     "gossamer.api": HERE / "fake_api.py",
-    "gossamer.report.report": HERE / "fake_report.py",
-    "gossamer.report.text": HERE / "fake_report.py",
-    "gossamer.report.figures": HERE / "fake_report.py",
-    "gossamer.report.html": HERE / "fake_report.py",
+    "gossamer.results.report.report": HERE / "fake_report.py",
+    "gossamer.results.report.text": HERE / "fake_report.py",
+    "gossamer.results.report.figures": HERE / "fake_report.py",
+    "gossamer.results.report.html": HERE / "fake_report.py",
     "gossamer.lab.simweb": HERE / "fake_simweb.py",
     "gossamer.lab.simweb.options": HERE / "fake_simweb.py",
     "gossamer.lab.simweb.process": HERE / "fake_simweb.py",

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from gossamer.frontier.record import decode_entry
+from gossamer.features.revisit.state import decode_memory
 from gossamer.lab.faults.world import BUSY_S, SKEW_S_MAX, SeenRequest, World
-from gossamer.revisit.state import decode_memory
+from gossamer.stages.frontier.record import decode_entry
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gossamer.assembly.values import Shard
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
-from gossamer.crawl import revisiting
+from gossamer.features.revisit import revisiting
 from gossamer.lab.faults.schedule import (
     SHARDS_MAX,
     faults_of,

@@ -15,19 +15,19 @@ from uuid import UUID
 
 import msgspec
 
-from gossamer.archive import archive, logs, warc
 from gossamer.assembly import integrity, kept
 from gossamer.assembly.values import Shard
 from gossamer.config import Config
-from gossamer.crawl import shard
-from gossamer.frontier.record import decode_entry
+from gossamer.engine import shard
 from gossamer.lab.faults.loop import HERE, SimulatedLoop
 from gossamer.lab.faults.recount import Files, wrong_state
 from gossamer.lab.faults.schedule import is_uneven
 from gossamer.lab.faults.web import SETS as SETS_OF_LOGIN
 from gossamer.lab.faults.web import hash_of
 from gossamer.lab.faults.world import BUSY_S, DELAYS_S, Fault, Killed, Kind, Machine, World
-from gossamer.seen import bloom, diskmerge, held
+from gossamer.stages.archive import archive, logs, warc
+from gossamer.stages.frontier.record import decode_entry
+from gossamer.stages.seen import bloom, diskmerge, held
 from gossamer.state import journals, redo
 from gossamer.state.redo import DamagedStoreError
 from gossamer.state.schema import PARTITIONED

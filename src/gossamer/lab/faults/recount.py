@@ -9,8 +9,10 @@ from math import isclose
 import msgspec
 
 from gossamer.cluster.places import MovedRun, PlacesRecord
-from gossamer.crawl.commit import Storage
-from gossamer.frontier.record import (
+from gossamer.engine.commit import Storage
+from gossamer.features.revisit.rhythm import decode_rhythm
+from gossamer.features.revisit.state import RevisitState, decode_memory, decode_state, recounted
+from gossamer.stages.frontier.record import (
     LEVELS,
     HostRecord,
     QueueCounts,
@@ -20,8 +22,6 @@ from gossamer.frontier.record import (
     level_of,
     range_end,
 )
-from gossamer.revisit.rhythm import decode_rhythm
-from gossamer.revisit.state import RevisitState, decode_memory, decode_state, recounted
 from gossamer.state.journals import ManifestEntry, lacking
 from gossamer.state.schema import FAMILIES, FRONTIER_COUNTS, MANIFEST, PARTITIONED, PLACES, REVISIT_STATE
 from gossamer.state.store import Store

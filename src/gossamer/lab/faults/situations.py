@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gossamer.assembly.values import Shard
 from gossamer.cluster.places import Move
-from gossamer.frontier.index import ON_BENCH
-from gossamer.frontier.record import HostRecord, decode_record, host_prefix
 from gossamer.lab.faults.web import ORIGIN
 from gossamer.lab.faults.world import When, World
+from gossamer.stages.frontier.index import ON_BENCH
+from gossamer.stages.frontier.record import HostRecord, decode_record, host_prefix
 from gossamer.state.store import Store
 from gossamer.url.site import partition_of
 

@@ -24,7 +24,7 @@ from gossamer.api.crawler import Crawler
 from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Shard
 from gossamer.config import Config, configure
-from gossamer.crawl.control import Verb
+from gossamer.engine.control import Verb
 from gossamer.lab.faults.checks import SEED, broken_in
 from gossamer.lab.faults.further import all_faults_of, slowed, small
 from gossamer.lab.faults.lives import (

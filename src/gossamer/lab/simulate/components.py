@@ -8,26 +8,26 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
-from gossamer.crawl.middleware import Middlewares, Prerequisites
-from gossamer.crawl.permit import Exclusions, RobotsTxt
-from gossamer.crawl.ring import Retries, Ring
-from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.host import Lease
-from gossamer.frontier.hosts import HostRecords
-from gossamer.frontier.options import FrontierOptions, politeness
-from gossamer.frontier.priority import BreadthFirst, FrontierRules
+from gossamer.engine.middleware import Middlewares, Prerequisites
+from gossamer.engine.ring import Retries, Ring
+from gossamer.features.permit import Exclusions, RobotsTxt
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.model.extras import require
 from gossamer.model.links import Link, Prerequisite
 from gossamer.model.visits import Failure
 from gossamer.plugins import build
 from gossamer.ports import NEW, Prioritizer
-from gossamer.robots.options import RobotsOptions
-from gossamer.robots.robots import SiteRobots
-from gossamer.scope.lists import ExcludedHost
-from gossamer.seen.diskmerge import DiskMergeUrlSeen
-from gossamer.seen.options import SeenOptions
-from gossamer.seen.urls import MemoryUrlSeen, RocksUrlSeen
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.hosts import HostRecords
+from gossamer.stages.frontier.options import FrontierOptions, politeness
+from gossamer.stages.frontier.priority import BreadthFirst, FrontierRules
+from gossamer.stages.robots.options import RobotsOptions
+from gossamer.stages.robots.robots import SiteRobots
+from gossamer.stages.scope.lists import ExcludedHost
+from gossamer.stages.seen.diskmerge import DiskMergeUrlSeen
+from gossamer.stages.seen.options import SeenOptions
+from gossamer.stages.seen.urls import MemoryUrlSeen, RocksUrlSeen
 from gossamer.state.contacts import Contacts
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
@@ -36,7 +36,7 @@ from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
 if TYPE_CHECKING:
-    from gossamer.seen.bloom import BloomUrlSeen
+    from gossamer.stages.seen.bloom import BloomUrlSeen
 
     Seen = RocksUrlSeen | MemoryUrlSeen | DiskMergeUrlSeen | BloomUrlSeen
 
@@ -45,7 +45,7 @@ STORE_BYTES = 32 << 20
 """Cache, and write buffer, of a simulated shard's store."""
 POPULAR_URLS_MAX = 200_000
 """Of each shard: many of them share this process, and what is answered does not depend on it."""
-BLOOM = "gossamer.seen.bloom:BloomUrlSeen"
+BLOOM = "gossamer.stages.seen.bloom:BloomUrlSeen"
 """It needs what a crawl needs by default as little as a simulation does."""
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer.frontier.workbench import HOST_BYTES
 from gossamer.lab.simulate.options import ExchangeOptions, MachineOptions, SimulateOptions, WebOptions
-from gossamer.seen.options import SeenOptions
-from gossamer.seen.popular import POPULAR_BYTES
+from gossamer.stages.frontier.workbench import HOST_BYTES
+from gossamer.stages.seen.options import SeenOptions
+from gossamer.stages.seen.popular import POPULAR_BYTES
 from gossamer.state.options import StateOptions
 
 _AHEAD = 8

@@ -2,10 +2,10 @@
 
 from typing import Annotated
 
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.options import Key, Section
-from gossamer.seen.options import SeenOptions
+from gossamer.stages.frontier.options import FrontierOptions, PolitenessOptions
+from gossamer.stages.seen.options import SeenOptions
 
 
 class WebOptions(Section, frozen=True):

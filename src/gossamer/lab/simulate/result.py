@@ -7,12 +7,12 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.frontier.options import politeness
 from gossamer.lab.simulate.costs import Footprint, footprint_of, shard_bytes_per_s, shard_cores
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.samples import Interval, Limit, Milestones, Sample, intervals, shares
 from gossamer.lab.simulate.web import LogNormal, largest
 from gossamer.options import to_table
+from gossamer.stages.frontier.options import politeness
 
 Ended = Literal["pages", "finished", "time"]
 

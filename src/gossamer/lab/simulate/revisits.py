@@ -18,10 +18,10 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gossamer.assembly.parts import policy_of
-from gossamer.frontier.frontier import Frontier
-from gossamer.frontier.host import Lease
-from gossamer.frontier.options import FrontierOptions, PolitenessOptions, politeness
-from gossamer.frontier.priority import FrontierRules
+from gossamer.features.revisit.estimate import age_s, freshness
+from gossamer.features.revisit.options import DAY_S, RevisitOptions
+from gossamer.features.revisit.policies import POLICIES, Optimal
+from gossamer.features.revisit.schedule import Schedule
 from gossamer.lab.simulate.components import StoredShard
 from gossamer.lab.simweb.wire import http_date
 from gossamer.model.links import Link, Notice
@@ -30,10 +30,10 @@ from gossamer.model.standing import Habits
 from gossamer.model.visits import Contact
 from gossamer.options import Key, Section
 from gossamer.ports import RevisitPolicy
-from gossamer.revisit.estimate import age_s, freshness
-from gossamer.revisit.options import DAY_S, RevisitOptions
-from gossamer.revisit.policies import POLICIES, Optimal
-from gossamer.revisit.schedule import Schedule
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.options import FrontierOptions, PolitenessOptions, politeness
+from gossamer.stages.frontier.priority import FrontierRules
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice

@@ -8,9 +8,9 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.frontier.workbench import HOST_BYTES
 from gossamer.lab.simulate.costs import shard_bytes_per_s, shard_cores
 from gossamer.lab.simulate.options import SimulateOptions
+from gossamer.stages.frontier.workbench import HOST_BYTES
 
 SAMPLES_MAX = 240
 MILESTONES_MAX = 1_024

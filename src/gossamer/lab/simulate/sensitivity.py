@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.frontier.options import politeness
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import UNITS
 from gossamer.lab.simulate.result import Ended, Simulated
@@ -18,6 +17,7 @@ from gossamer.lab.simulate.simulation import scale_of, simulate
 from gossamer.lab.simulate.text import count
 from gossamer.model.errors import ConfigError
 from gossamer.options import convert, to_table
+from gossamer.stages.frontier.options import politeness
 
 _CPU = tuple(f"machine.cpu_us_per_{unit}" for unit in ("page", *UNITS))
 

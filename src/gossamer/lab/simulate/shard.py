@@ -7,8 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
-from gossamer.crawl.ring import RingStep
-from gossamer.frontier.host import Lease
+from gossamer.engine.ring import RingStep
 from gossamer.lab.simulate.components import Components
 from gossamer.lab.simulate.costs import (
     REQUEST_BYTES,
@@ -25,6 +24,7 @@ from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.web import ModelHost, ModelWeb
 from gossamer.model.links import Link
 from gossamer.model.visits import Failure, Located, Reply
+from gossamer.stages.frontier.host import Lease
 
 Event = Callable[[float], None]
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from gossamer.frontier.workbench import HOST_BYTES
 from gossamer.lab.simulate.components import Components
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.result import Ended, Simulated, result_of
@@ -15,6 +14,7 @@ from gossamer.lab.simulate.samples import Milestones, Sample, Samples
 from gossamer.lab.simulate.shard import Events, Shared, SimulatedShard
 from gossamer.lab.simulate.web import ModelWeb, population, synthetic
 from gossamer.model.links import Link
+from gossamer.stages.frontier.workbench import HOST_BYTES
 
 STARTS_AT = 1_700_000_000.0
 """Any instant of wall time: delays are stored as wall times, and 0 would be before all of them."""

@@ -1,0 +1,216 @@
+"""Commit: how an epoch closes. All changes of the components since the last commit become durable, or none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol, TypeVar, runtime_checkable
+
+import msgspec
+
+from gossamer.engine.counters import Telemetry
+from gossamer.model.pages import EpochRow, Visited
+from gossamer.ports import Archive
+from gossamer.state.contacts import Contacts
+from gossamer.state.epoch import Epochs
+from gossamer.state.journals import Journals, ManifestEntry
+from gossamer.state.schema import MANIFEST, TOTALS
+from gossamer.state.slots import ShardSlots
+from gossamer.state.store import HostsStore, Store
+from gossamer.world.files import require_there
+from gossamer.world.huge_pages import HugePages
+
+T = TypeVar("T")
+_encode = msgspec.msgpack.Encoder().encode
+
+
+@runtime_checkable
+class Cuts(Protocol):
+    """A component that puts its changes into the open epoch."""
+
+    def cut(self, now: float) -> None: ...
+
+
+class Storage(msgspec.Struct, frozen=True):
+    """The parts of a shard that survive the process. The opener of each part closes it."""
+
+    store: Store
+    epochs: Epochs
+    """The work since the last commit, on top of `store`."""
+    journals: Journals
+    contacts: Contacts
+    slots: ShardSlots
+    hosts: HostsStore | None = None
+    """Host data shared by successive crawls; None if the crawl keeps its own."""
+
+
+class Committer:
+    """Closes epochs, one at a time. Only the cut runs on the loop; writing to disk runs in a separate thread."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        archive: Archive,
+        telemetry: Telemetry,
+        memory: HugePages | None = None,
+    ) -> None:
+        """The hosts store is written in each commit, before the epoch. `memory` is moved to huge pages after each
+        commit.
+        """
+        self._hosts = storage.hosts
+        self._memory = memory
+        self._epochs = storage.epochs
+        self._journals = storage.journals
+        self._contacts = storage.contacts
+        self._shared = storage.contacts.path, storage.slots.path
+        """Files that are written through memory, so that no write fails when they are gone."""
+        self._archive = archive
+        self._components: list[Cuts] = []
+        self._counters = telemetry.counters
+        self._logs = telemetry.logs
+        self._clock = clock = telemetry.clock
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="commit")
+        self._one_at_a_time = asyncio.Lock()
+        self.undivided = asyncio.Lock()
+        """Held by work that makes several changes that belong to one epoch, and lets other tasks run in between."""
+        self._since = clock.now()
+        self.on_committed: Callable[[list[Visited]], Awaitable[None]] | None = None
+        self.on_epoch: Callable[[int], None] | None = None
+        self.on_durable: Callable[[EpochRow], None] | None = None
+        self.measure: Callable[[EpochRow], EpochRow] = lambda row: row
+        """Adds the counts of other components to a row of `epochs`."""
+        self.crowding: Callable[[], float] = lambda: self._contacts.crowded
+        """Returns how much waits for a commit; from 1 on the commit should come early."""
+        self._between: list[Callable[[], None]] = []
+        self.stage = ""
+        """Stage of the running commit, for people; empty if none is running."""
+        self.began_at = 0.0
+        """When that stage began."""
+        self.last_s = 0.0
+        """How long the last commit took, in seconds."""
+        self.lasted_s = 0.0
+        """Total duration of all commits of this process, in seconds."""
+        self.commits = 0
+        """Number of commits of this process."""
+
+    async def between(self, change: Callable[[], None]) -> None:
+        """Make a change between two epochs; return when the epoch before it is durable and the next has begun.
+
+        Raises:
+            OSError: as `commit`.
+        """
+        self._between.append(change)
+        while self._between:  # A running commit may have been cut before.
+            await self.commit()
+
+    def join(self, component: Cuts) -> None:
+        """Add a component, which is cut after all others."""
+        self._components.append(component)
+
+    async def commit(self) -> None:
+        """Close the open epoch and return when it is durable. A cancellation waits for that too, because a half-closed
+        epoch would block all later ones.
+
+        Raises:
+            OSError: the disk refuses. Then no part of the epoch is committed, and the crawl must end.
+        """
+        closing = asyncio.ensure_future(self._commit())
+        cancelled: asyncio.CancelledError | None = None
+        while not closing.done():
+            try:
+                await asyncio.wait([closing])
+            except asyncio.CancelledError as error:
+                cancelled = error
+        closing.result()
+        if cancelled is not None:
+            raise cancelled
+
+    async def _commit(self) -> None:
+        async with self._one_at_a_time:
+            totals = self._counters.totals
+            self.began_at = self._clock.now()
+            self.stage = "gathering what changed"
+            try:
+                async with self.undivided:
+                    if self._counters.fatal_error is not None:
+                        raise self._counters.fatal_error  # The open epoch may have only a part of a visit.
+                    began = self._clock.now()
+                    number, manifest, ended, visited = self._cut()
+                cut_s = self._clock.now() - began
+                sums = totals.attempts, totals.pages, totals.wire_bytes
+                loop = asyncio.get_running_loop()
+                await loop.run_in_executor(self._thread, self._make_durable, number)
+                self._epochs.settle()
+                self._journals.settle(manifest)
+                if self._hosts is not None:
+                    self._hosts.settle()
+            except Exception as error:
+                self._counters.fatal(error)  # No later commit may build on this one.
+                raise
+            finally:
+                self.stage = ""
+            self.last_s = self._clock.now() - began
+            self.lasted_s += self.last_s
+            self.commits += 1
+            self._contacts.committed(ended)
+            if self.on_epoch is not None:
+                self.on_epoch(number)
+            if self.on_durable is not None:
+                now = self._clock.now()
+                self.on_durable(self.measure(EpochRow(number, now, now - began, cut_s, *sums)))
+            if visited and self.on_committed is not None:
+                await self.on_committed(visited)
+
+    async def hold(self, work: Callable[[], T]) -> T:
+        """Run `work` in the commit's thread, between two commits, when the disk has exactly the committed state; return
+        its result.
+        """
+        async with self._one_at_a_time:
+            return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def elapsed_s(self) -> float:
+        """Return the seconds of crawling, over all runs, up to now."""
+        return self._counters.totals.elapsed_s + self._clock.now() - self._since
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=True)
+
+    def _cut(self) -> tuple[int, list[ManifestEntry], int, list[Visited]]:
+        now = self._clock.now()
+        totals = self._counters.totals
+        totals.elapsed_s += now - self._since
+        self._since = now
+        for component in self._components:
+            component.cut(now)
+        if self._hosts is not None:
+            self._hosts.cut()
+        self._archive.cut()
+        manifest = self._journals.cut()
+        self._epochs.put("meta", MANIFEST, _encode(manifest))
+        self._epochs.put("meta", TOTALS, _encode(totals))
+        self._logs.flush()
+        visited = self._counters.delivery.take() if self._counters.delivery is not None else []
+        self._counters.in_epoch = 0
+        self._counters.sample(now)
+        number = self._epochs.cut()
+        changes = self._between
+        self._between = []
+        for change in changes:
+            change()
+        return number, manifest, self._contacts.ended_since_commit, visited
+
+    def _make_durable(self, number: int) -> None:
+        self.stage = "waiting for the disk to keep the files"
+        self._journals.sync()
+        for path in self._shared:
+            require_there(path)
+        if self._hosts is not None:
+            self.stage = "waiting for the disk to keep the hosts store"
+            self._hosts.write()  # Facts about hosts stay true if the epoch is lost.
+        self.stage = "waiting for the disk to keep the store"
+        self._epochs.commit(number)
+        self.stage = "applying it to the store"
+        self._epochs.apply(number)
+        if self._memory is not None:
+            self._memory.gather()

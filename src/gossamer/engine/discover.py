@@ -1,0 +1,302 @@
+"""Discover: passes links through the filters, sends other shards their links, and queues new URLs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+from gossamer.cluster.exchange import Exchange
+from gossamer.engine.counters import CrawlCounters
+from gossamer.engine.history import holding
+from gossamer.engine.links import LINKS_AT_ONCE
+from gossamer.engine.pending_scope import SCOPE
+from gossamer.engine.stages import Stages
+from gossamer.model.links import LEADING_ON, Link
+from gossamer.model.outcomes import WITH_CONTENT
+from gossamer.ports import KNOWN, NEW, SHORTER
+from gossamer.stages.frontier.priority import PageImportance
+from gossamer.url.url import Url
+from gossamer.world.clock import Clock
+
+ADMITTED_MAX = 32_768
+"""Cached admitted links: about 5 MB."""
+PATH_BITS = 16
+"""Bits for the hops of a path; its depth is in the bits above."""
+HOPS_MASK = (1 << PATH_BITS) - 1
+Widen = Callable[[Url, Url, int], object]
+"""Adds the target of a seed's redirect to the scope, as far as the kind of the seed allows."""
+
+
+One = TypeVar("One")
+
+
+class Discovery:
+    """The steps discover, admit, route, dedupe and enqueue of a shard."""
+
+    def __init__(
+        self, stages: Stages, widen: Widen, widen_here: Widen, clock: Clock, counters: CrawlCounters, *, follows: bool
+    ) -> None:
+        """`widen` and `widen_here` are methods of `Outcomes`. `follows` is False in an offline crawl: links are only
+        recorded.
+        """
+        self._stages = stages
+        self._widen = widen
+        self._widen_here = widen_here
+        self._clock = clock
+        self._counters = counters
+        self._follows = follows
+        order = stages.prioritizer
+        self._importance = order if isinstance(order, PageImportance) else None
+        self.counts_links = self._importance is not None
+        """Whether links to a URL are counted and raise its level; then a URL may be queued more than once."""
+        self._holding = holding(stages.url_seen) if follows and not self.counts_links else None
+        """The eliminator, if it may answer some links later; None if all answers are needed, or come, at once."""
+        self._admitted: dict[int, int] = {}
+        """By fingerprint of recently admitted links: depth and hops as one number."""
+
+    def judge_again(self) -> None:
+        """Clear the cache of admitted links, because the filters have changed."""
+        self._admitted.clear()
+
+    def follow(self, links: Sequence[Link], page: Url, now: float) -> None:
+        """Discover the links of a page that was just finished, and those that its redirect brought into scope."""
+        for _ in self.follow_in_slices(links, page, now):
+            pass
+
+    def follow_in_slices(self, links: Sequence[Link], page: Url, now: float) -> Iterator[None]:
+        """As `follow`. Yields where other work may run, but no commit."""
+        if not self._follows:
+            return
+        yield from self._discover(links, now, page)
+        if regained := self._stages.pending_scope.regained():
+            yield from self._discover(regained, now)
+
+    def discover(self, links: Sequence[Link]) -> list[int]:
+        """Queue the links that are in scope and new; return the eliminator's answers for those in scope. About 3 µs for
+        a known link.
+        """
+        answers: list[int] = []
+        for _ in self._discover(links, self._clock.now(), answers=answers):
+            pass
+        return answers
+
+    def _discover(
+        self, links: Sequence[Link], now: float, page: Url | None = None, answers: list[int] | None = None
+    ) -> Iterator[None]:
+        """As `discover`, in slices. `page`, if not None, was just finished and has these links."""
+        stages = self._stages
+        self._bounce(links, now)
+        admitted: list[Link] = []
+        judged: list[int] = []  # Indexes in `admitted` of links that may be new.
+        for some in (links,) if len(links) < LINKS_AT_ONCE else _slices(links):
+            if not stages.pending_scope.is_open:
+                self._let_in(some, page, admitted, judged)
+            else:
+                ours = self._admitted_or_kept(some)
+                judged += range(len(admitted), len(admitted) + len(ours))
+                admitted += ours
+            if len(some) == LINKS_AT_ONCE:
+                yield
+        found = admitted
+        asked = judged
+        if stages.exchange is not None:
+            links, admitted = self._routed(links, admitted, page, stages.exchange)
+        if page is not None and stages.frontier.watches_links:
+            stages.frontier.linked(page, found)
+        risen = self._importance.note(page, admitted) if self._importance is not None else {}
+        # Some belong to other shards, and known URLs may become more urgent.
+        if stages.exchange is not None or self._importance is not None:
+            asked = list(range(len(admitted)))
+        answers = [] if answers is None else answers
+        answers += [KNOWN] * len(admitted)
+        offer = self._offer_of(admitted)
+        for places in (asked,) if len(asked) < LINKS_AT_ONCE else _slices(asked):
+            offered = [admitted[at] for at in places]
+            answered = offer(offered)
+            self._enqueue(offered, answered, risen, now)
+            for at, answer in zip(places, answered, strict=True):
+                answers[at] = answer
+            if len(places) == LINKS_AT_ONCE:
+                yield
+        # Only now, since after an error these links must be judged again.
+        if len(self._admitted) > ADMITTED_MAX:
+            self._admitted.clear()
+        for at in judged:
+            link = found[at]
+            self._admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
+        stages.trapping.found(links, admitted, answers, page)
+
+    def _bounce(self, links: Sequence[Link], now: float) -> None:
+        """Queue addresses again to which redirects lead back after they have set cookies, as browsers do."""
+        stages = self._stages
+        bounces = stages.middlewares.bounces
+        if not bounces:
+            return
+        for link in links:
+            if link.link_type in LEADING_ON and (stages.exchange is None or stages.exchange.has(link.url)):
+                record = stages.history.get(link.url)
+                if record is not None and record.final and any(one(link.url, record.outcome, now) for one in bounces):
+                    stages.visit_again(link, now)
+                    if link.seed:
+                        stages.pending_scope.open(link.url, link.seed)
+
+    def _offer_now(self, links: Sequence[Link]) -> Sequence[int]:
+        return self._stages.url_seen.offer(
+            [link.url for link in links], [link.depth for link in links], [link.hops for link in links]
+        )
+
+    def _offer_of(self, links: Sequence[Link]) -> Callable[[Sequence[Link]], Sequence[int]]:
+        """Return the function that offers a page's links. Seeds and trap detection need the answers at once."""
+        later = self._holding
+        if later is None or any([link.seed for link in links]) or self._stages.trapping.counts_answers(links):  # noqa: C419
+            return self._offer_now
+        return later.offer_or_hold
+
+    @property
+    def held(self) -> int:
+        """Links that await the duplicate check, so the crawl must not end."""
+        return self._holding.held if self._holding is not None else 0
+
+    def take_back(self, *, idle: bool) -> list[Link]:
+        """Return held links whose answers have come; pass them to `requeue` in this epoch. `idle`: there is nothing
+        else to do.
+        """
+        if self._holding is None:
+            return []
+        return self._holding.released(LINKS_AT_ONCE, self._stages.namer.name, idle=idle)
+
+    def requeue(self, links: Sequence[Link]) -> None:
+        """Discover held links again: the filters, which may have changed, judge them like links of a page."""
+        stages = self._stages
+        if stages.pending_scope.is_open:
+            ours = self._admitted_or_kept(links)
+        else:
+            ours = [link for link in links if stages.chain.reason(link) is None]
+        if len(ours) < len(links):
+            stages.trapping.reject(links)
+        self._enqueue(ours, self._offer_now(ours), {}, self._clock.now())
+
+    def _enqueue(self, links: Sequence[Link], answers: Sequence[int], risen: dict[int, int], now: float) -> None:
+        """Queue the links that are new, and those that became more urgent."""
+        stages = self._stages
+        for link, answer in zip(links, answers, strict=True):
+            rises = risen.pop(link.url.fingerprint, None) if risen else None
+            if answer == NEW:
+                level = link.level if link.level is not None else stages.level(link)
+                stages.frontier.add(link, level, now)
+            elif rises is not None and stages.history.get(link.url) is None:
+                stages.frontier.add(link, rises, now)  # A second entry: the earlier one is dropped in its turn.
+            if link.seed:
+                self._open_seed(link, answer)
+            if answer == SHORTER and self._follows:
+                self._relax(link)
+
+    def _let_in(self, links: Sequence[Link], page: Url | None, admitted: list[Link], judged: list[int]) -> None:
+        """Add the links that pass the filters to `admitted`, and the indexes of those that may be new to `judged`.
+
+        Navigation repeats on every page. Links that were admitted before, by a path that was not longer, are not judged
+        again: they were offered then, so they are known. Seeds are judged each time, since the limit on hops ends
+        circular redirects. So are links to another site than the page's, since `own_site` rejects a link because of its
+        page.
+        """
+        remembered = self._admitted.get
+        reason = self._stages.chain.reason
+        for link in links:
+            before = remembered(link.url.fingerprint)
+            if (
+                before is None
+                or before >> PATH_BITS > link.depth
+                or before & HOPS_MASK > link.hops
+                or link.seed
+                or (page is not None and link.url.site != page.site)
+            ):
+                if reason(link) is not None:
+                    continue
+                judged.append(len(admitted))
+            admitted.append(link)
+
+    def _routed(
+        self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: Exchange
+    ) -> tuple[Sequence[Link], list[Link]]:
+        """Send other shards their links; return this shard's links among all, and among those that were admitted."""
+        if page is not None and self._stages.frontier.watches_links:
+            exchange.linked(page, admitted)
+        ours = exchange.own(admitted)
+        if len(ours) < len(admitted) or len(admitted) < len(links):
+            links = [link for link in links if exchange.has(link.url)]
+        return links, ours
+
+    def take_in(self, links: Sequence[Link], levels: Sequence[int]) -> None:
+        """Queue a segment's URLs, with their levels, if they are in scope and new. About 10 µs each."""
+        stages = self._stages
+        now = self._clock.now()
+        ours = [(link, level) for link, level in zip(links, levels, strict=True) if stages.chain.reason(link) is None]
+        if stages.exchange is not None:  # Every shard reads the whole segment, and takes its own URLs.
+            ours = [(link, level) for link, level in ours if stages.exchange.has(link.url)]
+        answers = self._offer_now([link for link, _ in ours])
+        for (link, level), answer in zip(ours, answers, strict=True):
+            if answer == NEW:
+                stages.frontier.add(link, level, now)
+
+    def _admitted_or_kept(self, links: Sequence[Link]) -> list[Link]:
+        """Return the links in scope, and keep those that may still come into scope."""
+        admitted = []
+        for link in links:
+            reason = self._stages.chain.reason(link)
+            if reason is None:
+                admitted.append(link)
+            elif reason == SCOPE:
+                self._stages.pending_scope.keep(link)
+        return admitted
+
+    def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
+        """Widen the scope by the redirect of another shard's seed, and discover the kept links that are in scope
+        now.
+        """
+        self._widen_here(seed, target, kind)
+        if regained := self._stages.pending_scope.regained():
+            self.discover(regained)
+
+    def _open_seed(self, link: Link, answer: int) -> None:
+        """Note that a seed will be fetched, or was fetched as an ordinary link before, because its redirect widens the
+        scope.
+        """
+        stages = self._stages
+        pending_scope = self._stages.pending_scope
+        if not pending_scope.grows and answer == NEW:
+            return
+        record = stages.history.get(link.url)
+        if record is not None and record.outcome in WITH_CONTENT:
+            self._counters.totals.seeds.any_fetched = True
+        if not pending_scope.grows:
+            return
+        if record is None or not record.final:
+            pending_scope.open(link.url, link.seed)
+            return
+        target = stages.namer.name(record.redirect_to) if record.redirect_to else None
+        if target is not None and target.key != link.url.key:
+            self._widen(link.url, target, link.seed)
+            self.discover([Link(target, "redirect", link.depth, link.hops + 1, record.url, link.seed)])
+            self.discover(pending_scope.regained())
+
+    def _relax(self, link: Link) -> None:
+        """Pass a shorter path to a visited page on to the page's links, without a request."""
+        stages = self._stages
+        record = stages.history.get(link.url)
+        if record is None or not (record.outlinks or record.redirect_to):
+            return  # Its visit will use the shortest path.
+        depth, hops = stages.url_seen.way(link.url) or (link.depth, link.hops)
+        if record.redirect_to:
+            target = stages.namer.name(record.redirect_to)
+            if target is not None and target.key != link.url.key:
+                kind = stages.chain.followed_as("redirect", target)
+                self.discover([Link(target, kind, depth, hops + 1, record.url, link.seed)])
+            return
+        named = [url for url in stages.namer.names(record.outlinks) if url is not None]
+        kind_of = stages.chain.followed_as
+        self.discover([Link(url, kind_of("anchor", url), depth + 1, 0, record.url) for url in named])
+
+
+def _slices(links: Sequence[One]) -> Sequence[Sequence[One]]:
+    """Split links, or their indexes, into slices."""
+    return [links[begin : begin + LINKS_AT_ONCE] for begin in range(0, len(links), LINKS_AT_ONCE)]

@@ -1,0 +1,147 @@
+"""Examine: the stage in which native code reads untrusted bytes: removes content codings and runs processing
+modules.
+"""
+
+from collections.abc import Callable, Generator
+from typing import TypeVar
+
+import msgspec
+
+from gossamer.model.modules import ModuleError, whole
+from gossamer.model.pages import Findings, Page, Rendered
+from gossamer.model.visits import Content, Reply
+from gossamer.stages.fetch.decoding import BoundedDecoder
+from gossamer.stages.process.chain import Processed, Slices
+from gossamer.state.slots import STAGES, ShardSlots
+from gossamer.world.clock import Clock
+
+_DECODE = STAGES.index("decode")
+_PROCESS = STAGES.index("process")
+
+
+Look = Callable[[Page], Processed]
+Made = TypeVar("Made")
+
+
+class Examined(msgspec.Struct):
+    """Content and findings of a page."""
+
+    content: Content
+    findings: Findings
+    errors: list[ModuleError]
+    ran: list[str]
+    """The modules that processed the page."""
+    left: bool = False
+    """Whether the page was decoded but not processed, as a copy."""
+    rendering: str = ""
+    """Result of rendering (`PageRow.rendered`)."""
+    rendering_error: str = ""
+    """Why it is not rendered, for people."""
+    rendered: Rendered | None = None
+    """Set if the page was rendered: then `content` and `findings` are those of the rendered page."""
+    sent: Content | None = None
+    """The content as sent, if the page was rendered."""
+    links_gained: int | None = None
+    render_reason: str = ""
+    """Why it was rendered or not (`PageRow.render_reason`)."""
+
+
+class Examiner:
+    """Decodes and processes one page at a time. Slot 0 holds the page's fingerprint, in case this process dies."""
+
+    def __init__(
+        self,
+        decoder: BoundedDecoder,
+        look: Look,
+        clock: Clock,
+        slots: ShardSlots | None,
+        sliced: Callable[[Page], Slices] | None = None,
+    ) -> None:
+        """`sliced` does what `look` does, in slices; None: at once."""
+        self._sliced = sliced or self._at_once
+        self._decoder = decoder
+        self._look = look
+        self._clock = clock
+        self._slots = slots
+
+    def examine(
+        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
+    ) -> Examined:
+        """Return a page's content and findings; no findings if `is_left` is true of the content. The page may crash or
+        hang the process, which is why the slot is set.
+        """
+        return whole(self.examine_in_slices(reply, fingerprint, link_type, is_left))
+
+    def examine_in_slices(
+        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
+    ) -> Generator[None, None, Examined]:
+        """As `examine`. Yields where other work may run; other pages may be examined there."""
+        if self._slots is not None:
+            self._slots.name(reply.url)
+        content = yield from self._in_slot(self._decoder.decode_in_slices(reply), fingerprint, _DECODE)
+        if is_left is not None and is_left(content):
+            return Examined(content, Findings(), [], [], left=True)
+        seen = yield from self._in_slot(self._sliced(page_of(reply, content, link_type)), fingerprint, _PROCESS)
+        return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
+
+    def _in_slot(
+        self, slices: Generator[None, None, Made], fingerprint: int, stage: int
+    ) -> Generator[None, None, Made]:
+        """Do work with the page's fingerprint in the slot, which is idle between slices."""
+        while True:
+            try:
+                if self._slots is not None:
+                    self._slots.enter(0, fingerprint, stage, self._clock.now())
+                next(slices)
+            except StopIteration as end:
+                made: Made = end.value
+                return made
+            finally:
+                if self._slots is not None:
+                    self._slots.leave(0)
+            yield
+
+    def look_again(self, reply: Reply, content: Content, fingerprint: int, url: str) -> Examined:
+        """Return the findings of the rendered content of a page, whose scripts may have changed its address to
+        `url`.
+        """
+        try:
+            if self._slots is not None:
+                self._slots.name(url)
+                self._slots.enter(0, fingerprint, _PROCESS, self._clock.now())
+            seen = self._look(msgspec.structs.replace(page_of(reply, content), url=url))
+            return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
+        finally:
+            if self._slots is not None:
+                self._slots.leave(0)
+
+    def decode(self, reply: Reply, fingerprint: int) -> bytes:
+        """Return the decoded content of a reply that is not a page."""
+        return self.content(reply, fingerprint).body
+
+    def content(self, reply: Reply, fingerprint: int) -> Content:
+        """Return the same with the error, if a part of the content is missing."""
+        try:
+            return self._stage_decode(reply, fingerprint, self._clock.now())
+        finally:
+            if self._slots is not None:
+                self._slots.leave(0)
+
+    def _at_once(self, page: Page) -> Slices:
+        """Do what `look` does, as one slice."""
+        yield from ()
+        return self._look(page)
+
+    def _stage_decode(self, reply: Reply, fingerprint: int, now: float) -> Content:
+        if self._slots is not None:
+            self._slots.name(reply.url)
+            self._slots.enter(0, fingerprint, _DECODE, now)
+        return self._decoder.decode(reply)
+
+
+def page_of(reply: Reply, content: Content, link_type: str = "") -> Page:
+    """Return the input of processing modules."""
+    is_cut = bool(reply.truncated or content.truncated or content.error or content.file is not None)
+    return Page(
+        reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file, link_type, is_cut
+    )  # fmt: skip

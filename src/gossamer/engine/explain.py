@@ -1,0 +1,248 @@
+"""Explain: everything known about one URL, and the rule that decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import msgspec
+
+from gossamer.engine.history import PageRecord, UrlMemory, holding
+from gossamer.model.links import Link
+from gossamer.model.standing import BudgetFacts, HostFacts, OriginFacts
+from gossamer.model.words import counted, iso_time
+from gossamer.ports import UrlSeen, WaylessUrlSeen
+from gossamer.stages.robots.gate import robots_url
+from gossamer.stages.robots.record import AnswerKind, RobotsRecord
+from gossamer.stages.scope.chain import Chain
+from gossamer.stages.scope.forgotten import NAME as FORGOTTEN
+from gossamer.stages.scope.forgotten import Forgotten
+from gossamer.url.url import Url
+
+EXCLUDED = "excluded_host"
+"""Name of the filter for excluded hosts."""
+
+
+class Lookups(NamedTuple):
+    """What other components know of a URL."""
+
+    host: Callable[[Url], HostFacts]
+    lent: Callable[[Url], bool]
+    """Whether it is being fetched now."""
+    robots: Callable[[Url], RobotsRecord | None] = lambda _: None
+    """The robots.txt of its origin."""
+    revisits: Callable[[Url], dict[str, object] | None] = lambda _: None
+    """The record of a page that is revisited, with `next_due_at`."""
+    rendering: Callable[[Url], list[str]] = lambda _: []
+    """What is known about rendering similar pages, in lines."""
+
+
+class Explainer:
+    """Explains the state of a URL. Works on a running shard and on the store of a stopped one."""
+
+    def __init__(self, urls: UrlMemory, chain: Chain, lookups: Lookups) -> None:
+        self._namer = urls.namer
+        self._chain = chain
+        self._url_seen = urls.url_seen
+        self._was_offered = offered_to(urls.url_seen)
+        self._holding = holding(urls.url_seen)
+        self._history = urls.history
+        self._lookups = lookups
+
+    def why(self, text: str) -> dict[str, object]:
+        """Return a URL's state with its reason; times as ISO 8601 in UTC."""
+        url = self._namer.typed(text)
+        if url is None:
+            return {"url": text, "state": "unknown", "reason": "it is not an address that can be visited"}
+        answer: dict[str, object] = {"url": url.text, "key": url.key, "host": url.host, "site": url.site}
+        if url.key != url.text:
+            answer["key_rules"] = [f"{rule}: {made}" for rule, made in self._namer.changes(url.text)]
+        record = self._history.get(url)
+        way = self._url_seen.way(url)
+        facts = self._lookups.host(url)
+        if record is not None:
+            answer |= _last_attempt(record)
+        if way is not None:
+            answer |= {"depth": way[0], "hops": way[1]}
+        answer |= {"state": "", "reason": "", "rule": None}
+        answer |= self._forgotten(url) or self._state(url, record, facts, way)
+        known = _revisited(self._lookups.revisits(url))
+        if answer["state"] == "waiting":  # Another attempt comes before the next revisit is planned.
+            known.pop("next_due", None)
+        answer |= known
+        if learned := self._lookups.rendering(url):
+            answer["rendering"] = learned
+        answer["host_state"] = _host_state(facts)
+        return answer
+
+    def _state(
+        self, url: Url, record: PageRecord | None, facts: HostFacts, way: tuple[int, int] | None
+    ) -> dict[str, object]:
+        if record is None and not self._was_offered(url):
+            is_held = self._holding is not None and self._holding.holds(url)
+            return _HELD if is_held else self._never_queued(url)
+        if record is not None and record.final:
+            return {"state": record.outcome, "reason": record.error or _reasons(record), "rule": record.outcome}
+        if self._lookups.lent(url):
+            return {"state": "in_flight", "reason": "it is being fetched now"}
+        if facts.closed:
+            return {"state": "host_closed", "reason": facts.closed, "rule": "host_closed"}
+        if self._chain.explain(Link(url, "anchor", 0)) == EXCLUDED:
+            return {"state": "queued", "reason": "its host is excluded by now: it ends in its turn", "rule": EXCLUDED}
+        # How it was found is not known here. Filters that reject a seed reject the URL in any case.
+        again = self._chain.rejects_again(Link(url, "seed", *(way or (0, 0))))
+        if again is not None:
+            return {"state": "queued", "reason": f"{again[1]}; it ends in its turn", "rule": again[0]}
+        if facts.deferred:
+            return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
+        if facts.due_at is not None:
+            return {
+                "state": "waiting",
+                "reason": f"attempt {facts.attempt} is due after: {facts.error or 'a redirect'}",
+                "next_due": _instant(max(facts.due_at, facts.rest_until)),
+            }
+        if not facts.queued:
+            return {"state": "found", "reason": "pages link to it; the walk has not reached it yet"}
+        rests = f"its host waits: {facts.reason}" if facts.reason else "it waits in its host's queue"
+        waits = f"its host waits for {facts.parked}" if facts.parked else facts.site_gate or rests
+        origin = facts.origin
+        next_at = facts.rest_until
+        if origin is not None and origin.state == "closed":
+            waits = f"{origin.origin} was given up: {origin.reason}; the URL ends in its turn"
+        elif origin is not None:
+            next_at = max(next_at, origin.next_at)
+            since = f", since {_instant(origin.first_failed_at)}" if origin.first_failed_at else ""
+            failed = f"does not answer ({counted(origin.failures, 'failure')} in a row{since})"
+            waits = f"{origin.origin} {failed if origin.failures else 'waits'}: {origin.reason}"
+        return {"state": "queued", "reason": waits, "next_due": _instant(next_at)}
+
+    def _forgotten(self, url: Url) -> dict[str, object]:
+        """Return when and why a page was forgotten, while that is in force; else an empty dictionary."""
+        judges = (one for one in self._chain.filters if isinstance(one, Forgotten))
+        says = next((one.detail(Link(url, "anchor", 0)) for one in judges), "")
+        return {"state": FORGOTTEN, "reason": says, "rule": FORGOTTEN} if says else {}
+
+    def _never_queued(self, url: Url) -> dict[str, object]:
+        is_robots = url.text == robots_url(url)
+        robots = self._lookups.robots(url) if is_robots else None
+        if robots is not None:
+            return _read_for_rules(robots)
+        link = Link(url, "anchor", 0)
+        rule = self._chain.explain(link)
+        if rule is not None:
+            detail = self._chain.detail(link)
+            reason = f"the filter `{rule}` rejects it" + (f": {detail}" if detail else "")
+            return {"state": "rejected", "reason": reason, "rule": rule}
+        stopped = self._history.stopped(url)
+        if stopped is None:
+            reason = "no seed, redirect or link that is followed has named it so far, within the depth allowed; "
+            reason += "links with nofollow, and entries of a sitemap for other hosts, are not followed"
+            return {"state": "unknown", "reason": _NOT_READ if is_robots else reason}
+        answer: dict[str, object] = {"depth": stopped.depth, "hops": stopped.hops, "referrer": stopped.referrer}
+        rule = self._chain.explain(stopped)
+        if rule is None:
+            reason = f"{stopped.referrer} redirected to it when fewer redirects were followed; seed it to visit it"
+            return answer | {"state": "unknown", "reason": reason}
+        reason = f"the filter `{rule}` rejects it: {self._chain.detail(stopped)}"
+        return answer | {"state": "rejected", "reason": reason, "rule": rule}
+
+
+_HELD: dict[str, object] = {"state": "held", "reason": "pages link to it; it is awaiting the duplicate check"}
+
+
+_NOT_READ = "it is requested for its rules, before a page of its host, and no such request has ended so far"
+
+
+def _read_for_rules(robots: RobotsRecord) -> dict[str, object]:
+    """Return when a robots.txt was read, with what result, and how long that is in force."""
+    answer: dict[str, object] = {"state": "prerequisite"}
+    parts = ["it is fetched for its rules, not as a page"]
+    if robots.kind != AnswerKind.UNREACHABLE:
+        has_rules = robots.kind == AnswerKind.RULES
+        said = "its rules were read" if has_rules else "its host gives none, so all is permitted"
+        parts.append(f"{said}, in force until {_instant(robots.expires_at)} or until it is read again")
+        answer["fetched_at"] = _instant(robots.fetched_at)
+    if robots.failures:
+        parts.append(f"{counted(robots.failures, 'failure')}{' since' * ('fetched_at' in answer)}: {robots.error}")
+        answer["next_due"] = _instant(robots.retry_at)
+    return answer | {"reason": "; ".join(parts)}
+
+
+def offered_to(url_seen: UrlSeen) -> Callable[[Url], bool]:
+    """Return a function that says whether a URL was offered to an eliminator, also for one without paths."""
+    if isinstance(url_seen, WaylessUrlSeen):  # Checked only once, since a Protocol is compared name by name.
+        return url_seen.knows
+    return lambda url: url_seen.way(url) is not None
+
+
+def _last_attempt(record: PageRecord) -> dict[str, object]:
+    answer: dict[str, object] = {
+        "outcome": record.outcome,
+        "status": record.status,
+        "fetched_at": _instant(record.at),
+        "attempt": record.attempt,
+        "referrer": record.referrer,
+        "error": record.error,
+    }
+    if record.redirect_to:
+        answer["redirect_to"] = record.redirect_to
+    if record.warc_offset is not None:
+        answer |= {"warc_file": record.warc_file, "warc_offset": record.warc_offset}
+    return answer
+
+
+def _revisited(facts: dict[str, object] | None) -> dict[str, object]:
+    """Return the record of a page that is revisited, with readable times."""
+    if facts is None:
+        return {}
+    answer = {
+        name: _instant(value) if name.endswith("_at") and isinstance(value, float) else value
+        for name, value in facts.items()
+    }
+    due_at = answer.pop("next_due_at")
+    recent = answer.pop("recent")
+    assert isinstance(recent, list)
+    visits = [f"{_instant(at)} {kind}" for at, kind in recent]
+    return ({"next_due": due_at} if due_at is not None else {}) | {"revisits": answer, "recent_visits": visits}
+
+
+def _reasons(record: PageRecord) -> str:
+    if record.redirect_to:
+        return f"it redirects to {record.redirect_to}"
+    return f"HTTP {record.status}" if record.status is not None else record.outcome
+
+
+def _deferred(budget: BudgetFacts | None) -> str:
+    used_up = []
+    if budget is not None:
+        parts = (("host", budget.host), ("site", budget.site))
+        used_up = [f"its {whose} has used up its {what['used_up']}" for whose, what in parts if "used_up" in what]
+    return f"{' and '.join(used_up) or 'its budget is used up'}; it waits for the next budget round"
+
+
+def _host_state(facts: HostFacts) -> dict[str, object]:
+    answer: dict[str, object] = {
+        "deferred": facts.deferred,
+        "budget": msgspec.structs.asdict(facts.budget) if facts.budget is not None else None,
+    }
+    return (answer if facts.budget is not None else {}) | {
+        "queued": facts.queued,
+        "requests": facts.requests,
+        "delay_until": _instant(facts.rest_until) if facts.rest_until else None,
+        "reason": facts.reason,
+        "crawl_delay_s": facts.crawl_delay_s,
+        "failures_in_a_row": facts.failures,
+        "closed": facts.closed,
+        "origin": _origin(facts.origin) if facts.origin is not None else None,
+    }
+
+
+def _origin(facts: OriginFacts) -> dict[str, object]:
+    return msgspec.structs.asdict(facts) | {
+        "first_failed_at": _instant(facts.first_failed_at) if facts.first_failed_at else None,
+        "next_at": _instant(facts.next_at),
+    }
+
+
+def _instant(at: float) -> str:
+    return iso_time(at, "milliseconds", "+00:00")

@@ -1,0 +1,150 @@
+"""History: the row of each attempt, and the stored record of each URL."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from gossamer.model.links import Link, Visit
+from gossamer.model.pages import PageRow
+from gossamer.ports import UrlSeen
+from gossamer.state.epoch import Epochs
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+
+if TYPE_CHECKING:
+    from gossamer.stages.seen.diskmerge import DiskMergeUrlSeen
+
+
+class PageRecord(msgspec.Struct, array_like=True, frozen=True):
+    """The last attempt at a URL."""
+
+    url: str
+    outcome: str
+    final: bool
+    """False if another attempt follows."""
+    status: int | None
+    at: float
+    attempt: int
+    depth: int
+    referrer: str
+    error: str = ""
+    redirect_to: str = ""
+    warc_file: str = ""
+    warc_offset: int | None = None
+    outlinks: list[str] = msgspec.field(default_factory=list)
+    """Links that no filter rejects except `depth`: kept if depth is limited, so that a shorter path can be passed on
+    without a request.
+    """
+
+
+SCANNED_A_SLICE = 1_000
+"""Records that are read before other work may run."""
+_STOPPED = b"\0hops:"
+"""Prefix, in the family `content`, of redirects that were not followed because there were too many in a row."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(PageRecord).decode
+
+
+class PageHistory:
+    """The page records. Costs a put per page and a get per request."""
+
+    def __init__(self, epochs: Epochs) -> None:
+        self._epochs = epochs
+
+    def put(self, url: Url, record: PageRecord) -> None:
+        self._epochs.put("page", page_key(url.partition, url.fingerprint), _encode(record))
+
+    def get(self, url: Url) -> PageRecord | None:
+        value = self._epochs.get("page", page_key(url.partition, url.fingerprint))
+        return _decode(value) if value is not None else None
+
+    def stop(self, link: Link) -> None:
+        """Store a redirect that is not followed because there were too many in a row. One put."""
+        self._epochs.put("content", _stopped_key(link.url), _encode((link.depth, link.hops, link.referrer)))
+
+    def stopped(self, url: Url) -> Link | None:
+        """Return the last redirect to a URL that was not followed; None if there is none."""
+        value = self._epochs.get("content", _stopped_key(url))
+        if value is None:
+            return None
+        depth, hops, referrer = msgspec.msgpack.decode(value, type=tuple[int, int, str])
+        return Link(url, "redirect", depth, hops, referrer)
+
+    async def queue_again(
+        self,
+        keys: tuple[bytes, bytes],
+        is_meant: Callable[[PageRecord], bool],
+        namer: Namer,
+        enqueue: Callable[[Link], None],
+    ) -> None:
+        """Queue URLs again that have ended and are meant. About 3 µs for each record in the range of keys."""
+        begin, end = keys
+        while True:
+            records = list(islice(self._epochs.scan("page", begin, end), SCANNED_A_SLICE))
+            for record in [_decode(value) for _, value in records]:
+                if record.final and is_meant(record) and (url := namer.name(record.url)) is not None:
+                    self.put(url, msgspec.structs.replace(record, final=False))
+                    enqueue(Link(url, "anchor", record.depth, 0, record.referrer))
+            if len(records) < SCANNED_A_SLICE:
+                return
+            begin = records[-1][0] + b"\0"
+            await asyncio.sleep(0)
+
+    def address(self, partition: int, fingerprint: int) -> str:
+        """Return the address of a URL by its fingerprint; empty if it was never visited."""
+        value = self._epochs.get("page", page_key(partition, fingerprint))
+        return _decode(value).url if value is not None else ""
+
+
+def read_page_record(value: bytes) -> PageRecord:
+    """Return a record from its stored form."""
+    return _decode(value)
+
+
+def write_page_record(record: PageRecord, warc_file: str, warc_offset: int) -> bytes:
+    """Return the stored form of a record whose WARC record was moved."""
+    return _encode(msgspec.structs.replace(record, warc_file=warc_file, warc_offset=warc_offset))
+
+
+def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> PageRecord:
+    """Return the record of an attempt."""
+    return PageRecord(
+        row.url, row.outcome, final, row.status, row.fetched_at, row.attempt, row.depth, row.referrer, row.error,
+        row.redirect_to, row.warc_file, row.warc_offset, list(outlinks),
+    )  # fmt: skip
+
+
+def holding(url_seen: UrlSeen) -> "DiskMergeUrlSeen | None":
+    """Return the eliminator if it may answer later, None if it always answers at once. It is recognized by a method, so
+    that other crawls need not import its class.
+    """
+    return cast("DiskMergeUrlSeen", url_seen) if hasattr(url_seen, "offer_or_hold") else None
+
+
+class UrlMemory(msgspec.Struct, frozen=True):
+    """Access to what a crawl knows of URLs: their keys, whether they were seen, and their last attempts."""
+
+    namer: Namer
+    url_seen: UrlSeen
+    history: PageHistory
+
+
+def _stopped_key(url: Url) -> bytes:
+    return url.partition.to_bytes(2) + _STOPPED + url.fingerprint.to_bytes(8)
+
+
+def page_key(partition: int, fingerprint: int) -> bytes:
+    """Return the key of a URL's record in the family `page`."""
+    return partition.to_bytes(2) + fingerprint.to_bytes(8)
+
+
+def attempt_row(visit: Visit, outcome: str, at: float) -> PageRow:
+    """Return a row with the fields that are known from the visit; the stages fill in the others."""
+    url = visit.url
+    return PageRow(
+        url.text, url.key, url.host, url.site, at, outcome, depth=visit.depth, referrer=visit.referrer,
+        link_type=visit.link_type, attempt=visit.attempt, hops=visit.hops,
+    )  # fmt: skip

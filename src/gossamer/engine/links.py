@@ -1,0 +1,137 @@
+"""Links of a page: which links are followed, and which the page's record keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import NamedTuple
+
+import msgspec
+
+from gossamer.engine.examine import Examined
+from gossamer.features.revisit.hints import SitemapHints
+from gossamer.model.links import EMBED, NOT_SEED, SITEMAP, Found, Link, Visit
+from gossamer.model.modules import whole
+from gossamer.model.pages import Findings, PageRow
+from gossamer.model.visits import Reply
+from gossamer.stages.scope.chain import Chain
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+
+LINKS_AT_ONCE = 1_000
+"""Links that are handled before other work may run: about 15 ms."""
+
+
+class FoundLinks(NamedTuple):
+    """The links of a page."""
+
+    visit: Visit
+    """The visit that found them, with the path that was known then."""
+    follow: list[Link]
+    """Those that may be followed, each once."""
+    mentions: list[Found]
+    """All of them, for the links table."""
+    keys: list[str]
+    """Their keys."""
+
+
+class PageLinks:
+    """Selects the links of a page. The filters judge them later, in the ring."""
+
+    def __init__(self, namer: Namer, chain: Chain, hints: SitemapHints | None) -> None:
+        """`hints` is None if sitemaps and feeds are not read."""
+        self._namer = namer
+        self._chain = chain
+        self._hints = hints
+
+    def found(self, visit: Visit, findings: Findings, known: FoundLinks | None = None) -> FoundLinks:
+        """Name a page's links; return `known` if a visit by the same path found them.
+
+        An embed is part of its page, so it is followed even if the page has `nofollow`. Embeds of an embed count as
+        hops, so that a chain of them ends. From pages outside the scope only embeds are followed; links to such pages
+        may be outlinks.
+        """
+        if known is not None and known.visit == visit:
+            return known
+        return whole(self.found_in_slices(visit, findings))
+
+    def found_in_slices(self, visit: Visit, findings: Findings) -> Generator[None, None, FoundLinks]:
+        """As `found`. Yields where other work may run."""
+        links: dict[tuple[str, str], Link] = {}
+        mentions: list[Found] = []
+        keys: list[str] = []
+        outside = visit.link_type == EMBED and self._is_outside(visit)
+        embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
+        depth = visit.depth + 1
+        referrer = visit.url.text
+        nofollow = findings.nofollow or outside
+        has_levels = False
+        leads_out = self._chain.leads_out
+        every = findings.links
+        for start in range(0, len(every), LINKS_AT_ONCE):
+            if start:
+                yield
+            some = every[start : start + LINKS_AT_ONCE]
+            texts = list(dict.fromkeys([found.url for found in some]))
+            urls = dict(zip(texts, self._namer.names(texts), strict=True))
+            named = [(found, url) for found in some if (url := urls[found.url]) is not None]
+            mentions += [found for found, _ in named]
+            keys += [url.key for _, url in named]
+            for found, url in named:
+                link_type = found.link_type
+                key = found.url, link_type
+                if key in links:
+                    continue
+                if link_type == EMBED:
+                    links[key] = Link(url, EMBED, depth, embed_hops, referrer)
+                elif not (nofollow or found.nofollow):
+                    kind = self._chain.followed_as(link_type, url) if leads_out else link_type
+                    level = found.level
+                    links[key] = Link(url, kind, depth, 0, referrer, NOT_SEED, level)
+                    has_levels = has_levels or level is not None
+        follow = list(links.values())
+        if has_levels:  # The first of several links to a page counts.
+            follow.sort(key=lambda link: link.level is None)
+        return FoundLinks(visit, follow, mentions, keys)
+
+    def in_wanted_language(self, reply: Reply, examined: Examined, row: PageRow, links: list[Link]) -> list[Link]:
+        """Return a page's links if its language is wanted, else none."""
+        found_out = examined.findings.columns.get("language")
+        language = found_out if isinstance(found_out, str) else ""
+        spoken = self._chain.leads_nowhere(reply, examined.content.body, language)
+        if spoken is None:
+            return links
+        examined.findings.nofollow = True  # For readers of the tables.
+        row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
+        return []
+
+    def named(self, visit: Visit, findings: Findings, row: PageRow, links: list[Link], seed: int) -> list[Link]:
+        """Return the links that the page is allowed to contain: for a sitemap, only those to the hosts that it may
+        list. The error in the row says if some are left out. `seed` is the kind of seed that the page is.
+        """
+        hints = self._hints
+        announcement = findings.announcement
+        if hints is None:
+            return links
+        if announcement is not None:
+            visit = msgspec.structs.replace(visit, seed=seed)
+            links = hints.admitted(visit, announcement, links, self._is_in_scope)
+            row.error = row.error or announcement.error
+            return links
+        return hints.feeds(links) if hints.wants_feeds else links
+
+    def _is_in_scope(self, url: Url) -> bool:
+        """Say whether the scope contains a URL; filters of sitemaps themselves are left to the chain."""
+        return self._chain.explain(Link(url, SITEMAP, 0)) != "scope"
+
+    def outlinks(self, links: list[Link]) -> list[str]:
+        """Return the links that the page's record keeps, to offer them again when a shorter path to the page is
+        found.
+        """
+        if not self._chain.depth_limited:
+            return []
+        reason = self._chain.reason_but_depth
+        return [link.url.text for link in links if link.link_type != EMBED and reason(link) is None]
+
+    def _is_outside(self, visit: Visit) -> bool:
+        """Say whether a page is in the crawl only as an embed."""
+        return self._chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None

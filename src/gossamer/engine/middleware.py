@@ -1,0 +1,156 @@
+"""Middleware: the features of a shard's visits, by event. An event costs nothing that no feature handles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gossamer.cluster.exchange import Exchange
+from gossamer.model.links import ALLOWED, Prerequisite, Verdict
+from gossamer.model.visits import Failure, Reply
+from gossamer.ports import ExaminedPage, VisitMiddleware
+from gossamer.stages.frontier.scheduler import HostControl
+from gossamer.url.url import Url
+
+ELSEWHERE_S_MAX = 40.0
+"""Longest wait of an origin for a document from another host; then it is requested again. A crash loses the request but
+not the wait, which is in the host record."""
+
+
+class Middlewares:
+    """The list of a shard's middleware, in the order in which they judge."""
+
+    def __init__(self, middlewares: Sequence[VisitMiddleware]) -> None:
+        base = VisitMiddleware
+        listed = tuple(middlewares)
+        backwards = listed[::-1]
+        self._by_name = {one.name: one for one in listed}
+        self._judges = tuple(one.judge for one in listed if one.judges and _overrides(one, base.judge))
+        self._unresolved = tuple(one.judge for one in listed if one.judges_unresolved)
+        self.reserves = tuple(one.reserve for one in listed if _overrides(one, base.reserve))
+        self.releases = tuple(one.release for one in listed if _overrides(one, base.release))
+        self.before_begin = tuple(one.before_begin for one in listed if _overrides(one, base.before_begin))
+        self.unsent = tuple(one.unsent for one in listed if _overrides(one, base.unsent))
+        self.requests = tuple(one.request for one in listed if _overrides(one, base.request))
+        self.received = tuple(one.received for one in listed if _overrides(one, base.received))
+        self.settles = tuple(one.settle for one in listed if _overrides(one, base.settle))
+        self.documents = tuple(one.settle_document for one in backwards if _overrides(one, base.settle_document))
+        self._pages = tuple(one.is_page for one in listed if _overrides(one, base.is_page))
+        self._repeats = tuple(one.may_repeat for one in listed if _overrides(one, base.may_repeat))
+        self._leads = tuple(one.leads_on for one in listed if _overrides(one, base.leads_on))
+        self.bounces = tuple(one.bounces for one in listed if _overrides(one, base.bounces))
+        self.concluded = tuple(one.concluded for one in listed if _overrides(one, base.concluded))
+        self.moved = tuple(one.moved for one in listed if _overrides(one, base.moved))
+
+    def judge(self, url: Url, now: float) -> Verdict:
+        """Return whether a URL may be requested now. 5 µs if the rules of its site are in memory."""
+        for judge in self._judges:
+            verdict = judge(url, now)
+            if not verdict.allowed:
+                return verdict
+        return ALLOWED
+
+    def judge_unresolved(self, url: Url, now: float) -> Verdict:
+        """Return whether the address of a URL's host is worth a lookup."""
+        for judge in self._unresolved:
+            verdict = judge(url, now)
+            if not verdict.allowed:
+                return verdict
+        return ALLOWED
+
+    def is_page(self, page: ExaminedPage) -> bool:
+        """Say whether a document is the page that was requested."""
+        return all(is_page(page) for is_page in self._pages)
+
+    def may_repeat(self, url: Url) -> bool:
+        """Say whether the request for a URL may be sent again after a failure."""
+        return all(may_repeat(url) for may_repeat in self._repeats)
+
+    def leads_on(self, url: Url, reply: Reply) -> bool:
+        """Say whether the redirect of a URL is followed."""
+        return all(leads_on(url, reply) for leads_on in self._leads)
+
+    def of(self, name: str) -> VisitMiddleware:
+        """Return the middleware that prerequisite fetches and verdicts name as their owner."""
+        return self._by_name[name]
+
+
+def _overrides(one: VisitMiddleware, method: Callable[..., object]) -> bool:
+    return getattr(type(one), method.__name__) is not method
+
+
+class Prerequisites:
+    """Hands the results of prerequisite fetches to their owners, and makes the next ones that these want."""
+
+    def __init__(
+        self,
+        middlewares: Middlewares,
+        control: HostControl,
+        excludes: Callable[[Url], bool],
+        on_read: Callable[[Url], None] = lambda _: None,
+        exchange: Exchange | None = None,
+    ) -> None:
+        """`excludes` says whether a URL must not be requested at all; `on_read` is called with an origin about which a
+        document was read.
+        """
+        self._middlewares = middlewares
+        self._control = control
+        self._excludes = excludes
+        self._on_read = on_read
+        self._exchange = exchange
+
+    def answer(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
+        """Handle the result of a prerequisite fetch."""
+        if isinstance(result, Failure) and result.again and self._run(prerequisite, now):
+            return
+        is_remote = self._exchange is not None and not self._exchange.has(prerequisite.origin)
+        if self._exchange is not None and is_remote and prerequisite.is_about_origin:
+            self._exchange.answer_prerequisite(prerequisite, result, body)
+            return
+        owner = self._middlewares.of(prerequisite.owner)
+        further = owner.answered(prerequisite, result, body, now)
+        while further is not None and not self._run(further, now):
+            failure = Failure("host_closed", f"{further.url.text} cannot be requested now")
+            further = owner.answered(further, failure, b"", now)
+        if further is None and prerequisite.is_about_origin and isinstance(result, Reply):
+            self._on_read(prerequisite.origin)
+
+    def refused(self, prerequisite: Prerequisite, now: float) -> Failure | None:
+        """Return why a prerequisite fetch must not be made now; None if it may be."""
+        return self._middlewares.of(prerequisite.owner).refused(prerequisite, now)
+
+    def run_for(self, url: Url, prerequisite: Prerequisite, now: float) -> None:
+        """Make a fetch for a URL whose host is parked for it."""
+        if self._control.run_prerequisite(prerequisite, now):
+            return
+        if prerequisite.is_about_origin:
+            self._control.unpark(url, now)  # Its host is closed, or has too many.
+        else:
+            self.answer(prerequisite, b"", Failure("host_closed", "its host cannot be requested now"), now)
+
+    def run_elsewhere(self, prerequisite: Prerequisite, reason: str, now: float) -> None:
+        """Fetch a document of another origin, through the gates of its host. The origin that refers to it waits."""
+        if self._excludes(prerequisite.url) or not self._run(prerequisite, now):
+            failure = Failure("robots_unreachable", f"{prerequisite.url.text} cannot be requested")
+            self.answer(prerequisite, b"", failure, now)
+            return
+        self._control.hold(prerequisite.origin, now + ELSEWHERE_S_MAX, reason, now)
+
+    def passed(self, url: Url, now: float) -> None:
+        """Note that a visit is over."""
+        for release in self._middlewares.releases:
+            for waiting in release(url):
+                self._control.unpark(waiting, now)
+
+    def _run(self, prerequisite: Prerequisite, now: float) -> bool:
+        """Make a prerequisite fetch, and have its origin wait, but not the other origins of its host."""
+        if not prerequisite.is_about_origin:
+            return self._control.run_prerequisite(prerequisite, now)
+        if self._exchange is None or self._exchange.has(prerequisite.url):
+            runs = self._control.run_prerequisite(prerequisite, now)
+        else:
+            runs = self._exchange.run_prerequisite(prerequisite)
+        if runs and prerequisite.url.host != prerequisite.origin.host:
+            reason = f"its {prerequisite.subject or 'robots.txt'} is at {prerequisite.url.text}"
+            self._control.hold(prerequisite.origin, now + ELSEWHERE_S_MAX, reason, now)
+            self._control.unpark(prerequisite.origin, now)
+        return runs

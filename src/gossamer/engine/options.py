@@ -1,0 +1,303 @@
+"""Options of the crawl as a whole."""
+
+import re
+from typing import Annotated, Literal
+
+from gossamer.options import Key, NamedSection, Section, nearest
+from gossamer.stages.fetch.options import where_of
+
+Level = Literal["debug", "info", "warning", "error", "critical", "off"]
+PACKAGES = (
+    "api",
+    "config",
+    "control",
+    "crawl",
+    "fetch",
+    "frontier",
+    "process",
+    "resolve",
+    "robots",
+    "scope",
+    "seeds",
+    "watch",
+)
+
+
+class LimitsOptions(Section, frozen=True):
+    """When the crawl ends although URLs are left. None: no limit."""
+
+    max_pages: Annotated[
+        int | None, Key("Documents to fetch (outcome `fetched`), never exceeded", ge=1, basic=True, live=True)
+    ] = None
+    max_time_s: Annotated[float | None, Key("Seconds of crawling, over all runs", gt=0, basic=True, live=True)] = None
+    max_bytes: Annotated[
+        int | None,
+        Key(
+            "Bytes received, including robots.txt requests and failures; requests under way are finished, and each may "
+            "add as much as fetch.body_bytes_max",
+            ge=1,
+            basic=True,
+            live=True,
+        ),
+    ] = None
+
+
+class WatchOptions(Section, frozen=True):
+    """What the crawl watches of itself and of its machine: see docs/how-to/monitoring.md."""
+
+    look_s: Annotated[float, Key("Seconds between two checks", ge=0.05, le=60, live=True)] = 1.0
+    stall_s: Annotated[
+        float, Key("Seconds without progress of the event loop that count as a stall", ge=0.5, live=True)
+    ] = 5.0
+    commit_s_max: Annotated[float, Key("A commit that takes longer raises the alarm", gt=0, live=True)] = 10.0
+    disk_free_bytes_min: Annotated[
+        int, Key("With less free space on a disk the crawl pauses; with a quarter more it continues", ge=0, live=True)
+    ] = 256 << 20
+    memory_share_max: Annotated[
+        float,
+        Key(
+            "Share of memory.budget_bytes above which the crawl sends fewer requests and commits earlier",
+            gt=0,
+            live=True,
+        ),
+    ] = 0.95
+    files_share_max: Annotated[
+        float, Key("Share of the limit of open files above which the crawl sends fewer requests", gt=0, le=1, live=True)
+    ] = 0.9
+    clock_jump_s_min: Annotated[
+        float, Key("A change of the system's clock by more than this is logged", gt=0, live=True)
+    ] = 2.0
+
+
+def _require_package(package: str) -> None:
+    if package not in PACKAGES:
+        hint = nearest(package, PACKAGES, f"there are {', '.join(PACKAGES)}")
+        raise ValueError(f"no package {package!r} writes to the log{hint}")
+
+
+class LogsOptions(Section, frozen=True):
+    """Content and size of `logs/`: see docs/how-to/monitoring.md."""
+
+    level: Annotated[Level, Key("Lowest level that is written", basic=True, live=True)] = "info"
+    levels: Annotated[
+        dict[str, Level],
+        Key(
+            "Lowest level by package: fetch, resolve, robots, scope, process, seeds, watch, config …",
+            live=True,
+            names=_require_package,
+        ),
+    ] = {}
+    file_bytes_max: Annotated[int, Key("A new file starts before one gets longer than this", ge=1 << 10, live=True)] = (
+        64 << 20
+    )
+    files_kept: Annotated[int, Key("Older log files that are kept", ge=0, le=100, live=True)] = 3
+
+
+class CrawlOptions(Section, frozen=True):
+    """How the crawl runs."""
+
+    mode: Annotated[
+        Literal["batch", "continuous", "offline"],
+        Key(
+            "batch: fetch each URL once, then end; continuous: visit pages repeatedly, without end; offline: fetch "
+            "only the given URLs, and record links without following them",
+            basic=True,
+        ),
+    ] = "batch"
+    render: Annotated[
+        Literal["never", "auto", "always"],
+        Key(
+            "Whether pages are rendered in a browser, to find what their scripts add: see [render]. auto: pages "
+            "that gain from it, as samples show",
+            basic=True,
+        ),
+    ] = "never"
+    concurrency: Annotated[int, Key("Requests at once", ge=1, le=16_384, basic=True, live=True)] = 256
+    patience_s: Annotated[
+        float | None,
+        Key(
+            "The crawl ends when all remaining URLs must wait for longer than this, in seconds (Retry-After, "
+            "Crawl-delay, failing servers), or than your own longest delay; `resume` continues. none: it always "
+            "waits, as a continuous crawl does",
+            ge=0,
+            basic=True,
+            live=True,
+        ),
+    ] = 600.0
+    commit_s: Annotated[float, Key("Longest time between two commits, in seconds", gt=0, le=3_600, live=True)] = 1.0
+    commit_pages: Annotated[int, Key("Visits after which a commit comes early", ge=1, live=True)] = 2_000
+    epoch_bytes_max: Annotated[int, Key("Memory of uncommitted work at which a commit comes early", ge=1 << 20)] = (
+        32 << 20
+    )
+    stop_s: Annotated[float, Key("How long a stop waits for requests in flight, in seconds", ge=0, live=True)] = 10.0
+    errors_max: Annotated[int, Key("Internal errors within errors_s that end the crawl", ge=1, live=True)] = 20
+    module_failures_max: Annotated[
+        int,
+        Key(
+            "Pages on which a processing module may fail from the start of a run without having worked on one; then "
+            "the crawl stops and is saved. 0: never",
+            ge=0,
+            live=True,
+        ),
+    ] = 100
+    errors_s: Annotated[float, Key("See errors_max", gt=0, live=True)] = 60.0
+    request_s_max: Annotated[float, Key("Longest wait for a request of any protocol module", gt=0, live=True)] = 300.0
+    process_s_max: Annotated[
+        float, Key("Time to decode and process one page, in seconds, before it counts as hanging", gt=0)
+    ] = 30.0
+    process_copies: Annotated[
+        bool,
+        Key(
+            "Process exact copies like other pages. false: a page whose content another URL had before, on any host, "
+            "is archived and not processed any further: no modules, no links (Mercator); what is found depends on "
+            "which copy came first. seen.content_scope is then `shard` unless it is set"
+        ),
+    ] = True
+    follow_copies: Annotated[
+        bool,
+        Key(
+            "Follow the links of an exact copy on the same host where they lead elsewhere than the original's; false: "
+            "none of them, and what is found depends on which copy came first"
+        ),
+    ] = True
+
+
+class CookiesOptions(Section, frozen=True):
+    """Cookies, kept by site: those of one site never reach another."""
+
+    enabled: Annotated[
+        bool,
+        Key(
+            "Keep the cookies that servers set, and send them back (RFC 6265bis). The sites of logins do so without it",
+            basic=True,
+        ),
+    ] = False
+    file: Annotated[
+        str,
+        Key(
+            "File of cookies to begin with: in Netscape format (cookies.txt), or the session of a browser as "
+            "Playwright records it (its storage state); it is read once. Implies enabled",
+            basic=True,
+            path="read",
+        ),
+    ] = ""
+
+    @property
+    def wanted(self) -> bool:
+        """Whether cookies are kept for every site."""
+        return self.enabled or bool(self.file)
+
+
+def _regular(pattern: str) -> str:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
+    return pattern
+
+
+def _all_regular(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(_regular, patterns))
+
+
+def _web_url(url: str) -> str:
+    if not url.startswith(("https://", "http://")):
+        raise ValueError("expected an http or https URL")
+    return url
+
+
+def _place(place: str) -> str:
+    if place:
+        where_of(place)
+    return place
+
+
+class LoginCheck(Section, frozen=True):
+    """What shows that a login worked: one of these."""
+
+    text: Annotated[str, Key("The page after it contains this.")] = ""
+    selector: Annotated[str, Key("The page after it has an element that this CSS selector finds.")] = ""
+    cookie: Annotated[str, Key("The server set a cookie of this name.")] = ""
+    redirect: Annotated[
+        str, Key("The form's answer redirects to a URL that matches this regular expression.", check=_regular)
+    ] = ""
+
+    def __post_init__(self) -> None:
+        if sum(map(bool, (self.text, self.selector, self.cookie, self.redirect))) != 1:
+            raise ValueError("expected one of text, selector, cookie, redirect")
+
+
+class LoginRule(Section, frozen=True, kw_only=True):
+    """How a session begins, and how its end is recognized."""
+
+    url: Annotated[
+        str,
+        Key("Page with the login form; with token the URL that the fields are sent to.", basic=True, check=_web_url),
+    ]
+    place: Annotated[
+        str,
+        Key(
+            "Where pages need the session, written as the place of a rule for requests, on the site of url; empty: "
+            "the origin of url.",
+            basic=True,
+            check=_place,
+        ),
+    ] = ""
+    fields: Annotated[
+        dict[str, str],
+        Key(
+            "Fields to fill in; a value may be env:NAME or file:PATH. Hidden fields are sent as the form has them.",
+            basic=True,
+            secret=True,
+        ),
+    ]
+    form: Annotated[str, Key("CSS selector of the form; empty: the first that has all the fields.", basic=True)] = ""
+    check: Annotated[
+        LoginCheck | None,
+        Key(
+            "What shows that the login worked: {text}, {selector}, {cookie} or {redirect}. Needed without token.",
+            basic=True,
+        ),
+    ] = None
+    logged_out: Annotated[
+        str,
+        Key(
+            "CSS selector of an element that only pages without a session have; such a page is requested again "
+            "after a new login. So are pages with the login form, redirects to it, and 401.",
+            basic=True,
+        ),
+    ] = ""
+    logout: Annotated[
+        tuple[str, ...],
+        Key("Regular expressions of URLs that end the session; they are excluded.", basic=True, check=_all_regular),
+    ] = (r"(?i)\b(log|sign)[-_]?(out|off)\b",)
+    token: Annotated[
+        str,
+        Key(
+            "The fields are sent as JSON, and the answer's value of this name (a dot leads inside) is the bearer "
+            "token of requests to place.",
+            basic=True,
+        ),
+    ] = ""
+    attempts_max: Annotated[
+        int, Key("Logins in a row that fail, or bring no page, before URLs that need it end as login_required.", ge=1)
+    ] = 3
+
+    def __post_init__(self) -> None:
+        if not self.token and self.check is None:
+            raise ValueError(
+                'expected check, such as check = { text = "Log out" }: without it no login is known to work'
+            )
+        if self.token and (self.check is not None or self.form):
+            raise ValueError("expected no form and no check beside token: the token is the check")
+
+
+def _require_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+        raise ValueError(f"{name!r} is no name for a login; use letters, digits, - and _")
+
+
+class LoginsOptions(NamedSection, frozen=True):
+    """Logins by form or token: each key is a name of yours, its value a table."""
+
+    rules: Annotated[dict[str, LoginRule], Key("By name.", names=_require_name, secret=True)] = {}

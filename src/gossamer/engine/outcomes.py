@@ -1,0 +1,415 @@
+"""Outcomes: applies a visit's result: digest, record, links to follow, the URL finished or queued again.
+
+Like `crawl.ring` it neither waits nor reads a clock: `settle` takes a result, and `document` an examined page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+import msgspec
+
+from gossamer.engine.counters import CrawlCounters
+from gossamer.engine.examine import Examined
+from gossamer.engine.history import attempt_row
+from gossamer.engine.links import FoundLinks, PageLinks
+from gossamer.engine.logs import Logs
+from gossamer.engine.ring import Retries
+from gossamer.engine.stages import Recorder, Stages, visit_of
+from gossamer.model.links import (
+    ANNOUNCING,
+    EMBED,
+    OUTLINK,
+    SEED_ARGUMENT,
+    SITEMAP_FILE,
+    Announcement,
+    Found,
+    Link,
+    RevisitPlan,
+    Visit,
+)
+from gossamer.model.modules import INVALID
+from gossamer.model.pages import PageRow, Visited, digest_text
+from gossamer.model.visits import Failure, Reply
+from gossamer.ports import Conclusion, ExaminedPage
+from gossamer.stages.frontier.host import Lease
+from gossamer.stages.process.links import redirect_target
+from gossamer.stages.process.walls import offer_of
+from gossamer.url.url import Url
+
+REDIRECTS = frozenset((301, 302, 303, 307, 308))
+AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504, *range(520, 525), 529))
+"""Statuses that may differ in another attempt; 520 to 524 and 529 are those of proxies whose origin does not answer
+(developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors).
+"""
+REFUSALS = {402: "payment_required", 451: "legally_blocked"}
+"""Statuses with their own outcomes (RFC 9110, section 15.5.3; RFC 7725)."""
+CHALLENGES_MAX = 16
+"""Digest challenges that are answered for one URL. A crash between a challenge and its answer loses the challenge, so
+that the URL gets another one."""
+SITEMAP_GATHER_S = 10.0
+"""Delay before a sitemap is read again because another host refers to it, so that several hosts share one visit."""
+
+
+class Outcomes:
+    """Decides how each attempt ends, and what follows from it."""
+
+    def __init__(self, stages: Stages, retries: Retries, logs: Logs, counters: CrawlCounters) -> None:
+        self._stages = stages
+        self._middlewares = stages.middlewares
+        self.recorder = recorder = Recorder(stages, logs, counters)
+        self._visit = recorder.visit
+        self._conclude = recorder.conclude
+        self._reply_row = recorder.reply_row
+        self._digested = recorder.digested
+        self._links = PageLinks(stages.namer, stages.chain, stages.hints)
+        self._retries = retries
+        self._logs = logs
+        self._counters = counters
+
+    def reconfigure(self, retries: Retries) -> None:
+        """Apply new options."""
+        self._retries = retries
+
+    def settle(self, lease: Lease, result: Reply | Failure, now: float) -> list[Link] | None:
+        """End a visit with the result of its request; return the links to follow, None if the reply is a document that
+        must be examined first.
+        """
+        if isinstance(result, Failure):
+            self.failure(lease, result, now)
+            return []
+        visit = visit_of(lease)
+        for settle in self._middlewares.settles:
+            conclusion = settle(visit, result, now)
+            if conclusion is not None:
+                self._end(lease, result, conclusion, now)
+                return []
+        if result.status in REDIRECTS and (target := self._target(result)) is not None:
+            return self._redirect(lease, result, target, now)
+        if result.challenged and visit.attempt <= CHALLENGES_MAX:
+            self._digest_challenged(lease, result, now)
+            return []
+        if result.status in AGAIN and self._retries.left(visit):
+            self._again(lease, result, now)
+            return []
+        if not 200 <= result.status < 300:
+            self._http_error(lease, result, now)
+            return []
+        if self._is_unwanted(visit, result):
+            self._unwanted(lease, result, now)
+            return []
+        return None
+
+    def _end(self, lease: Lease, reply: Reply, conclusion: Conclusion, now: float) -> None:
+        """End a visit as a middleware concludes it."""
+        visit = self._visit(lease)
+        row = self._reply_row(visit, reply, conclusion.outcome)
+        row.error = conclusion.error
+        for name, value in conclusion.columns.items():
+            setattr(row, name, value)
+        if row.error:
+            self._logs.info(row.outcome, url=visit.url.text, error=row.error, attempt=visit.attempt)
+        if not conclusion.was_acted_on:
+            self._not_acted_on(lease)
+        if conclusion.revisit_of is None:
+            visited = self._digested(visit, reply, row)
+        else:  # A revisit record refers to the archived version (WARC 1.1, section 6.7.3).
+            row.digest = digest_text(self._stages.digest_algorithm, conclusion.digest) if conclusion.digest else ""
+            visited = Visited(visit.url, row, reply, revisit_of=conclusion.revisit_of, digest=conclusion.digest)
+        self._conclude(lease, visited, now, conclusion.again)
+        if conclusion.then is not None:
+            conclusion.then(now)
+
+    def failure(self, lease: Lease, failure: Failure, now: float) -> None:
+        """Conclude a visit without a complete reply: schedule another attempt, or end the URL. The part that came is
+        archived, but not examined.
+        """
+        visit = self._visit(lease)
+        came = failure.came
+        if came is None or self._is_unwanted(visit, came):
+            row = attempt_row(visit, failure.outcome, failure.started_at or now)
+            row.ip = failure.ip
+            row.fetch_s = failure.fetch_s
+            row.wire_bytes = failure.wire_bytes
+            visited = Visited(visit.url, row)
+        else:
+            row = self._reply_row(visit, came, failure.outcome)
+            visited = self._digested(visit, came, row)
+        row.error = failure.error
+        self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
+        self._conclude(lease, visited, now, self._next_try(lease, failure, now))
+
+    def _next_try(self, lease: Lease, failure: Failure, now: float) -> RevisitPlan | None:
+        visit = visit_of(lease)
+        if failure.again and self._middlewares.may_repeat(lease.url):
+            return RevisitPlan(visit.url, now, visit.attempt, visit.hops, failure.error)
+        return self._retried(lease, failure.error, now) if failure.retry else None
+
+    def _retried(self, lease: Lease, error: str, now: float) -> RevisitPlan | None:
+        # With the hops of this entry, as in `_redirect`: the hops of a shorter path would make a loop endless.
+        if not self._middlewares.may_repeat(lease.url):
+            return None
+        return self._retries.after(visit_of(lease), error, now)
+
+    def _again(self, lease: Lease, reply: Reply, now: float) -> None:
+        """Conclude a temporary error of the server: archive the reply, and try again later."""
+        visit = self._visit(lease)
+        row = self._reply_row(visit, reply, "http_error")
+        row.error = f"HTTP {reply.status}"
+        self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
+        self._conclude(lease, self._digested(visit, reply, row), now, self._retried(lease, row.error, now))
+
+    def _digest_challenged(self, lease: Lease, reply: Reply, now: float) -> None:
+        """Conclude a digest challenge: its answer is a separate request, which passes every gate."""
+        visit = self._visit(lease)
+        row = self._reply_row(visit, reply, "http_error")
+        row.error = f"HTTP {reply.status}: the challenge is answered by the next request"
+        self._not_acted_on(lease)
+        again = RevisitPlan(visit.url, now, visit.attempt + 1, visit_of(lease).hops, row.error)
+        self._conclude(lease, self._digested(visit, reply, row), now, again)
+
+    def _not_acted_on(self, lease: Lease) -> None:
+        for unsent in self._middlewares.unsent:
+            unsent(lease.url)
+
+    def _redirect(self, lease: Lease, reply: Reply, target: Url, now: float) -> list[Link]:
+        """Conclude a redirect: its target is a link that passes the whole ring, unless it is the next hop of this
+        entry.
+        """
+        visit = self._visit(lease)
+        stages = self._stages
+        row = self._reply_row(visit, reply, "redirected")
+        row.redirect_to = target.text
+        stages.trapping.redirected(visit.url)
+        visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
+        seed = self.recorder.seed(visit)
+        if seed:
+            self.widen(visit.url, target, seed)
+        if target.key == visit.url.key:
+            hops = visit_of(lease).hops  # From this entry: a shorter path must not make a loop endless.
+            link = Link(target, "redirect", visit.depth, hops, visit.url.text, seed)
+            # If the entry was this shard's, so is its next hop, also on another host that host rules equate.
+            few = hops < stages.chain.hops_max
+            within = few and stages.chain.explain(link) in {None, *stages.chain.by_place}
+            if not few:
+                row.error = f"it redirects once more, to {target.text}: at most {stages.chain.hops_max} are followed"
+            self._conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if within else None)
+            return []
+        self._conclude(lease, visited, now)
+        if not self._middlewares.leads_on(lease.url, reply):
+            return []
+        kept = visit.link_type in (EMBED, *ANNOUNCING)
+        if visit.link_type == SITEMAP_FILE and stages.hints is not None:
+            kept = stages.hints.leads_to(visit.url, target)
+        kind = visit.link_type if kept else "redirect" if seed else stages.chain.followed_as("redirect", target)
+        link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
+        if kind == SITEMAP_FILE and stages.hints is not None and stages.hints.redirected(visit.url, target):
+            self.read_again([link], now)
+        if link.hops > stages.chain.hops_max and (stages.exchange is None or stages.exchange.has(target)):
+            stages.history.stop(link)
+        return [link]
+
+    def read_again(self, sitemaps: Sequence[Link], now: float) -> None:
+        """Fetch this shard's sitemaps again that were read before they had authority over all hosts."""
+        stages = self._stages
+        for link in sitemaps:
+            if stages.exchange is not None and not stages.exchange.has(link.url):
+                continue  # The shard that owns it reads it.
+            if stages.revisiting is not None or stages.chain.explain(link) is None:
+                stages.visit_again(link, now, not_before=now + SITEMAP_GATHER_S)
+
+    def widen(self, url: Url, target: Url, seed: int) -> None:
+        """Add the target of a seed's redirect to the scope, as far as the kind of seed allows; notify operator and
+        shards.
+        """
+        note = self.widen_here(url, target, seed)
+        if note:
+            self._counters.note(note)
+            if self._stages.exchange is not None:
+                self._stages.exchange.widened(url, target, seed)
+
+    def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
+        """Do the same only in this shard; return the note for the operator, None if nothing changed."""
+        stages = self._stages
+        note = stages.roots.redirected(url, target, from_argument=seed == SEED_ARGUMENT)
+        if note:
+            stages.pending_scope.widened(target, stages.chain, stages.namer)
+        return note
+
+    def _http_error(self, lease: Lease, reply: Reply, now: float) -> None:
+        """Conclude an HTTP error that another attempt would not change."""
+        visit = self._visit(lease)
+        row = self._reply_row(visit, reply, REFUSALS.get(reply.status, "http_error"))
+        row.error = f"HTTP {reply.status}"
+        if reply.status in REDIRECTS:  # A redirect without a target.
+            row.error += " without a Location that can be visited"
+        if row.outcome == "payment_required":
+            row.offer = offer_of(reply.headers)
+            row.error += f": {row.offer}" if row.offer else ""
+        self._logs.info(row.outcome, url=row.url, error=row.error, attempt=visit.attempt)
+        self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks([]))
+
+    def is_page(self, lease: Lease, reply: Reply, examined: Examined) -> bool:
+        """Say whether a document is the page that was requested."""
+        visit = visit_of(lease)
+        row = self._reply_row(visit, reply, "fetched")
+        return self._middlewares.is_page(ExaminedPage(visit, reply, examined.content, examined.findings, row))
+
+    def links_in_slices(self, lease: Lease, examined: Examined) -> Generator[None, None, FoundLinks]:
+        """Return the links of a document that is not concluded yet. Yields where other work may run."""
+        return self._links.found_in_slices(self._visit(lease), examined.findings)
+
+    def document(
+        self, lease: Lease, reply: Reply, examined: Examined | None, now: float, found: FoundLinks | None = None
+    ) -> list[Link]:
+        """End the visit of an examined document; None: a process died of it. Return the links to follow. `found` has
+        its links if they are known.
+        """
+        visit = self._visit(lease)
+        url = lease.url
+        stages = self._stages
+        row = self._reply_row(visit, reply, "fetched")
+        if examined is None:
+            row.outcome = "process_crashed"
+            row.error = "a process died of it twice; archived unparsed"
+            self._logs.info(row.outcome, url=url.text, error=row.error)
+            self._conclude(lease, self._digested(visit, reply, row), now)
+            return []
+        document = ExaminedPage(visit_of(lease), reply, examined.content, examined.findings, row, not examined.left)
+        for settle in self._middlewares.documents:
+            conclusion = settle(document, now)
+            if conclusion is not None and conclusion.keeps_body:
+                self._end(lease, reply, conclusion, now)
+                return []
+            if conclusion is not None:
+                return self._withheld(lease, reply, examined, row, conclusion, now)
+        self._describe(examined, row)
+        visited = self._digested(visit, reply, row)
+        found = self._links.found(visit, examined.findings, found)
+        links = found.follow
+        visited.links = found.mentions
+        visited.link_keys = found.keys
+        visited.content = examined.content
+        visited.findings = examined.findings
+        if examined.rendered is not None:
+            visited.rendered, page_id = examined.rendered, examined.rendered.page_id
+            visited.reply = msgspec.structs.replace(reply, page_id=page_id, resource_type="document")
+        seed = self.recorder.seed(visit)
+        links = self._of_seed(visit, seed, found, examined.findings.announcement)
+        follow = stages.copies.judge(visit, examined.content, links, row)
+        if not visit.revisit:  # A revisit is no evidence of a trap.
+            stages.trapping.fetched(url, examined.content, row, self._requested(visit))
+        if stages.chain.judges_language:
+            links = self._links.in_wanted_language(reply, examined, row, links)
+        links = self._links.named(visit, examined.findings, row, links, seed)
+        self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
+        return links if follow else []
+
+    def _requested(self, visit: Visit) -> Url:
+        """Return the address from which redirects led to a page. Reads a record for each of them."""
+        url = visit.url
+        referrer = visit.referrer
+        for _ in range(visit.hops):
+            source = self._stages.namer.name(referrer)
+            record = self._stages.history.get(source) if source is not None else None
+            if source is None or record is None or not record.redirect_to:
+                break
+            url = source
+            referrer = record.referrer
+        return url
+
+    def _of_seed(self, visit: Visit, seed: int, found: FoundLinks, announcement: Announcement | None) -> list[Link]:
+        """Return the links of a page. A refresh of a seed's page, or of that to which it redirects, counts as a
+        redirect, as people see no difference.
+        """
+        if not seed:
+            return found.follow
+        stages = self._stages
+        url = visit.url
+        refresh = self._refresh(visit, found)
+        if not stages.roots.contains(url):
+            if refresh is None:
+                self._counters.reached_elsewhere(visit.referrer, url.text)
+        elif announcement is not None:
+            root = stages.namer.name(url.origin + "/")
+            if root is not None:
+                self.widen(url, root, seed)  # The directory of a sitemap or a feed says nothing about its pages.
+        if refresh is None:
+            return found.follow
+        self.widen(url, refresh.url, seed)
+        led = Link(refresh.url, "meta_refresh", visit.depth, visit.hops + 1, url.text, seed)
+        return [led if link is refresh else link for link in found.follow]
+
+    def _refresh(self, visit: Visit, found: FoundLinks) -> Link | None:
+        """Return the link by which a page refreshes to another one, if hops are left. It may be an outlink, until it
+        widens the scope.
+        """
+        named = zip(found.mentions, found.keys, strict=True)
+        key = next((key for one, key in named if one.link_type == "meta_refresh"), visit.url.key)
+        if key == visit.url.key or visit.hops >= self._stages.chain.hops_max:
+            return None
+        kinds = ("meta_refresh", OUTLINK)
+        return next((link for link in found.follow if link.url.key == key and link.link_type in kinds), None)
+
+    def _withheld(
+        self, lease: Lease, reply: Reply, examined: Examined, row: PageRow, conclusion: Conclusion, now: float
+    ) -> list[Link]:
+        """End the visit of a page of which only the headers are kept, and the links followed."""
+        visit = self._visit(lease)
+        findings = examined.findings
+        self._counters.processed(examined.ran, examined.errors, row.url)
+        row.outcome = conclusion.outcome
+        row.error = conclusion.error
+        row.truncated = "unspecified"
+        row.body_bytes = 0
+        self._logs.info(row.outcome, url=row.url, error=row.error)
+        reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
+        links = self._links.found(visit, findings).follow
+        links = self._links.named(visit, findings, row, links, self.recorder.seed(visit))
+        self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks(links))
+        return links
+
+    def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
+        """Say whether a reply is a document of an unwanted type, or of a page outside the scope."""
+        if not 200 <= reply.status < 300 or visit.link_type in ANNOUNCING:
+            return False
+        return visit.link_type == OUTLINK or self._stages.chain.unwanted(reply) is not None
+
+    def _unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
+        """Conclude unwanted content: its headers are kept, but no part of its body."""
+        visit = self._visit(lease)
+        reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
+        row = self._reply_row(visit, reply, "unsupported")
+        row.error = f"the filter `media_type` rejects {reply.media_type}"
+        if visit.link_type == OUTLINK:
+            row.error = "only its status was requested: it is outside the scope"
+        self._logs.info(row.outcome, url=visit.url.text, error=row.error)
+        self._conclude(lease, self._digested(visit, reply, row), now)
+
+    def _describe(self, examined: Examined, row: PageRow) -> None:
+        """Write a page's findings into its row; count and log errors."""
+        content = examined.sent or examined.content
+        findings = examined.findings
+        row.rendered = examined.rendering
+        row.links_gained = examined.links_gained
+        row.render_reason = examined.render_reason
+        self._counters.processed(examined.ran, examined.errors, row.url)
+        row.body_bytes = content.body_bytes
+        if findings.announcement is not None:
+            row.error = findings.announcement.error
+        row.truncated = row.truncated or content.truncated
+        row.error = content.error or row.error
+        if examined.rendering_error:
+            row.error = row.error or f"not rendered: {examined.rendering_error}"
+        row.title = findings.title
+        row.text_method = findings.text_method
+        row.charset = findings.charset or row.charset
+        for error in examined.errors:
+            if error.kind == INVALID:
+                self._logs.info("field_invalid", url=row.url, field=error.module, error=error.error)
+            else:
+                self._logs.critical("module_failed", url=row.url, error_text=str(error))
+
+    def _target(self, reply: Reply) -> Url | None:
+        text = redirect_target(reply.url, reply.headers)
+        return self._stages.namer.name(text) if text else None

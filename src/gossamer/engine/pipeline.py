@@ -1,0 +1,371 @@
+"""Pipeline: one visit, from the frontier back to the frontier, on an event loop.
+
+    discover → admit → route → dedupe → enqueue → select → permit → fetch → digest → process → record → commit
+       ↑                                                                                  │
+       └────────────────────────────── links found in the page ──────────────────────────┘
+
+`lease` leads a visit from select to record, and `crawl.discover` queues its links. The pipeline carries out decisions
+of `crawl.ring`, up to the result of a request, and of `crawl.outcomes`, from there on. `crawl.commit` makes results
+durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
+
+import msgspec
+
+from gossamer.engine.counters import CrawlCounters
+from gossamer.engine.discover import Discovery
+from gossamer.engine.documents import DocumentReader, may_be_slow
+from gossamer.engine.logs import Logs
+from gossamer.engine.middleware import Prerequisites
+from gossamer.engine.options import CrawlOptions
+from gossamer.engine.outcomes import Outcomes
+from gossamer.engine.ring import Retries, Ring, RingStep
+from gossamer.engine.stages import Stages
+from gossamer.model.errors import is_fatal
+from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link, Prerequisite
+from gossamer.model.visits import Failure, Reply, Request
+from gossamer.stages.frontier.host import ADDRESS, Lease
+from gossamer.url.url import Url
+from gossamer.world.clock import Clock
+
+UNANSWERED_S = 30.0
+"""A request for a resource that no page waits for any more counts, after this long, as not answered by its host."""
+OUTLINK_BYTES_MAX = 65_536
+"""Bytes that are read of a page outside the scope, to recognize bot protection, whose status says nothing about the
+page.
+"""
+
+
+class Pipeline:
+    """Leads leases through the components of a shard. Every lease is returned, also after an error."""
+
+    def __init__(
+        self, stages: Stages, retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, counters: CrawlCounters
+    ) -> None:
+        self._stages = stages
+        self._outcomes = Outcomes(stages, retries, logs, counters)
+        self._retries = retries
+        self._options = options
+        self._clock = clock
+        self._logs = logs
+        self._counters = counters
+        self.concurrency = options.concurrency
+        """Requests that may go out at once; fewer than configured while memory or open files are short."""
+        self.judges_again = False
+        """Whether filters have changed since some URLs were queued; then they are applied again before each request."""
+        self.commit: Callable[[], Awaitable[None]] = _no_commit
+        """Closes the open epoch, and returns once it is durable."""
+        self.discovery = Discovery(
+            stages,
+            self._outcomes.widen,
+            self._outcomes.widen_here,
+            clock,
+            counters,
+            follows=options.mode != "offline",
+        )
+        self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._caught)
+        self.lookups = 0
+        """Visits that wait for the address of their host."""
+        self._unlocated: deque[Url] = deque()
+        """A URL of each host that waits until fewer addresses are looked up."""
+        self._under_way: set[int] = set()
+        """Fingerprints of leased URLs, if a URL may be queued more than once."""
+        self._middlewares = stages.middlewares
+        self.prerequisites = Prerequisites(
+            stages.middlewares,
+            stages.frontier.control,
+            stages.exclusions.excludes,
+            self._look_into_sitemaps,
+            stages.exchange,
+        )
+        self._ring = Ring(
+            stages.frontier,
+            stages.middlewares,
+            self.prerequisites,
+            stages.resolver.cached,
+            self._outcomes.failure,
+            self._rejected_now,
+        )
+
+    def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
+        """Apply new options."""
+        self._retries = retries
+        self._options = options
+        self._outcomes.reconfigure(retries)
+        self.discovery.judge_again()
+
+    @property
+    def rendering(self) -> int:
+        """Visits that have been fetched and are being rendered, or wait for a browser."""
+        return self._stages.rendering.visits if self._stages.rendering is not None else 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether too many pages wait for a browser, so that no more pages are fetched for now."""
+        return self._stages.rendering is not None and self._stages.rendering.is_full
+
+    @property
+    def is_accused(self) -> bool:
+        """Whether a page is suspected of the last crash: commit before another page is processed."""
+        return self._stages.quarantine.accused
+
+    # ---- select → permit → fetch → digest → process → record
+
+    def lease(self, lease: Lease, now: float) -> Coroutine[Any, Any, None] | None:
+        """Handle a lease that was selected at `now`; return a coroutine if it needs waiting, else None.
+
+        Neither this method nor the coroutine raises, except for a cancellation: an internal error ends as
+        `internal_error`.
+        """
+        try:
+            if self.discovery.counts_links and self._is_repeated(lease):
+                self._stages.frontier.drop(lease, now)
+                return None
+            step = self._ring.leased(lease, now)
+        except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
+            self._caught(lease, error)
+            return None
+        if step is RingStep.DONE:
+            return None
+        if step is RingStep.RESOLVE and lease.prerequisite is None and self.lookups >= self.concurrency:
+            self._ring.parked(lease, ADDRESS, now)
+            self._unlocated.append(lease.url)
+            return None
+        if self.discovery.counts_links:
+            self._under_way.add(lease.url.fingerprint)
+        if step is RingStep.FETCH:
+            return self._visit(lease)
+        self.lookups += 1
+        return self._resolve(lease)
+
+    def locate_more(self, now: float) -> None:
+        """Lease hosts that wait for their address, as many as may be looked up now."""
+        for _ in range(min(len(self._unlocated), self.concurrency - self.lookups)):
+            self._stages.frontier.control.locate(self._unlocated.popleft(), now)
+
+    def _is_repeated(self, lease: Lease) -> bool:
+        """Say whether a URL that was queued again with a more urgent level is finished or in flight already."""
+        if lease.visit is None or lease.visit.revisit:
+            return False
+        if lease.url.fingerprint in self._under_way:
+            return True
+        record = self._stages.history.get(lease.url)
+        return record is not None and record.final
+
+    async def _resolve(self, lease: Lease) -> None:
+        try:
+            found = await self._stages.resolver.resolve(lease.url.host)
+            self._ring.resolved(lease, found, self._clock.now())
+        except Exception as error:  # noqa: BLE001 - as in `lease`
+            self._caught(lease, error)
+        finally:
+            self.lookups -= 1
+            self._under_way.discard(lease.url.fingerprint)
+
+    async def _visit(self, lease: Lease) -> None:
+        middlewares = self._middlewares
+        try:
+            try:
+                if middlewares.before_begin and lease.prerequisite is None:
+                    for prepare in middlewares.before_begin:
+                        await prepare(lease.url, self.commit)
+                started = self._clock.now()
+                if not self._ring.begun(lease, started):
+                    self._note_unsent(lease)
+                    return
+                result = await self._fetch(lease, started)
+                if isinstance(result, Failure) and result.by_proxy:
+                    return  # It stays queued, and costs no attempt.
+                if middlewares.received:
+                    result = self._receive(lease.url, result)
+                is_slow = isinstance(result, Reply) and may_be_slow(result)
+                if is_slow:
+                    await self.documents.turn(lease.url if lease.prerequisite is None else None)
+                if self.documents.is_late():
+                    return  # It stays queued, like cancelled visits.
+                if lease.prerequisite is not None:
+                    with self.documents.measured():
+                        self._answer(lease.prerequisite, result)
+                    return
+                now = self._clock.now()
+                links = self._outcomes.settle(lease, result, now)
+                if links is None:
+                    assert isinstance(result, Reply), "a failure is no document"
+                    await self.documents.read(lease, result, is_slow=is_slow)
+                else:
+                    self.documents.follow(links, lease.url, now)
+            finally:
+                if middlewares.releases:
+                    self._ring.passed(lease, self._clock.now())
+        except Exception as error:  # noqa: BLE001 - as in `lease`
+            self._caught(lease, error)
+        finally:
+            self._under_way.discard(lease.url.fingerprint)
+
+    def _note_unsent(self, lease: Lease) -> None:
+        for unsent in self._middlewares.unsent:
+            unsent(lease.url)
+
+    def _receive(self, url: Url, result: Reply | Failure) -> Reply | Failure:
+        """Return a result as the middleware wants it to be seen."""
+        reply = result.came if isinstance(result, Failure) else result
+        if reply is None:
+            return result
+        for receive in self._middlewares.received:
+            reply = receive(url, reply, self._clock.now())
+        return msgspec.structs.replace(result, came=reply) if isinstance(result, Failure) else reply
+
+    def _rejected_now(self, lease: Lease) -> str:
+        """Return why the filters reject a queued URL now, by its shortest known path; empty if they do not."""
+        if not self.judges_again:
+            return ""
+        visit = self._outcomes.recorder.visit(lease)
+        link = Link(lease.url, visit.link_type, visit.depth, visit.hops, visit.referrer, visit.seed)
+        rejected = self._stages.chain.rejects_again(link)
+        return rejected[1] if rejected is not None else ""
+
+    async def _fetch(self, lease: Lease, started: float) -> Reply | Failure:
+        """Send the one request that the gates permit, and release the gates when it has ended."""
+        result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
+        limit_s = self._options.request_s_max
+        prerequisite = lease.prerequisite
+        try:
+            async with asyncio.timeout(limit_s) as limit:
+                ends_at = limit.when()
+                if prerequisite is not None:
+                    self._middlewares.of(prerequisite.owner).bound(prerequisite, limit)
+                result = await self._send(lease, self._request(lease, started))
+        except TimeoutError:
+            error = f"no end of it within {limit_s:g} s"
+            result = Failure("timeout", error, retry=True, host_level=True, started_at=started, ip=lease.address)
+            if limit.when() != ends_at and self._clock.now() - started < UNANSWERED_S:
+                self._ring.left(lease, started, self._clock.now())
+        except asyncio.CancelledError:
+            self._ring.left(lease, started, self._clock.now())
+            raise
+        finally:
+            if not lease.is_ended:
+                self._ended(lease, result, started, self._clock.now())
+        return result
+
+    async def _send(self, lease: Lease, request: Request) -> Reply | Failure:
+        """Send a request. Until a first host answers, an address that does not is left early for the host's others."""
+        if self._stages.frontier.counts.answers or not lease.host.has_others:
+            return await self._stages.protocols.fetch(request)
+        result = await self._stages.protocols.fetch(msgspec.structs.replace(request, has_others=True))
+        return result if isinstance(result, Reply) else msgspec.structs.replace(result, has_others=True)
+
+    def _ended(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
+        """Release the gates after a request."""
+        if not (isinstance(result, Failure) and result.by_proxy):
+            contact = self._ring.fetched(lease, result, started, now)
+            self._counters.received(contact.wire_bytes, now)
+            return
+        self._ring.unsent(lease, result, now)
+        self._counters.proxy_failed(result.error, now, others_pass=result.others_pass)
+        self._note_unsent(lease)
+
+    def _request(self, lease: Lease, now: float) -> Request:
+        url = lease.url
+        visit = lease.visit
+        prerequisite = lease.prerequisite
+        port = self._stages.namer.port(url)
+        if prerequisite is not None and not prerequisite.is_about_origin:
+            owner = self._middlewares.of(prerequisite.owner)
+            return owner.fetch(prerequisite, Request(url.text, lease.address, port), now)
+        # The last attempt is not ended early, so that a slow host loses no page. A robots.txt is requested again.
+        yields = self.concurrency if visit is None or self._retries.left(visit) else 0
+        wanted = self._stages.chain.media_types if visit is not None else ()
+        again = visit is not None and visit.attempt > 1
+        most = OUTLINK_BYTES_MAX if visit is not None and visit.link_type == OUTLINK else 0
+        request = Request(url.text, lease.address, port, (), most, wanted, fresh=again, concurrency=yields)
+        for change in self._middlewares.requests:
+            request = change(url, visit, request, now)
+        assert (request.ip, request.port) == (lease.address, port), "a middleware changed the address of a request"
+        return request
+
+    def _answer(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
+        """Pass on the result of a prerequisite fetch. A result that crashed this process before is discarded, since it
+        must not count as permission.
+        """
+        owner = self._middlewares.of(prerequisite.owner)
+        body = b""
+        reply = result if isinstance(result, Reply) else result.came
+        if reply is not None and owner.archived_as:
+            self._stages.archive.add_prerequisite(reply, prerequisite.origin.text, owner.archived_as)
+        if owner.reads_body and isinstance(result, Reply) and 200 <= result.status < 300:
+            if self._stages.quarantine.suspects(prerequisite.url.fingerprint):
+                result = Failure("process_crashed", "a process died of it", ip=result.ip)
+            else:
+                content = self._stages.examiner.content(result, prerequisite.url.fingerprint)
+                body = content.body
+                if content.error and body != result.body:  # It breaks off within its coding.
+                    result = msgspec.structs.replace(result, truncated=result.truncated or "unspecified")
+        self._ring.answered(prerequisite, body, result, self._clock.now())
+
+    def _look_into_sitemaps(self, origin: Url) -> None:
+        """Discover the sitemaps in an origin's robots.txt."""
+        stages = self._stages
+        now = self._clock.now()
+        if stages.hints is None or stages.chain.is_elsewhere(origin) or not stages.roots.touches(origin):
+            return
+        links, again = stages.hints.named(origin, stages.robots.sitemaps(origin))
+        self.discovery.discover(links)
+        self._outcomes.read_again(again, now)
+
+    def discover_from_afar(self, links: Sequence[Link]) -> None:
+        """Discover the links that other shards sent."""
+        hints = self._stages.hints
+        again = [link for link in links if link.link_type == SITEMAP_FILE and hints is not None and hints.vouched(link)]
+        self.discovery.discover(links)
+        self._outcomes.read_again(again, self._clock.now())
+
+    def take_back(self, *, idle: bool) -> int:
+        """Queue held links whose answers have come; return their number. See `Discovery.take_back`."""
+        links = self.discovery.take_back(idle=idle)
+        try:
+            self.discovery.requeue(links)
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            for link in links:
+                self._requeue_alone(link)
+        return len(links)
+
+    def _requeue_alone(self, link: Link) -> None:
+        try:
+            self.discovery.requeue([link])
+        except Exception as error:  # noqa: BLE001 - an internal error with one link must not stop the others
+            self._logs.critical("internal_error", error, url=link.url.text)
+            self._counters.failed(error, self._clock.now())
+
+    def _caught(self, lease: Lease, error: Exception) -> None:
+        if is_fatal(error):
+            self._counters.fatal(error)  # Not this page's fault, so it stays queued.
+        else:
+            self._fail(lease, error)
+
+    def _fail(self, lease: Lease, error: Exception) -> None:
+        """Log an internal error with its URL; the crawl goes on."""
+        url = lease.url.text
+        self._logs.critical("internal_error", error, url=url)
+        now = self._clock.now()
+        self._counters.failed(error, now)
+        if not lease.is_ended:
+            self._stages.frontier.ended(lease, None, now)
+        if lease.prerequisite is not None:
+            self._ring.answered(lease.prerequisite, b"", Failure("internal_error", str(error)), now)
+        elif not lease.is_finished:
+            self._outcomes.recorder.internal_error(lease, error, now)
+        else:  # Its row is written.
+            self._counters.totals.unfollowed += 1
+
+
+async def _no_commit() -> None:
+    raise AssertionError("a request that must not be repeated needs a commit")

@@ -1,0 +1,212 @@
+"""Ring: the decisions about one visit between its lease and its result. No clock, no waiting, no I/O.
+
+Events come in with their time, and the next step goes out:
+
+    leased ─► RESOLVE ─► resolved                 its host's address is not known: it is leased again once that is
+       ├────► FETCH ─► begun ─► fetched           one request may go out, now
+       └────► DONE                                it was dealt with: it waits for robots.txt, or ends without a request
+
+Two drivers carry out the steps: `engine/pipeline.py` on an event loop with libcurl, `lab/simulate/shard.py` in a queue
+of events with a modelled web. Neither decides anything. `engine/outcomes.py` decides what follows from a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum, auto
+from typing import Literal
+
+from gossamer.engine.middleware import Middlewares, Prerequisites
+from gossamer.model.links import Prerequisite, RevisitPlan, Visit
+from gossamer.model.visits import Contact, Failure, Located, Reply, retry_after_s
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.host import ROBOTS, Lease
+from gossamer.world.dice import Dice
+
+BUSY = frozenset((429, 503))
+
+
+class RingStep(Enum):
+    """What a driver does next with a lease."""
+
+    DONE = auto()
+    RESOLVE = auto()
+    """Look up the address of its host; pass the answer to `Ring.resolved`."""
+    FETCH = auto()
+    """Call `Ring.begun`, send the request, then call `Ring.fetched`."""
+
+
+def _admitted(lease: object) -> str:  # noqa: ARG001 - filters that never change reject nothing that was queued
+    return ""
+
+
+class Ring:
+    """Decides how a lease proceeds. Each event is handled at once; errors of the web raise nothing."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        middlewares: Middlewares,
+        prerequisites: Prerequisites,
+        cached: Callable[[str], Located | None],
+        refuse: Callable[[Lease, Failure, float], None],
+        rejected: Callable[[Lease], str] = _admitted,
+    ) -> None:
+        """`cached` returns the addresses of a host if they are known; `refuse` records a visit that ends without a
+        request; `rejected` returns why the filters, which may have changed, reject a queued URL, or an empty text.
+        """
+        self._frontier = frontier
+        self._control = frontier.control
+        self._middlewares = middlewares
+        self._prerequisites = prerequisites
+        self._cached = cached
+        self._refuse = refuse
+        self._rejected = rejected
+
+    # ---- events
+
+    def leased(self, lease: Lease, now: float) -> RingStep:
+        """Decide what to do with a lease, at the last moment before its request."""
+        if lease.refusal:
+            self._end(lease, Failure("host_closed", lease.refusal, started_at=now), now)
+            return RingStep.DONE
+        if not lease.address:
+            return self._unresolved(lease, now)
+        if lease.prerequisite is not None:
+            return RingStep.FETCH if self._runs(lease, lease.prerequisite, now) else RingStep.DONE
+        return RingStep.FETCH if self._permitted(lease, now) else RingStep.DONE
+
+    def resolved(self, lease: Lease, found: Located | Failure, now: float) -> None:
+        """Handle the result of a lookup for a lease's host."""
+        if not isinstance(found, Failure):
+            self._frontier.locate(lease, lease.choose(found.addresses), found.expires_at, now)
+            return
+        contact = Contact(0.0, "failed", error=found.error) if found.retry else None
+        self._frontier.ended(lease, contact, now)
+        if lease.prerequisite is not None:
+            self.answered(lease.prerequisite, b"", found, now)
+        else:
+            self._refuse(lease, found, now)
+
+    def parked(self, lease: Lease, waits_for: str, now: float) -> None:
+        """Return a lease whose host waits for something."""
+        self._control.park(lease.url, now, waits_for)
+        self._frontier.give_back(lease, now)
+
+    def begun(self, lease: Lease, now: float) -> bool:
+        """Note that the request goes out now. False: its gate has closed meanwhile, and the lease was returned."""
+        if self._frontier.begin(lease, now):
+            return True
+        self._frontier.give_back(lease, now)
+        return False
+
+    def fetched(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> Contact:
+        """Release the gates after a request that began at `started`; return the recorded contact."""
+        contact = self._contact(result, started, now)
+        self._frontier.ended(lease, contact, now)
+        return contact
+
+    def left(self, lease: Lease, started: float, now: float) -> None:
+        """Release the gates after a request that we ended, such as at a stop of the crawl; its URL stays queued."""
+        contact = Contact(now - started, "left", error="the crawl ended it")
+        self._frontier.ended(lease, contact, now)
+
+    def unsent(self, lease: Lease, failure: Failure, now: float) -> None:
+        """Take back a request that the proxy did not pass on: it stays queued, and its host waits."""
+        self._control.back_off(lease.url, 1, failure.error, now)
+        self._frontier.give_back(lease, now)
+
+    def answered(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
+        """Pass on the result of a prerequisite fetch."""
+        self._prerequisites.answer(prerequisite, body, result, now)
+
+    def passed(self, lease: Lease, now: float) -> None:
+        """Note that a visit has ended, with any result."""
+        if lease.prerequisite is None:
+            self._prerequisites.passed(lease.url, now)
+
+    # ---- decisions
+
+    def _unresolved(self, lease: Lease, now: float) -> RingStep:
+        if lease.prerequisite is None:
+            verdict = self._middlewares.judge_unresolved(lease.url, now)
+            if not verdict.allowed:
+                self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
+                return RingStep.DONE
+        known = self._cached(lease.url.host)
+        if known is None:
+            return RingStep.RESOLVE
+        self.resolved(lease, known, now)
+        return RingStep.DONE
+
+    def _runs(self, lease: Lease, prerequisite: Prerequisite, now: float) -> bool:
+        """Say whether a prerequisite fetch is made now. If it may not be made, or nothing waits for it, end it."""
+        refused = self._prerequisites.refused(prerequisite, now)
+        if refused is not None:
+            self._frontier.ended(lease, None, now)
+            self.answered(prerequisite, b"", refused, now)
+        return refused is None
+
+    def _permitted(self, lease: Lease, now: float) -> bool:
+        """Say whether filters and middleware permit a request now. If not, end the visit or let it wait."""
+        if reason := self._rejected(lease):
+            self._end(lease, Failure("excluded", reason, started_at=now), now)
+            return False
+        url = lease.url
+        verdict = self._middlewares.judge(url, now)
+        if verdict.allowed:
+            for reserve in self._middlewares.reserves:
+                reserve(url, now)
+            return True
+        if verdict.owner:
+            self._middlewares.of(verdict.owner).wait(url, verdict, now)
+        if verdict.park:
+            self.parked(lease, ROBOTS, now)
+            if verdict.prerequisite is not None:
+                self._prerequisites.run_for(url, verdict.prerequisite, now)
+        elif verdict.prerequisite is not None:
+            self._frontier.give_back(lease, now)
+            self._prerequisites.run_elsewhere(verdict.prerequisite, verdict.reason, now)
+        elif verdict.wait_until:
+            self._control.hold(url, verdict.wait_until, verdict.reason, now)
+            self._frontier.give_back(lease, now)
+        else:
+            self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
+        return False
+
+    def _end(self, lease: Lease, failure: Failure, now: float) -> None:
+        self._frontier.ended(lease, None, now)
+        self._refuse(lease, failure, now)
+
+    def _contact(self, result: Reply | Failure, started: float, now: float) -> Contact:
+        # Measured by the module: time that we spend on other pages is not the server's.
+        fetch_s = result.fetch_s or now - started
+        if isinstance(result, Failure):
+            wire_bytes = max(result.wire_bytes, result.came.wire_bytes if result.came is not None else 0)
+            kind: Literal["failed", "answered"] = "failed" if result.host_level else "answered"
+            return Contact(fetch_s, kind, error=result.error, wire_bytes=wire_bytes)
+        if result.status in BUSY:
+            return Contact(fetch_s, "busy", retry_after_s(result, now), wire_bytes=result.wire_bytes)
+        return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
+
+
+class Retries:
+    """Schedules retries: doubling waits with jitter, up to a number of attempts."""
+
+    def __init__(self, attempts_max: int, first_s: float, most_s: float, dice: Dice) -> None:
+        self._attempts_max = attempts_max
+        self._first_s = first_s
+        self._most_s = most_s
+        self._dice = dice
+
+    def left(self, visit: Visit) -> bool:
+        """Say whether another attempt may be made."""
+        return visit.attempt < self._attempts_max
+
+    def after(self, visit: Visit, error: str, now: float) -> RevisitPlan | None:
+        """Return the next attempt, or None if there are no attempts left."""
+        if not self.left(visit):
+            return None
+        wait_s = min(self._first_s * 2.0 ** min(visit.attempt - 1, 40), self._most_s)
+        wait_s *= 1.0 + self._dice.uniform(0.0, 0.5)
+        return RevisitPlan(visit.url, now + wait_s, visit.attempt + 1, visit.hops, error)

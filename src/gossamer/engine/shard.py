@@ -1,0 +1,480 @@
+"""Shard: the loop of a shard, which leases visits, closes epochs and detects the end; and the ring that it drives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from math import inf
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from gossamer.engine.commit import Committer
+from gossamer.engine.counters import Telemetry
+from gossamer.engine.history import UrlMemory
+from gossamer.engine.middleware import Middlewares
+from gossamer.engine.options import CrawlOptions, LimitsOptions
+from gossamer.engine.pending_scope import CrawlScope
+from gossamer.engine.pipeline import Pipeline
+from gossamer.engine.watchdogs import Brakes
+from gossamer.features.revisit.revisiting import Enrolment, Revisiting
+from gossamer.features.revisit.schedule import Schedule
+from gossamer.features.revisit.websub import Subscriptions
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.host import Lease
+
+if TYPE_CHECKING:
+    from gossamer.features.logins.sessions import Sessions
+    from gossamer.features.requests import Requests
+
+End = Literal["finished", "limit", "low_water", "patience", "stopped"]
+"""`patience`: finished, except for URLs that wait for longer than `crawl.patience_s`."""
+Companion = Callable[[], Coroutine[Any, Any, None]]
+LEASES_A_PASS_MAX = 256
+"""Visits that are started before the event loop handles its sockets again."""
+LEASES_S_MAX = 0.1
+"""The same in seconds: a robots.txt with thousands of rules that is no longer in memory takes as long to be read."""
+EPOCH_SPAN_MAX = 2
+"""Limit of an epoch, as a multiple of the visits or bytes at which a commit is due."""
+HELD_COMMIT_S = 30.0
+"""Interval of commits while no visit may start and none is in flight."""
+TIME_GRACE_SHARE = 0.1
+TIME_GRACE_S_MIN = 1.0
+"""Time for visits in flight to end when limits.max_time_s is reached: a share of that limit, at most crawl.stop_s."""
+AWAITED_MAX = 10
+"""Hosts that are reported when a crawl ends although they have URLs."""
+IDLE_S_MAX = 1.0
+"""Longest sleep between checks for changes."""
+BEHIND_S = 0.5
+"""A shard with all its requests in flight for this long is behind, since normally one ends and the next begins
+earlier.
+"""
+DRAIN_POLL_S = 0.2
+"""Interval of checks while waiting for visits in flight."""
+
+
+class CrawlLoop:
+    """Runs until nothing is left, a limit is reached or it is stopped; then everything is committed."""
+
+    def __init__(
+        self,
+        frontier: Frontier,
+        pipeline: Pipeline,
+        committer: Committer,
+        telemetry: Telemetry,
+        options: CrawlOptions,
+        limits: LimitsOptions,
+    ) -> None:
+        self._frontier = frontier
+        self._pipeline = pipeline
+        self._committer = committer
+        self._counters = telemetry.counters
+        self._options = options
+        self._limits = limits
+        self._clock = clock = telemetry.clock
+        self._turns: dict[asyncio.Task[None], tuple[Lease, float]] = {}
+        """Leases in flight, each with its start."""
+        self.brakes = brakes = Brakes(options.concurrency, self._turns, frontier.shrink)
+        self._wake = brakes.changed
+        self._commit_now = brakes.commit_now
+        self._visits = 0
+        self._stopping: Literal["", "drain", "now"] = ""
+        self._early: End | None = None
+        self._over = False
+        self._leave_at = inf
+        """Time from which visits in flight are abandoned; they stay queued."""
+        pipeline.commit = self.commit
+        pipeline.documents.is_late = self.is_late
+        pipeline.documents.undivided = committer.undivided
+        self._started_at = clock.now()
+        self.paused = False
+        self.state = "starting"
+        self._more_to_come: Callable[[], bool] = bool
+        self.quota: int | None = None
+        """For one of several shards: total pages that it may have fetched for now. At this number it waits, and does
+        not end.
+        """
+        self.may_begin: Callable[[float], bool] | None = None
+        """For one of several shards: returns whether its lease is still valid."""
+        self.on_stop: Callable[[float], None] | None = None
+        """Called with the time of a command to stop."""
+        self.on_pause: Callable[[bool], None] | None = None
+        """Called when a pause begins or ends, with whether it begins."""
+        self._crowding = 0.0
+        """How much waited for a commit at the last check."""
+        self._has_spare = False
+        self._spare_at = self._started_at
+        """Whether it waits although more requests could go out, and when it last did."""
+        self.activity = 0
+        """Grows with every leased visit."""
+
+    @property
+    def in_flight(self) -> int:
+        """Leases in flight."""
+        return len(self._turns)
+
+    def stop(self, *, now: bool = False) -> None:
+        """Start no more visits and end; wait for those in flight, or with `now` abandon them."""
+        self._stopping = "now" if now else self._stopping or "drain"
+        if self.state == "running":
+            self.state = "stopping"
+        if self.on_stop is not None:
+            self.on_stop(self._clock.now())
+        self._wake.set()
+
+    def end_early(self, end: End) -> None:
+        """End with the given reason, after visits in flight are finished; the rest is saved."""
+        self._early = end
+        self._wake.set()
+
+    @property
+    def requests(self) -> int:
+        """Leases in flight that count for `concurrency`. Lookups do not: name servers that answer late, or never, would
+        keep hosts waiting whose addresses are known. Nor do pages that wait to be read, up to that number: those of
+        other hosts may be read at once.
+        """
+        return len(self._turns) - self._pipeline.lookups - min(self._pipeline.documents.parked, self.brakes.unread_max)
+
+    @property
+    def visits(self) -> int:
+        """Visits in flight, each of which may become a page."""
+        return self._visits
+
+    @property
+    def nothing_to_do(self) -> bool:
+        """Whether nothing is in flight, no queued URL becomes ready within `crawl.patience_s`, and no link is held."""
+        return self._is_idle and not self._pipeline.discovery.held
+
+    @property
+    def _is_idle(self) -> bool:
+        return not self._turns and (self._frontier.wake_at() is None or self.out_of_patience)
+
+    @property
+    def out_of_patience(self) -> bool:
+        """Whether everything left waits for longer than `crawl.patience_s`, or has waited so long for the proxy."""
+        patience_s = self._options.patience_s
+        wake_at = self._frontier.wake_at()
+        if self._options.mode == "continuous" or patience_s is None or wake_at is None:
+            return False
+        if self.brakes.cut_off_since is not None and not self.paused:
+            return self._clock.now() - self.brakes.cut_off_since > patience_s
+        return not (self.paused or self.brakes.held) and wake_at - self._clock.now() > patience_s
+
+    @property
+    def hurried(self) -> bool:
+        """Whether the operator ordered an immediate stop."""
+        return self._stopping == "now"
+
+    def pause(self) -> None:
+        """Start no more visits until `unpause`."""
+        self._set_paused(True)
+
+    def unpause(self) -> None:
+        self._set_paused(False)
+        self._wake.set()
+
+    def _set_paused(self, paused: bool) -> None:
+        self.paused = paused
+        if self.on_pause is not None:
+            self.on_pause(paused)
+
+    @property
+    def under_way(self) -> list[tuple[Lease, float]]:
+        """Return the leases in flight with their starts, the oldest first."""
+        return list(self._turns.values())
+
+    @property
+    def blocked(self) -> str:
+        """Why no visit may start although the crawl is not paused, for people; empty if one may."""
+        return self._pages_full or self._requests_blocked(self._clock.now())
+
+    @property
+    def _pages_full(self) -> str:
+        """Return why no further page may be fetched; empty if one may."""
+        # Each visit in flight may become a page, so the limit is never exceeded. Neither an epoch that a slow disk
+        # keeps open, nor pages without a reader, may grow without bound.
+        most = self._limits.max_pages
+        delivery = self._counters.delivery
+        if most is not None and self._counters.totals.pages + self._visits >= most:
+            return "what is in flight: it may reach limits.max_pages"
+        if self.quota is not None and self._counters.totals.pages + self._visits >= self.quota:
+            return "the coordinator: its part of limits.max_pages is used up"
+        return "the reader of the pages" if delivery is not None and delivery.full else ""
+
+    def _requests_blocked(self, now: float) -> str:
+        """Return why no request at all may start; empty if one may."""
+        if self.may_begin is not None and not self.may_begin(now):
+            return "the coordinator: this shard must not begin anything without a word from it"
+        if self._counters.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages or self._crowding >= EPOCH_SPAN_MAX:
+            return f"a commit ({self._committer.stage or 'it begins'})"
+        return ""
+
+    @property
+    def is_behind(self) -> bool | None:
+        """Whether this shard has too much work: for some time, hosts that have their turn had to wait for the end of a
+        request or a commit. False if more requests could go out; None if something else prevents requests.
+        """
+        now = self._clock.now()
+        if self.paused or self.brakes.held or self._stopping or self._pages_full:
+            return None
+        if self.may_begin is not None and not self.may_begin(now):
+            return None
+        if self._has_spare or now - self._spare_at < BEHIND_S:
+            return False
+        wake_at = self._frontier.wake_at()
+        return True if wake_at is not None and wake_at <= now else None
+
+    def reconfigure(self, options: CrawlOptions, limits: LimitsOptions) -> None:
+        """Apply new options."""
+        self._options = options
+        self._limits = limits
+        self.brakes.reconfigure(options.concurrency)
+        self._commit_now.set()  # The commit task waits for the old interval.
+
+    def commit_soon(self) -> None:
+        """Request a commit without waiting for it."""
+        self._commit_now.set()
+
+    def stir(self) -> None:
+        """Wake the loop: there may be something new to fetch."""
+        self._wake.set()
+
+    async def relieve(self) -> None:
+        """Commit if the open epoch is large, for callers that add thousands of links."""
+        if self._committer.crowding() >= 1:
+            await self._committer.commit()
+
+    async def commit(self) -> None:
+        """Commit now."""
+        await self._committer.commit()
+
+    async def run(self, companions: Sequence[Companion] = (), more_to_come: Callable[[], bool] = bool) -> End:
+        """Crawl. `companions` run concurrently and are cancelled at the end; an empty frontier is not the end while
+        `more_to_come` returns True.
+
+        Raises:
+            OSError: the disk failed; the committed state is safe.
+            Exception: there were too many internal errors.
+        """
+        self._more_to_come = more_to_come
+        self.state = "running"
+        self._counters.totals.ended = ""
+        self._counters.totals.awaited = []
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._commit_often())
+                beside = [group.create_task(companion()) for companion in companions]
+                end = await self._lend_until_over(group)
+                await self._drain()
+                for task in beside:
+                    task.cancel()
+                self._over = True  # Not cancelled, since a running commit must also deliver its pages.
+                self._commit_now.set()
+        except BaseExceptionGroup as errors:
+            raise first_of(errors) from errors
+        self._counters.totals.ended = end
+        self._counters.totals.awaited = self._frontier.awaited(AWAITED_MAX) if end == "patience" else []
+        await self._committer.commit()
+        self._raise_fatal()
+        self.state = "finished" if end in {"finished", "limit"} else "stopped"
+        return end
+
+    async def _lend_until_over(self, group: asyncio.TaskGroup) -> End:
+        while True:
+            self._raise_fatal()
+            if self._stopping or self._counters.failure is not None:
+                return "stopped"
+            if self._early is not None:
+                return self._early
+            self._crowding = self._committer.crowding()
+            if self._counters.in_epoch and self._crowding >= 1:
+                self._commit_now.set()
+            if self._limit_reached():
+                return "limit"
+            taken_back = self._take_back()
+            if (not (self.paused or self.brakes.held) and self._lend(group)) or taken_back:
+                await asyncio.sleep(0)
+                continue
+            if (over := self._over_by_itself()) is not None:
+                return over
+            await self._sleep()
+
+    def _over_by_itself(self) -> End | None:
+        if self._options.mode == "continuous" or self._turns or self.paused or self._more_to_come():
+            return None
+        if self._pipeline.discovery.held:
+            return None
+        self._frontier.control.prerequisites_only = False  # Rendering has ended.
+        if self._frontier.wake_at() is None:
+            return "finished"
+        return "patience" if self.out_of_patience else None
+
+    def _take_back(self) -> int:
+        """Queue held links whose answers have come; if there is nothing else to do, also small batches that are still
+        held.
+        """
+        if not self._pipeline.discovery.held or self._requests_blocked(self._clock.now()):
+            return 0
+        taken_back = self._pipeline.take_back(idle=self._is_idle)
+        self.activity += bool(taken_back)
+        return taken_back
+
+    def _lend(self, group: asyncio.TaskGroup) -> int:
+        """Start visits while there are leases and free requests; return how many leases were handled."""
+        lent = 0
+        now = self._clock.now()
+        most = self.brakes.concurrency
+        # A page that is rendered waits for prerequisite fetches, so it must not prevent them.
+        rendering = self._pipeline.rendering
+        only = self._frontier.control.prerequisites_only = rendering > 0 and bool(
+            self._pipeline.is_full or self._pages_full
+        )
+        most += rendering
+        self._pipeline.concurrency = most
+        self._pipeline.locate_more(now)
+        if self._requests_blocked(now):
+            return 0
+        epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages
+        while lent < LEASES_A_PASS_MAX and self.requests < most and self._counters.in_epoch < epoch_max:
+            # A suspended process may have lost its lease in the middle of a pass.
+            if self.may_begin is not None and not self.may_begin(self._clock.now()):
+                break
+            if not only and self._pages_full:
+                break
+            if lent and self._clock.now() - now > LEASES_S_MAX:
+                break
+            lease = self._frontier.select(now)
+            if lease is None:
+                break
+            lent += 1
+            self.activity += 1
+            work = self._pipeline.lease(lease, now)
+            if work is not None:
+                task = group.create_task(work)
+                self._turns[task] = lease, now
+                self._visits += lease.prerequisite is None
+                task.add_done_callback(self._returned)
+        return lent
+
+    def _returned(self, task: asyncio.Task[None]) -> None:
+        lease, _ = self._turns.pop(task)
+        self._counters.last_at = self._clock.now()
+        self._visits -= lease.prerequisite is None
+        delivery = self._counters.delivery
+        if self._counters.in_epoch >= self._options.commit_pages or (delivery is not None and delivery.filling):
+            self._commit_now.set()
+        self._wake.set()  # The loop also checks how much waits for a commit, once for all visits that end together.
+
+    def _limit_reached(self) -> bool:
+        limits = self._limits
+        totals = self._counters.totals
+        return (
+            (limits.max_pages is not None and totals.pages >= limits.max_pages)
+            or (limits.max_bytes is not None and totals.wire_bytes >= limits.max_bytes)
+            or (limits.max_time_s is not None and self.elapsed_s() >= limits.max_time_s)
+        )
+
+    def is_late(self) -> bool:
+        """Whether fetched pages are no longer processed. Checked before each page, since many large pages may be ready
+        at once, and the loop does not run until they are done.
+        """
+        limit_s = self._limits.max_time_s
+        over = limit_s is not None and self.elapsed_s() >= limit_s + self._time_grace_s(limit_s)
+        return over or self._stopping == "now" or (self._leave_at < inf and self._clock.now() >= self._leave_at)
+
+    def _time_grace_s(self, limit_s: float) -> float:
+        return min(self._options.stop_s, max(TIME_GRACE_S_MIN, TIME_GRACE_SHARE * limit_s))
+
+    def elapsed_s(self) -> float:
+        """Return the seconds of crawling over all runs."""
+        return self._committer.elapsed_s()
+
+    async def _sleep(self) -> None:
+        self._wake.clear()
+        wake_at = self._frontier.wake_at()
+        wait_s = IDLE_S_MAX if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
+        rendering = self._pipeline.rendering
+        is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocked
+        self._has_spare = wait_s > 0.0 and not self._pipeline.documents.parked
+        if self.paused or self.brakes.held or self.requests >= self.brakes.concurrency + rendering or is_blocked:
+            self._has_spare = False
+            wait_s = IDLE_S_MAX
+        if self._limits.max_time_s is not None:
+            wait_s = min(wait_s, max(self._limits.max_time_s - self.elapsed_s(), 0.0))
+        try:
+            async with asyncio.timeout(wait_s):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        if self._has_spare:
+            self._has_spare, self._spare_at = False, self._clock.now()
+
+    async def _drain(self) -> None:
+        """Wait for visits in flight, for a bounded time, unless the stop is immediate."""
+        self.state = "stopping"
+        deadline = self._leave_at = self._clock.now() + self._options.stop_s
+        while self._turns and not self.is_late():
+            self._wake.clear()
+            try:
+                async with asyncio.timeout(min(DRAIN_POLL_S, max(0.0, deadline - self._clock.now()))):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+        for task in self._turns:
+            task.cancel()
+
+    async def _commit_often(self) -> None:
+        while not self._over:
+            try:
+                async with asyncio.timeout(self._commit_pause_s()):
+                    await self._commit_now.wait()
+            except TimeoutError:
+                pass
+            self._commit_now.clear()
+            await self._committer.commit()
+            self._wake.set()
+
+    def _commit_pause_s(self) -> float:
+        # Each commit takes disk space, so a held crawl without changes commits rarely.
+        is_idle = self.brakes.held and not (self._turns or self._counters.in_epoch)
+        return max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
+
+    def _raise_fatal(self) -> None:
+        if self._counters.fatal_error is not None:
+            raise self._counters.fatal_error
+
+
+def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error of a group, which is clearer for people than the group."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+class Recrawl(msgspec.Struct, frozen=True):
+    """The revisits of a continuous crawl."""
+
+    schedule: Schedule
+    revisiting: Revisiting
+    enrolment: Enrolment
+    """Schedules the pages of an earlier batch crawl."""
+    hubs: Subscriptions | None
+    """WebSub; None if hubs cannot call back."""
+
+
+class CrawlRing(msgspec.Struct, frozen=True):
+    """The crawl itself: URLs wait in the frontier, and the loop sends them through the pipeline."""
+
+    loop: CrawlLoop
+    pipeline: Pipeline
+    frontier: Frontier
+    scope: CrawlScope
+    urls: UrlMemory
+    recrawl: Recrawl | None
+    """None in a batch crawl."""
+    middlewares: Middlewares
+    requests: Requests | None = None
+    """None without a list of requests."""
+    sessions: Sessions | None = None
+    """None without cookies and logins."""

@@ -1,0 +1,422 @@
+"""Watchdogs: monitor the crawl and its machine, and react to problems by the brakes of the shard.
+
+Each check takes about 0.2 ms with 300 open files. A problem becomes an alarm, with a sentence for people, in `status`,
+as a metric, once in `info.log` and once on the terminal. Reactions are undone automatically when the cause is gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence, Sized
+from math import inf
+from pathlib import Path
+
+import msgspec
+
+from gossamer.engine.commit import Committer
+from gossamer.engine.counters import Telemetry
+from gossamer.engine.options import WatchOptions
+from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.model.status import Alarm
+from gossamer.world.alarm import Pulse
+from gossamer.world.files import GONE
+from gossamer.world.machine import Disk, ThisMachine
+
+BEAT_S = 0.1
+"""Interval of the event loop's heartbeats."""
+LAGS_KEPT = 600
+"""Number of heartbeats over which the longest lag is reported: a minute."""
+STALL_SHOWN_S = 60.0
+"""Time for which a stall stays an alarm after its end."""
+DISK_MARGIN = 1.25
+"""The crawl goes on when the free space is this multiple of the minimum."""
+PROXY_AGAIN_S = 30.0
+"""Pause after a failure of the proxy; then it is tried again."""
+UNANSWERED_MIN = 20
+UNANSWERED_S = 30.0
+"""The alarm `answers` begins after this number of requests in a row without a byte, over this time."""
+CALM = 0.9
+"""An alarm clears when its value falls to this share of the limit."""
+MEMORY_CALM = 0.95
+"""The same for memory: most of a small budget is the program itself, which does not shrink."""
+REQUESTS_MIN = 8
+"""Lower bound of concurrent requests when memory or open files are short."""
+OWN_BYTES_AT_START = 192 << 20
+"""Our own process holds less memory at the beginning of a crawl. More than this belongs to a program that embeds the
+crawl, and cannot be freed by the crawl."""
+FILES_OF_OUR_OWN = 640
+"""Open files in addition to those of requests: up to 512 of the store, and journals, pipes and name servers."""
+FILES_A_REQUEST = 3
+"""Open files per request: a socket, a file for a body that is too large for memory, and one of a page that waits to be
+read.
+"""
+
+
+def files_of(concurrency: int) -> int:
+    """Return how many open files a crawl may need."""
+    return FILES_OF_OUR_OWN + FILES_A_REQUEST * concurrency
+
+
+def fitting_requests(most: int) -> int:
+    """Return how many requests at once, and connections, `most` open files permit."""
+    return (most - FILES_OF_OUR_OWN) // FILES_A_REQUEST
+
+
+def require_files(most: int, concurrency: int) -> None:
+    """Check that the system's limit of open files is enough for a crawl, if necessary with fewer concurrent requests.
+
+    Raises:
+        ConfigError: the limit is too low even for one request.
+    """
+    if most < files_of(1):
+        raise ConfigError(
+            f"the system allows {most:,} open files, and a crawl needs {files_of(1):,} or more: raise the limit "
+            f"(ulimit -Hn, ulimit -n {files_of(concurrency)})"
+        )
+
+
+class Gauges(msgspec.Struct):
+    """Values of the last check."""
+
+    loop_lag_s: float = 0.0
+    """How late the last heartbeat of the event loop was."""
+    loop_lag_s_max: float = 0.0
+    """The largest lag in the last minute."""
+    stalls: int = 0
+    """How often the loop stalled for longer than `watch.stall_s`, in this process."""
+    disks: list[dict[str, object]] = msgspec.field(default_factory=list)
+    """Per file system: path, free_bytes, total_bytes."""
+    open_files: int = 0
+    open_files_max: int = 0
+    memory_bytes: int = 0
+    """Memory of the process tree."""
+    memory_budget_bytes: int = 0
+    clock_shift_s: float = 0.0
+    """By how much the system's clock was set forward since this process began, in seconds."""
+    clock_jumps: int = 0
+
+
+class Resources(msgspec.Struct, frozen=True):
+    """The crawl's directories, and its memory budget."""
+
+    directory: Path
+    """The crawl's directory. Open files in it could still be written long after it is removed."""
+    paths: Sequence[Path]
+    """Directories that the crawl writes to, including its own."""
+    stalled: Path
+    """A file that exists while the event loop is stalled, with the loop's stack."""
+    memory_budget_bytes: int
+    own_process: bool = False
+    """Whether all memory of this process belongs to the crawl."""
+
+
+class Brakes:
+    """What makes a shard start fewer visits, or none: holds, and limits of concurrent requests, each by its holder."""
+
+    def __init__(self, concurrency: int, in_flight: Sized, shrink: Callable[[], None]) -> None:
+        """`in_flight` are the leases in flight; `shrink` keeps fewer hosts in memory."""
+        self.held: dict[str, str] = {}
+        """Reasons for which no visits start, for people, by holder."""
+        self.cut_off_since: float | None = None
+        """Time since which no request gets past the proxy; None: they do."""
+        self._ceilings: dict[str, int] = {}
+        """Limits of concurrent requests by holder."""
+        self._configured = concurrency
+        self.concurrency = concurrency
+        """Limit of concurrent requests: as configured, or less if a resource is short."""
+        self.unread_max = concurrency
+        """Limit of pages that wait to be read and do not count as requests. Short memory does not lower it, since they
+        keep no more there than `fetch.bodies_memory_bytes_max`; other hosts would wait until all of them are read."""
+        self.in_flight = in_flight
+        self.shrink = shrink
+        self.changed = asyncio.Event()
+        """Wakes the loop of the shard."""
+        self.commit_now = asyncio.Event()
+
+    def hold(self, who: str, why: str) -> None:
+        """Start no more visits until `let_go(who)`; visits in flight are finished, and commits go on."""
+        self.held[who] = why
+
+    def let_go(self, who: str) -> None:
+        """End the hold of `who`."""
+        if self.held.pop(who, None) is not None:
+            self.commit_now.set()
+            self.changed.set()
+
+    def throttle(self, who: str, most: int | None) -> None:
+        """Limit concurrent requests to `most` on behalf of `who`; None: remove this limit."""
+        if most is None:
+            self._ceilings.pop(who, None)
+        else:
+            self._ceilings[who] = max(1, most)
+        self.reconfigure(self._configured)
+
+    def reconfigure(self, concurrency: int) -> None:
+        """Apply a new limit from the configuration."""
+        self._configured = concurrency
+        self.concurrency = min((concurrency, *self._ceilings.values()))
+        self.unread_max = min((concurrency, *(most for who, most in self._ceilings.items() if who != "memory")))
+        self.changed.set()
+
+
+class Watchdogs:
+    """Checks everything every `watch.look_s` seconds until cancelled."""
+
+    def __init__(
+        self,
+        brakes: Brakes,
+        committer: Committer,
+        machine: ThisMachine,
+        resources: Resources,
+        options: WatchOptions,
+        telemetry: Telemetry,
+    ) -> None:
+        self._brakes = brakes
+        self._committer = committer
+        self._machine = machine
+        self._resources = resources
+        self._pulse: Pulse | None = None
+        self._options = options
+        self._clock = telemetry.clock
+        self._counters = telemetry.counters
+        self._logs = telemetry.logs
+        self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
+        self.on_beat: Callable[[float], object] = float
+        """Called with the time of each heartbeat of the event loop, and with infinity when these end."""
+        self._alarms: dict[str, Alarm] = {}
+        self._stalled_at = 0.0
+        self._offset_s = machine.wall_offset_s()
+        self._offset_first_s = self._offset_s
+        self._others_bytes = 0 if resources.own_process else max(0, machine.memory_bytes() - OWN_BYTES_AT_START)
+        self.gauges = Gauges(memory_budget_bytes=resources.memory_budget_bytes)
+
+    @property
+    def alarms(self) -> list[Alarm]:
+        """Current alarms, the oldest first."""
+        return sorted(self._alarms.values(), key=lambda alarm: alarm.since)
+
+    def reconfigure(self, options: WatchOptions) -> None:
+        """Apply new options."""
+        self._options = options
+        if self._pulse is not None:
+            self._pulse.stall_s = options.stall_s
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        self._pulse = Pulse(self._resources.stalled, self._clock, self._options.stall_s)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._beat())
+            while True:
+                self.look()
+                await asyncio.sleep(self._options.look_s)
+
+    def close(self) -> None:
+        """Stop watching, within half a second."""
+        if self._pulse is not None:
+            self._pulse.close()
+
+    def look(self) -> None:
+        """Check everything once."""
+        now = self._clock.now()
+        self._look_at_loop(now)
+        self._look_at_commit(now)
+        self._look_at_disks(now)
+        self._look_at_proxy(now)
+        self._look_at_answers(now)
+        self._look_at_files(now)
+        self._look_at_clock(now)
+        self._look_at_memory(now)
+        self._look_at_logs(now)
+
+    def limit_requests(self, most: int, concurrency: int) -> None:
+        """Limit concurrent requests to what the system's limit of open files permits, at least one."""
+        needed = files_of(concurrency)
+        if most >= needed:
+            return
+        fitting = fitting_requests(most)
+        self._brakes.throttle("open_files_allowed", fitting)
+        self._tell(
+            f"the system allows {most:,} open files: {fitting} requests at once instead of {concurrency}; "
+            f"ulimit -n {needed} allows them all"
+        )
+
+    # ---- the watchdogs
+
+    async def _beat(self) -> None:
+        before = self._clock.now()
+        try:
+            while True:
+                assert self._pulse is not None
+                self._pulse.beat(before)
+                self.on_beat(before)
+                await asyncio.sleep(BEAT_S)
+                now = self._clock.now()
+                self.took(now - before - BEAT_S, now)
+                before = now
+        finally:
+            self.on_beat(inf)
+
+    def took(self, lag_s: float, now: float) -> None:
+        """Note how late a heartbeat was."""
+        self._lags.append(lag_s)
+        self.gauges.loop_lag_s = max(lag_s, 0.0)
+        if lag_s < self._options.stall_s:
+            return
+        self.gauges.stalls += 1
+        self._stalled_at = now
+        stack = self._pulse.take_stack() if self._pulse is not None else ""
+        where = "logs/critical.log says where" if stack else "the process was stopped, or the machine was too busy"
+        if stack:
+            self._logs.critical("loop_stalled", lag_s=lag_s, stack=stack)
+        self._raise("loop", now, f"the event loop stalled for {lag_s:.1f} s; {where}")
+
+    def _look_at_loop(self, now: float) -> None:
+        self.gauges.loop_lag_s_max = max((0.0, *self._lags))
+        if now - self._stalled_at > STALL_SHOWN_S:
+            self._clear("loop")
+
+    def _look_at_commit(self, now: float) -> None:
+        committer = self._committer
+        lasts_s = now - committer.began_at
+        if committer.stage and lasts_s >= self._options.commit_s_max:
+            since = committer.began_at
+            self._raise(
+                "commit", now, f"a commit takes long: {lasts_s:.0f} s so far, {committer.stage}; fetched pages "
+                "wait for it, and no fetch starts while many wait", since,
+            )  # fmt: skip
+        else:
+            self._clear("commit")
+
+    def _look_at_disks(self, now: float) -> None:
+        found: dict[int, tuple[str, Disk]] = {}
+        for path in self._resources.paths:
+            try:
+                disk = self._machine.disk(path)
+            except OSError as error:
+                if path == self._resources.directory and isinstance(error, FileNotFoundError):
+                    raise DamagedError(f"{path} {GONE}; where it was moved to, gossamer resume continues") from error
+                continue  # Not created yet, or removed: a write there reports the error.
+            found.setdefault(disk.device, (str(path), disk))
+        least = self._options.disk_free_bytes_min
+        enough = least * DISK_MARGIN if "disk" in self._alarms else least
+        self.gauges.disks = [
+            {"path": path, "free_bytes": disk.free_bytes, "total_bytes": disk.total_bytes}
+            for path, disk in found.values()
+        ]
+        full = next(((path, disk) for path, disk in found.values() if disk.free_bytes < enough), None)
+        if full is None:
+            self._brakes.let_go("disk")
+            self._clear("disk")
+            return
+        place, disk = full
+        says = (
+            f"room on the disk of {place}: {disk.free_bytes / 1e6:,.0f} MB are left, and the crawl keeps "
+            f"{least / 1e6:,.0f} MB free (watch.disk_free_bytes_min); it goes on by itself from "
+            f"{least * DISK_MARGIN / 1e6:,.0f} MB on"
+        )
+        self._brakes.hold("disk", says)
+        self._raise("disk", now, f"paused for want of {says}")
+
+    def _look_at_proxy(self, now: float) -> None:
+        counters = self._counters
+        is_recent = now - counters.proxy_failed_at < PROXY_AGAIN_S
+        is_last = counters.proxy_failed_at > counters.answered_at
+        self._brakes.cut_off_since = counters.proxy_failing_since if is_last else None
+        if not counters.proxy_error or not (is_recent or is_last):
+            self._brakes.let_go("proxy")
+            self._clear("proxy")
+            return
+        says = f"the proxy: {counters.proxy_error}; no URL is given up for it, and the crawl tries it again by itself"
+        if is_recent and is_last and not counters.others_pass:  # Rules can send some hosts by another route.
+            self._brakes.hold("proxy", says)
+        else:
+            self._brakes.let_go("proxy")
+        self._raise("proxy", now, f"waiting for {says}")
+
+    def _look_at_answers(self, now: float) -> None:
+        counters = self._counters
+        if counters.unanswered < UNANSWERED_MIN or now - counters.unanswered_since < UNANSWERED_S:
+            self._clear("answers")
+            return
+        self._raise(
+            "answers", now, f"no answer to the last {counters.unanswered:,} requests: see that the network works, and "
+            "the proxy if there is one (fetch.proxy)",
+        )  # fmt: skip
+
+    def _look_at_files(self, now: float) -> None:
+        gauges = self.gauges
+        machine = self._machine
+        gauges.open_files, gauges.open_files_max = machine.open_files(), machine.open_files_max()
+        most = gauges.open_files_max * self._options.files_share_max
+        if gauges.open_files > most:
+            fewer = max(REQUESTS_MIN, self._brakes.concurrency * 3 // 4)
+            self._brakes.throttle("open_files", fewer)
+            self._raise(
+                "open_files", now, f"{gauges.open_files:,} files are open of {gauges.open_files_max:,} that the system "
+                f"allows (ulimit -n): {fewer} requests at once until there are fewer",
+            )  # fmt: skip
+        elif gauges.open_files < most * CALM:
+            self._brakes.throttle("open_files", None)
+            self._clear("open_files")
+
+    def _look_at_memory(self, now: float) -> None:
+        gauges = self.gauges
+        gauges.memory_bytes = max(0, self._machine.memory_bytes() - self._others_bytes)
+        most = gauges.memory_budget_bytes * self._options.memory_share_max
+        if gauges.memory_bytes < most * (MEMORY_CALM if "memory" in self._alarms else 1.0):
+            self._brakes.throttle("memory", None)
+            self._clear("memory")
+            return
+        fewer = max(REQUESTS_MIN, min(self._brakes.concurrency, max(len(self._brakes.in_flight), 1)) // 2)
+        self._brakes.throttle("memory", fewer)
+        self._brakes.shrink()
+        self._raise(
+            "memory", now, f"{gauges.memory_bytes / 1e6:,.0f} MB of memory are in use of {most / 1e6:,.0f} MB "
+            f"(memory.budget_bytes): {fewer} requests at once, fewer hosts in memory and earlier commits until there "
+            "is less",
+        )  # fmt: skip
+        self._brakes.commit_now.set()
+        self._machine.give_memory_back()
+
+    def _look_at_logs(self, now: float) -> None:
+        if self._logs.error:
+            self._raise("logs", now, f"lines of the log are lost: {self._logs.error}")
+        else:
+            self._clear("logs")
+
+    def _look_at_clock(self, now: float) -> None:
+        gauges = self.gauges
+        offset_s = self._machine.wall_offset_s()
+        if abs(offset_s - self._offset_s) > self._options.clock_jump_s_min:
+            gauges.clock_jumps += 1
+            self._clear("clock")  # Another jump raises a new alarm.
+        self._offset_s = offset_s
+        gauges.clock_shift_s = shift_s = offset_s - self._offset_first_s
+        if abs(shift_s) <= self._options.clock_jump_s_min:
+            self._clear("clock")
+            return
+        way = "forward" if shift_s > 0 else "back"
+        self._raise(
+            "clock", now, f"the system's clock was set {way} by {abs(shift_s):,.0f} s; the crawl keeps its own time, "
+            "and requests no host earlier or later because of it",
+        )  # fmt: skip
+
+    # ---- inside
+
+    def _raise(self, name: str, now: float, says: str, since: float | None = None) -> None:
+        before = self._alarms.get(name)
+        began = now if since is None else since
+        self._alarms[name] = Alarm(name, before.since if before is not None else began, says)
+        if before is None:
+            self._logs.info("alarm", alarm=name, says=says)
+            self._tell(says)
+
+    def _clear(self, name: str) -> None:
+        gone = self._alarms.pop(name, None)
+        if gone is not None and name != "loop":
+            self._logs.info("alarm_over", alarm=name, since=gone.since)
+            self._tell(f"over: {gone.says.partition(':')[0].partition(';')[0]}")
+
+    def _tell(self, sentence: str) -> None:
+        self._counters.note(sentence)

@@ -1,0 +1,437 @@
+"""Logins: decides when sessions begin and end; one request at a time uses a session. No clock, no waiting, no I/O.
+
+A login is a prerequisite fetch, like a robots.txt: the hosts that need it are parked, its requests pass every gate, and
+its result releases the hosts. Its requests and replies are not archived.
+
+    out ─► form ─► sent ─► landing ─► in ─► out …        failed, after `attempts_max` in a row
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Collection, Mapping
+from typing import Final, Literal
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from gossamer.engine.history import PageRecord
+from gossamer.engine.options import LoginRule
+from gossamer.features.logins.sessions import Sessions
+from gossamer.model.links import ALLOWED, Prerequisite, RevisitPlan, Verdict, Visit
+from gossamer.model.visits import Failure, Reply, Request
+from gossamer.options import to_table
+from gossamer.ports import Conclusion, ExaminedPage, VisitMiddleware
+from gossamer.stages.fetch.options import RequestRule
+from gossamer.stages.fetch.rules import RequestRules
+from gossamer.stages.process.forms import form_of, shows
+from gossamer.stages.process.links import redirect_target
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+
+HOPS_MAX: Final = 5
+"""Redirects in a row that a login follows."""
+REPEATS_THE_BODY: Final = frozenset((307, 308))
+REFUSED_MAX: Final = 100
+"""Replies in a row without a session after which a login is given up that brought pages before."""
+LOGIN_REQUIRED: Final = "login_required"
+LOGGED_OUT_MAX: Final = 3
+"""Requests for one page that a server answers as if there were no session. Their number is lost in a crash."""
+LOGGED_OUT_URLS_MAX: Final = 10_000
+"""Pages whose requests of this kind are counted at the same time."""
+
+Phase = Literal["out", "form", "sent", "landing", "in", "failed"]
+
+
+class SavedLogin(msgspec.Struct, array_like=True, frozen=True):
+    """The stored state of a login that worked."""
+
+    token: str = ""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(SavedLogin).decode
+
+
+class FormLogin:
+    """One login of the configuration, and its state."""
+
+    def __init__(self, name: str, rule: LoginRule, url: Url) -> None:
+        self.name = name
+        self.rule = rule
+        self.url = url
+        self.phase: Phase = "out"
+        self.prerequisite: Prerequisite | None = None
+        """The request of this login that is in flight."""
+        self.waiting: dict[str, Url] = {}
+        """A URL of each host that is parked for this login, by host."""
+        self.is_used = False
+        """Whether a request of its session is in flight."""
+        self.fruitless = 0
+        """Consecutive logins that failed or led to no page."""
+        self.has_worked = False
+        """Whether its sessions have brought pages."""
+        self.refused = 0
+        """Replies without a session since the last page."""
+        self.pause_until = 0.0
+        self.reason = ""
+        """Why the last login failed."""
+        self.token = ""
+        self.content_type = "application/json"
+        """Media type of its request with a body; that of a form is known once it was read."""
+        self._place = RequestRules({rule.place or url.origin: RequestRule(bearer="x")}, "")
+        self._logout = [re.compile(pattern) for pattern in rule.logout]
+
+    def covers(self, url: Url) -> bool:
+        """Say whether a URL needs the session."""
+        return url.site == self.url.site and (rule := self._place.of(url.text)) is not None and bool(rule.headers)
+
+    def is_login_page(self, url: Url) -> bool:
+        """Say whether a URL is that of the login, with any further parameters. Of its own parameters, those that lead
+        back to a page (`next=/home`) may differ.
+        """
+        path, _, query = url.text.partition("?")
+        own, _, own_query = self.url.text.partition("?")
+        return path == own and _parameters(own_query) <= _parameters(query)
+
+    def excludes(self, url: Url) -> str:
+        """Return why a URL of the login's site must never be requested; empty if it may be."""
+        if url.site != self.url.site:
+            return ""
+        if self.is_login_page(url):
+            return "is its page"
+        return "ends its session" if any(pattern.search(url.text) for pattern in self._logout) else ""
+
+    def shows_logged_out(self, reply: Reply, body: bytes) -> bool:
+        """Say whether a page is one that the server shows only without a session."""
+        selector = self.rule.logged_out
+        if selector and shows(body, reply.charset, selector=selector):
+            return True
+        if self.rule.token or b"password" not in body.lower():
+            return False
+        return form_of(body, reply.charset, reply.url, self.rule.fields) is not None
+
+
+class FormLogins(VisitMiddleware):
+    """All logins of the configuration. `judge` costs 2 µs for a URL that needs no login."""
+
+    name = "login"
+    reads_body = True
+
+    def __init__(
+        self,
+        rules: Mapping[str, LoginRule],
+        namer: Namer,
+        sessions: Sessions,
+        pauses_s: tuple[float, float],
+        on_given_up: Callable[[str, str], None],
+        unpark: Callable[[Url, float], None],
+    ) -> None:
+        """`rules` are by name, with their secrets; `pauses_s` are the first and the longest wait after a failed login;
+        `on_given_up` is called with the name of a login and the reason why it was given up, and with an empty reason
+        when it works, or when its partition has arrived or left; `unpark` lets a host go on that waits for a login.
+        """
+        self._pauses_s = pauses_s
+        self._epochs = sessions.epochs
+        self._namer = namer
+        self._sessions = sessions
+        self._unpark = unpark
+        self._on_given_up = on_given_up
+        self._logged_out_times: dict[str, int] = {}
+        """By key of a URL: how often the server answered as if there were no session."""
+        self._logins: dict[str, FormLogin] = {}
+        for name, rule in rules.items():
+            url = namer.name(rule.url)
+            assert url is not None, "the configuration was checked"
+            self._logins[name] = self._recalled(name, rule, url)
+
+    def moved(self, first: int, end: int) -> None:
+        """Read logins again from the store. One that was in progress begins again in the shard that has its
+        partition.
+        """
+        for name, login in self._logins.items():
+            if first <= login.url.partition < end:
+                self._on_given_up(name, "")
+                self._logins[name] = self._recalled(name, login.rule, login.url)
+
+    def _recalled(self, name: str, rule: LoginRule, url: Url) -> FormLogin:
+        login = FormLogin(name, rule, url)
+        if (kept := self._epochs.get("cookie", _key(login))) is not None:
+            login.phase, login.token, login.has_worked = "in", _decode(kept).token, True
+        return login
+
+    # ---- before a request
+
+    def judge(self, url: Url, now: float) -> Verdict:
+        for one in self._logins.values():
+            if what := one.excludes(url):
+                return Verdict(outcome="excluded", reason=f"login.{one.name}: the URL {what}")
+        login = self._of(url)
+        if login is None:
+            return ALLOWED
+        if login.phase == "failed":
+            return Verdict(outcome=LOGIN_REQUIRED, reason=f"login.{login.name}: {login.reason}")
+        if login.phase == "in" and not login.is_used:
+            return ALLOWED
+        if login.phase == "out" and login.pause_until > now:
+            return Verdict(wait_until=login.pause_until, reason=f"login.{login.name}: {login.reason}")
+        step = _first(login, url) if login.phase == "out" else login.prerequisite
+        is_lost = step is not None and url.host == step.origin.host
+        return Verdict(prerequisite=step if is_lost else None, park=True, owner=self.name)
+
+    def reserve(self, url: Url, now: float) -> None:
+        """Have a session used by one visit at a time."""
+        login = self._of(url)
+        if login is not None:
+            login.is_used = True
+
+    def wait(self, url: Url, verdict: Verdict, now: float) -> None:
+        login = self._of(url)
+        assert login is not None, "only a URL that needs a session waits for one"
+        if login.phase == "out":
+            login.phase = "sent" if login.rule.token else "form"
+            login.prerequisite = verdict.prerequisite
+        login.waiting[url.host] = url
+
+    def lacked(self, names: Collection[str], record: PageRecord) -> bool:
+        """Say whether a URL ended for want of one of these logins."""
+        if record.outcome != LOGIN_REQUIRED or (url := self._namer.name(record.url)) is None:
+            return False
+        login = self._of(url)
+        return login is not None and login.name in names
+
+    def token(self, url: Url) -> str:
+        """Return the bearer token of a request; empty if it has none."""
+        login = self._of(url)
+        return login.token if login is not None else ""
+
+    # ---- after a request
+
+    def release(self, url: Url) -> list[Url]:
+        login = self._of(url)
+        if login is None or not login.is_used:
+            return []
+        login.is_used = False
+        return _released(login)
+
+    def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
+        return self._conclusion(visit, self.logged_out(visit.url, reply), now)
+
+    def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
+        why = self.logged_out(page.visit.url, page.reply, page.content.body)
+        return self._conclusion(page.visit, why, now)
+
+    def _conclusion(self, visit: Visit, why: str, now: float) -> Conclusion | None:
+        """Have a page requested again after a new login, if `why` says that there was no session."""
+        if not why:
+            return None
+        url = visit.url
+        again = None
+        times = self._logged_out_times.pop(url.key, 0) + 1
+        if times < LOGGED_OUT_MAX:
+            again = RevisitPlan(url, now, visit.attempt + 1, visit.hops, why)
+            if len(self._logged_out_times) >= LOGGED_OUT_URLS_MAX:
+                self._logged_out_times.clear()
+            self._logged_out_times[url.key] = times
+        return Conclusion(LOGIN_REQUIRED, why, again, was_acted_on=False)
+
+    def logged_out(self, url: Url, reply: Reply, body: bytes | None = None) -> str:
+        """Return why a reply shows that the session has ended, and so is not content; empty if it is content. `body` is
+        known after the reply was examined.
+        """
+        login = self._of(url)
+        if login is None or login.phase != "in":
+            return ""
+        target = redirect_target(reply.url, reply.headers) if 300 <= reply.status < 400 else None
+        to = self._namer.name(target) if target else None
+        if to is not None and login.is_login_page(to):
+            why = f"it redirects to the page of login.{login.name}"
+        elif reply.status == 401:
+            why = f"HTTP 401 in spite of login.{login.name}"
+        elif body is not None and login.shows_logged_out(reply, body):
+            why = f"it is what login.{login.name} shows without a session"
+        else:
+            if body is not None:
+                login.has_worked = True
+                login.fruitless = 0
+                login.refused = 0
+            return ""
+        login.refused += 1
+        is_fruitless = login.fruitless >= login.rule.attempts_max
+        if is_fruitless and login.has_worked and login.refused < REFUSED_MAX:
+            return why  # This account may not see these pages: another login would change nothing.
+        self._end(login)
+        if is_fruitless:
+            self._give_up(login, f"{login.fruitless} logins in a row brought no page: {why}")
+        return why
+
+    # ---- the login itself
+
+    def fetch(self, prerequisite: Prerequisite, request: Request, now: float) -> Request:
+        headers = self._sessions.headers(prerequisite.url, None, now)
+        if not prerequisite.form:
+            return msgspec.structs.replace(request, headers=headers)
+        headers += (("Content-Type", self._logins[prerequisite.subject].content_type),)
+        return msgspec.structs.replace(request, headers=headers, method="POST", body=prerequisite.form)
+
+    def answered(
+        self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float
+    ) -> Prerequisite | None:
+        login = self._logins[prerequisite.subject]
+        step = self._step(login, prerequisite, result, body, now)
+        if login.prerequisite is None:
+            for waiting in _released(login):
+                self._unpark(waiting, now)
+        return step
+
+    def _step(
+        self, login: FormLogin, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float
+    ) -> Prerequisite | None:
+        under_way = login.prerequisite
+        if under_way is None or prerequisite.url != under_way.url or prerequisite.form != under_way.form:
+            return None  # A second result.
+        step = self._next(login, result, body, now)
+        if isinstance(step, str):
+            self._failed(login, step, now)
+            return None
+        login.prerequisite = step
+        return step
+
+    # ---- inside
+
+    def _of(self, url: Url) -> FormLogin | None:
+        for login in self._logins.values():
+            if login.covers(url):
+                return login
+        return None
+
+    def _next(self, login: FormLogin, result: Reply | Failure, body: bytes, now: float) -> Prerequisite | str | None:
+        """Return the next request, None after a login that worked, or why it failed."""
+        if isinstance(result, Failure):
+            return result.error
+        target = redirect_target(result.url, result.headers) if 300 <= result.status < 400 else None
+        if login.phase == "form":
+            return self._go_on(login, target) if target else self._fill_in(login, result, body)
+        if login.rule.token:
+            return self._take_token(login, result, body)
+        if login.phase == "sent" and result.status in REPEATS_THE_BODY:
+            return "the form's answer would have it sent elsewhere"
+        return self._check(login, result, target, body, now)
+
+    def _fill_in(self, login: FormLogin, reply: Reply, body: bytes) -> Prerequisite | str:
+        if not 200 <= reply.status < 300:
+            return f"HTTP {reply.status} at {login.url.text}"
+        fields = login.rule.fields
+        form = form_of(body, reply.charset, reply.url, fields, login.rule.form)
+        if form is None:
+            return f"no form with the fields {', '.join(fields)} at {login.url.text}"
+        if form.method != "post":
+            return "its form would put the fields into a URL"
+        action = self._namer.name(form.action)
+        if action is None or action.origin != login.url.origin:
+            return "its form leads to another origin"
+        pairs = [(name, value) for name, value in form.fields if name not in fields]
+        login.phase = "sent"
+        prerequisite = login.prerequisite
+        assert prerequisite is not None
+        data, login.content_type = form.encoded([*pairs, *fields.items()])
+        return msgspec.structs.replace(prerequisite, url=action, hops=0, form=data)
+
+    def _check(
+        self, login: FormLogin, reply: Reply, target: str | None, body: bytes, now: float
+    ) -> Prerequisite | str | None:
+        """Check the answer to the form, or the page that it redirects to."""
+        check = login.rule.check
+        assert check is not None, "the configuration was checked"
+        if check.cookie and check.cookie in self._sessions.names(login.url.site, now):
+            self._worked(login)
+            return None
+        if check.redirect and login.phase == "sent" and target and re.search(check.redirect, target):
+            self._worked(login)
+            return None
+        if check.text or check.selector:
+            if target is not None:
+                login.phase = "landing"
+                return self._go_on(login, target)
+            if shows(body, reply.charset, check.text, check.selector):
+                self._worked(login)
+                return None
+        [(kind, wanted)] = to_table(check).items()
+        return f"the check failed: no {kind} {wanted!r} after HTTP {reply.status}"
+
+    def _take_token(self, login: FormLogin, reply: Reply, body: bytes) -> str | None:
+        if not 200 <= reply.status < 300:
+            return f"HTTP {reply.status} at {login.url.text}"
+        try:
+            value = msgspec.json.decode(body)
+        except msgspec.DecodeError:
+            return "the answer is not JSON"
+        for name in login.rule.token.split("."):
+            value = value.get(name) if isinstance(value, dict) else None
+        if not isinstance(value, str) or not re.fullmatch(r"[!-~]{1,8000}", value):
+            return f"the answer has no token {login.rule.token!r}"
+        self._worked(login, value)
+        return None
+
+    def _go_on(self, login: FormLogin, target: str) -> Prerequisite | str:
+        """Follow a redirect of a login, on its own site."""
+        url = self._namer.name(target)
+        prerequisite = login.prerequisite
+        assert prerequisite is not None
+        if url is None or url.site != login.url.site:
+            return "it redirects to another site"
+        if prerequisite.hops >= HOPS_MAX:
+            return f"it redirects more than {HOPS_MAX} times"
+        return msgspec.structs.replace(prerequisite, url=url, hops=prerequisite.hops + 1, form=b"")
+
+    def _worked(self, login: FormLogin, token: str = "") -> None:
+        login.phase = "in"
+        login.prerequisite = None
+        login.token = token
+        login.reason = ""
+        login.fruitless += 1
+        self._epochs.put("cookie", _key(login), _encode(SavedLogin(token)))
+        self._on_given_up(login.name, "")
+
+    def _failed(self, login: FormLogin, reason: str, now: float) -> None:
+        self._end(login)
+        login.fruitless += 1
+        login.reason = f"{reason} ({login.fruitless} of {login.rule.attempts_max} attempts)"
+        first_s, most_s = self._pauses_s
+        login.pause_until = now + min(first_s * 2.0 ** min(login.fruitless - 1, 20), most_s)
+        if login.fruitless >= login.rule.attempts_max:
+            self._give_up(login, login.reason)
+
+    def _end(self, login: FormLogin) -> None:
+        login.phase = "out"
+        login.prerequisite = None
+        login.token = ""
+        self._epochs.delete("cookie", _key(login))
+
+    def _give_up(self, login: FormLogin, reason: str) -> None:
+        login.phase = "failed"
+        login.reason = reason
+        self._on_given_up(login.name, reason)
+
+
+def _first(login: FormLogin, origin: Url) -> Prerequisite:
+    rule = login.rule
+    form = json.dumps(rule.fields).encode() if rule.token else b""
+    return Prerequisite(origin, login.url, owner=FormLogins.name, subject=login.name, form=form, is_about_origin=False)
+
+
+def _parameters(query: str) -> set[tuple[str, str]]:
+    pairs = parse_qsl(query, keep_blank_values=True)
+    return {pair for pair in pairs if not pair[1].startswith(("/", "http:", "https:"))}
+
+
+def _released(login: FormLogin) -> list[Url]:
+    waiting = list(login.waiting.values())
+    login.waiting = {}
+    return waiting
+
+
+def _key(login: FormLogin) -> bytes:
+    # No site's name begins like this.
+    return login.url.partition.to_bytes(2) + b"\0login:" + login.name.encode()

@@ -1,0 +1,453 @@
+"""Page: one page in a browser, from the document that was fetched to the one that its scripts made of it.
+
+Every request of every target of the page is held (CDP domain Fetch) and answered from here: the page's own document by
+what the crawl has fetched, resources by what the crawl gets for them, anything else by a refusal. While a resource is
+waited for, virtual time is paused: scripts do not notice how long politeness takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from gossamer.features.render.behaviors import FRAME, STEP, BehaviorFile
+from gossamer.features.render.browser import Browser, BrowserError, Event, ignored
+from gossamer.features.render.options import RenderOptions
+from gossamer.model.visits import Failure, Reply
+
+Get = Callable[[str, str], Awaitable[Reply | Failure]]
+"""Returns what a URL and a type of resource bring: a reply with its content decoded, or why there is none."""
+LEADS_TO_MAX: Final = 100
+"""Addresses to which scripts would have navigated, of each page."""
+HELD_MIN = 100
+HELD_FACTOR = 10
+"""A page that makes more requests than both 100 and ten times `render.requests_max`, refused ones included, is given
+up."""
+STARVATION_TASKS: Final = 10_000
+"""Tasks at one virtual instant after which time goes on."""
+WALL_FACTOR: Final = 10.0
+"""A page may take ten times its processor time of any other time: on a busy machine others run."""
+BEHAVIOR_S: Final = 1.0
+"""Virtual seconds for scripts after each step of behaviors."""
+FRAME_S_MAX: Final = 2.0
+ERROR_MAX: Final = 200
+"""Characters of what a user's behavior throws."""
+LOOK_S: Final = 0.25
+"""Between looks at a page that is waited for."""
+REFUSED_TYPES: Final = frozenset((
+    "websocket", "eventsource", "ping", "cspviolationreport", "preflight", "signedexchange", "texttrack", "manifest",
+    "prefetch",
+))  # fmt: skip
+DROPPED: Final = frozenset((
+    "alt-svc", "connection", "content-disposition", "content-encoding", "content-length", "keep-alive", "link", "nel",
+    "refresh", "report-to", "reporting-endpoints", "service-worker-allowed", "set-cookie", "strict-transport-security",
+    "trailer", "transfer-encoding", "upgrade",
+))  # fmt: skip
+"""Headers of replies that the browser does not get: of the connection, of the coding, or that would make it act."""
+PIXEL: Final = base64.b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
+ANY_ORIGIN: Final = ("Access-Control-Allow-Origin", "*")
+TOP: Final = {"x": 0, "y": 0, "width": 1280, "height": 1024}
+PICTURES: Final[Mapping[str, Event]] = {
+    "view": {"format": "png", "clip": {**TOP, "scale": 1}, "captureBeyondViewport": True},
+    "thumbnail": {"format": "jpeg", "quality": 75, "clip": {**TOP, "scale": 0.25}, "captureBeyondViewport": True},
+}
+EMPTY: Final = {"stylesheet": ("text/css", b""), "image": ("image/gif", PIXEL)}
+"""Answers in place of resources of types that are not requested: their pages take them as loaded."""
+READ_DOM: Final = """(() => {
+  // A page may give elements names that hide properties of `document`.
+  const of = name => Object.getOwnPropertyDescriptor(Document.prototype, name).get.call(document);
+  const node = of("documentElement"), opened = globalThis.gossamer;
+  if (opened?.html && !opened.over) opened.keep();
+  const html = (opened?.html || (node ? node.outerHTML : "")).toWellFormed();
+  const size = new TextEncoder().encode(html).length;
+  return {url: opened?.url || of("URL"), size: size, html: size > BYTES_MAX ? "" : html};
+})()"""
+
+
+class PageError(Exception):
+    """A page that is not rendered, by its own doing."""
+
+    def __init__(self, reason: str, text: str) -> None:
+        """`reason` is one of those of `PageRow.rendered`; `text` says it to people, in one line."""
+        super().__init__(text)
+        self.reason = reason
+
+
+class Document(msgspec.Struct, frozen=True):
+    """What the crawl has fetched."""
+
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    """Decoded."""
+
+
+class Dom(msgspec.Struct, frozen=True):
+    """What scripts made of a document."""
+
+    html: str
+    url: str
+    """Of the document in the end: scripts may have changed it within its origin."""
+    leads_to: tuple[str, ...]
+    """Where scripts would have navigated, or opened a window."""
+    refused: dict[str, int]
+    """Requests that were not answered, by reason: an outcome, or one that `_refusal` names."""
+    pictures: tuple[tuple[str, bytes], ...] = ()
+    """By name, those of `render.page_records`."""
+    answers: Mapping[str, tuple[int, str, str]] = {}
+    """Status, media type and type of each resource that was brought, by URL."""
+    ran: tuple[str, ...] = ()
+    """Files of behaviors."""
+    errors: tuple[tuple[str, str], ...] = ()
+    """Those that failed, and how."""
+
+
+class Rendering:
+    """One page in one browser. Make one for each page, and await `dom` once."""
+
+    def __init__(
+        self,
+        browser: Browser,
+        document: Document,
+        options: RenderOptions,
+        get: Get,
+        own: tuple[BehaviorFile, ...] = (),
+    ) -> None:
+        self._browser = browser
+        self._own = own
+        self._pictures: list[tuple[str, bytes]] = []
+        self._answers: dict[str, tuple[int, str, str]] = {}
+        self._errors: list[tuple[str, str]] = []
+        self._document = document
+        self._options = options
+        self._get = get
+        self._session = self._target = ""
+        self._is_served = False
+        self._held = self._requested = self._pending = 0
+        self._held_max = max(HELD_MIN, HELD_FACTOR * options.requests_max)
+        self._bytes_left = options.page_bytes_max - len(document.body)
+        self._refused: Counter[str] = Counter()
+        self._leads_to: dict[str, None] = {}
+        self._group: asyncio.TaskGroup | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._settled = asyncio.Event()
+        self._failure: PageError | BrowserError | None = None
+
+    async def dom(self) -> Dom:
+        """Return the rendered page.
+
+        Raises:
+            PageError: it is not rendered, and would not be next time.
+            BrowserError: the browser died, or hangs: close it.
+        """
+        made = await self._browser.call("Target.createBrowserContext", {"disposeOnDetach": True})
+        context = {"browserContextId": made["browserContextId"]}
+        limit_s = self._options.page_s_max
+        self._browser.on_event = self._heard
+        try:
+            async with asyncio.timeout(limit_s), asyncio.TaskGroup() as self._group:
+                try:
+                    found = await self._outcome(context)
+                finally:
+                    self._group = None  # A group that ends takes no more tasks.
+                for task in self._tasks:
+                    task.cancel()
+        except TimeoutError:
+            found = PageError("timeout", f"it took longer than render.page_s_max = {limit_s:g} s")
+        finally:
+            self._browser.on_event = ignored
+        if not isinstance(found, BrowserError):
+            await self._browser.call("Target.disposeBrowserContext", context)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    async def _outcome(self, context: Event) -> Dom | PageError | BrowserError:
+        """Render while looking whether the browser still does anything that leads to an end."""
+        assert self._group is not None
+        work = self._group.create_task(self._work(context))
+        browser = self._browser
+        limit_s = self._options.stall_s_max
+        now = asyncio.get_running_loop().time
+        moved_at = now()
+        moved_cpu_s = browser.cpu_s
+        while not work.done() and self._failure is None:
+            await asyncio.wait({work}, timeout=LOOK_S)
+            if self._pending:
+                moved_at = now()
+                moved_cpu_s = browser.cpu_s
+            if browser.ended:
+                self._failure = BrowserError(browser.ended, browser.reason)
+            elif max(browser.cpu_s - moved_cpu_s, (now() - moved_at) / WALL_FACTOR) > limit_s:
+                self._failure = BrowserError(f"it kept its browser busy for {limit_s:g} s", "hangs")
+        if self._failure is not None:
+            work.cancel()
+            return self._failure
+        return work.result()
+
+    async def _work(self, context: Event) -> Dom | PageError | BrowserError:
+        try:
+            await self._load(context)
+            await self._pass(self._options.script_s)
+            await self._picture()
+            await self._behaved()
+            return await self._read()
+        except (PageError, BrowserError) as error:
+            return error
+
+    async def _load(self, context: Event) -> None:
+        """Load the document, and let virtual time run from then on: before, nothing would load."""
+        call = self._browser.call
+        limit_s = WALL_FACTOR * self._options.stall_s_max
+        self._target = (await call("Target.createTarget", {"url": "about:blank", **context}))["targetId"]
+        attached = await call("Target.attachToTarget", {"targetId": self._target, "flatten": True})
+        session = self._session = attached["sessionId"]
+        await call("Browser.setDownloadBehavior", {"behavior": "deny", **context})
+        for method, params in (
+            ("Page.enable", {}), ("Inspector.enable", {}), ("Network.enable", {"maxTotalBufferSize": 0}),
+            ("Network.setBypassServiceWorker", {"bypass": True}),
+        ):  # fmt: skip
+            await call(method, params, session)
+        await self._hold(session)
+        loaded = await call("Page.navigate", {"url": self._document.url}, session, limit_s)
+        if loaded.get("errorText") or loaded.get("isDownload"):
+            raise PageError("not_loaded", f"the browser did not load it: {loaded.get('errorText') or 'a download'}")
+
+    async def _pass(self, virtual_s: float) -> None:
+        """Let virtual time pass for the scripts; requests under way stop it."""
+        self._settled.clear()
+        virtual = {
+            "policy": "pauseIfNetworkFetchesPending",
+            "budget": 1_000.0 * virtual_s,
+            "maxVirtualTimeTaskStarvationCount": STARVATION_TASKS,
+        }
+        limit_s = WALL_FACTOR * self._options.stall_s_max
+        await self._browser.call("Emulation.setVirtualTimePolicy", virtual, self._session, limit_s)
+        await self._settled.wait()
+
+    async def _picture(self) -> None:
+        """Take pictures, as a visitor sees the page first; none of a page that draws nothing."""
+        try:
+            for name in self._options.page_records:
+                if name in PICTURES:
+                    answer = await self._browser.call("Page.captureScreenshot", PICTURES[name], self._session)
+                    self._pictures.append((name, base64.b64decode(answer["data"])))
+        except BrowserError as error:
+            if self._browser.ended or error.reason != "hangs":
+                raise
+
+    async def _behaved(self) -> None:
+        """Do in the page what makes it show more. If it leaves meanwhile, `_read` says so."""
+        try:
+            await self._behave()
+        except BrowserError as error:
+            if self._browser.ended or error.reason != "crashed":
+                raise
+
+    async def _behave(self) -> None:
+        """Do in the page what makes it show more, until that is nothing, or its share of time or memory is used."""
+        options = self._options
+        now = asyncio.get_running_loop().time
+        built_in = f"{STEP}({msgspec.json.encode(options.behaviors).decode()}, {options.dom_bytes_max})"
+        own = self._own
+        memory_bytes_max = options.memory_bytes_max * 3 // 4
+        ends_at = now() + options.page_s_max / 2
+        cpu_s_max = self._browser.cpu_s + options.stall_s_max / 2
+        for _ in range(options.behavior_steps_max if own or options.behaviors else 0):
+            if now() > ends_at or self._browser.cpu_s > cpu_s_max or self._browser.memory_bytes > memory_bytes_max:
+                return
+            await self._frame()
+            ran = bool(own)
+            own = tuple([one for one in own if await self._runs_again(one)])
+            if not (await self._evaluate(built_in) or ran):
+                return
+            await self._frame()
+            await self._pass(BEHAVIOR_S)
+
+    async def _frame(self) -> None:
+        """Let the page draw what has come; a page that leaves may draw nothing any more."""
+        try:
+            await self._evaluate(FRAME, FRAME_S_MAX)
+        except BrowserError as error:
+            if self._browser.ended or error.reason != "hangs":
+                raise
+
+    async def _hold(self, session: str) -> None:
+        """Hold all requests of a target, and of the targets that it makes."""
+        every = {"patterns": [{"urlPattern": "*"}]}
+        attach = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+        await self._browser.call("Fetch.enable", every, session)
+        await self._browser.call("Target.setAutoAttach", attach, session)
+
+    async def _runs_again(self, behavior: BehaviorFile) -> bool:
+        """Run a user's behavior as a script of the page; say whether it is to be run again."""
+        call = self._browser.call
+        limit_s = WALL_FACTOR * self._options.stall_s_max
+        answer = await call(
+            "Runtime.evaluate", {"expression": behavior.code, "returnByValue": True}, self._session, limit_s
+        )
+        if (thrown := answer.get("exceptionDetails")) is not None:
+            text = thrown.get("exception", {}).get("description") or thrown.get("text", "")
+            self._errors.append((behavior.name, text.partition("\n")[0][:ERROR_MAX]))
+        return answer.get("result", {}).get("value") is True
+
+    async def _evaluate(self, expression: str, within_s: float = 0.0) -> Any:
+        """Return the value of an expression in a world that the page's scripts cannot change; the same each time."""
+        call = self._browser.call
+        limit_s = within_s or WALL_FACTOR * self._options.stall_s_max
+        own = {"frameId": self._target, "worldName": "gossamer"}
+        world = await call("Page.createIsolatedWorld", own, self._session, limit_s)
+        asked = {
+            "expression": expression,
+            "contextId": world["executionContextId"],
+            "returnByValue": True,
+            "awaitPromise": True,
+        }
+        answer = await call("Runtime.evaluate", asked, self._session, limit_s)
+        return answer.get("result", {}).get("value")
+
+    async def _read(self) -> Dom:
+        most = self._options.dom_bytes_max
+        value = await self._evaluate(READ_DOM.replace("BYTES_MAX", str(most)))
+        if not isinstance(value, dict):
+            raise PageError("not_loaded", "the browser has no document of it")
+        if not value["url"].startswith(("http://", "https://")):
+            raise PageError("not_loaded", f"it left for {value['url'][:ERROR_MAX]}")
+        if value["size"] > most:
+            raise PageError("too_large", f"its document has {value['size']:,} bytes; render.dom_bytes_max is {most:,}")
+        ran = tuple([one.name for one in self._own])
+        return Dom(
+            value["html"], value["url"], tuple(self._leads_to), dict(self._refused),
+            pictures=tuple(self._pictures), answers=self._answers, ran=ran, errors=tuple(self._errors),
+        )  # fmt: skip
+
+    # ---- events
+
+    def _heard(self, session: str, name: str, params: Event) -> None:
+        match name:
+            case "Fetch.requestPaused":
+                self._held += 1
+                if self._held > self._held_max:
+                    self._failure = PageError("too_many_requests", f"it made more than {self._held_max:,} requests")
+                else:
+                    self._do(self._answer(session, params))
+            case "Target.attachedToTarget":
+                self._do(self._attached(params["sessionId"]))
+            case "Emulation.virtualTimeBudgetExpired":
+                self._settled.set()
+            case "Page.windowOpen":
+                self._led_to(params["url"])
+            case "Page.javascriptDialogOpening":
+                self._do(self._call("Page.handleJavaScriptDialog", {"accept": False}, session))
+            case "Inspector.targetCrashed" if session == self._session:
+                self._failure = BrowserError("it crashed its browser", "crashed")
+
+    def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._group is None:
+            work.close()
+            return
+        task = self._group.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _led_to(self, url: str) -> None:
+        if len(self._leads_to) < LEADS_TO_MAX and url.startswith(("http://", "https://")):
+            self._leads_to[url] = None
+
+    async def _call(self, method: str, params: Event, session: str) -> None:
+        """Tell a target something that it may be gone for."""
+        with suppress(BrowserError):
+            await self._browser.call(method, params, session)
+
+    async def _attached(self, session: str) -> None:
+        """Let a frame or a worker begin, once its requests are held: those of workers are held with their page's."""
+        with suppress(BrowserError):
+            await self._hold(session)
+        await self._call("Runtime.runIfWaitingForDebugger", {}, session)
+
+    # ---- requests
+
+    async def _answer(self, session: str, params: Event) -> None:
+        request = params["request"]
+        kind = params["resourceType"].lower()
+        number = params["requestId"]
+        is_main = kind == "document" and params.get("frameId") == self._target
+        if is_main and not self._is_served:
+            self._is_served = True
+            own = self._document
+            await self._fulfil(session, number, own.status, own.headers, own.body)
+            return
+        url = request["url"].partition("#")[0]
+        if is_main:
+            self._led_to(url)
+        reason = "navigation" if is_main else self._refusal(url, kind, request["method"], request["headers"])
+        if reason == "unwanted" and kind in EMPTY:
+            media_type, body = EMPTY[kind]
+            await self._fulfil(session, number, 200, (("Content-Type", media_type), ANY_ORIGIN), body)
+        elif reason:
+            await self._refuse(session, number, reason)
+        else:
+            await self._request(session, number, url, kind)
+
+    def _refusal(self, url: str, kind: str, method: str, headers: Mapping[str, str]) -> str:
+        """Return why a request is not made; empty where it may be."""
+        wanted = {*self._options.resources}
+        # The script of a worker has no type of its own.
+        same = {"xhr": "fetch", "fetch": "xhr", "other": "script"}.get(kind, "")
+        if method != "GET":
+            return "method"
+        # Icons, streams of events and service workers have no type of their own.
+        is_odd = headers.get("Accept", "").startswith(("image/", "text/event-stream")) and kind != "image"
+        if (
+            is_odd
+            or "Service-Worker" in headers
+            or kind in REFUSED_TYPES
+            or not url.startswith(("http://", "https://"))
+        ):
+            return "type"
+        if kind not in wanted and same not in wanted:
+            return "unwanted"
+        if self._requested >= self._options.requests_max:
+            return "too_many"
+        return "too_large" if self._bytes_left <= 0 else ""
+
+    async def _request(self, session: str, number: str, url: str, kind: str) -> None:
+        self._requested += 1
+        self._pending += 1
+        try:
+            reply = await self._get(url, kind)
+        finally:
+            self._pending -= 1
+        if isinstance(reply, Failure):
+            await self._refuse(session, number, reply.outcome)
+            return
+        self._answers[url] = reply.status, reply.media_type, kind
+        self._bytes_left -= len(reply.body)
+        if reply.truncated or self._bytes_left < 0:
+            await self._refuse(session, number, "too_large")
+        else:
+            await self._fulfil(session, number, reply.status, reply.headers, reply.body)
+
+    async def _fulfil(
+        self, session: str, number: str, status: int, headers: tuple[tuple[str, str], ...], body: bytes
+    ) -> None:
+        answer = {
+            "requestId": number,
+            "responseCode": status,
+            "responseHeaders": [{"name": n, "value": v} for n, v in headers if n.lower() not in DROPPED],
+            "body": base64.b64encode(body).decode(),
+        }
+        await self._call("Fetch.fulfillRequest", answer, session)
+
+    async def _refuse(self, session: str, number: str, reason: str) -> None:
+        self._refused[reason] += 1
+        # A navigation that is aborted leaves the page as it is; any other error would show one of its own.
+        error = "Aborted" if reason == "navigation" else "BlockedByClient"
+        await self._call("Fetch.failRequest", {"requestId": number, "errorReason": error}, session)

@@ -1,0 +1,102 @@
+"""Renderer: pages through a pool of browsers. A browser that hangs or dies costs its page another try."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from gossamer.features.render.behaviors import BehaviorFile
+from gossamer.features.render.browser import Browser, BrowserError, program_of
+from gossamer.features.render.options import RenderOptions
+from gossamer.features.render.page import Document, Dom, Get, PageError, Rendering
+from gossamer.model.errors import CrawlFailedError
+
+STARTS_MAX: Final = 3
+"""Browsers in a row that do not start, after which the crawl ends: its pages would all be incomplete."""
+PAGES_EACH_MAX: Final = 200
+"""A browser is replaced after this number of pages: what they left in it goes with it."""
+
+
+class Renderer:
+    """Renders `render.browsers` pages at once, each in a browser that it has alone, in a context of its own."""
+
+    def __init__(self, options: RenderOptions, behaviors: tuple[BehaviorFile, ...] = ()) -> None:
+        self._options = options
+        self._behaviors = behaviors
+        self._free = asyncio.Semaphore(options.browsers)
+        self._idle: list[tuple[Browser, int]] = []
+        self._busy: set[Browser] = set()
+        self._ended_cpu_s = 0.0
+        self._failed_starts = 0
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor seconds of all browsers so far; a fifth of a second behind."""
+        alive = [*self._busy, *(browser for browser, _ in self._idle)]
+        return self._ended_cpu_s + sum(browser.cpu_s for browser in alive)
+
+    async def render(self, document: Document, get: Get) -> Dom:
+        """Return the page that scripts make of a document. Waits for a free browser.
+
+        Raises:
+            PageError: it is not rendered.
+            CrawlFailedError: no browser starts.
+        """
+        async with self._free:
+            for attempt in range(1, self._options.attempts_max + 1):
+                try:
+                    return await self._rendered(document, get)
+                except BrowserError as error:
+                    if attempt == self._options.attempts_max:
+                        raise PageError(error.reason, f"{error} ({attempt} attempts)") from error
+        raise AssertionError("there is one attempt at the least")
+
+    async def close(self) -> None:
+        """End all browsers."""
+        for browser in [*self._busy, *(browser for browser, _ in self._idle)]:
+            await self._end(browser)
+        self._idle.clear()
+
+    async def _rendered(self, document: Document, get: Get) -> Dom:
+        browser, pages = await self._taken()
+        self._busy.add(browser)
+        keep = False
+        try:
+            try:
+                dom = await Rendering(browser, document, self._options, get, self._behaviors).dom()
+            except PageError:
+                keep = not browser.ended
+                raise
+            keep = pages + 1 < PAGES_EACH_MAX
+            return dom
+        finally:
+            self._busy.discard(browser)
+            if keep:
+                self._idle.append((browser, pages + 1))
+            else:
+                # Also where the crawl is stopped meanwhile: then nothing else would end it.
+                await asyncio.shield(self._end(browser))
+
+    async def _taken(self) -> tuple[Browser, int]:
+        while self._idle:
+            browser, pages = self._idle.pop()
+            if not browser.ended:
+                return browser, pages
+            await self._end(browser)
+        try:
+            browser = await Browser.start(self._options)
+        except BrowserError as error:
+            self._failed_starts += 1
+            if self._failed_starts >= STARTS_MAX:
+                raise CrawlFailedError(
+                    f"crawl.render: no browser starts ({error}); see that `{program_of(self._options)} "
+                    "--headless about:blank` runs as the user of `render.user`, or crawl with --render never"
+                ) from error
+            raise
+        self._failed_starts = 0
+        return browser, 0
+
+    async def _end(self, browser: Browser) -> None:
+        await browser.close()
+        self._ended_cpu_s += browser.cpu_s
+        browser.cpu_s = 0.0

@@ -1,0 +1,445 @@
+"""Rendering: renders pages in a browser, and fetches their resources through the gates of each host.
+
+A resource is a prerequisite fetch, like a robots.txt, but it must be permitted by robots.txt, the exclusion list and
+traps like a page: when it is first needed, and again at its host's turn. The reply is archived, and cached for other
+pages as far as its server permits. With `crawl.render` = `auto`, `render_choice` chooses the pages. This module is
+imported only if pages are rendered.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+
+from gossamer.engine.counters import Telemetry
+from gossamer.engine.examine import Examined, Examiner
+from gossamer.features.render.cache import ResourceCache
+from gossamer.features.render.choice import (
+    FOR_SAMPLE,
+    OVER_BUDGET,
+    Place,
+    RenderBudget,
+    RenderChoice,
+    gains_text,
+    place_of,
+)
+from gossamer.features.render.options import RenderOptions
+from gossamer.features.render.page import Document, Dom, PageError
+from gossamer.features.render.renderer import Renderer
+from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite, Verdict
+from gossamer.model.modules import ModuleError
+from gossamer.model.pages import RENDERED, Findings, PageCapture, Rendered
+from gossamer.model.visits import Content, Failure, Reply, Request
+from gossamer.model.words import iso_time
+from gossamer.ports import PrerequisiteArchive, VisitMiddleware
+from gossamer.stages.frontier.scheduler import HostControl
+from gossamer.stages.process.scripted import ANCHORS_MANY, signal_of, text_bytes
+from gossamer.stages.scope.chain import Chain
+from gossamer.url.name import REQUEST_MARK, Namer
+from gossamer.url.url import Url
+
+HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
+POLL_S: Final = 0.2
+"""Interval of checks whether the robots.txt for a resource has arrived, and whether its host is slow."""
+SLOW_S: Final = 5.0
+"""While pages wait for a browser, a page waits no longer than this for a resource once its host may be requested,"""
+SLOW_AGAIN_S: Final = 1.0
+"""and no longer than this for further ones, so that slow hosts do not hold all browsers."""
+BOM: Final = b"\xef\xbb\xbf"
+"""Prefix of a rendered page, which is UTF-8 even if its headers and markup say otherwise (WHATWG Encoding)."""
+PICTURE_TYPES: Final = {"view": "image/png", "thumbnail": "image/jpeg"}
+NOT_MODIFIED: Final = 304
+SLOW: Final = Failure("timeout", "its host is slow, and pages wait for a browser")
+Headers = tuple[tuple[str, str], ...]
+
+
+class Gates(msgspec.Struct, frozen=True):
+    """Checks that a resource passes before it is requested."""
+
+    namer: Namer
+    chain: Chain
+    judge: Callable[[Url, float], Verdict]
+    control: HostControl
+
+
+class Wanted:
+    """A resource that is being requested."""
+
+    __slots__ = ("answer", "began", "conditions", "kind", "limit", "others", "over", "page_id", "via")
+
+    def __init__(self, kind: str, page_id: str, via: str, conditions: Headers, began: float) -> None:
+        self.began = began
+        self.kind = kind
+        self.page_id = page_id
+        self.via = via
+        """Address of the page that needs the resource."""
+        self.conditions = conditions
+        self.limit: asyncio.Timeout | None = None
+        """Time limit of its request, once that was sent."""
+        self.others = 0
+        """Further pages that wait for it."""
+        loop = asyncio.get_running_loop()
+        self.answer: asyncio.Future[Reply | Failure] = loop.create_future()
+        self.over: asyncio.Future[Reply | Failure | None] = loop.create_future()
+        """The result for other pages that need the resource too; None if the first page no longer waits."""
+
+
+class PageResources(VisitMiddleware):
+    """Provides resources: from the cache, or by one request for all waiting pages."""
+
+    name = "rendering"
+
+    def __init__(
+        self,
+        gates: Gates,
+        archive: PrerequisiteArchive,
+        examiner: Examiner,
+        telemetry: Telemetry,
+        options: RenderOptions,
+    ) -> None:
+        self.namer = gates.namer
+        self._chain = gates.chain
+        self._judge = gates.judge
+        self._control = gates.control
+        self._archive = archive
+        self.examiner = examiner
+        self._clock = telemetry.clock
+        self._counters = telemetry.counters
+        self._options = options
+        self._cache = ResourceCache(options.cache_bytes_max, options.fresh_s)
+        self._wanted: dict[str, Wanted] = {}
+        """Resources in flight by URL, bounded by the pages that are rendered and the requests of each."""
+
+    # ---- for pages
+
+    async def get(
+        self, text: str, kind: str, page_id: str, via: str, patience_s: Callable[[], float] = lambda: math.inf
+    ) -> Reply | Failure:
+        """Return a resource for a page, with its content decoded, or why there is none. `patience_s` returns how long
+        its host may be slow.
+        """
+        url = self.namer.name(text)
+        if url is None:
+            return Failure("unsupported", "its URL cannot be requested")
+        while (other := self._wanted.get(url.text)) is not None:
+            other.others += 1
+            if (found := await asyncio.shield(other.over)) is not None:
+                self._counters.rendering("resources_reused", 1)
+                return found
+        entry = self._cache.find(url.text)
+        if entry is not None and entry.fresh_until > self._clock.now():
+            self._counters.rendering("resources_reused", 1)
+            return entry.reply
+        conditions = entry.conditions if entry is not None else ()
+        wanted = self._wanted[url.text] = Wanted(kind, page_id, via, conditions, self._clock.now())
+        result: Reply | Failure | None = None
+        try:
+            async with asyncio.timeout(self._options.resource_s_max):
+                result = await self._brought(url, wanted, patience_s)
+        except TimeoutError:
+            result = Failure("timeout", "its host has no turn within render.resource_s_max")
+        finally:
+            del self._wanted[url.text]
+            # A request that others wait for answers the next of them.
+            if wanted.limit is not None and not (wanted.answer.done() or (wanted.others and result is None)):
+                with suppress(RuntimeError):  # The request has ended.
+                    wanted.limit.reschedule(asyncio.get_running_loop().time())
+            wanted.over.set_result(result)
+        return result
+
+    async def _brought(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Reply | Failure:
+        rejected = self._chain.rejects_resource(Link(url, EMBED, 0, referrer=wanted.via))
+        if rejected is not None:
+            return Failure("excluded", f"the filter `{rejected}` rejects it")
+        refused = await self._permitted(url, wanted, patience_s)
+        if refused is not None:
+            return refused
+        fetch = Prerequisite(url, url, owner=self.name, subject=wanted.kind, is_about_origin=False)
+        if not self._control.run_prerequisite(fetch, self._clock.now()):
+            return Failure("host_closed", "its host cannot be requested now")
+        while not (await asyncio.wait((wanted.answer,), timeout=POLL_S))[0]:
+            if self._is_slow(url, wanted, patience_s):
+                return SLOW
+        return wanted.answer.result()
+
+    def _is_slow(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> bool:
+        """Say whether a host has let a page wait too long, its delay not included."""
+        return self._clock.now() - max(wanted.began, self._control.free_at(url)) > patience_s()
+
+    async def _permitted(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Failure | None:
+        """Wait until a resource may be requested; return why it may not."""
+        while True:
+            if self._is_slow(url, wanted, patience_s):
+                return SLOW
+            now = self._clock.now()
+            verdict = self._judge(url, now)
+            if verdict.allowed:
+                return None
+            if verdict.outcome:
+                return Failure(verdict.outcome, verdict.reason)
+            if verdict.wait_until - now > self._options.resource_s_max:
+                return Failure("robots_unreachable", verdict.reason)
+            if verdict.prerequisite is not None and not verdict.park:
+                # A license at another origin, which another shard may own: pages wait for it, resources do not.
+                return Failure("robots_unreachable", verdict.reason)
+            if verdict.prerequisite is not None and not self._control.is_parked(url):
+                self._control.park(url, now)
+                if not self._control.run_prerequisite(verdict.prerequisite, now):
+                    self._control.unpark(url, now)
+                    return Failure("host_closed", "its host cannot be requested now")
+            await self._clock.sleep_until(now + POLL_S)
+
+    # ---- for the ring
+
+    def refused(self, prerequisite: Prerequisite, now: float) -> Failure | None:
+        """Return why a resource must not be requested at its host's turn; None if it may be."""
+        if prerequisite.url.text not in self._wanted:
+            return Failure("timeout", "no page waits for it any more")
+        verdict = self._judge(prerequisite.url, now)
+        if verdict.allowed:
+            return None
+        return Failure(verdict.outcome or "robots_unreachable", verdict.reason)
+
+    def fetch(self, prerequisite: Prerequisite, request: Request, now: float) -> Request:
+        wanted = self._wanted.get(prerequisite.url.text)
+        headers = wanted.conditions if wanted is not None else ()
+        return msgspec.structs.replace(request, headers=headers, body_bytes_max=self._options.resource_bytes_max)
+
+    def bound(self, prerequisite: Prerequisite, limit: asyncio.Timeout) -> None:
+        """Have the request for a resource end when no page waits for it any more."""
+        if (wanted := self._wanted.get(prerequisite.url.text)) is not None:
+            wanted.limit = limit
+
+    def answered(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> None:
+        wanted = self._wanted.get(prerequisite.url.text)
+        reply = result if isinstance(result, Reply) else result.came
+        if reply is not None:
+            self._counters.rendering("resources_requested", 1)
+            page_id, via = (wanted.page_id, wanted.via) if wanted is not None else ("", "")
+            ours = msgspec.structs.replace(reply, page_id=page_id, resource_type=prerequisite.subject)
+            self._archive.add_prerequisite(ours, via, prerequisite.subject)
+        if wanted is None or wanted.answer.done():
+            return  # Its page no longer waits.
+        wanted.answer.set_result(
+            self._taken(prerequisite.url, wanted, result, now) if isinstance(result, Reply) else result
+        )
+
+    def _taken(self, url: Url, wanted: Wanted, reply: Reply, now: float) -> Reply | Failure:
+        if reply.status == NOT_MODIFIED and wanted.conditions:
+            confirmed = self._cache.validated(url.text, reply, now)
+            return confirmed or Failure("protocol_error", "304 for what is not held any more")
+        if reply.file is not None or reply.truncated:
+            return Failure("too_large", "it is longer than render.resource_bytes_max")
+        body = self.examiner.decode(reply, url.fingerprint)
+        if len(body) > self._options.resource_bytes_max:
+            return Failure("too_large", "it is longer than render.resource_bytes_max")
+        reply = msgspec.structs.replace(reply, body=body, request_head=b"")
+        self._cache.store(url.text, reply, now)
+        return reply
+
+
+class Auto(msgspec.Struct, frozen=True):
+    """Dependencies of `crawl.render` = `auto`."""
+
+    choice: RenderChoice
+    budget: RenderBudget
+
+
+class PageRendering:
+    """Renders the pages of a shard: all of them, or those that `auto` chooses."""
+
+    def __init__(
+        self,
+        options: RenderOptions,
+        renderer: Renderer,
+        resources: PageResources,
+        telemetry: Telemetry,
+        auto: Auto | None = None,
+    ) -> None:
+        self._options = options
+        self._renderer = renderer
+        self._examiner = resources.examiner
+        self._clock = telemetry.clock
+        self._counters = telemetry.counters
+        self._auto = auto
+        self._samples: dict[tuple[str, str, str], asyncio.Event] = {}
+        """Events of pages that are being rendered and decide about others, by `RenderChoice.undecided`; set when these
+        are done.
+        """
+        self.resources = resources
+        self._counted_s = 0.0
+        self.visits = 0
+        """Visits that wait for a browser or a sample, or are in a browser."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more pages are fetched until a browser is free."""
+        return self.visits >= self._options.waiting_max + self._options.browsers
+
+    def wants(self, reply: Reply, examined: Examined) -> bool:
+        """Say whether a page may be rendered: a complete web page that was fetched by an ordinary request."""
+        content = examined.content
+        is_whole = content.file is None and not (content.truncated or content.error or reply.truncated or examined.left)
+        is_ordinary = reply.url.startswith(("http://", "https://")) and REQUEST_MARK not in reply.url
+        return is_whole and is_ordinary and bool(content.body) and reply.media_type in HTML
+
+    async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
+        """Return the page as rendered; as it was before if rendering fails or the page is not chosen."""
+        if self._auto is None:
+            return await self._rendered(url, reply, examined)
+        anchors = sum([one.link_type == "anchor" for one in examined.findings.links[: 2 * ANCHORS_MANY]])
+        signal = signal_of(examined.content.body, anchors)
+        if signal is None:
+            return examined
+        return await self._chosen(url, reply, examined, place_of(url, signal), self._auto)
+
+    async def _chosen(self, url: Url, reply: Reply, examined: Examined, place: Place, auto: Auto) -> Examined:
+        """Render a page if a gain is likely, and learn from the result. Waits for pages that decide about it."""
+        choice = auto.choice
+        await self._sampled(choice, place)
+        reason = choice.choose(place)
+        is_blind = reason == FOR_SAMPLE and not place.signal
+        if reason and not auto.budget.allows(self._clock.now(), self.visits, sample=is_blind):
+            reason = OVER_BUDGET
+        if reason:
+            self._counters.rendering(f"pages_{reason}", 1)
+        if reason in ("", OVER_BUDGET):
+            return msgspec.structs.replace(examined, render_reason=reason)
+        key = choice.undecided(place)
+        over = asyncio.Event()
+        if key is not None:
+            self._samples[key] = over
+        try:
+            found = await self._rendered(url, reply, examined)
+            choice.learn(place, self._gained(examined, found), gains_text=self._gains_text(examined, found))
+        finally:
+            if key is not None and self._samples.get(key) is over:
+                del self._samples[key]
+            over.set()
+        return msgspec.structs.replace(found, render_reason=reason)
+
+    async def _sampled(self, choice: RenderChoice, place: Place) -> None:
+        """Wait while another page is rendered that decides about this one."""
+        if not self._samples:
+            return
+        self.visits += 1
+        try:
+            async with asyncio.timeout(self._options.page_s_max):
+                while (key := choice.undecided(place)) is not None and (sample := self._samples.get(key)) is not None:
+                    await sample.wait()
+        except TimeoutError:
+            return  # Decide without its result.
+        finally:
+            self.visits -= 1
+
+    def _gained(self, before: Examined, after: Examined) -> list[int]:
+        """Return the fingerprints of the links that rendering added: addresses with equal keys are one link."""
+        if after.rendered is None:
+            return []
+        name = self.resources.namer.name
+        texts = {one.url for one in before.findings.links}
+        sent = {url.fingerprint for text in texts if (url := name(text)) is not None}
+        added = _added_links(before.findings, after.findings)
+        found = [url.fingerprint for text in added if (url := name(text)) is not None]
+        return [one for one in found if one not in sent]
+
+    def _gains_text(self, before: Examined, after: Examined) -> bool:
+        if after.rendered is None:
+            return False
+        main = before.findings.text
+        rendered = after.findings.text
+        if main or rendered:
+            return gains_text(len(main.encode()), len(rendered.encode()))
+        return gains_text(text_bytes(before.content.body), text_bytes(after.rendered.html))
+
+    async def _rendered(self, url: Url, reply: Reply, examined: Examined) -> Examined:
+        page_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{reply.url} {reply.started_at!r}"))
+
+        slow_s = SLOW_S
+
+        def patience_s() -> float:
+            return slow_s if self.visits > self._options.browsers else math.inf
+
+        async def get(text: str, kind: str) -> Reply | Failure:
+            nonlocal slow_s
+            found = await self.resources.get(text, kind, page_id, reply.url, patience_s)
+            slow_s = SLOW_AGAIN_S if found is SLOW else slow_s
+            return found
+
+        self.visits += 1
+        try:
+            document = Document(reply.url, reply.status, reply.headers, examined.content.body)
+            dom = await self._renderer.render(document, get)
+        except PageError as error:
+            self._counters.rendered(error.reason)
+            return msgspec.structs.replace(examined, rendering=error.reason, rendering_error=str(error))
+        finally:
+            self.visits -= 1
+            self._spent()
+        html = dom.html.encode()
+        seen = self._examiner.look_again(reply, Content(BOM + html), url.fingerprint, dom.url)
+        seen.findings.links += [Found(target, SCRIPT) for target in dom.leads_to]
+        gained = len(_added_links(examined.findings, seen.findings))
+        _add_statements(seen.findings, examined.findings)
+        self._counters.rendered(RENDERED)
+        self._counters.rendering("links_gained", gained)
+        for reason, count in dom.refused.items():
+            self._counters.rendering(f"refused_{reason}", count)
+        return msgspec.structs.replace(
+            seen,
+            errors=[*seen.errors, *(ModuleError(*one) for one in dom.errors)],
+            ran=[*seen.ran, *dom.ran],
+            sent=examined.content,
+            rendering=RENDERED,
+            rendered=Rendered(html, page_id, self._records(reply, dom, page_id)),
+            links_gained=gained,
+        )
+
+    def _records(self, reply: Reply, dom: Dom, page_id: str) -> tuple[PageCapture, ...]:
+        """Return the configured records about a page."""
+        found = [PageCapture(name, PICTURE_TYPES[name], picture) for name, picture in dom.pictures]
+        if "pageinfo" in self._options.page_records:
+            answers = {reply.url: (reply.status, reply.media_type, "document"), **dom.answers}
+            urls = {
+                url: {"status": status, "mime": mime, "type": kind} for url, (status, mime, kind) in answers.items()
+            }
+            at = iso_time(reply.started_at, "milliseconds", "+00:00")
+            about = {"pageid": page_id, "urls": urls, "url": reply.url, "ts": at}
+            found.append(PageCapture("pageinfo", "application/json", msgspec.json.encode(about)))
+        return tuple(found)
+
+    def _spent(self) -> None:
+        """Count the processor time of browsers since the last page."""
+        used_s = self._renderer.cpu_s - self._counted_s
+        self._counted_s = self._renderer.cpu_s
+        self._counters.rendering("cpu_s", used_s)
+        if self._auto is not None:
+            self._auto.budget.spent(used_s)
+
+    def cut(self, now: float) -> None:
+        """Put changes into the open epoch."""
+        if self._auto is not None:
+            self._auto.choice.cut(now)
+
+    async def close(self) -> None:
+        """End all browsers."""
+        await self._renderer.close()
+
+
+def _added_links(sent: Findings, rendered: Findings) -> list[str]:
+    """Return the addresses of links that a page has only when rendered, each once."""
+    known = {one.url for one in sent.links}
+    return [url for url in dict.fromkeys(one.url for one in rendered.links) if url not in known]
+
+
+def _add_statements(findings: Findings, sent: Findings) -> None:
+    """Add the statements of the page as sent to those of the rendered page, since scripts cannot revoke statements."""
+    findings.nofollow = findings.nofollow or sent.nofollow
+    findings.noindex = findings.noindex or sent.noindex
+    findings.statements += [one for one in sent.statements if one not in findings.statements]

@@ -1,0 +1,231 @@
+"""Revisiting: how a continuous crawl visits pages again: conditional requests, changes, next due times, and due times
+for pages that a batch crawl fetched before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from itertools import islice
+
+import msgspec
+from xxhash import xxh3_64_intdigest
+
+from gossamer.engine.commit import Storage
+from gossamer.engine.history import read_page_record
+from gossamer.features.copies import is_text
+from gossamer.features.revisit.schedule import Schedule
+from gossamer.model.links import Visit
+from gossamer.model.pages import Archived, Held, Original, Sight, Sketch, Visited
+from gossamer.model.visits import Reply, Request
+from gossamer.ports import Conclusion, VisitMiddleware
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.host import Lease
+from gossamer.state.schema import ENROLLED, PARTITIONED
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
+from gossamer.world.clock import Clock
+from gossamer.world.dice import Dice
+
+Sketcher = Callable[[bytes, str, str], Sketch]
+TextOf = Callable[[bytes], bytes]
+NOT_MODIFIED = 304
+VALIDATOR_CHARACTERS_MAX = 1_000
+"""Longer validators are taken for errors and not sent back."""
+
+
+class Revisiting(VisitMiddleware):
+    """Connects the ring to the schedule. In addition to the schedule's cost about 150 µs a visit, for the digest of
+    words.
+    """
+
+    name = "revisits"
+
+    def __init__(
+        self,
+        revisits: Schedule,
+        frontier: Frontier,
+        change: str,
+        sketcher: Sketcher,
+        text_of: TextOf,
+        *,
+        conditional: bool,
+    ) -> None:
+        """`change` is what counts as a change: of `words`, `text` or `payload`."""
+        self.revisits = revisits
+        self.frontier = frontier
+        self._change = change
+        self._sketcher = sketcher
+        self._text_of = text_of
+        self._conditional = conditional
+        self._held: dict[int, Held] = {}
+        """By fingerprint of a URL that is being requested: what its request is conditional on."""
+
+    def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
+        held = self._validators(visit) if visit is not None else None
+        if held is None:
+            return request
+        self._held[url.fingerprint] = held
+        return msgspec.structs.replace(request, headers=request.headers + self.conditions(held))
+
+    def release(self, url: Url) -> tuple[Url, ...]:
+        self._held.pop(url.fingerprint, None)
+        return ()
+
+    def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
+        held = self._held.get(visit.url.fingerprint) if reply.status == NOT_MODIFIED else None
+        if held is None:
+            return None
+        return Conclusion("not_modified", "", revisit_of=held.original, digest=held.payload)
+
+    def _validators(self, visit: Visit) -> Held | None:
+        """Return the validators for a visit's request; None if it is unconditional (RFC 9110, section 13.1)."""
+        if not (self._conditional and visit.revisit and visit.url.text.startswith(("http://", "https://"))):
+            return None
+        held = self.revisits.held(visit.url)
+        return held if held is not None and held.original is not None and (held.etag or held.last_modified) else None
+
+    @staticmethod
+    def conditions(held: Held) -> tuple[tuple[str, str], ...]:
+        """Return the headers that make a request conditional. The date is sent in addition to an entity tag, for
+        servers and caches that do not support tags; others ignore it (RFC 9110, section 13.2.2).
+        """
+        headers = []
+        if held.etag:
+            headers.append(("If-None-Match", held.etag))
+        if held.last_modified:
+            headers.append(("If-Modified-Since", held.last_modified))
+        return tuple(headers)
+
+    def look(self, visit: Visit, visited: Visited) -> Sight:
+        """Return what a visit saw, and write the change into its row."""
+        sight = self._sight(visit, visited)
+        visited.row.change = self.revisits.change(sight)
+        return sight
+
+    def conclude(self, lease: Lease, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
+        """Schedule the next visit by what a visit saw, and return its URL to the frontier: due again, or finished."""
+        row = visited.row
+        reply = visited.reply
+        if row.outcome == "fetched" and reply is not None and not reply.truncated:
+            original = visited.revisit_of or Original(row.url, row.fetched_at, archived.record_id)
+            sight = msgspec.structs.replace(sight, original=original)
+        due_at = self.revisits.seen(sight)
+        if due_at is None:
+            self.frontier.finish(lease, visited.row.outcome, now)
+        else:
+            self.frontier.finish_until(lease, visited.row.outcome, due_at, now)
+
+    def _sight(self, visit: Visit, visited: Visited) -> Sight:
+        row = visited.row
+        reply = visited.reply
+        etag = last_modified = ""
+        if row.outcome == "fetched" and reply is not None:
+            etag = _validator(reply.header("etag"))
+            last_modified = _validator(reply.header("last-modified"))
+        return Sight(
+            visit.url, row.outcome, row.fetched_at, row.status, self._digest(visited), etag, last_modified, None,
+            visited.digest if reply is not None and reply.body_bytes else b"", visit.depth,
+            self.frontier.permitted_per_s(visit.url),
+        )  # fmt: skip
+
+    def _digest(self, visited: Visited) -> int:
+        """Return the digest of the part of a page's content in which a difference counts as a change."""
+        row = visited.row
+        content = visited.content
+        if row.outcome == "redirected":
+            return xxh3_64_intdigest(row.redirect_to.encode())
+        if content is None or content.file is not None or self._change == "payload" or not is_text(row.media_type):
+            return xxh3_64_intdigest(visited.digest)
+        if self._change == "words":
+            words = self._sketcher(content.body, row.charset, row.url).digest
+            if words:
+                return words
+        return xxh3_64_intdigest(b" ".join(self._text_of(content.body).split()))
+
+
+def _validator(value: str | None) -> str:
+    """Return a validator that can be sent back; empty if it is not valid in a header."""
+    value = (value or "").strip()
+    is_sound = len(value) <= VALIDATOR_CHARACTERS_MAX and value.isascii() and value.isprintable()
+    return value if is_sound else ""
+
+
+SLICE = 100
+PAUSE_S = 0.05
+"""Pause between slices: at most some 2,000 pages a second."""
+_BEGIN, _END = PARTITIONED
+
+
+class Enrolment:
+    """Gives due times to all pages once, and continues after a restart. Takes memory for one slice.
+
+    Partitions that another shard sent while the crawl was a batch crawl may arrive later, and are enrolled then.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        namer: Namer,
+        revisiting: Revisiting,
+        interval_s: float,
+        clock: Clock,
+        dice: Dice,
+    ) -> None:
+        """Due times are random within `interval_s`."""
+        self._epochs = storage.epochs
+        self._namer = namer
+        self._revisiting = revisiting
+        self._interval_s = interval_s
+        self._clock = clock
+        self._dice = dice
+        self._begun_again = asyncio.Event()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all pages are enrolled."""
+        return self._cursor >= _END
+
+    @property
+    def _cursor(self) -> bytes:
+        return self._epochs.get("meta", ENROLLED) or _BEGIN
+
+    async def run(self) -> None:
+        """Enrol existing pages, and those that arrive, until cancelled."""
+        while True:
+            if self.enrol_some():
+                await asyncio.sleep(PAUSE_S)
+            else:
+                self._begun_again.clear()
+                await self._begun_again.wait()
+
+    def begin_again(self, partition: int) -> None:
+        """Enrol pages again from a partition on, which has arrived without due times."""
+        self._epochs.put("meta", ENROLLED, min(self._cursor, partition.to_bytes(2)))
+        self._begun_again.set()
+
+    def enrol_some(self) -> bool:
+        """Enrol a slice; say whether there may be more. About 10 ms."""
+        cursor = self._cursor
+        if cursor >= _END:
+            return False
+        # Includes the open epoch, in which partitions arrive.
+        pages = list(islice(self._epochs.scan("page", cursor, _END), SLICE + 1))
+        for key, value in pages[:SLICE]:
+            if len(key) == 10 and self._epochs.get("revisit", key) is None:
+                self._enrol(value)
+        self._epochs.put("meta", ENROLLED, pages[SLICE][0] if len(pages) > SLICE else _END)
+        return True
+
+    def _enrol(self, value: bytes) -> None:
+        record = read_page_record(value)
+        url = self._namer.name(record.url)
+        # Pages of other shards are enrolled there before they are sent.
+        if url is None or not record.final or not self._revisiting.revisits.is_ours(url):
+            return
+        now = self._clock.now()
+        revisits = self._revisiting.revisits
+        # Its content is not known, so its next visit is the first for the schedule.
+        at = now + self._dice.uniform(0.0, self._interval_s)
+        if revisits.enrol(Sight(url, record.outcome, record.at, record.status, depth=record.depth), at):
+            self._revisiting.frontier.enlist(url, record.depth, record.referrer, at, now)

@@ -1,0 +1,1 @@
+"""Results: what is made of a crawl: none of it is read by the crawl, and each can be made again."""

@@ -1,0 +1,298 @@
+"""Bodies: what servers sent, read back from WARC files by place, and whether these files hold all that was written."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import RawIOBase
+from pathlib import Path
+from types import MappingProxyType
+from typing import BinaryIO, NamedTuple, Self
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from fastwarc.warc import ArchiveIterator, WarcRecordType
+from isal import igzip
+
+from gossamer.model import visits
+from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.model.pages import Page
+from gossamer.model.paths import is_file_name
+from gossamer.model.visits import Reply
+from gossamer.results.export.source import RowSource
+from gossamer.results.export.work import ExportPiece
+from gossamer.stages.archive.members import HEAD_BYTES_MAX, is_sound, members_of
+
+READ_BYTES = 1 << 20
+_COLUMNS = ["warc_file", "warc_offset", "warc_length"]
+
+
+def require_whole(warcs: Sequence[ExportPiece], source: RowSource) -> None:
+    """Look for files that were cut short: within a record that a row of `pages` names, or behind the last of these.
+
+    About 0.2 µs a row, and what is behind the last row's record is unpacked: a few KB of a file.
+
+    Raises:
+        DamagedError: one was.
+    """
+    ends = _ends(source)
+    for piece in warcs:
+        path = Path(piece.path)
+        path = path if path.exists() else path.with_name(path.name.removesuffix(".open"))
+        known = ends.get(path.name.removesuffix(".open"), 0)
+        with path.open("rb") as file:
+            is_there = max(known, piece.length) <= path.stat().st_size
+            if not is_there or known > piece.length or not _closes(file, known, piece.length):
+                raise ended_early(path)
+
+
+def ended_early(path: Path) -> DamagedError:
+    """Return the error for a file that was cut short."""
+    return DamagedError(
+        f"{path} ends early: it was damaged, or not copied whole; nothing was made of it: put a sound copy in its place"
+    )
+
+
+def require_members(path: Path, length: int, source: RowSource) -> None:
+    """Look at every record in the first `length` bytes of a WARC file; `source` has the rows of `pages`. About 3 ms a
+    MB of text.
+
+    Raises:
+        DamagedError: one is not what was written; the line names its offset and URL.
+    """
+    with path.open("rb") as file:
+        for member in members_of(file, length, zstd=is_zstd(path)):
+            if member.fault:
+                url = member.url or _url_at(source, path.name.removesuffix(".open"), member.offset)
+                raise broken(path, member.offset, url, member.fault)
+
+
+def _url_at(source: RowSource, name: str, offset: int) -> str:
+    """Return the URL of the row whose record is at a place; empty when there is none."""
+    for _, batch in source.batches(0, ["url", *_COLUMNS[:2]]):
+        rows = batch.filter(
+            pc.and_(pc.equal(pc.cast(batch["warc_file"], pa.string()), name), pc.equal(batch["warc_offset"], offset))
+        )
+        if rows.num_rows:
+            return str(rows["url"][0].as_py())
+    return ""
+
+
+def broken(path: Path, offset: int, url: str, fault: str) -> DamagedError:
+    """Return the error for a damaged record."""
+    of = f" ({url})" if url else ""
+    return DamagedError(
+        f"{path} is damaged: the record at offset {offset}{of} {fault}; put a sound copy of the file in its place"
+    )
+
+
+def is_zstd(path: Path) -> bool:
+    """Return whether a WARC file holds Zstandard frames, by its name."""
+    return path.name.removesuffix(".open").endswith(".zst")
+
+
+def _ends(source: RowSource) -> dict[str, int]:
+    """Return for each file the end of the last record that a row names."""
+    found: dict[str, int] = {}
+    for _, batch in source.batches(0, _COLUMNS):
+        ends = pc.add(batch["warc_offset"], batch["warc_length"])
+        table = pa.table({"file": pc.cast(batch["warc_file"], pa.string()), "end": ends})
+        last = table.group_by("file").aggregate([("end", "max")])
+        for name, end in zip(last["file"].to_pylist(), last["end_max"].to_pylist(), strict=True):
+            found[name] = max(found.get(name, 0), end or 0)
+    return found
+
+
+def _closes(file: BinaryIO, start: int, end: int) -> bool:
+    """Return whether there are whole gzip members between two places."""
+    file.seek(start)
+    try:
+        with igzip.GzipFile(fileobj=_Part(file, end - start)) as members:  # type: ignore[no-untyped-call]
+            while members.read(READ_BYTES):
+                pass
+    except (EOFError, OSError):
+        return False
+    return True
+
+
+class _Part(RawIOBase):
+    """The next `length` bytes of a file."""
+
+    def __init__(self, file: BinaryIO, length: int) -> None:
+        self._file = file
+        self._left = length
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, into: bytearray | memoryview) -> int:  # type: ignore[override]
+        view = memoryview(into)
+        data = self._file.read(min(len(view), self._left))
+        view[: len(data)] = data
+        self._left -= len(data)
+        return len(data)
+
+
+Decode = Callable[[Reply], visits.Content]
+"""Removes a reply's content coding, within limits."""
+Text = Callable[[Page], str]
+"""Makes text of a page whose content coding is removed."""
+
+
+class MarkdownPage(NamedTuple):
+    """A page's content as Markdown."""
+
+    markdown: str
+    text_method: str
+    """How it was found (`Findings.text_method`)."""
+    facts: Mapping[str, str] = MappingProxyType({})
+    """Other metadata of the page, for the front matter."""
+    text: str = ""
+    """The same without markup, one line a block."""
+
+
+Content = Callable[[Page], MarkdownPage]
+"""Makes Markdown of a page whose content coding is removed."""
+
+
+class RecordPlace(msgspec.Struct, array_like=True, frozen=True):
+    """Place of a record."""
+
+    file: str
+    offset: int
+    length: int
+
+
+class ArchivedPage(msgspec.Struct, array_like=True, frozen=True):
+    """Where a page is archived."""
+
+    place: RecordPlace
+    original: RecordPlace | None
+    """Place of the body if the record is a revisit."""
+    url: str
+    """As requested, for messages."""
+
+
+Contents = Callable[[Path, Iterable[ArchivedPage]], Iterator[MarkdownPage | None]]
+"""Makes Markdown of pages in the WARC files of a folder, in their order; None of one without a body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """Made by `assembly`."""
+
+    decode: Decode
+    content_of: Content
+    """The main content as Markdown."""
+    text_of: Text
+    """The visible text, as a crawl extracts it."""
+    signature_of: Callable[[str], bytes]
+    """By which texts are compared (`seen.shingles.signature`)."""
+    key_of: Callable[[str], str]
+    """The key of an address; empty for what is none."""
+    rewrite: Callable[[Page, Callable[[str], str]], bytes]
+    """The content of a page with the addresses that the second argument makes of its own."""
+    contents_of: Contents | None = None
+    """The main contents of archived pages, found by several processes; None: by this one."""
+
+    def contents(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
+        """Find the main contents of archived pages in this process. See `Contents`."""
+        with RecordBodies(warc_folder, self.decode) as bodies:
+            for one in pages:
+                page = bodies.page(one.place, one.original, one.url)
+                yield self.content_of(page) if page is not None else None
+
+
+BODY_BYTES_MAX = 64_000_000
+"""Bytes of a body, as sent, that are read at most."""
+READ_WHOLE_BYTES_MAX = 8_000_000
+"""A longer record is not read in one piece."""
+
+
+class RecordBodies:
+    """Reads records; one file is open at a time. About 60 µs a record of 26 KB. Use as a context."""
+
+    def __init__(self, warc_folder: Path, decode: Decode) -> None:
+        self._folder = warc_folder
+        self._decode = decode
+        self._name = ""
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def page(self, place: RecordPlace, original: RecordPlace | None = None, url: str = "") -> Page | None:
+        """Return the page of a record, its content coding removed; that of `original` when the record is a revisit.
+        `url` is the requested address, for messages.
+
+        None when neither holds a body.
+
+        Raises:
+            ConfigError: the file is not here: it may be in an object store alone.
+            DamagedError: the record is not what was written; the line names file, offset and `url`.
+        """
+        page = self._page(place, url)
+        if page is None and original is not None:
+            page = self._page(original, url)
+        return page
+
+    def _page(self, place: RecordPlace, url_asked: str) -> Page | None:
+        for record in ArchiveIterator(self._member(place, url_asked), max_header_len=HEAD_BYTES_MAX):
+            if record.record_type == WarcRecordType.revisit:
+                return None
+            url = record.headers["WARC-Target-URI"]
+            headers: tuple[tuple[str, str], ...] = ()
+            kind = record.headers.get("Content-Type") or ""
+            status = 200
+            if record.record_type == WarcRecordType.response:
+                http = record.http_headers
+                headers = tuple(http.astuples())
+                status = http.status_code or 0
+                kind = http.get("Content-Type") or ""
+            body = record.reader.read(BODY_BYTES_MAX)
+            reply = Reply(url, status, headers, body, "", 0.0, 0.0, len(body))
+            media_type, charset = _media_type(kind)
+            return Page(url, media_type, charset, headers, self._decode(reply).body)
+        return None
+
+    def _member(self, place: RecordPlace, url: str) -> BinaryIO:
+        if not is_file_name(place.file):
+            raise DamagedError(f"the row of {url} in `pages` names a WARC file {place.file!r}, which is no file's name")
+        if place.file != self._name or self._file is None:
+            if self._file is not None:
+                self._file.close()
+                self._file = None
+            path = self._folder / place.file
+            try:
+                self._file = path.open("rb")
+            except FileNotFoundError:
+                growing = path.with_name(path.name + ".open")
+                # Between the two looks the crawl may have finished the file.
+                if not growing.exists() and not path.exists():
+                    raise ConfigError(f"{path} is not here; copy it from the crawl's object store") from None
+                self._file = (growing if growing.exists() else path).open("rb")
+            self._name = place.file
+        path = self._folder / place.file
+        if os.fstat(self._file.fileno()).st_size < place.offset + place.length:
+            raise ended_early(path)
+        if fault := is_sound(self._file, place.offset, place.length, zstd=is_zstd(path)):
+            leave = f"{broken(path, place.offset, url, fault)}, or leave the page out: --where \"url <> '{url}'\""
+            raise DamagedError(leave)
+        self._file.seek(place.offset)
+        return io.BytesIO(self._file.read(place.length)) if place.length <= READ_WHOLE_BYTES_MAX else self._file
+
+
+def _media_type(content_type: str) -> tuple[str, str]:
+    kind, *parameters = content_type.split(";")
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name.strip().lower() == "charset":
+            return kind.strip().lower(), value.strip().strip("\"'")
+    return kind.strip().lower(), ""

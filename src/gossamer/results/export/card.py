@@ -1,0 +1,281 @@
+"""Card: what a corpus is made of, for people and programs: `README.md`, as Hugging Face expects it, and
+`data-card.json`.
+
+Counts come from the texts that are in the export; what the crawl met comes from its table of pages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import msgspec
+import pyarrow.parquet as pq
+
+from gossamer.model.product import PRODUCT, __version__
+from gossamer.model.words import iso_time
+from gossamer.results.export.copies import Copies
+from gossamer.results.export.forms import features
+from gossamer.results.export.pages import quoted
+from gossamer.results.export.source import open_database
+from gossamer.results.export.work import ExportPiece
+
+JSON_NAME = "data-card.json"
+README_NAME = "README.md"
+LISTED_MAX = 100
+"""Hosts, and licenses, that are listed; all are counted."""
+VALUE_CHARACTERS_MAX = 200
+_PURPOSES = ("search", "ai_train", "ai_input", "archive")
+_LANGUAGE = re.compile(r"[a-z]{2,3}")
+_SIZES = (("n<1K", 1_000), ("1K<n<10K", 10_000), ("10K<n<100K", 100_000), ("100K<n<1M", 1_000_000),
+          ("1M<n<10M", 10_000_000), ("10M<n<100M", 100_000_000))  # fmt: skip
+_ABSENT = "not stated"
+MEANINGS = {
+    "text": "main text of the page, one line a block",
+    "markdown": "the same as Markdown, without front matter",
+    "url": "address of the page",
+    "title": "title of the page",
+    "language": "ISO 639 code: recognized by the text, else as the page declares it",
+    "host": "host of the page",
+    "site": "registered domain of the host",
+    "media_type": "media type of the response",
+    "author": "author, as the page states it",
+    "license": "license, as the page states it",
+    "text_method": "main: without navigation; visible: all visible text; plain: as it is",
+    "digest": "algorithm and hash of the response body",
+    "usage_search": "whether the owner permits search: allowed, refused or unknown",
+    "usage_ai_train": "the same for training of models",
+    "usage_ai_input": "the same for input of models",
+    "usage_archive": "the same for archives",
+    "usage_reason": "the statement that decided",
+    "fetched_at": "when the page was fetched (UTC)",
+    "published": "when it was published, as the page states it",
+    "modified": "when it was changed, as the page states it",
+}
+"""Of the columns of `datasets`."""
+Counts = dict[str, int]
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """Contents of a card that are not in the texts."""
+
+    name: str
+    """Of the crawl."""
+    exported_at: float
+    where: str
+    permitted: str
+    copies: Copies
+    crawl: Mapping[str, object]
+    """How the crawl was configured."""
+    outcomes: Mapping[str, int]
+    """Of its attempts, all of them."""
+    answers: Mapping[str, int]
+    """Pages by their answer, where a use must be permitted."""
+
+
+class CardCounts(NamedTuple):
+    """Results of an export."""
+
+    texts: Sequence[ExportPiece]
+    """All texts, in parts."""
+    copies: Path
+    """The list of those left out."""
+    removed: Mapping[str, int]
+    """Their number, by `exact` and `near`."""
+
+
+def write_card(folder: Path, to: str, facts: Facts, made: CardCounts, memory_bytes_max: int) -> None:
+    """Write both files. About 5 µs a text."""
+    with open_database(memory_bytes_max, made.copies.with_name("spilled"), threads=2) as tables:
+        _open(tables, made.texts, made.copies)
+        card = _card(tables, to, facts, sum(piece.rows for piece in made.texts), made.removed)
+    (folder / JSON_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(card)) + b"\n")
+    bytes_ = _uncompressed_bytes(folder / "data") if to == "datasets" else 0
+    (folder / README_NAME).write_text("".join(f"{line}\n" for line in _readme(card, to, bytes_)), encoding="utf-8")
+
+
+def _uncompressed_bytes(folder: Path) -> int:
+    found = 0
+    for path in folder.glob("*.parquet"):
+        metadata = pq.read_metadata(path)
+        found += sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    return found
+
+
+def _open(tables: duckdb.DuckDBPyConnection, texts: Sequence[ExportPiece], copies: Path) -> None:
+    tables.read_parquet(str(copies)).create_view("copies")
+    if not texts:
+        columns = ("host", "site", "fetched_at", "language", "license", "text_method", "text")
+        usage = [f"usage_{purpose}" for purpose in _PURPOSES]
+        empty = ", ".join(["0 AS words", *(f"'' AS {name}" for name in (*columns, *usage))])
+        tables.execute(f"CREATE VIEW texts AS SELECT {empty} WHERE false")
+        return
+    tables.read_parquet([piece.path for piece in texts]).create_view("parts")
+    tables.execute("CREATE VIEW texts AS SELECT * FROM parts WHERE n NOT IN (SELECT n FROM copies)")
+
+
+def _card(
+    tables: duckdb.DuckDBPyConnection, to: str, facts: Facts, with_text: int, removed: Mapping[str, int]
+) -> dict[str, Any]:
+    texts, characters, words, hosts, sites, first, last = _row(
+        tables,
+        "SELECT count(*), coalesce(sum(length(text)), 0), "
+        "coalesce(sum(words), 0), "
+        "count(DISTINCT host), count(DISTINCT site), min(fetched_at), max(fetched_at) FROM texts",
+    )
+    return {
+        "name": facts.name,
+        "made_by": f"{PRODUCT} {__version__}",
+        "exported_at": iso_time(facts.exported_at),
+        "format": to,
+        "crawl": dict(facts.crawl),
+        "counts": {
+            "attempts": sum(facts.outcomes.values()),
+            "outcomes": dict(facts.outcomes),
+            "pages_with_text": with_text,
+            "removed_exact_duplicates": removed["exact"],
+            "removed_near_duplicates": removed["near"],
+            "texts": texts,
+            "characters": int(characters),
+            "words": int(words),
+        },
+        "filters": {
+            "where": facts.where,
+            "permitted": facts.permitted,
+            "dedupe": facts.copies.how,
+            "against": [Path(name).name for name in facts.copies.against],
+        },
+        "sources": {"hosts": hosts, "sites": sites, "texts_by_host": _grouped(tables, "host")},
+        "dates": {"first_fetched": first or "", "last_fetched": last or ""},
+        "languages": _languages(tables, texts),
+        "licenses": _grouped(tables, f"coalesce(nullif(license, ''), '{_ABSENT}')"),
+        "preferences": {
+            "robots": facts.crawl.get("robots", ""),
+            "pages_by_answer": dict(facts.answers),
+            "texts": {purpose.replace("_", "-"): _grouped(tables, f"usage_{purpose}") for purpose in _PURPOSES},
+        },
+        "text_methods": _grouped(tables, "text_method"),
+        "columns": features() if to == "datasets" else {},
+    }
+
+
+def _row(tables: duckdb.DuckDBPyConnection, question: str) -> tuple[Any, ...]:
+    row = tables.execute(question).fetchone()
+    assert row is not None
+    return row
+
+
+def _grouped(tables: duckdb.DuckDBPyConnection, column: str) -> Counts:
+    """Return the most frequent values of a column with their counts."""
+    cut = f"left({column}, {VALUE_CHARACTERS_MAX})"
+    question = f"SELECT {cut}, count(*) FROM texts GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {LISTED_MAX}"  # noqa: S608
+    return dict(tables.execute(question).fetchall())
+
+
+def _languages(tables: duckdb.DuckDBPyConnection, texts: int) -> dict[str, dict[str, float]]:
+    """Return texts, characters and the share of texts by language, the largest first."""
+    question = f"""
+        SELECT coalesce(nullif(lower(regexp_extract(language, '^[A-Za-z]{{2,3}}')), ''), '{_ABSENT}'), count(*),
+            sum(length(text)) FROM texts GROUP BY 1 ORDER BY 2 DESC, 1"""  # noqa: S608
+    return {
+        name: {"texts": count, "characters": int(characters), "share": round(count / texts, 4)}
+        for name, count, characters in tables.execute(question).fetchall()
+    }
+
+
+def _readme(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
+    """Yield the lines of the data card."""
+    counts = card["counts"]
+    filters = card["filters"]
+    dates = card["dates"]
+    yield from _header(card, to, bytes_)
+    yield f"# {_plain(card['name'])}"
+    yield ""
+    hosts = card["sources"]["hosts"]
+    yield f"Texts of {counts['texts']:,} pages of {hosts:,} {'host' if hosts == 1 else 'hosts'}, fetched from"
+    yield f"{dates['first_fetched'] or 'never'} to {dates['last_fetched'] or 'never'}. Made by {card['made_by']} on"
+    yield f"{card['exported_at']}. `{JSON_NAME}` holds the same figures for programs."
+    yield from _table("Crawl", "setting", "value", {k: v for k, v in card["crawl"].items() if v})
+    steps = {
+        "attempts": counts["attempts"],
+        "pages with text that the filters chose": counts["pages_with_text"],
+        "removed: exact duplicates": counts["removed_exact_duplicates"],
+        "removed: near-duplicates": counts["removed_near_duplicates"],
+        "texts": counts["texts"],
+        "words": counts["words"],
+        "characters": counts["characters"],
+    }
+    yield from _table("Counts", "what", "count", steps)
+    yield from _table("Outcomes of the crawl's attempts", "outcome", "attempts", counts["outcomes"])
+    yield from _table("Filters", "filter", "value", {k: v or "none" for k, v in filters.items()})
+    yield from _table("Languages", "language", "texts", {k: v["texts"] for k, v in card["languages"].items()})
+    yield from _table("Licenses, as pages state them", "license", "texts", card["licenses"])
+    uses = {f"{use}: {answer}": n for use, one in card["preferences"]["texts"].items() for answer, n in one.items()}
+    yield from _table("Statements of owners about use", "use", "texts", uses)
+    yield from _table("How texts were found", "text_method", "texts", card["text_methods"])
+    yield from _table("Columns", "column", "meaning", {name: MEANINGS[name] for name in card["columns"]})
+    yield from _table("Sources", "host", "texts", card["sources"]["texts_by_host"])
+    yield ""
+    yield "## Limits"
+    yield ""
+    yield "Texts are as their authors published them: they may hold errors, personal data and instructions to"
+    yield "programs that read them. A license or statement counts as it was when the page was fetched. Where a page"
+    yield "states no license, ask its owner before you publish its text."
+
+
+def _header(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
+    """Yield the YAML header: https://huggingface.co/docs/hub/datasets-cards."""
+    texts = card["counts"]["texts"]
+    yield "---"
+    yield f"pretty_name: {quoted(card['name'])}"
+    languages = [name for name in card["languages"] if _LANGUAGE.fullmatch(name)]
+    if languages:
+        yield "language:"
+        yield from (f"- {quoted(name)}" for name in languages)
+    yield "license: other"
+    yield "license_name: as-stated-by-each-page"
+    yield "size_categories:"
+    yield f"- {next((name for name, bound in _SIZES if texts < bound), 'n>100M')}"
+    yield "tags:"
+    yield f"- {PRODUCT}"
+    if to == "datasets":
+        yield "configs:"
+        yield "- config_name: default"
+        yield "  data_files:"
+        yield "  - split: train"
+        yield "    path: data/*.parquet"
+        yield "dataset_info:"
+        yield "  features:"
+        for name, value in card["columns"].items():
+            yield f"  - name: {name}"
+            yield f"    dtype: {value['dtype']}"
+        yield "  splits:"
+        yield "  - name: train"
+        yield f"    num_bytes: {bytes_}"  # `datasets` ignores a split without it, and says so at each load.
+        yield f"    num_examples: {texts}"
+    yield "---"
+    yield ""
+
+
+def _table(title: str, first: str, second: str, rows: Mapping[str, object]) -> Iterator[str]:
+    if not rows:
+        return
+    yield ""
+    yield f"## {title}"
+    yield ""
+    yield f"| {first} | {second} |"
+    yield "| --- | --- |"
+    for name, value in rows.items():
+        yield f"| {_plain(name)} | {_plain(value)} |"
+
+
+def _plain(value: object) -> str:
+    """Return a value for a cell; what Markdown would read as markup is escaped."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    text = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    text = "".join(c if c.isprintable() else " " for c in text)[:1_000]
+    return re.sub(r"([\\`*_\[\]<>|#!])", r"\\\1", text)

@@ -1,0 +1,231 @@
+"""Changes: what appeared, changed and vanished, versions of a page and of a robots.txt, and fields of items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import unified_diff
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import msgspec
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
+
+from gossamer.model.visits import Reply
+from gossamer.model.words import iso_time
+from gossamer.results.export.bodies import BODY_BYTES_MAX, Decode
+from gossamer.results.export.source import open_database, require_sound
+from gossamer.results.export.work import ExportPiece
+from gossamer.stages.archive.members import HEAD_BYTES_MAX
+from gossamer.stages.archive.schema import ITEM_PLACES, PAGES
+
+MEMORY_BYTES = 256_000_000
+ROWS_AT_ONCE = 2_000
+
+
+class PageChange(msgspec.Struct, frozen=True):
+    """One visit that found something, or one version of a page."""
+
+    at: str
+    """As `2026-01-01T00:00:00.250000Z`."""
+    change: str
+    """`appeared`, `changed`, `vanished`; for versions also `same`, or empty for an attempt without a result."""
+    url: str
+    outcome: str
+    status: int | None
+    title: str
+    digest: str
+    """Of the payload as sent; for a page that was not modified, of its last version."""
+    body_bytes: int
+    warc_file: str
+    warc_offset: int | None
+    warc_length: int | None
+    warc_type: str
+    """`response`, or `revisit`: then the record that this one refers to has the body."""
+    compared: str = ""
+    """By what the crawl compares versions now: `revisit.change`. With `words` edits of digits alone are no change."""
+
+    def as_object(self) -> dict[str, object]:
+        """Return all fields by name."""
+        return msgspec.structs.asdict(self)
+
+
+class FieldChange(msgspec.Struct, frozen=True):
+    """A field of an item that has another value than at the visit before."""
+
+    at: str
+    """As `2026-01-01T00:00:00.250000Z`."""
+    url: str
+    items: str
+    """The kind of item: NAME of `items/NAME`."""
+    item: str
+    """What identifies it on its page: the value of its identity, else its number."""
+    field: str
+    before: str | None
+    """As text; None if there was no value."""
+    after: str | None
+    change: str = "field"
+
+    def as_object(self) -> dict[str, object]:
+        """Return all fields by name."""
+        return msgspec.structs.asdict(self)
+
+
+# A batch crawl sees each page once and leaves the column empty: what it fetched appeared.
+_CHANGES = """
+    SELECT {columns} FROM (
+        SELECT *, CASE WHEN coalesce(change, '') <> '' THEN change
+            WHEN outcome = 'fetched' THEN 'appeared' ELSE '' END AS kind
+        FROM pages WHERE epoch_us(fetched_at) >= {since}
+    )
+    WHERE kind IN ('appeared', 'changed', 'vanished') ORDER BY fetched_at, url"""
+_VERSIONS = (
+    "SELECT {columns} FROM (SELECT *, coalesce(change, '') AS kind FROM pages) WHERE key = ? ORDER BY fetched_at"
+)
+_COLUMNS = (
+    "epoch_us(fetched_at)", "kind", "url", "outcome::VARCHAR", "status", "title", "digest", "body_bytes",
+    "warc_file::VARCHAR", "warc_offset", "warc_length", "warc_type::VARCHAR",
+)  # fmt: skip
+
+
+class RobotsVersion(msgspec.Struct, frozen=True):
+    """One archived answer to a request for robots.txt."""
+
+    at: str
+    """As `2026-01-01T00:00:00Z`."""
+    url: str
+    status: int
+    change: str
+    """`first`, `same` or `changed`, beside the answer before from the same address."""
+    diff: tuple[str, ...] = ()
+    """Lines that went and came, with `-` or `+` before them."""
+
+    def as_object(self) -> dict[str, object]:
+        """Return it as JSON has it."""
+        return msgspec.structs.asdict(self)
+
+
+def robots_of(warc_folder: Path, host: str, decode: Decode) -> Iterator[RobotsVersion]:
+    """Yield what a host answered for robots.txt, by time. Reads all WARC files.
+
+    An answer other than 2xx has no lines, and is a change where the status is another. Lines are compared with the
+    last file that came.
+    """
+    answers = sorted(chain.from_iterable(_robots_in(path, host, decode) for path in warc_folder.glob("*.warc*")))
+    before: dict[str, tuple[int, list[str]]] = {}
+    for at, url, status, text in answers:
+        last = before.get(url)
+        if last is None:
+            before[url] = status, text.splitlines() if 200 <= status < 300 else []
+            yield RobotsVersion(at, url, status, "first")
+            continue
+        lines = text.splitlines() if 200 <= status < 300 else last[1]
+        before[url] = status, lines
+        diff = tuple(line for line in unified_diff(last[1], lines, lineterm="", n=0) if not line.startswith("@@"))[2:]
+        yield RobotsVersion(at, url, status, "changed" if diff or last[0] != status else "same", diff)
+
+
+def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str, int, str]]:
+    """Yield time, address, status and text of each answer in one WARC file."""
+    beginnings = tuple(f"{scheme}://{host}{end}" for scheme in ("http", "https", "ftp", "ftps") for end in ("/", ":"))
+
+    def is_one(record: WarcRecord) -> bool:
+        url = record.headers.get("WARC-Target-URI") or ""
+        return url.endswith("/robots.txt") and url.startswith(beginnings) and url.count("/") == 3
+
+    with path.open("rb") as file:
+        kinds = WarcRecordType.response | WarcRecordType.resource
+        for record in ArchiveIterator(file, record_types=kinds, parse_http=False, func_filter=is_one):
+            status = 200
+            headers: tuple[tuple[str, str], ...] = ()
+            if record.record_type == WarcRecordType.response:
+                record.parse_http(max_header_len=HEAD_BYTES_MAX)
+                status = record.http_headers.status_code or 0
+                headers = tuple(record.http_headers.astuples())
+            url = record.headers["WARC-Target-URI"]
+            at = record.headers["WARC-Date"]
+            body = record.reader.read(BODY_BYTES_MAX)
+            content = decode(Reply(url, status, headers, body, "", 0.0, 0.0, len(body))).body
+            yield at, url, status, content.decode("utf-8", "replace")
+
+
+def changes_of(pieces: Sequence[ExportPiece], since_s: float, folder: Path) -> Iterator[PageChange]:
+    """Yield what appeared, changed or vanished since an instant, in the order of time. In bounded memory; what does
+    not fit is sorted in `folder`.
+    """
+    with pages_in(pieces, folder) as database:
+        question = _CHANGES.format(columns=", ".join(_COLUMNS), since=round(since_s * 1_000_000))
+        yield from _rows(database.execute(question))
+
+
+def versions_of(pieces: Sequence[ExportPiece], key: str, folder: Path) -> Iterator[PageChange]:
+    """Yield all attempts at one URL, by its canonical key, in the order of time."""
+    with pages_in(pieces, folder) as database:
+        yield from _rows(database.execute(_VERSIONS.format(columns=", ".join(_COLUMNS)), [key]))
+
+
+_FIELD = """
+    SELECT epoch_us(fetched_at), url, item, '{field}', before, after FROM (
+        SELECT fetched_at, url, item, "{field}"::VARCHAR AS after,
+            lag("{field}"::VARCHAR) OVER versions AS before, row_number() OVER versions AS version
+        FROM rows WINDOW versions AS (PARTITION BY key, item ORDER BY fetched_at)
+    )
+    WHERE version > 1 AND before IS DISTINCT FROM after AND epoch_us(fetched_at) >= {since}"""
+
+
+def field_changes_of(pieces: Sequence[ExportPiece], items: str, since_s: float, folder: Path) -> Iterator[FieldChange]:
+    """Yield what changed in fields of one kind of item since an instant, in the order of time. In bounded memory; what
+    does not fit is sorted in `folder`.
+    """
+    files = [piece.path for piece in pieces if piece.rows]
+    if not files:
+        return
+    with database_of(pieces, folder) as database:
+        rows = database.read_parquet(files, union_by_name=True)
+        rows.create_view("rows")
+        fields = [name for name in rows.columns if name not in (*ITEM_PLACES, "url")]
+        since = round(since_s * 1_000_000)
+        questions = [_FIELD.format(field=field, since=since) for field in fields]
+        answer = database.execute(f"{' UNION ALL '.join(questions)} ORDER BY 1, 2, 3, 4") if questions else None
+        while answer is not None and (found := answer.fetchmany(ROWS_AT_ONCE)):
+            for at, url, item, field, before, after in found:
+                yield FieldChange(iso_time(at / 1e6, "microseconds"), url, items, item, field, before, after)
+
+
+def pages_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
+    """Return a database with the view `pages`, also where there are no rows. Raises DamagedError."""
+    database = database_of(pieces, folder)
+    files = [piece.path for piece in pieces if piece.rows]
+    if not files:
+        empty = ", ".join(f"NULL AS {name}" for name in PAGES.names if name != "fetched_at")
+        database.execute(f"CREATE VIEW pages AS SELECT NULL::TIMESTAMPTZ AS fetched_at, {empty} WHERE false")
+        return database
+    rows = database.read_parquet(files, union_by_name=True)
+    rows.create_view("rows")
+    more = "" if "change" in rows.columns else ", NULL::VARCHAR AS change"
+    database.execute(f"CREATE VIEW pages AS SELECT *{more} FROM rows")  # noqa: S608 - all ours
+    return database
+
+
+def database_of(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
+    """Return a database without tables, in bounded memory, once the files to be read are found sound."""
+    database = open_database(MEMORY_BYTES, folder / "spilled")
+    database.execute("SET TimeZone = 'UTC'")
+    require_sound(pieces)
+    return database
+
+
+def _rows(answer: duckdb.DuckDBPyConnection) -> Iterator[PageChange]:
+    while rows := answer.fetchmany(ROWS_AT_ONCE):
+        for row in rows:
+            yield _change(row)
+
+
+def _change(row: tuple[Any, ...]) -> PageChange:
+    at = iso_time(row[0] / 1e6, "microseconds")
+    texts = [value or "" for value in (row[1], row[2], row[3], row[5], row[6], row[8], row[11])]
+    kind, url, outcome, title, digest, warc_file, warc_type = texts
+    return PageChange(
+        at, kind, url, outcome, row[4], title, digest, row[7] or 0, warc_file, row[9], row[10], warc_type,
+    )  # fmt: skip

@@ -1,0 +1,402 @@
+"""Export: makes other formats of a crawl's last commit; an export that was interrupted goes on."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, get_args
+
+import msgspec
+
+from gossamer.model.errors import ConfigError, Damage, require_none
+from gossamer.model.words import shell_word
+from gossamer.results.export import corpus
+from gossamer.results.export.bodies import Means, RecordBodies
+from gossamer.results.export.card import Facts
+from gossamer.results.export.copies import Copies, How
+from gossamer.results.export.index import export_index
+from gossamer.results.export.mirror import NAMES, export_mirror
+from gossamer.results.export.pages import export_markdown, export_pagefiles
+from gossamer.results.export.permitted import BODIES_ONLY, FOLDER, LIST, Permission, narrowed
+from gossamer.results.export.plan import make_plan, rows_of
+from gossamer.results.export.source import RowSource, pieces_of
+from gossamer.results.export.tables import FORMS, export_parquet, export_rows, stream_rows
+from gossamer.results.export.wacz import export_wacz
+from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, ExportPiece, KnownTexts
+from gossamer.stages.archive.follower import make_parquet
+from gossamer.stages.archive.logs import stem_of, table_of
+from gossamer.stages.archive.schema import ITEMS
+from gossamer.state.journals import ManifestEntry
+
+FORMATS = ("parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles", "mirror", *corpus.FORMATS)
+MEMORY_BYTES = 512_000_000
+"""Budget of an export unless another is given: of what it holds beside the program itself."""
+MEMORY_BYTES_MIN = 64_000_000
+_KEPT = (
+    "runs-pages", "runs-links", "lines", "logs", "plan.parquet", "index.cdx.gz", "index.idx", "pages.jsonl", FOLDER,
+    NAMES, *corpus.KEPT,
+)  # fmt: skip
+NEED_WARCS = frozenset(("markdown", "wacz", "pagefiles", "mirror", *corpus.FORMATS))
+_TABLES_OF = {"pagefiles": ["pages", "links"]} | {
+    to: ["pages"] for to in ("markdown", "cdxj", "wacz", "mirror", *corpus.FORMATS)
+}
+
+Progress = Callable[[str, int, int], None]
+"""Called with the table, the rows done, and their number."""
+
+
+def no_progress(_table: str, _done: int, _rows: int) -> None:
+    """Report no progress."""
+
+
+class CommittedLog(msgspec.Struct, frozen=True):
+    """A log of a table that ended with its crawl's death: it is valid up to its committed length."""
+
+    path: Path
+    length: int
+    table: str
+    parquet: Path
+    """The Parquet file that will be made of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedCrawl:
+    """The crawl to export, as of its last commit."""
+
+    directory: Path
+    running: bool
+    """Whether the crawl runs: its files are renamed and converted while they are read."""
+    logs: Sequence[CommittedLog] = ()
+    files: Mapping[str, ManifestEntry] | None = None
+    """What the last commit says of each file, by name; None if it is not known: finished files count then."""
+    lost: Sequence[Damage] = ()
+    """Files that are missing or have another length than was committed. Not known of a crawl that runs."""
+    unread: str = ""
+    """Why the last commit of a crawl that runs could not be read."""
+    now: float = 0.0
+    about: Mapping[str, object] = field(default_factory=dict)
+    """How it was configured, for the data card."""
+
+    def require(self, tables: Sequence[str], *, warcs: bool) -> None:
+        """Raise DamagedError where a file of these tables, or a WARC file where those are needed, is lost."""
+        wanted = {str(self.directory / table) for table in tables} | (
+            {str(self.directory / "warc")} if warcs else set()
+        )
+        wanted |= {f"{table}-" for table in tables}
+        require_none(
+            [
+                damage
+                for damage in self.lost
+                if str(Path(damage.file).parent) in wanted
+                or (damage.kind == "journal" and table_of(Path(damage.file).name) + "-" in wanted)
+            ],
+            f"gossamer verify {shell_word(self.directory)}",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What came of it."""
+
+    rows: dict[str, int]
+    """Written, by table."""
+    resumed: bool
+    running: bool
+    newer: int
+    """Finished files that the crawl has by now and the export, begun earlier, has not."""
+    unread: str = ""
+    """Why the last commit of a running crawl could not be read: finished files count then."""
+    answers: Mapping[str, int] = field(default_factory=dict)
+    """Of an export of permitted pages: how many pages have which answer."""
+    removed: Mapping[str, int] = field(default_factory=dict)
+    """Of a corpus: how many texts were left out as `exact` and `near` copies."""
+
+
+def export(
+    crawl: ExportedCrawl,
+    to: str,
+    target: Path,
+    means: Means,
+    *,
+    table: str = "",
+    where: str = "",
+    permitted: Permission | None = None,
+    dedupe: How = "",
+    against: Sequence[ExportedCrawl | Path] = (),
+    memory_bytes_max: int = MEMORY_BYTES,
+    progress: Progress = no_progress,
+) -> Exported:
+    """Make an export, or resume one with the same arguments. Blocks.
+
+    A kill leaves nothing under `target`, and another call resumes. Memory: at most `memory_bytes_max` beside the
+    program, and again at most that for the processes that find texts. An export of a running crawl has the content of
+    the last commit.
+
+    Raises:
+        ConfigError: a mistake that the operator can fix.
+        OSError: the disk is full; another call goes on.
+    """
+    check(to, table, where, memory_bytes_max)
+    if to == "bulk" and target.suffix in (".json", ".jsonl", ".ndjson"):
+        raise ConfigError(
+            f"-o {target}: bulk makes a folder of files, one for each request; name a folder, such as "
+            f"-o {target.with_suffix('')}"
+        )
+    copies = _copies(to, dedupe, against)
+    tables = tables_of(crawl, to, table)
+    crawl.require(tables, warcs=to in NEED_WARCS)
+    order = ExportOrder(str(crawl.directory.resolve()), to, table, where, str(permitted or ""), str(copies))
+    with ExportFolder(target, order) as work:
+        if work.is_complete:
+            work.finish()
+            return Exported({}, resumed=True, running=False, newer=0)
+        if work.inputs is None:
+            begun = _inputs_of(crawl, tables, to, permitted, work.folder, memory_bytes_max)
+            begun.earlier = [
+                _earlier_of(one, work.folder / "logs" / f"earlier-{number}") for number, one in enumerate(against, 1)
+            ]
+            work.begin(begun)
+        inputs = work.inputs
+        assert inputs is not None
+        work.sweep(*_KEPT, *(f"runs-{stem_of(name)}" for name in tables))
+        removed: dict[str, int] = {}
+        if to in corpus.FORMATS or copies.how:
+            facts = _facts(crawl, inputs, where, permitted, copies)
+            removed = corpus.make_corpus(work, crawl.directory, to, facts, means, memory_bytes_max, progress)
+            rows = {"texts": removed.pop("texts")}
+        else:
+            rows = _make(work, crawl, to, where, means, memory_bytes_max, progress)
+        if permitted is not None and to in BODIES_ONLY:
+            shutil.copyfile(work.folder / FOLDER / LIST, work.out / LIST)
+        work.finish()
+    newer = 0
+    if work.resumed and permitted is None:
+        read = {Path(piece.path) for pieces in inputs.tables.values() for piece in pieces}
+        newer = sum(len(set(_files(crawl.directory, name)) - read) for name in tables)
+    return Exported(rows, work.resumed, inputs.running, newer, inputs.unread, inputs.answers, removed)
+
+
+def _copies(to: str, dedupe: How, against: Sequence[ExportedCrawl | Path]) -> Copies:
+    """Return how copies are found; refuse options that are unknown or cannot be combined."""
+    if dedupe not in get_args(How):
+        raise ConfigError(f"--dedupe {dedupe}: expected exact or near")
+    if dedupe and to not in ("markdown", *corpus.FORMATS):
+        raise ConfigError(f"--dedupe: {to} holds rows, not texts; markdown, datasets and bulk can leave copies out")
+    if against and not dedupe:
+        raise ConfigError("--against: say which copies to leave out, with --dedupe exact or --dedupe near")
+    places = [one if isinstance(one, Path) else one.directory for one in against]
+    return Copies(dedupe, tuple(str(place.resolve()) for place in places))
+
+
+def _earlier_of(one: ExportedCrawl | Path, logs: Path) -> KnownTexts:
+    if isinstance(one, Path):
+        return corpus.earlier_export(one)
+    one.require(["pages"], warcs=True)
+    return KnownTexts(str(one.directory.resolve()), inputs_of(one, ["pages"], logs).tables["pages"])
+
+
+def _facts(
+    crawl: ExportedCrawl, inputs: ExportInputs, where: str, permitted: Permission | None, copies: Copies
+) -> Facts:
+    name = crawl.directory.resolve().name
+    filters = (where, str(permitted or ""), copies)
+    return Facts(name, inputs.begun_at, *filters, crawl.about, inputs.outcomes, inputs.answers)
+
+
+def _inputs_of(
+    crawl: ExportedCrawl,
+    tables: Sequence[str],
+    to: str,
+    permitted: Permission | None,
+    folder: Path,
+    memory_bytes_max: int,
+) -> ExportInputs:
+    """Return what an export reads: of permitted pages alone, where there is a permission."""
+    inputs = inputs_of(crawl, list(dict.fromkeys(("pages", *tables))) if permitted else tables, folder / "logs")
+    if to in ("markdown", *corpus.FORMATS):
+        inputs.outcomes = corpus.counts_of(RowSource(inputs.tables["pages"], table="pages"), "outcome")
+    if permitted is None:
+        return inputs
+    made = narrowed(inputs, permitted, to, folder / FOLDER, memory_bytes_max)
+    made.tables = {name: made.tables[name] for name in tables}
+    return made
+
+
+def stream(
+    crawl: ExportedCrawl,
+    to: str,
+    out: BinaryIO,
+    folder: Path,
+    *,
+    table: str = "",
+    where: str = "",
+    permitted: Permission | None = None,
+) -> Exported:
+    """Write JSON lines or CSV to a stream. Logs of a crawl that died become Parquet in `folder` first.
+
+    Raises:
+        ConfigError: as `export`, and other formats need a file.
+    """
+    if to not in FORMS:
+        raise ConfigError(f"-o -: {to} cannot be written to standard output; jsonl and csv can")
+    check(to, table, where, MEMORY_BYTES)
+    tables = tables_of(crawl, to, table)
+    inputs = _inputs_of(crawl, tables, to, permitted, folder, MEMORY_BYTES)
+    source = RowSource(inputs.tables[tables[0]], where, tables[0])
+    return Exported(
+        {tables[0]: stream_rows(out, FORMS[to](), source, lambda _: None)},
+        resumed=False,
+        running=inputs.running,
+        newer=0,
+        unread=inputs.unread,
+        answers=inputs.answers,
+    )
+
+
+def check(to: str, table: str, where: str, memory_bytes_max: int) -> None:
+    """Refuse options that are unknown or cannot be combined, before anything is written."""
+    if to not in FORMATS:
+        raise ConfigError(f"--to {to}: expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+    if memory_bytes_max < MEMORY_BYTES_MIN:
+        raise ConfigError(f"--memory: at least {MEMORY_BYTES_MIN // 1_000_000} MB are needed")
+    if table and to in _TABLES_OF:
+        raise ConfigError(f"--table {table}: {to} has no tables; parquet, jsonl and csv have")
+    if where and to in ("cdxj", "wacz"):
+        raise ConfigError(
+            f"--where: {to} holds every record; parquet, jsonl, csv, markdown, pagefiles and mirror can choose"
+        )
+    if where and to == "parquet" and not table:
+        raise ConfigError("--where: name the table with --table, for the two have different columns")
+
+
+def tables_of(crawl: ExportedCrawl, to: str, table: str) -> list[str]:
+    """Return the tables that an export reads."""
+    if to in _TABLES_OF:
+        return _TABLES_OF[to]
+    known = known_tables(crawl.directory, [*(crawl.files or ()), *(f"{log.table}/.parquet" for log in crawl.logs)])
+    if table and table not in known:
+        raise ConfigError(f"no table {table}: the crawl has {', '.join(known)}")
+    if table:
+        return [table]
+    return known if to == "parquet" else ["pages"]
+
+
+def known_tables(directory: Path, committed: Iterable[str] = ()) -> list[str]:
+    """Return the tables that a crawl has: `pages`, `links`, and those of its modules; also one of which all files are
+    gone, where `committed` names them.
+    """
+    files = [*directory.glob("*/*.parquet"), *directory.glob(f"{ITEMS}*/*.parquet")]
+    more = {str(path.parent.relative_to(directory)) for path in files}
+    more |= {name.rpartition("/")[0] for name in committed if name.endswith(".parquet")}
+    return ["pages", "links", *sorted(more - {"pages", "links"})]
+
+
+def _make(
+    work: ExportFolder,
+    crawl: ExportedCrawl,
+    to: str,
+    where: str,
+    means: Means,
+    memory_bytes_max: int,
+    progress: Progress,
+) -> dict[str, int]:
+    inputs = work.inputs
+    assert inputs is not None
+    sources = {name: RowSource(pieces, table=name) for name, pieces in inputs.tables.items()}
+    warc_folder = crawl.directory / "warc"
+
+    def advance(name: str, rows: int) -> Callable[[int], None]:
+        return lambda done: progress(name, done, rows)
+
+    if to == "parquet" or to in FORMS:
+        written = {}
+        for name, pieces in inputs.tables.items():
+            chosen = RowSource(pieces, where, name)
+            shown = advance(name, chosen.rows)
+            if to == "parquet":
+                written[name] = export_parquet(work, name, chosen, memory_bytes_max, shown)
+            else:
+                written[name] = export_rows(work, FORMS[to](), chosen, shown)
+        return written
+    if to == "cdxj":
+        pages = sources["pages"]
+        export_index(work, pages, memory_bytes_max, advance("pages", pages.rows))
+    elif to == "wacz":
+        pages = sources["pages"]
+        export_wacz(work, pages, crawl.directory.resolve().name, memory_bytes_max, advance("pages", pages.rows))
+    else:
+        plan = work.folder / "plan.parquet"
+        make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2)
+        rows = rows_of(plan)
+        if to == "markdown":
+            export_markdown(work, plan, warc_folder, means, advance("pages", rows))
+            return {"pages": rows}
+        with RecordBodies(warc_folder, means.decode) as bodies:
+            if to == "mirror":
+                how = (means.key_of, means.rewrite)
+                export_mirror(work, plan, inputs.tables["pages"], bodies, how, advance("pages", rows))
+            else:
+                export_pagefiles(work, plan, sources["links"], bodies, advance("pages", rows))
+        return {"pages": rows} | {name: source.rows for name, source in sources.items() if name != "pages"}
+    return {name: source.rows for name, source in sources.items()}
+
+
+def inputs_of(crawl: ExportedCrawl, tables: Sequence[str], logs_folder: Path) -> ExportInputs:
+    """Return the files that hold the tables now; what is in logs alone becomes Parquet in `logs_folder`.
+
+    Raises:
+        DamagedError: a file of the tables is missing, or is not what was written.
+    """
+    crawl.require(tables, warcs=False)
+    inputs = ExportInputs(running=crawl.running, unread=crawl.unread, begun_at=crawl.now)
+    recorded = {name: entry.crc for name, entry in (crawl.files or {}).items()}
+    for table in tables:
+        # Logs first: one that becomes Parquet in between is found twice, and counts once.
+        growing = {Path(piece.path).name: piece for piece in committed_logs(crawl, table, logs_folder)}
+        pieces = pieces_of(crawl.directory / table, recorded)
+        finished = {Path(piece.path).name for piece in pieces}
+        inputs.tables[table] = [*pieces, *(piece for name, piece in growing.items() if name not in finished)]
+    inputs.warcs = _warcs(crawl)
+    return inputs
+
+
+def committed_logs(crawl: ExportedCrawl, table: str, folder: Path) -> list[ExportPiece]:
+    """Make Parquet files, in `folder`, of the rows of a table that the last commit holds in logs alone; a log's file
+    has the name that the finished one will have. About 1 µs a row.
+
+    Raises:
+        BrokenFrameError: a log is damaged.
+    """
+    pieces = []
+    for log in crawl.logs:
+        target = folder / table / log.parquet.name
+        if log.table != table or log.parquet.exists():
+            continue
+        # Of a crawl that runs it may be finished and renamed by now, or have become Parquet.
+        for path in (log.path, log.path.with_name(log.path.name.removesuffix(".open"))):
+            with suppress(FileNotFoundError):
+                sums = make_parquet(path, target, log.length)
+                pieces += pieces_of(target.parent, {f"{table}/{target.name}": sums.crc}, target.name)
+                break
+    return pieces
+
+
+def _warcs(crawl: ExportedCrawl) -> list[ExportPiece]:
+    folder = crawl.directory / "warc"
+    files = crawl.files or {}
+    known = {name: entry for name, entry in files.items() if name.startswith("warc/")}
+    found = []
+    for path in sorted(folder.glob("*.warc*")):
+        entry = known.get(f"warc/{path.name.removesuffix('.open')}")
+        if entry is not None:
+            found.append(ExportPiece(str(path), entry.length, crc=entry.crc))
+        elif path.suffix != ".open":  # One that grows and is in no commit does not count.
+            found.append(ExportPiece(str(path), path.stat().st_size))
+    return found
+
+
+def _files(directory: Path, table: str) -> list[Path]:
+    return [path for path in (directory / table).glob("*.parquet") if not path.name.startswith(".")]

@@ -1,0 +1,199 @@
+"""Forms of a corpus: Markdown files, Parquet that `datasets` of Hugging Face opens, and bulk requests of Elasticsearch
+and OpenSearch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gossamer.results.export.bodies import MarkdownPage
+from gossamer.results.export.pages import file_name, front_matter
+from gossamer.world.files import AppendFile, sync_everything, sync_file
+
+SHARD_BYTES = 256_000_000
+"""Bytes of rows, before compression, after which a Parquet file is finished."""
+BULK_BYTES_MAX = 10_000_000
+"""Of one request: servers take 100 MB at most by default, and work best with 5 to 15."""
+TIMES = ("fetched_at", "published", "modified")
+_TIME = pa.timestamp("us", tz="UTC")
+_TEXTS = (
+    "text", "markdown", "url", "title", "language", "host", "site", "media_type", "author", "license", "text_method",
+    "digest", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason",
+)  # fmt: skip
+COLUMNS: Mapping[str, pa.DataType] = {**dict.fromkeys(_TEXTS, pa.string()), **dict.fromkeys(TIMES, _TIME)}
+"""Of a row for Hugging Face."""
+MAPPINGS = {
+    "mappings": {
+        "dynamic": False,
+        "properties": {
+            **{name: {"type": "text"} for name in ("text", "title", "author")},
+            **{name: {"type": "date"} for name in TIMES},
+            **{
+                name: {"type": "keyword", "ignore_above": 8_191}
+                for name in ("url", "host", "site", "language", "license", "media_type", "digest")
+            },
+        },
+    }
+}
+"""Body of the request that makes an index for the documents."""
+_JSON = msgspec.json.Encoder()
+
+
+def features() -> dict[str, dict[str, str]]:
+    """Return the columns as `datasets.Features` are written."""
+    kinds = {name: "timestamp[us, tz=UTC]" if name in TIMES else "string" for name in COLUMNS}
+    return {name: {"dtype": kind, "_type": "Value"} for name, kind in kinds.items()}
+
+
+class MarkdownFiles:
+    """`HOST/NAME.md` for each text."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.files = self.length = 0
+
+    def add(self, texts: pa.RecordBatch) -> None:
+        """Write the files of these texts."""
+        for row in texts.to_pylist():
+            facts = {name: row[name] for name in ("language", "author", "published", "modified", "license")}
+            written = MarkdownPage(row["markdown"], row["text_method"], {k: v for k, v in facts.items() if v})
+            path = self._folder / file_name(row["host"], row["url"], row["key"])
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(front_matter(row, written).encode("utf-8", "replace"))
+
+    def settle(self) -> bool:
+        """Make what was added durable, and say so."""
+        sync_everything()
+        return True
+
+    def close(self) -> None:
+        """Do nothing: no file is open."""
+
+
+class ParquetShards:
+    """`data/train-00001.parquet` and so on; what a column holds is in the metadata, as `datasets` reads it."""
+
+    def __init__(self, folder: Path, files: int) -> None:
+        self._folder = folder / "data"
+        self._folder.mkdir(exist_ok=True)
+        self.files = files
+        self.length = 0
+        self._bytes = 0
+        about = {"huggingface": _JSON.encode({"info": {"features": features()}}).decode()}
+        self._schema = pa.schema(list(COLUMNS.items()), metadata=about)
+        self._writer: pq.ParquetWriter | None = None
+
+    @property
+    def _path(self) -> Path:
+        return self._folder / f"train-{self.files + 1:05d}.parquet"
+
+    def add(self, texts: pa.RecordBatch) -> None:
+        """Add rows to the shard."""
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd", write_page_checksum=True)
+        columns = [_typed(texts[name], kind) for name, kind in COLUMNS.items()]
+        batch = pa.record_batch(columns, schema=self._schema)
+        self._bytes += batch.nbytes
+        if batch.num_rows:
+            self._writer.write_batch(batch)
+
+    def settle(self) -> bool:
+        """Finish the shard where it is large enough, and say whether all that was added is on disk."""
+        if self._bytes >= SHARD_BYTES:
+            self._finish()
+        return self._writer is None
+
+    def close(self) -> None:
+        """Finish the last shard; without texts it has the columns alone."""
+        if self._writer is None and not self.files:
+            self.add(pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in COLUMNS}))
+        self._finish()
+
+    def _finish(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            sync_file(self._path)
+            self._writer = None
+            self._bytes = 0
+            self.files += 1
+
+
+class BulkRequests:
+    """`bulk-00001.ndjson` and so on: each is the body of one `_bulk` request, two lines a document.
+
+    A document's `_id` follows from its URL: sent again, it takes the place of the old one.
+    """
+
+    def __init__(self, folder: Path, files: int, length: int) -> None:
+        self._folder = folder
+        self.files = max(files, 1)
+        self.length = length
+        (folder / "mappings.json").write_bytes(msgspec.json.format(_JSON.encode(MAPPINGS)) + b"\n")
+        self._file = self._open()
+
+    def _open(self) -> AppendFile:
+        return AppendFile(self._folder / f"bulk-{self.files:05d}.ndjson", self.length)
+
+    def add(self, texts: pa.RecordBatch) -> None:
+        """Add two lines for each text; begin another file where one would become too long."""
+        held: list[bytes] = []
+        size = 0
+        for row in texts.to_pylist():
+            lines = _lines(row)
+            if self.length + size and self.length + size + len(lines) > BULK_BYTES_MAX:
+                self._append(held)
+                self.settle()
+                self._file.close()
+                self.files = self.files + 1
+                self.length = 0
+                held = []
+                size = 0
+                self._file = self._open()
+            held.append(lines)
+            size += len(lines)
+        self._append(held)
+
+    def _append(self, lines: list[bytes]) -> None:
+        data = b"".join(lines)
+        self._file.write(data)
+        self.length += len(data)
+
+    def settle(self) -> bool:
+        """Make what was added durable, and say so."""
+        self._file.sync()
+        return True
+
+    def close(self) -> None:
+        """Close the last file."""
+        self._file.sync()
+        self._file.close()
+
+
+Form = MarkdownFiles | ParquetShards | BulkRequests
+
+
+def form_of(to: str, folder: Path, files: int, length: int) -> Form:
+    """Return the form of a format, to go on behind `files` files, the last of which has `length` bytes."""
+    if to == "markdown":
+        return MarkdownFiles(folder)
+    return ParquetShards(folder, files) if to == "datasets" else BulkRequests(folder, files, length)
+
+
+def _typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return a column of text in its type; what is not known is null."""
+    known = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
+    return known.cast(kind) if kind != pa.string() else known
+
+
+def _lines(row: Mapping[str, Any]) -> bytes:
+    name = hashlib.sha256(row["key"].encode("utf-8", "replace")).hexdigest()[:40]
+    held = {one: row[one] for one in COLUMNS if one != "markdown" and row[one]}
+    return _JSON.encode({"index": {"_id": name}}) + b"\n" + _JSON.encode(held) + b"\n"

@@ -1,0 +1,208 @@
+"""Mirror: an export of pages and what they show as files that open in a browser without a network.
+
+A file's name follows its URL: `HOST/PATH/NAME.EXT`, in lower case, safe on every file system. The extension follows the
+media type, and no directory ends in one, so that no file is in the way of a directory. Where two URLs want one name,
+the second has a hash. Names are settled before the first file is written, so links can be relative.
+"""
+
+from __future__ import annotations
+
+import html
+import mimetypes
+import posixpath
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Self
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from gossamer.model.pages import Page
+from gossamer.results.export.bodies import RecordBodies
+from gossamer.results.export.pages import folder_of, hash_of, safe
+from gossamer.results.export.plan import Planned, planned
+from gossamer.results.export.source import RowSource
+from gossamer.results.export.tables import Advance
+from gossamer.results.export.work import ExportFolder, ExportPiece
+from gossamer.world.files import publish, sync_everything
+
+Place = Callable[[str], str]
+KeyOf = Callable[[str], str]
+"""Makes the key of an address; empty for a text that is none."""
+Rewrite = Callable[[Page, Place], bytes]
+"""Makes the content of a page's file, with addresses replaced by the second argument."""
+
+NAMES = "names.sqlite"
+INDEX = "index.html"
+INDEX_LINKS_MAX = 1_000
+PAGES_A_CHECKPOINT = 500
+DIRECTORIES_MAX = 16
+PART_CHARACTERS_MAX = 60
+STEM_CHARACTERS_MAX = 80
+HOPS_MAX = 10
+NAMES_MAX = 100
+"""Names that are tried for a URL: a site can have addresses that spell the hashes of others."""
+_EXTENSION = re.compile(r"\.(?=[0-9]*[a-z])[a-z0-9]{1,16}$")
+"""What a file may end with, and no directory does. One of digits alone is part of a version."""
+_KINDS = {
+    "text/html": ".html", "application/xhtml+xml": ".html", "text/css": ".css", "text/javascript": ".js",
+    "application/javascript": ".js", "application/x-javascript": ".js", "image/jpeg": ".jpg", "image/png": ".png",
+    "image/gif": ".gif", "image/webp": ".webp", "image/avif": ".avif", "image/svg+xml": ".svg",
+    "image/x-icon": ".ico", "image/vnd.microsoft.icon": ".ico", "font/woff": ".woff", "font/woff2": ".woff2",
+    "text/plain": ".txt", "application/json": ".json", "application/pdf": ".pdf", "video/mp4": ".mp4",
+}  # fmt: skip
+_SAME = {".htm": ".html", ".jpeg": ".jpg", ".mjs": ".js", ".xhtml": ".html"}
+
+
+class Mirroring(msgspec.Struct):
+    """Progress: files of the plan."""
+
+    position: int = 0
+
+
+def export_mirror(
+    work: ExportFolder,
+    plan: Path,
+    pages: Sequence[ExportPiece],
+    bodies: RecordBodies,
+    how: tuple[KeyOf, Rewrite],
+    advance: Advance,
+) -> None:
+    """Write `out/HOST/…` for each page of the plan, and `out/index.html` with links to the seeds. In memory: one page.
+
+    Raises:
+        OSError: the disk is full; what was noted stays done.
+    """
+    key_of, rewrite = how
+    step = work.step(Mirroring)
+    work.out.mkdir(exist_ok=True)
+    with Names.made(work.folder / NAMES, plan, pages, key_of) as names:
+        for position, row in planned(plan, step.position):
+            page = bodies.page(row.place, row.original, row.url)
+            name = names.of_key(row.key)
+            if page is not None and name:
+                page = msgspec.structs.replace(page, url=row.url, media_type=row.media_type)
+                path = work.out / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(rewrite(page, names.place(posixpath.dirname(name))))
+            step.position = position
+            if position % PAGES_A_CHECKPOINT == 0:
+                sync_everything()
+                work.save(step)
+            advance(position)
+        (work.out / INDEX).write_text(_index(plan, names), encoding="utf-8")
+    work.save(step)
+
+
+class Names:
+    """The file of each URL, in a database beside the export: memory does not grow with their number."""
+
+    def __init__(self, path: Path, key_of: KeyOf) -> None:
+        self._database = sqlite3.connect(path)
+        self._key_of = key_of
+
+    @classmethod
+    def made(cls, path: Path, plan: Path, pages: Sequence[ExportPiece], key_of: KeyOf) -> Self:
+        """Settle all names, unless that was done."""
+        if not path.exists():
+            new = path.with_name(path.name + ".new")
+            new.unlink(missing_ok=True)
+            with closing(sqlite3.connect(new)) as database, database:
+                database.execute("CREATE TABLE files (key TEXT PRIMARY KEY, name TEXT UNIQUE) WITHOUT ROWID")
+                database.execute("CREATE TABLE moves (key TEXT PRIMARY KEY, target TEXT) WITHOUT ROWID")
+                for _, row in planned(plan):
+                    _settle(database, row)
+                database.executemany("INSERT OR REPLACE INTO moves VALUES (?, ?)", _moves(pages))
+            publish(new, path)
+        return cls(path, key_of)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def of_key(self, key: str) -> str:
+        """Return the name of a key's file; empty where it has none."""
+        found = self._database.execute("SELECT name FROM files WHERE key = ?", (key,)).fetchone()
+        return str(found[0]) if found is not None else ""
+
+    def of(self, url: str) -> str:
+        """Return the name of a URL's file, redirects followed; empty where it has none."""
+        for _ in range(HOPS_MAX):
+            key = self._key_of(url)
+            if name := self.of_key(key):
+                return name
+            moved = self._database.execute("SELECT target FROM moves WHERE key = ?", (key,)).fetchone()
+            if moved is None:
+                return ""
+            url = str(moved[0])
+        return ""
+
+    def place(self, directory: str) -> Place:
+        """Return what names a URL from within a directory: its file, or the URL itself where there is none."""
+
+        def placed(url: str) -> str:
+            name = self.of(url)
+            return posixpath.relpath(name, directory or ".") if name else url
+
+        return placed
+
+
+def _settle(database: sqlite3.Connection, row: Planned) -> None:
+    stem, extension = file_of(row.host, row.url, row.media_type)
+    for number in range(NAMES_MAX):
+        mark = f"-{hash_of(row.key * number)}" if number else ""
+        found = (row.key, f"{stem}{mark}{extension}")
+        if database.execute("INSERT OR IGNORE INTO files VALUES (?, ?)", found).rowcount:
+            return
+
+
+def _moves(pages: Sequence[ExportPiece]) -> Iterator[tuple[str, str]]:
+    source = RowSource(pages, "outcome = 'redirected' AND redirect_to IS NOT NULL", "pages")
+    for _, batch in source.batches(0, ["key", "redirect_to"]):
+        yield from zip(batch["key"].to_pylist(), batch["redirect_to"].to_pylist(), strict=True)
+
+
+def file_of(host: str, url: str, media_type: str) -> tuple[str, str]:
+    """Return the name of a URL's file, up to its extension, and that."""
+    parts = urlsplit(url)
+    *directories, last = unquote(parts.path, errors="replace").lstrip("/").split("/")
+    folders = [_directory(one) for one in directories[:DIRECTORIES_MAX]]
+    stem = safe(safe(last).strip("-."))  # Twice: what was stripped may have hidden a reserved name.
+    extension = _extension(stem, media_type)
+    if stem.endswith(extension):
+        stem = stem.removesuffix(extension)
+    if parts.query:
+        stem += "-" + safe(unquote(parts.query, errors="replace")).strip("-.")
+    stem = stem[:STEM_CHARACTERS_MAX].strip(".") or "index"
+    folder = folder_of(host)
+    return posixpath.join(folder + "_" if folder == INDEX else folder, *folders, stem), extension
+
+
+def _directory(part: str) -> str:
+    name = safe(safe(part)[:PART_CHARACTERS_MAX].strip(".-")) or "_"
+    return name + "_" if _EXTENSION.search(name) else name
+
+
+def _extension(stem: str, media_type: str) -> str:
+    """Return the extension by which a browser knows the media type of a file: the URL's own, where it says the same."""
+    found = _EXTENSION.search(stem)
+    own = found[0] if found is not None else ""
+    wanted = _KINDS.get(media_type) or mimetypes.guess_extension(media_type or "") or ""
+    wanted = wanted if _EXTENSION.fullmatch(wanted) else ""
+    if own and _SAME.get(own, own) == wanted:
+        return own
+    return wanted or own or ".bin"
+
+
+def _index(plan: Path, names: Names) -> str:
+    seeds: list[str] = []
+    for _, row in planned(plan):
+        if row.depth == 0 and row.link_type == "seed" and len(seeds) < INDEX_LINKS_MAX:
+            text = html.escape(row.title or row.url)
+            seeds.append(f'<li><a href="{html.escape(names.of_key(row.key))}">{text}</a></li>\n')
+    return f'<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Mirror</title>\n<ul>\n{"".join(seeds)}</ul>\n'

@@ -1,0 +1,173 @@
+"""Views: builds the access to a crawl for exports and search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from msgspec.structs import replace
+
+from gossamer.assembly.home import Home, homes
+from gossamer.assembly.integrity import lost, manifest_of, opened_store, running_store
+from gossamer.assembly.schemes import namer_for
+from gossamer.config import Config
+from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError, Damage
+from gossamer.model.pages import Page
+from gossamer.model.product import LOCK
+from gossamer.plugins import build
+from gossamer.ports import ProcessingModule
+from gossamer.results.export.bodies import MarkdownPage, Means
+from gossamer.results.export.export import CommittedLog, ExportedCrawl
+from gossamer.stages.archive.logs import table_of
+from gossamer.stages.fetch.decoding import BoundedDecoder
+from gossamer.stages.process.chain import Modules
+from gossamer.stages.process.choice import MODULES
+from gossamer.stages.process.html import HTML_TYPES
+from gossamer.stages.process.options import ProcessOptions
+from gossamer.stages.process.rewriting import rewritten
+from gossamer.stages.process.text import TitleAndText
+from gossamer.stages.seen.shingles import signature
+from gossamer.state.journals import ManifestEntry
+from gossamer.state.store import Store
+from gossamer.world.clock import WallClock
+from gossamer.world.process import DirectoryLock
+
+_LOGS = "state/tables/"
+_SUFFIX = ".journal"
+
+
+def crawl_in(directory: Path) -> ExportedCrawl:
+    """Return a crawl as of its last commit, for exports and search. If the crawl does not run, all files of the commit
+    must exist; if its state is lost or elsewhere, all finished files are used.
+
+    Raises:
+        ConfigError: there is no crawl.
+        DamagedError: its store cannot be read.
+    """
+    if not (directory / "crawl.toml").exists():
+        raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
+    config = reopen(directory / "crawl.toml")
+    now = WallClock().now()
+    lock = DirectoryLock(directory / LOCK, reading=True)
+    running = False
+    try:
+        running = not lock.acquire(0.0)
+        every = [home for home in homes(directory, config.cluster.workers) if home.is_there]
+        files: dict[str, ManifestEntry] = {}
+        logs: list[CommittedLog] = []
+        found: list[Damage] = []
+        for home in every:
+            store = running_store(config, home) if running else opened_store(config, home, writable=lock.writable)
+            manifest = _manifest_in(store)
+            files |= {entry.name: entry for entry in manifest}
+            found += [] if running else lost(config, home, manifest)
+            logs += _logs(home, manifest)
+    except OSError as error:
+        if not running:
+            raise
+        unread = str(error.strerror or error)
+        return ExportedCrawl(directory, running=True, unread=unread, now=now, about=_about(config))
+    finally:
+        lock.release()
+    return ExportedCrawl(directory, running, logs, files if every else None, found, now=now, about=_about(config))
+
+
+def committed_files(config: Config, home: Home) -> list[ManifestEntry]:
+    """Return the files of a running shard's last commit. Blocks, for 5 s at most.
+
+    Raises:
+        OSError: the store could not be read in that time.
+    """
+    return _manifest_in(running_store(config, home))
+
+
+SEEDS_MAX = 100
+"""Largest number of seeds in a data card."""
+
+
+def _about(config: Config) -> dict[str, object]:
+    """Return the part of a data card about a crawl's configuration."""
+    robots = "obeyed" if config.robots.obey else "not obeyed"
+    return {
+        "seeds": list(config.seeds.urls[:SEEDS_MAX]),
+        "seeds_file": Path(config.seeds.file).name,
+        "scope": config.scope.scope,
+        "include": list(config.scope.include),
+        "exclude": list(config.scope.exclude),
+        "media_types": list(config.scope.media_types),
+        "contact": config.operator.contact,
+        "purpose": list(config.operator.purpose),
+        "robots": f"{robots}, as {config.robots.product_token}",
+    }
+
+
+def _manifest_in(store: Store) -> list[ManifestEntry]:
+    try:
+        return manifest_of(store)
+    finally:
+        store.close()
+
+
+def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
+    """Return the logs of tables that are not Parquet files yet."""
+    found = []
+    for entry in manifest:
+        if entry.name.startswith(_LOGS):
+            stem = entry.name.removeprefix(_LOGS).removesuffix(_SUFFIX)
+            table = table_of(stem)
+            path = home.journals().path(entry.name)
+            path = path if path.exists() else path.with_name(path.name + ".open")
+            found.append(CommittedLog(path, entry.length, table, home.directory / table / f"{stem}.parquet"))
+    return found
+
+
+def export_means(config: Config) -> Means:
+    """Return the dependencies of exports that read pages: the decoder of content codings, and functions from a page to
+    its text.
+    """
+    options = replace(config.process, text=True)
+    reading = Modules([TitleAndText(options)], options)
+    main = Modules([_module(name, options) for name in ("main_text", "markdown", "metadata")], options)
+
+    def text(page: Page) -> str:
+        return reading.process(page).findings.text
+
+    def content(page: Page) -> MarkdownPage:
+        if page.media_type not in HTML_TYPES:
+            findings = reading.process(page).findings
+            lines = "\n\n".join(line for line in findings.text.splitlines() if line.strip())
+            return MarkdownPage(lines, findings.text_method, text=findings.text)
+        findings = main.process(page).findings
+        markdown = str(findings.columns.get("markdown", ""))
+        return MarkdownPage(markdown, findings.text_method, _front(findings.columns), findings.text)
+
+    namer = namer_for(config)
+
+    def key(url: str) -> str:
+        named = namer.name(url)
+        return named.key if named is not None else ""
+
+    return Means(BoundedDecoder(config.fetch).decode, content, text, signature, key, rewritten)
+
+
+def _module(name: str, options: ProcessOptions) -> ProcessingModule:
+    return cast("ProcessingModule", build(MODULES[name], "process.modules", options=options))
+
+
+_FRONT = {"declared_language": "language", "byline": "author", "published": "published", "modified": "modified",
+          "license": "license"}  # fmt: skip
+
+
+def _front(columns: Mapping[str, object]) -> dict[str, str]:
+    """Return a page's metadata for the front matter, with times in ISO 8601, UTC."""
+    found = {}
+    for column, name in _FRONT.items():
+        value = columns.get(column)
+        if isinstance(value, datetime):
+            value = value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        if value:
+            found[name] = str(value)
+    return found

@@ -1,0 +1,260 @@
+"""Permitted: the part of a crawl whose owners allow a use, made once before an export, which then reads nothing else.
+
+The last fetch of each page decides. `permitted.jsonl` has a line for each page: its address, the answer, the statement
+that decided, and whether the page is in the export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import BinaryIO, Self
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gossamer.model.errors import ConfigError
+from gossamer.model.usage import ALLOWED, PURPOSES, SYNONYMS, UNKNOWN
+from gossamer.results.export.bodies import ended_early, is_zstd
+from gossamer.results.export.source import BATCH_ROWS, RowSource, first_line, open_database, pieces_of, require_sound
+from gossamer.results.export.work import ExportInputs, ExportPiece
+from gossamer.stages.archive.members import members_of
+
+FOLDER = "permitted"
+LIST = "permitted.jsonl"
+BODIES_ONLY = frozenset(("markdown", "pagefiles", "mirror", "datasets", "bulk"))
+"""Formats made of bodies: a copy's may be in the record of another page."""
+_JSON = msgspec.json.Encoder()
+# A page that was fetched later and not kept is not what it was: its earlier copy is left out as well.
+_LATEST = """
+    SELECT * FROM pages WHERE outcome IN ('fetched', 'usage_withheld')
+    QUALIFY row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DESC, url) = 1"""
+_WRITTEN = "outcome = 'fetched' AND {column} IN ({answers})"
+_CHOSEN = "COPY (SELECT * FROM ({latest}) WHERE {written}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+_LISTED = """
+    SELECT url, {column}::VARCHAR, usage_reason::VARCHAR, {written} FROM ({latest}) ORDER BY url"""
+_ORIGINAL = "CASE WHEN c.duplicate_of = '' THEN c.url ELSE c.duplicate_of END"
+# Equal bytes: the record of another page may hold the body of a permitted one.
+_WITH_PLACES = """
+    COPY (
+        WITH firsts AS (
+            SELECT url, digest,
+                arg_max(struct_pack(f := warc_file, o := warc_offset, l := warc_length), fetched_at) AS at
+            FROM pages WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit'
+                AND digest IN (SELECT digest FROM chosen WHERE warc_type = 'revisit')
+            GROUP BY url, digest
+        )
+        SELECT c.* REPLACE (
+            coalesce(o.at.f, c.warc_file) AS warc_file, coalesce(o.at.o, c.warc_offset) AS warc_offset,
+            coalesce(o.at.l, c.warc_length) AS warc_length,
+            CASE WHEN o.at IS NULL THEN c.warc_type ELSE 'response' END AS warc_type)
+        FROM chosen AS c LEFT JOIN firsts AS o
+            ON c.warc_type = 'revisit' AND o.digest = c.digest AND o.url = {original}
+    ) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"""
+# A revisit record needs its original, which is here where the original's page is permitted too.
+_WITH_ORIGINALS = """
+    COPY (
+        WITH originals AS (
+            SELECT p.* FROM pages AS p WHERE p.warc_type <> 'revisit' AND p.warc_offset IS NOT NULL
+                AND p.key IN (SELECT key FROM chosen)
+                AND EXISTS (FROM chosen AS c
+                    WHERE c.warc_type = 'revisit' AND c.digest = p.digest AND p.url = {original})
+        ), held AS (SELECT * FROM chosen WHERE warc_type <> 'revisit' UNION SELECT * FROM originals)
+        SELECT * FROM (
+            FROM held UNION ALL
+            SELECT c.* FROM chosen AS c WHERE c.warc_type = 'revisit'
+                AND EXISTS (FROM held AS h WHERE h.digest = c.digest AND h.url = {original})
+        ) WHERE warc_offset IS NOT NULL ORDER BY warc_file, warc_offset
+    ) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"""
+_OF_CHOSEN = """
+    COPY (SELECT t.* FROM read_parquet({files}, union_by_name = true) AS t
+        WHERE t.{column} IN (SELECT url FROM chosen)) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"""
+
+
+class Permission(msgspec.Struct, frozen=True):
+    """The use that pages must permit."""
+
+    purpose: str
+    unknown: bool = False
+    """Whether pages about which nothing is stated are included."""
+
+    def __str__(self) -> str:
+        return f"{self.purpose} or unknown" if self.unknown else self.purpose
+
+    @property
+    def column(self) -> str:
+        """Where `pages` has the answer."""
+        return "usage_" + self.purpose.replace("-", "_")
+
+
+def permission(purpose: str, *, unknown: bool, to: str) -> Permission | None:
+    """Return the permission of these options; None without a purpose. Raises ConfigError."""
+    if not purpose:
+        if unknown:
+            raise ConfigError("--unknown: name the purpose with --permitted")
+        return None
+    purpose = SYNONYMS.get(purpose, purpose)
+    if purpose not in PURPOSES:
+        raise ConfigError(f"--permitted {purpose}: no purpose is called so; known are {', '.join(PURPOSES)}")
+    if to == "cdxj":
+        raise ConfigError(
+            "--permitted: cdxj is an index of the crawl's own files; wacz, markdown and others can choose"
+        )
+    return Permission(purpose, unknown)
+
+
+def narrowed(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memory_bytes_max: int) -> ExportInputs:
+    """Return the permitted part of what an export reads, made in `folder`. About 10 µs a row of `pages`, and for WACZ
+    a copy of the permitted records.
+
+    Raises:
+        ConfigError: the tables need more memory.
+        DamagedError: a WARC file was cut short.
+        OSError: the disk is full.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    pages = inputs.tables["pages"]
+    require_sound([piece for pieces in inputs.tables.values() for piece in pieces])
+    answers = ", ".join(f"'{one}'" for one in (ALLOWED, *([UNKNOWN] if wanted.unknown else [])))
+    names = {"latest": _LATEST, "column": wanted.column, "original": _ORIGINAL}
+    names["written"] = _WRITTEN.format(column=wanted.column, answers=answers)
+    made = msgspec.structs.replace(inputs, tables={name: [] for name in inputs.tables})
+    (folder / LIST).write_bytes(b"")
+    if not any(piece.rows for piece in pages):
+        return made
+    try:
+        with open_database(memory_bytes_max // 2, folder / "spilled", threads=2) as tables:
+            tables.read_parquet(_files(pages), union_by_name=True).create_view("pages")
+            chosen = folder / "chosen.parquet"
+            tables.execute(_CHOSEN.format(target=_quoted(chosen), **names))
+            tables.read_parquet(str(chosen)).create_view("chosen")
+            made.answers = _list(tables, _LISTED.format(**names), folder / LIST)
+            for name, pieces in inputs.tables.items():
+                target = folder / name / f"{name}-000001.parquet"
+                target.parent.mkdir(exist_ok=True)
+                if name == "pages" and to in BODIES_ONLY:
+                    tables.execute(_WITH_PLACES.format(target=_quoted(target), **names))
+                elif name == "pages" and to == "wacz":
+                    tables.execute(_WITH_ORIGINALS.format(target=_quoted(target), **names))
+                elif name == "pages":
+                    target = chosen
+                elif files := _files(pieces):
+                    column = "from_url" if name == "links" else "url"
+                    tables.execute(_OF_CHOSEN.format(target=_quoted(target), column=column, files=_written(files)))
+                made.tables[name] = pieces_of(target.parent, None, target.name) if target.exists() else []
+    except duckdb.OutOfMemoryException as error:
+        raise ConfigError(f"--memory: the tables need more to be put in order; {first_line(str(error))}") from error
+    except duckdb.BinderException as error:
+        raise ConfigError(
+            "--permitted: these tables were written before statements were recorded; crawl again"
+        ) from error
+    if to == "wacz":
+        made.tables["pages"], made.warcs = _copied(made.tables["pages"], inputs.warcs, folder)
+    return made
+
+
+def _list(tables: duckdb.DuckDBPyConnection, question: str, target: Path) -> dict[str, int]:
+    """Write the list of pages with their answers, and count these."""
+    counts: dict[str, int] = {}
+    found = tables.execute(question)
+    with target.open("wb") as file:
+        while rows := found.fetchmany(BATCH_ROWS):
+            for url, answer, reason, written in rows:
+                counts[answer] = counts.get(answer, 0) + 1
+                line = {"url": url, "answer": answer, "reason": reason, "exported": written}
+                file.write(_JSON.encode(line) + b"\n")
+    return counts
+
+
+def _copied(
+    pages: Sequence[ExportPiece], warcs: Sequence[ExportPiece], folder: Path
+) -> tuple[list[ExportPiece], list[ExportPiece]]:
+    """Copy the records of the rows to WARC files of their own; return the rows with their new places, and the files."""
+    source = RowSource(pages, table="pages")
+    lengths: dict[str, int] = {}
+    target = folder / "copied" / "pages-000001.parquet"
+    for name in ("warc", "copied"):
+        (folder / name).mkdir(exist_ok=True)
+    with ExitStack() as stack:
+        tables = stack.enter_context(pq.ParquetWriter(target, source.schema, compression="zstd"))
+        copying = stack.enter_context(_Copying({piece.name: piece for piece in warcs}, folder / "warc", lengths))
+        for _, batch in source.batches():
+            places = zip(
+                *(batch[name].to_pylist() for name in ("warc_file", "warc_offset", "warc_length")), strict=True
+            )
+            offsets = [copying.record(*place) for place in places]
+            column = pa.array(offsets, source.schema.field("warc_offset").type)
+            tables.write_batch(batch.set_column(batch.schema.get_field_index("warc_offset"), "warc_offset", column))
+    found = [ExportPiece(str(folder / "warc" / name), length) for name, length in sorted(lengths.items())]
+    return pieces_of(target.parent), found
+
+
+class _Copying:
+    """Copies records, which come in the order of their files; each file begins with its warcinfo record."""
+
+    def __init__(self, warcs: Mapping[str, ExportPiece], folder: Path, lengths: dict[str, int]) -> None:
+        self._warcs = warcs
+        self._folder = folder
+        self._lengths = lengths
+        self._name = ""
+        self._files: list[BinaryIO] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            file.close()
+        self._files = []
+
+    def record(self, name: str, offset: int, length: int) -> int:
+        """Copy one record; return its new place."""
+        if name != self._name:
+            self._open(name)
+        now = self._lengths[name]
+        self._copy(offset, length)
+        return now
+
+    def _open(self, name: str) -> None:
+        self.__exit__()
+        piece = self._warcs.get(name)
+        if piece is None:
+            raise ConfigError(f"warc/{name} is not here; copy it from the crawl's object store")
+        path = Path(piece.path)
+        path = path if path.exists() else path.with_name(name)
+        self._files = [path.open("rb"), (self._folder / name).open("wb")]
+        self._name, self._lengths[name] = name, 0
+        info = next(members_of(self._files[0], piece.length, zstd=is_zstd(path)), None)
+        if info is not None and info.record_type == "warcinfo":
+            self._copy(info.offset, info.length)
+
+    def _copy(self, offset: int, length: int) -> None:
+        source, target = self._files
+        source.seek(offset)
+        for piece in _pieces(source, length):
+            target.write(piece)
+        self._lengths[self._name] += length
+
+
+def _pieces(source: BinaryIO, length: int) -> Iterator[bytes]:
+    while length:
+        piece = source.read(min(length, 1 << 20))
+        if not piece:
+            raise ended_early(Path(source.name))
+        length -= len(piece)
+        yield piece
+
+
+def _files(pieces: Sequence[ExportPiece]) -> list[str]:
+    return [piece.path for piece in pieces if piece.rows]
+
+
+def _written(paths: Sequence[str]) -> str:
+    return "[" + ", ".join(f"'{_quoted(Path(path))}'" for path in paths) + "]"
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")

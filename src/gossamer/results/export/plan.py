@@ -1,0 +1,202 @@
+"""Plan: the pages whose content an export writes, each with the places where its body may lie.
+
+Made once by one question to the tables, in bounded memory, and kept as a Parquet file: what comes later streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from gossamer.model.errors import ConfigError
+from gossamer.results.export.bodies import RecordPlace
+from gossamer.results.export.source import RowSource, first_line, open_database, require_sound
+from gossamer.results.export.work import ExportPiece
+from gossamer.world.files import publish
+
+ROW_GROUP_ROWS = 20_000
+ROW_GROUP_BYTES = 16_000_000
+COLUMNS = (
+    "url", "key", "host", "site", "title", "fetched_at", "status", "media_type", "charset", "depth", "referrer",
+    "link_type", "digest", "duplicate_of", "body_bytes",
+)  # fmt: skip
+MORE = ("language", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason")
+"""Columns that some crawls lack."""
+# A URL's last successful fetch; a copy's body may be in the record of the original.
+_QUESTION = """
+    COPY (
+        WITH latest AS (
+            SELECT * FROM pages WHERE outcome = 'fetched' AND warc_offset IS NOT NULL AND ({where})
+            QUALIFY row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DESC, url) = 1
+        ), firsts AS (
+            SELECT url, digest,
+                arg_max(struct_pack(f := warc_file, o := warc_offset, l := warc_length), fetched_at) AS at
+            FROM pages
+            WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit'
+                AND digest IN (SELECT digest FROM latest WHERE warc_type = 'revisit')
+            GROUP BY url, digest
+        )
+        SELECT {columns}, {document} AS document, {anchors} AS anchors, epoch_us(latest.fetched_at) AS "at",
+            latest.warc_file AS file, latest.warc_offset AS "offset", latest.warc_length AS length,
+            firsts.at.f AS original_file, firsts.at.o AS original_offset, firsts.at.l AS original_length
+        FROM latest LEFT JOIN firsts ON latest.digest = firsts.digest
+            AND firsts.url = CASE WHEN latest.duplicate_of = '' THEN latest.url ELSE latest.duplicate_of END {joined}
+        ORDER BY file, "offset"
+    ) TO '{target}' (
+        FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}, ROW_GROUP_SIZE_BYTES {group_bytes})"""
+
+
+# What links say of a page: of all their texts those that are used most.
+_ANCHORS = """
+    LEFT JOIN (
+        SELECT to_key, string_agg(words, ' ' ORDER BY nth) AS words
+        FROM (
+            SELECT to_key, words, row_number() OVER (PARTITION BY to_key ORDER BY uses DESC, words) AS nth
+            FROM (
+                SELECT to_key, left(trim(anchor_text), {characters_max}) AS words, count(*) AS uses
+                FROM links WHERE trim(anchor_text) <> '' GROUP BY 1, 2
+            )
+        )
+        WHERE nth <= {texts_max} GROUP BY to_key
+    ) AS said ON said.to_key = latest.key"""
+_DOCUMENT = """
+    CASE WHEN latest.text_method = 'document' THEN coalesce(latest.main_text, '') ELSE '' END"""
+ANCHORS_MAX = 20
+ANCHOR_CHARACTERS_MAX = 100
+
+
+class Planned(msgspec.Struct, frozen=True):
+    """One page to write. Fields are those of its row in `pages`."""
+
+    url: str
+    key: str
+    host: str
+    site: str
+    title: str
+    fetched_at: str
+    """As `2026-01-01T00:00:00.250000Z`."""
+    status: int
+    media_type: str
+    charset: str
+    depth: int
+    referrer: str
+    link_type: str
+    digest: str
+    duplicate_of: str
+    body_bytes: int
+    language: str
+    """As detected in the crawl; empty where it was not."""
+    usage_search: str
+    usage_ai_train: str
+    usage_ai_input: str
+    usage_archive: str
+    usage_reason: str
+    document: str
+    """Its text, where the crawl found that in a document that is no page, such as a PDF."""
+    anchors: str
+    """Texts of links to it, where the plan has them."""
+    at: int
+    """`fetched_at` in microseconds since 1970."""
+    place: RecordPlace
+    original: RecordPlace | None
+    """Place of the body if the record is a revisit."""
+
+
+def make_plan(
+    target: Path,
+    pieces: Sequence[ExportPiece],
+    where: str,
+    memory_bytes_max: int,
+    links: Sequence[ExportPiece] | None = None,
+) -> None:
+    """Write the plan, unless it is there; with anchor texts when the files of `links` are given.
+
+    About 3 µs a row of `pages`; what does not fit in memory goes beside it.
+
+    Raises:
+        ConfigError: the condition is none.
+    """
+    if target.exists():
+        return
+    known = RowSource(pieces, where, "pages").schema.names  # Refuses what is no condition on single rows.
+    new = target.with_name(target.name + ".new")
+    if not any(piece.rows for piece in pieces):
+        pq.write_table(pa.table({"url": pa.array([], pa.string())}), new)
+        publish(new, target)
+        return
+    require_sound([*pieces, *(links or ())])
+    with open_database(
+        memory_bytes_max, target.with_name("spilled"), threads=2, preserve_insertion_order=False
+    ) as tables:
+        files = [piece.path for piece in pieces if piece.rows]
+        tables.read_parquet(files, union_by_name=True).create_view("pages")
+        joined = ""
+        if linking := [piece.path for piece in links or () if piece.rows]:
+            tables.read_parquet(linking, union_by_name=True).create_view("links")
+            joined = _ANCHORS.format(characters_max=ANCHOR_CHARACTERS_MAX, texts_max=ANCHORS_MAX)
+        question = _QUESTION.format(
+            anchors="coalesce(said.words, '')" if joined else "''",
+            joined=joined,
+            where=where or "true",
+            columns=", ".join(_chosen(name, known) for name in (*COLUMNS, *MORE)),
+            document=_DOCUMENT if "main_text" in known else "''",
+            target=str(new).replace("'", "''"),
+            group_rows=ROW_GROUP_ROWS,
+            group_bytes=ROW_GROUP_BYTES,
+        )
+        try:
+            tables.execute(question)
+        except duckdb.OutOfMemoryException as error:
+            raise ConfigError(f"--memory: the tables need more to be put in order; {first_line(str(error))}") from error
+    publish(new, target)
+
+
+def _chosen(name: str, known: Sequence[str]) -> str:
+    """Return the SQL that selects a column, which may be one that some crawls lack."""
+    if name not in MORE:
+        return f"latest.{name}::VARCHAR AS {name}" if name in _FEW else f"latest.{name}"
+    return f"coalesce(latest.{name}::VARCHAR, '') AS {name}" if name in known else f"'' AS {name}"
+
+
+_FEW = frozenset(("host", "site", "media_type", "charset", "link_type"))
+
+
+def planned(plan: Path, start: int = 0) -> Iterator[tuple[int, Planned]]:
+    """Yield the pages from a position on, each with the position behind it."""
+    source = RowSource([ExportPiece(str(plan), plan.stat().st_size, pq.read_metadata(plan).num_rows)])
+    if not source.rows:
+        return
+    for end, batch in source.batches(start):
+        at = end - batch.num_rows
+        for row in _values(batch):
+            at += 1
+            if at > start:
+                yield at, row
+
+
+def rows_of(plan: Path) -> int:
+    """Return how many pages a plan has."""
+    rows: int = pq.read_metadata(plan).num_rows
+    return rows
+
+
+def _values(batch: pa.RecordBatch) -> Iterator[Planned]:
+    columns = [
+        pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ").to_pylist()
+        if pa.types.is_timestamp(column.type)
+        else column.to_pylist()
+        for column in batch.columns
+    ]
+    names = batch.schema.names[: len(COLUMNS) + len(MORE)]
+    for row in zip(*columns, strict=True):
+        *fields, document, anchors, at, file, offset, length, first, first_offset, first_length = row
+        original = RecordPlace(first, first_offset, first_length) if first else None
+        values = dict(zip(names, fields, strict=True))
+        place = RecordPlace(file, offset, length)
+        yield Planned(**values, document=document, anchors=anchors, at=at, place=place, original=original)

@@ -1,0 +1,321 @@
+"""WACZ: a crawl as one file that ReplayWeb.page and other players open (Web Archive Collection Zipped, 1.1.1).
+
+A ZIP of the WARC files as they are, stored uncompressed so that a player can fetch single records of a large file by
+range, with a gzipped CDXJ, a list of pages, and digests of everything. ZIP64 where sizes ask for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+from isal import isal_zlib
+
+from gossamer.model.decodable import decodable
+from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.model.product import __version__
+from gossamer.results.export.bodies import ended_early, require_members, require_whole
+from gossamer.results.export.index import IndexProgress, sort_lines, unique_lines
+from gossamer.results.export.permitted import FOLDER, LIST
+from gossamer.results.export.source import RowSource
+from gossamer.results.export.tables import Advance
+from gossamer.results.export.work import ExportFolder, ExportInputs, ExportPiece
+from gossamer.stages.archive.cdxj import UNCHANGED
+from gossamer.world.files import publish, sync_file
+
+LINES_A_BLOCK = 300
+"""Of the index in each gzip member: what a player fetches to look up one address."""
+COPY_BYTES = 1 << 20
+_PAGE_COLUMNS = ["url", "fetched_at", "outcome", "media_type", "title", "warc_file", "warc_offset", "warc_length"]
+_PAGE_TYPES = pa.array(["text/html", "application/xhtml+xml"])
+_JSON = msgspec.json.Encoder()
+
+
+class ZipMember(msgspec.Struct):
+    """One file in the ZIP."""
+
+    name: str
+    header_offset: int
+    size: int
+    packed: int
+    crc: int
+    digest: str
+    kind: int
+    version: int
+    """Of ZIP, that a reader needs: 45 when it is larger than 2 GB."""
+
+
+@decodable
+class WaczProgress(msgspec.Struct):
+    """Progress of a WACZ."""
+
+    index: IndexProgress = msgspec.field(default_factory=IndexProgress)
+    listed: bool = False
+    """Whether the index and the list of pages are made."""
+    members: list[ZipMember] = []
+    length: int = 0
+    """Bytes of the ZIP that hold these members."""
+
+
+def export_wacz(work: ExportFolder, source: RowSource, title: str, memory_bytes_max: int, advance: Advance) -> None:
+    """Write the WACZ of all finished WARC files. Goes on where it stopped: at worst one WARC file is copied again.
+
+    Costs a copy of the WARC files (their SHA-256 is most of it: about 2 ms a MB) and about 20 µs a row of `pages`.
+
+    Raises:
+        ConfigError: the WARC files are of a kind that WACZ does not have, or one of them was cut short.
+        OSError: the disk is full; what was noted stays done.
+    """
+    assert work.inputs is not None
+    for piece in work.inputs.warcs:
+        if not piece.path.endswith((".warc.gz", ".warc.gz.open")):
+            raise ConfigError(f"{Path(piece.path).name} is no gzipped WARC file, and WACZ knows no others")
+    step = work.step(WaczProgress)
+    held = _HeldWarcs(work.inputs.warcs, whole=not work.inputs.running)
+    if not step.listed:
+        if not work.inputs.running:
+            require_whole(work.inputs.warcs, source)
+        _list(work, step, source, memory_bytes_max, advance, held)
+    with _opened(work.out, step.length) as file:
+        archive = _Zip(file, step.members, work.inputs.begun_at)
+        try:
+            done = {member.name for member in step.members}
+            crcs = {f"archive/{piece.name}": piece.crc for piece in work.inputs.warcs}
+            for name, path, length, kind in _contents(work, work.inputs):
+                if name not in done:
+                    member = archive.add_file(name, path, length, kind)
+                    _require_as_written(member, path, crcs, source)
+                    step.members.append(member)
+                    step.length = file.tell()
+                    file.flush()
+                    sync_file(work.out)
+                    work.save(step)
+            package = _package(step.members, work.inputs, title)
+            archive.add_bytes("datapackage.json", package)
+            archive.add_bytes("datapackage-digest.json", _digest_file(package))
+            archive.close()
+        finally:
+            archive.leave()
+
+
+def _require_as_written(member: ZipMember, path: Path, crcs: Mapping[str, int | None], source: RowSource) -> None:
+    """Raise DamagedError for a copied WARC file that is not what was written, by its checksum, or by its records if
+    none is recorded.
+    """
+    if member.name not in crcs or crcs[member.name] == member.crc:
+        return
+    require_members(path, member.size, source)
+    if crcs[member.name] is not None:
+        raise DamagedError(
+            f"{path} does not hold what was written into it (its CRC-32 differs, its records are sound); put a sound "
+            "copy in its place"
+        )
+
+
+def _list(
+    work: ExportFolder, step: WaczProgress, source: RowSource, memory_bytes_max: int, advance: Advance, held: _HeldWarcs
+) -> None:
+    def save(_: IndexProgress) -> None:
+        work.save(step)
+
+    assert work.inputs is not None
+    warcs = [msgspec.structs.replace(one, path=str(_where_now(Path(one.path)))) for one in work.inputs.warcs]
+    sorter = sort_lines(work, step.index, save, source, memory_bytes_max, advance, held.rows, warcs)
+    # Players refuse a record whose date is not that of its line, and show a 304 as an empty page. Without a line for
+    # the instant of a visit they take the last one before it: that of the record that stood.
+    lines = (line for block, _, _ in unique_lines(sorter, [], b"") for line in block if UNCHANGED not in line)
+    _write_index(work.folder / "index.cdx.gz", work.folder / "index.idx", lines)
+    _write_pages(work.folder / "pages.jsonl", source, held)
+    step.listed = True
+    step.index.runs = []
+    work.save(step)
+    sorter.runs = []
+    sorter.sweep()
+
+
+class _HeldWarcs:
+    """The WARC files that the export holds, and so the records that its lists may name."""
+
+    def __init__(self, warcs: list[ExportPiece], *, whole: bool) -> None:
+        """With `whole`, a row whose record is in no file is an error."""
+        self._whole = whole
+        self._names = pa.array([piece.name for piece in warcs], pa.string())
+        self._lengths = pa.array([piece.length for piece in warcs], pa.int64())
+
+    def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return the rows whose record is held.
+
+        Raises:
+            ConfigError: one is not, although the crawl does not run.
+        """
+        names = pc.cast(batch["warc_file"], pa.string())
+        at = pc.index_in(names, self._names)
+        if self._whole and (missing := names.filter(pc.and_(pc.is_null(at), pc.is_valid(batch["warc_offset"])))):
+            raise ConfigError(f"warc/{missing[0].as_py()} is not here; copy it from the crawl's object store")
+        ends = pc.add(batch["warc_offset"], batch["warc_length"])
+        return batch.filter(pc.fill_null(pc.less_equal(ends, pc.take(self._lengths, at)), False))
+
+
+def _contents(work: ExportFolder, inputs: ExportInputs) -> Iterator[tuple[str, Path, int, int]]:
+    lists = [("indexes/index.cdx.gz", zipfile.ZIP_STORED), ("indexes/index.idx", zipfile.ZIP_DEFLATED)]
+    lists.append(("pages/pages.jsonl", zipfile.ZIP_DEFLATED))
+    for piece in inputs.warcs:
+        path = Path(piece.path)
+        yield f"archive/{piece.name}", _where_now(path), piece.length, zipfile.ZIP_STORED
+    for name, kind in lists:
+        path = work.folder / name.rpartition("/")[2]
+        yield name, path, path.stat().st_size, kind
+    listed = work.folder / FOLDER / LIST
+    if listed.exists():
+        yield f"usage/{LIST}", listed, listed.stat().st_size, zipfile.ZIP_DEFLATED
+
+
+def _where_now(path: Path) -> Path:
+    return path if path.exists() else path.with_name(path.name.removesuffix(".open"))
+
+
+def _write_index(target: Path, target_of_blocks: Path, lines: Iterator[bytes]) -> None:
+    """Write the lines as gzip members of `LINES_A_BLOCK`, and the list of these members."""
+    new, new_of_blocks = (path.with_name(path.name + ".new") for path in (target, target_of_blocks))
+    with new.open("wb") as packed, new_of_blocks.open("wb") as blocks:
+        blocks.write(b"!meta 0 " + _JSON.encode({"format": "cdxj-gzip-1.0", "filename": target.name}) + b"\n")
+        held: list[bytes] = []
+        offset = 0
+        for line in lines:
+            held.append(line)
+            if len(held) == LINES_A_BLOCK:
+                offset = _write_block(packed, blocks, held, offset)
+                held = []
+        if held:
+            _write_block(packed, blocks, held, offset)
+    publish(new, target)
+    publish(new_of_blocks, target_of_blocks)
+
+
+def _write_block(packed: BinaryIO, blocks: BinaryIO, lines: list[bytes], offset: int) -> int:
+    pack = isal_zlib.compressobj(2, wbits=31)
+    data = pack.compress(b"".join(lines)) + pack.flush()
+    packed.write(data)
+    digest = "sha256:" + hashlib.sha256(data).hexdigest()
+    place = {"offset": offset, "length": len(data), "digest": digest}
+    blocks.write(lines[0].partition(b"{")[0] + _JSON.encode(place) + b"\n")
+    return offset + len(data)
+
+
+def _write_pages(target: Path, source: RowSource, held: _HeldWarcs) -> None:
+    """Write the list of pages that people may want to begin with: HTML that was fetched."""
+    new = target.with_name(target.name + ".new")
+    with new.open("wb") as file:
+        head = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": False}
+        file.write(_JSON.encode(head) + b"\n")
+        if set(_PAGE_COLUMNS) <= set(source.schema.names):
+            for _, batch in source.batches(0, _PAGE_COLUMNS):
+                file.write(b"".join(_page_lines(held.rows(batch))))
+    publish(new, target)
+
+
+def _page_lines(batch: pa.RecordBatch) -> Iterator[bytes]:
+    is_page = pc.and_(
+        pc.equal(pc.cast(batch["outcome"], pa.string()), "fetched"),
+        pc.is_in(pc.cast(batch["media_type"], pa.string()), _PAGE_TYPES),
+    )
+    batch = batch.filter(is_page)
+    times = pc.strftime(batch["fetched_at"], "%Y-%m-%dT%H:%M:%SZ").to_pylist()
+    for url, at, title in zip(batch["url"].to_pylist(), times, batch["title"].to_pylist(), strict=True):
+        ident = hashlib.sha256(f"{url} {at}".encode()).hexdigest()[:24]
+        yield _JSON.encode({"id": ident, "url": url, "ts": at, "title": title or url}) + b"\n"
+
+
+def _opened(path: Path, length: int) -> BinaryIO:
+    file = path.open("r+b" if path.exists() else "w+b")
+    file.truncate(length)
+    file.seek(length)
+    return file
+
+
+class _Zip:
+    """The ZIP from its current end on: earlier members are known from the notes about them."""
+
+    def __init__(self, file: BinaryIO, members: list[ZipMember], made_at: float) -> None:
+        self._date = datetime.fromtimestamp(made_at, UTC).timetuple()[:6]
+        self._zip = zipfile.ZipFile(file, "w", allowZip64=True)
+        for member in members:
+            info = self._info(member.name, member.kind)
+            info.header_offset = member.header_offset
+            info.CRC = member.crc
+            info.file_size = member.size
+            info.compress_size = member.packed
+            info.create_version = info.extract_version = member.version
+            self._zip.filelist.append(info)
+            self._zip.NameToInfo[member.name] = info
+
+    def close(self) -> None:
+        """Write the ZIP's directory at its end."""
+        self._zip.close()
+
+    def leave(self) -> None:
+        """Write nothing more, also after an error."""
+        self._zip.fp = None
+
+    def add_file(self, name: str, path: Path, length: int, kind: int) -> ZipMember:
+        """Copy a file's first `length` bytes and return what is to be noted of it."""
+        info = self._info(name, kind)
+        info.file_size = length  # It decides on ZIP64 before the first byte.
+        digest = hashlib.sha256()
+        with path.open("rb") as source, self._zip.open(info, "w") as target:
+            left = length
+            while left and (data := source.read(min(COPY_BYTES, left))):
+                digest.update(data)
+                target.write(data)
+                left -= len(data)
+        if left:
+            raise ended_early(path)
+        return ZipMember(
+            name, info.header_offset, info.file_size, info.compress_size, info.CRC,
+            "sha256:" + digest.hexdigest(), kind, info.extract_version,
+        )  # fmt: skip
+
+    def add_bytes(self, name: str, data: bytes) -> None:
+        """Add a member from memory."""
+        self._zip.writestr(self._info(name, zipfile.ZIP_DEFLATED), data)
+
+    def _info(self, name: str, kind: int) -> zipfile.ZipInfo:
+        info = zipfile.ZipInfo(name, self._date)
+        info.compress_type = kind
+        info.external_attr = 0o644 << 16
+        return info
+
+
+def _package(members: list[ZipMember], inputs: ExportInputs, title: str) -> bytes:
+    created = datetime.fromtimestamp(int(inputs.begun_at), UTC).isoformat().replace("+00:00", "Z")
+    resources = [
+        {
+            "name": member.name.rpartition("/")[2].lower(),
+            "path": member.name,
+            "hash": member.digest,
+            "bytes": member.size,
+        }
+        for member in members
+    ]
+    package = {
+        "profile": "data-package",
+        "resources": resources,
+        "wacz_version": "1.1.1",
+        "software": f"gossamer/{__version__}",
+        "title": title,
+        "created": created,
+        "modified": created,
+    }
+    return msgspec.json.format(_JSON.encode(package), indent=2)
+
+
+def _digest_file(package: bytes) -> bytes:
+    digest = "sha256:" + hashlib.sha256(package).hexdigest()
+    return msgspec.json.format(_JSON.encode({"path": "datapackage.json", "hash": digest}), indent=2)

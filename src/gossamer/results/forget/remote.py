@@ -1,0 +1,149 @@
+"""Remote: copies of a crawl's files in object stores: fetched where they are nowhere else, and replaced."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from gossamer.config import Config
+from gossamer.model.errors import ConfigError, StoreError
+from gossamer.model.extras import require
+from gossamer.results.forget.holdings import Holdings
+from gossamer.stages.archive.cdxj import INDEX
+from gossamer.stages.archive.uploads import MANIFEST
+from gossamer.state.journals import STATE, ManifestEntry, Phase
+from gossamer.state.sums import sums_of
+
+if TYPE_CHECKING:
+    from gossamer.stages.archive.checkpoints import Checkpoints, SnapshotFile
+
+T = TypeVar("T")
+
+
+class UploadedCopies:
+    """The object store of a crawl's finished files (`archive.store`)."""
+
+    def __init__(self, config: Config) -> None:
+        """Open the store; sends no request yet. Raises ConfigError: obstore is missing, or the options are no good."""
+        require("obstore", "archive.store")
+        from gossamer.stages.archive.objectstore import ObjectStore  # noqa: PLC0415
+
+        self._store = ObjectStore(config.archive)
+        self._keeps_warc = config.archive.store_keep_warc
+
+    @contextmanager
+    def here(self, holdings: Holdings, entry: ManifestEntry) -> Iterator[Path]:
+        """Give a WARC file, brought here while the context lasts where it is in the store alone; one that was
+        rewritten meanwhile stays until it is sent.
+
+        Raises:
+            ConfigError: the store does not give it.
+        """
+        path = holdings.path(entry.name)
+        brought = not path.exists()
+        if brought:
+            _done(self._store.fetch(entry.name, path, entry.digest), "archive.store")
+        yield path
+        if brought and holdings.manifest[entry.name] == entry:
+            path.unlink()
+
+    def send(self, holdings: Holdings) -> None:
+        """Have the store hold each finished file as it is now. Files that it holds already are compared, not sent.
+
+        Raises:
+            ConfigError: the store does not take one.
+        """
+        for entry in [one for one in holdings.finals("") if not one.name.startswith(STATE)]:
+            path = holdings.path(entry.name)
+            if path.exists():
+                _done(self._store.copy(path, entry.name, overwrite=True), "archive.store")
+                is_kept = self._keeps_warc or not entry.name.startswith("warc/")
+                holdings.uploaded(entry.name, Phase.UPLOADED if is_kept else Phase.AWAY)
+                if holdings.manifest[entry.name].phase == Phase.AWAY:
+                    path.unlink()
+
+    def send_views(self, directory: Path, entries: list[ManifestEntry]) -> None:
+        """Send the index and the list of all files. Raises ConfigError."""
+        digests = {entry.name: entry.digest for entry in entries if entry.phase >= Phase.UPLOADED}
+        if (index := directory / INDEX).exists():
+            digests[INDEX] = _done(self._store.copy(index, INDEX, overwrite=True), "archive.store")
+        lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+        _done(self._store.copy(lines.encode(), MANIFEST, overwrite=True), "archive.store")
+
+
+@contextmanager
+def brought(copies: UploadedCopies | None, holdings: Holdings, entry: ManifestEntry) -> Iterator[Path]:
+    """Give a WARC file while the context lasts, wherever it is.
+
+    Raises:
+        ConfigError: it is neither here nor in an object store that is named.
+    """
+    path = holdings.path(entry.name)
+    if path.exists():
+        yield path
+        return
+    if copies is None:
+        raise ConfigError(f"{path} is not here: copy it back, then repeat the command")
+    with copies.here(holdings, entry) as fetched:
+        yield fetched
+
+
+def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> bool:
+    """Replace a shard's checkpoint at `state.checkpoint_uri` by one of its state as it is now, with the list of what is
+    forgotten; say whether there was one.
+
+    Raises:
+        ConfigError: the store does not answer.
+    """
+    require("obstore", "state.checkpoint_uri")
+    from gossamer.stages.archive.checkpoints import STORE, Checkpoints, SnapshotFile  # noqa: PLC0415
+
+    checkpoints = Checkpoints(config.archive, config.state.checkpoint_uri, holdings.home.shard)
+    folder = holdings.home.state / "forgetting"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    try:
+        holdings.store.checkpoint(folder / "store")
+        files = [path for path in sorted((folder / "store").iterdir()) if path.is_file()]
+        taken = [SnapshotFile(f"{STORE}{path.name}", path) for path in files]
+        return _done(_replaced(checkpoints, holdings, taken, SnapshotFile, listed), "state.checkpoint_uri")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+async def _replaced(
+    checkpoints: Checkpoints, holdings: Holdings, store: list[SnapshotFile], made: type[SnapshotFile], listed: bytes
+) -> bool:
+    saved = await checkpoints.latest()
+    if saved is None:
+        return False
+    known = {part.name: part.sha256 for part in saved.parts if not part.grows}
+    files = []
+    absent = []
+    for entry in holdings.finals(""):
+        if entry.phase == Phase.AWAY:
+            continue  # The store of finished files has it; what an older checkpoint had of it goes with the sweep.
+        path = holdings.path(entry.name)
+        if not path.exists():
+            absent.append(entry.name)
+            continue
+        sums = sums_of(path)
+        if known.get(entry.name, sums.sha256) != sums.sha256:
+            await checkpoints.send_anew(entry.name, path, sums.length)
+        files.append(made(entry.name, path))
+    await checkpoints.keep_forgotten(listed)
+    await checkpoints.save(saved.opening, holdings.store.epoch, saved.at, [*store, *files], absent)
+    await checkpoints.sweep()
+    return True
+
+
+def _done(work: Coroutine[Any, Any, T], key: str) -> T:
+    """Wait for a store. Raises ConfigError for what it does not do."""
+    try:
+        return asyncio.run(work)
+    except StoreError as error:
+        raise ConfigError(f"{key}: {error}; repeat the command when the store answers") from error

@@ -1,0 +1,44 @@
+"""What runs in a separate process.
+
+`python -m gossamer.results.isolated crawl.toml` reads a reply on its standard input and writes what it came to: one
+suspect page. `… crawl.toml modules` answers for the modules that run isolated, page after page. `… search` answers
+queries, `… read` questions to archives, `… contents` what archived pages say.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from gossamer.world.process import die_with_parent
+from gossamer.world.sandbox import confine_worker
+
+
+def main() -> None:
+    """Do what the arguments name; the exit status is 0 when that went well."""
+    die_with_parent(os.getppid())  # A page that hangs must not outlive the crawl that would have ended it.
+    if sys.argv[1:] == ["search"]:
+        confine_worker(None)  # It takes the lock of the index, a file beside it.
+        from gossamer.results.isolated.searching import answer_queries  # noqa: PLC0415 - each kind pays for its own imports
+
+        answer_queries(sys.stdin.buffer, sys.stdout.buffer)
+    elif sys.argv[1:] == ["read"]:
+        confine_worker(tempfile.gettempdir())
+        from gossamer.results.isolated.reading import answer_reads  # noqa: PLC0415
+
+        answer_reads(sys.stdin.buffer, sys.stdout.buffer)
+    elif sys.argv[1:] == ["contents"]:
+        confine_worker(None)
+        from gossamer.results.isolated.contents import answer_contents  # noqa: PLC0415
+
+        answer_contents(sys.stdin.buffer, sys.stdout.buffer)
+    else:
+        from gossamer.results.isolated.pages import answer_for_modules, look_at_suspect  # noqa: PLC0415
+
+        (answer_for_modules if sys.argv[2:] == ["modules"] else look_at_suspect)(Path(sys.argv[1]))
+
+
+if __name__ == "__main__":
+    main()

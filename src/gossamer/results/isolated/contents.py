@@ -1,0 +1,175 @@
+"""Contents: finds the main contents of archived pages in several processes, and returns them in order.
+
+Each question is of a few pages. The processes take turns, and two questions wait in each, so that none idles while
+answers are used; questions are so short that both fit into a pipe, so that none is stuck behind an unread answer.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO, Self, cast
+
+import msgspec
+
+from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.results.export.bodies import ArchivedPage, MarkdownPage, Means
+from gossamer.results.export.opening import export_means
+from gossamer.world.process import child_environment, processors
+from gossamer.world.workers import answer_frames, frame_from, framed
+
+PAGES_AT_ONCE = 16
+QUESTION_BYTES_MAX = 24_000
+"""Of the addresses in a question, beyond its first: a pipe holds 64 KiB."""
+WAITING = 2
+"""Questions that wait in each process."""
+PROCESS_BYTES = 128 << 20
+"""Memory of a process, about; an export has no more of them than fit into its own limit."""
+MEMORY_BYTES_MAX = 4 << 30
+CPU_S_MAX = 1_200.0
+"""Processor time of one question: pages of the largest size take seconds each."""
+
+
+class ContentQuestion(msgspec.Struct, array_like=True, frozen=True):
+    """Pages whose contents are to be found."""
+
+    config_file: str
+    warc_folder: str
+    pages: list[ArchivedPage]
+
+
+class ContentAnswer(msgspec.Struct, array_like=True, frozen=True):
+    """Contents of the pages of a question, or the error that ended it."""
+
+    contents: list[tuple[str, str, dict[str, str], str] | None] = []
+    config_error: str = ""
+    damaged: str = ""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_question = msgspec.msgpack.Decoder(ContentQuestion).decode
+_answer = msgspec.msgpack.Decoder(ContentAnswer).decode
+
+
+class ContentProcesses:
+    """As many processes as there are processors, started when they are needed. Use as a context, for one export."""
+
+    def __init__(self, config_file: Path, memory_bytes_max: int) -> None:
+        """`config_file` is that of the crawl."""
+        self._config_file = config_file
+        self._processes_max = max(1, min(processors(), memory_bytes_max // PROCESS_BYTES))
+        self._processes: list[subprocess.Popen[bytes]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.kill()
+        for process in self._processes:
+            process.communicate()
+
+    def contents_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
+        """Return the contents of pages in their order. Reads some hundred pages ahead.
+
+        Raises:
+            ConfigError: a WARC file is not here.
+            DamagedError: a record is not what was written, or a process died of a page.
+        """
+        asked: deque[tuple[subprocess.Popen[bytes], ContentQuestion]] = deque()
+        for number, some in enumerate(_in_parts(pages)):
+            if len(asked) >= WAITING * self._processes_max:
+                yield from _answered(*asked.popleft())
+            question = ContentQuestion(str(self._config_file), str(warc_folder), some)
+            process = self._process(number % self._processes_max)
+            assert process.stdin is not None
+            try:
+                process.stdin.write(framed(_encode(question)))
+                process.stdin.flush()
+            except BrokenPipeError:
+                pass  # It died; which page it died of is known when its answers are read.
+            asked.append((process, question))
+        while asked:
+            yield from _answered(*asked.popleft())
+
+    def _process(self, number: int) -> subprocess.Popen[bytes]:
+        if number == len(self._processes):
+            self._processes.append(
+                subprocess.Popen(
+                    (sys.executable, "-P", "-m", "gossamer.results.isolated", "contents"),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    env=child_environment(),
+                    process_group=0,  # Ctrl-C is for us.
+                )
+            )
+        return self._processes[number]
+
+
+def _in_parts(pages: Iterable[ArchivedPage]) -> Iterator[list[ArchivedPage]]:
+    some: list[ArchivedPage] = []
+    size = 0
+    for page in pages:
+        some.append(page)
+        size += len(page.url.encode())
+        if len(some) >= PAGES_AT_ONCE or size >= QUESTION_BYTES_MAX:
+            yield some
+            some = []
+            size = 0
+    if some:
+        yield some
+
+
+def _answered(process: subprocess.Popen[bytes], question: ContentQuestion) -> Iterator[MarkdownPage | None]:
+    assert process.stdout is not None
+    try:
+        frame = frame_from(cast("BinaryIO", process.stdout))
+        answer = _answer(frame) if frame is not None else None
+    except msgspec.MsgspecError:
+        answer = None
+    if answer is None:
+        raise DamagedError(
+            f"a process died of one of the {len(question.pages)} pages from {question.pages[0].url} on; nothing was "
+            "made: leave the page out with --where, such as \"url <> '...'\""
+        )
+    if answer.config_error:
+        raise ConfigError(answer.config_error)
+    if answer.damaged:
+        raise DamagedError(answer.damaged)
+    for one in answer.contents:
+        yield MarkdownPage(*one) if one is not None else None
+
+
+def answer_contents(source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer until the input ends."""
+    known: dict[str, Means] = {}
+
+    def answer(frame: bytes) -> bytes:
+        question = _question(frame)
+        means = known.get(question.config_file)
+        if means is None:
+            means = known[question.config_file] = export_means(reopen(Path(question.config_file)))
+        try:
+            found = means.contents(Path(question.warc_folder), question.pages)
+            # Lone surrogates, which escapes of some page made, are no text.
+            return _encode(ContentAnswer([None if one is None else _as_sent(one) for one in found]))
+        except ConfigError as error:
+            return _encode(ContentAnswer(config_error=str(error)))
+        except DamagedError as error:
+            return _encode(ContentAnswer(damaged=str(error)))
+
+    answer_frames(source, sink, answer, CPU_S_MAX, MEMORY_BYTES_MAX)
+
+
+def _as_sent(page: MarkdownPage) -> tuple[str, str, dict[str, str], str]:
+    facts = {name: _text(value) for name, value in page.facts.items()}
+    return _text(page.markdown), page.text_method, facts, _text(page.text)
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()

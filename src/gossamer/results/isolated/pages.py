@@ -1,0 +1,67 @@
+"""Pages: what a process does that looks at pages: at a suspect one, or at those of the modules that run isolated.
+
+It takes its configuration from a crawl's file, and imports no more of a crawl than it needs: there may be several such
+processes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import BinaryIO
+
+from gossamer.assembly.modules import chosen_modules, examiner
+from gossamer.config import Config
+from gossamer.config.gather import reopen
+from gossamer.features.isolation import LimitedModules
+from gossamer.features.quarantine import examine_alone
+from gossamer.world.clock import WallClock
+from gossamer.world.pool import PoolSeat
+from gossamer.world.process import limit_memory
+from gossamer.world.sandbox import confine_worker
+from gossamer.world.spill import Spill, Spills
+
+MEMORY_BYTES_MAX = 4 << 30
+PIECE_BYTES = 1 << 20
+
+
+def look_at_suspect(file: Path) -> None:
+    """Read a reply on standard input, and write what it came to."""
+    config, spills = _opened(file)
+    limit_memory(MEMORY_BYTES_MAX)
+    alone = examiner(config, chosen_modules(config).inside, WallClock(), None, spills)
+    sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, alone, lambda source: _spilled(spills, source)))
+
+
+def answer_for_modules(file: Path) -> None:
+    """Answer what the modules that run isolated find in pages, until no more can be asked."""
+    config, _ = _opened(file)
+    seat = PoolSeat(sys.stdout.buffer)
+    sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
+    limits = LimitedModules(config.process.module_s_max, seat)
+    modules = chosen_modules(config, limits).isolated
+    limit_memory(config.process.isolated_bytes_max)
+    limits.answer_questions(modules)
+
+
+def _opened(file: Path) -> tuple[Config, Spills]:
+    """Return what a crawl runs with, and its folder for large content: all that a sandbox lets this process change."""
+    config = reopen(file)
+    folder = file.absolute().parent / "state/spill"
+    if config.process.sandbox != "off":
+        from gossamer.config.confinement import has_confined_workers  # noqa: PLC0415 - without a sandbox, of no use
+
+        if has_confined_workers(config):
+            os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+            confine_worker(str(folder))
+    return config, Spills(folder, config.archive.digests)
+
+
+def _spilled(spills: Spills, source: BinaryIO) -> Spill:
+    """Write what is left of a source to disk."""
+    spill = spills.make()
+    while piece := source.read(PIECE_BYTES):
+        spill.write(piece)
+    return spill

@@ -1,0 +1,216 @@
+"""Reading: what the process that reads archives does: it reads questions and writes answers, within limits that the
+kernel keeps.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from gossamer.assembly.schemes import namer_for
+from gossamer.config.gather import reopen
+from gossamer.model.archived import (
+    CHARACTERS_MAX,
+    VERSIONS_MAX,
+    Comparison,
+    HostHistory,
+    ItemList,
+    PageVersion,
+    PageVersions,
+)
+from gossamer.model.errors import ConfigError
+from gossamer.model.outcomes import WITH_CONTENT
+from gossamer.model.pages import Page
+from gossamer.model.verbs import ConflictError, MissingError
+from gossamer.model.words import iso_time
+from gossamer.results.export.bodies import Means, RecordBodies, RecordPlace
+from gossamer.results.export.browse import ArchivedVisit, Browsed, ComparedTables, comparison_of, items_in
+from gossamer.results.export.export import inputs_of, tables_of
+from gossamer.results.export.opening import crawl_in, export_means
+from gossamer.results.export.work import ExportPiece
+from gossamer.results.isolated.questions import answer_questions
+from gossamer.results.isolated.reads import (
+    READING,
+    REPLAY_BYTES_MAX,
+    ArchiveQuestion,
+    ReadComparison,
+    ReadHost,
+    ReadItems,
+    ReadReplay,
+    ReadVersions,
+    Replayed,
+    ReplayPlace,
+    sealed,
+)
+from gossamer.stages.archive.schema import ITEMS
+
+COMPARISON_BYTES_MAX = 320_000_000
+ADDRESSES_MAX = 4_000
+"""Addresses of one page that are looked up."""
+HOPS_MAX = 3
+NOT_ARCHIVED = "missing"
+"""Where addresses lead of which nothing is archived."""
+PAGES = frozenset(("text/html", "application/xhtml+xml"))
+SHOWN = frozenset(
+    ("text/css", "image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml", "image/bmp",
+     "image/x-icon", "image/vnd.microsoft.icon")
+)  # fmt: skip
+"""What is shown beside pages and plain text. No scripts; nothing that a browser passes on to a plug-in."""
+
+
+def answer_reads(source: BinaryIO, sink: BinaryIO) -> None:
+    """Answer until the input ends."""
+    answer_questions(source, sink, READING, ArchiveQuestion, _answer)
+
+
+def _answer(asked: ArchiveQuestion) -> msgspec.Struct:
+    directory = Path(asked.directory)
+    with tempfile.TemporaryDirectory(prefix="gossamer-read-") as folder:
+        match asked.question:
+            case ReadVersions():
+                return _versions(directory, asked.question, Path(folder))
+            case ReadItems():
+                return _items(directory, asked.question, Path(folder))
+            case ReadHost(host):
+                return _history(directory, host, Path(folder))
+            case ReadComparison():
+                return _comparison(directory, asked.question, Path(folder))
+            case ReadReplay():
+                return _replay(directory, asked.question, Path(folder))
+
+
+def _tables(directory: Path, names: list[str], folder: Path) -> dict[str, list[ExportPiece]]:
+    return inputs_of(crawl_in(directory), names, folder).tables
+
+
+def _history(directory: Path, host: str, folder: Path) -> HostHistory:
+    with Browsed(_tables(directory, ["pages"], folder)["pages"], folder) as pages:
+        return pages.history(host.lower())
+
+
+def _items(directory: Path, asked: ReadItems, folder: Path) -> ItemList:
+    crawl = crawl_in(directory)
+    names = [name for name in tables_of(crawl, "parquet", "") if name.startswith(ITEMS)]
+    try:
+        return items_in(inputs_of(crawl, names, folder).tables, asked.kind, asked.limit, asked.offset, folder)
+    except LookupError:
+        raise MissingError(f"{directory.name} has no items {asked.kind}") from None
+
+
+def _comparison(directory: Path, asked: ReadComparison, folder: Path) -> Comparison:
+    earlier = Path(asked.earlier)
+    tables = ComparedTables(
+        earlier.resolve().name, _tables(earlier, ["pages"], folder / "earlier")["pages"],
+        directory.resolve().name, _tables(directory, ["pages"], folder / "later")["pages"],
+    )  # fmt: skip
+    return comparison_of(tables, asked.change, asked.limit, asked.offset, COMPARISON_BYTES_MAX, folder)
+
+
+def _versions(directory: Path, asked: ReadVersions, folder: Path) -> PageVersions:
+    named = namer_for(reopen(directory / "crawl.toml")).typed(asked.url)
+    if named is None:
+        raise ConfigError(f"{asked.url[:CHARACTERS_MAX]} is not an address that can be visited")
+    with Browsed(_tables(directory, ["pages"], folder)["pages"], folder) as pages:
+        visits, total = pages.versions(named.key)
+    found = []
+    before = ""
+    for visit in reversed(visits):
+        content = ""
+        if visit.outcome in WITH_CONTENT and visit.digest:
+            content = "first" if not before else "same" if visit.digest == before else "changed"
+            before = visit.digest
+        found.append(
+            PageVersion(
+                at=iso_time(visit.at / 1e6, "microseconds"), outcome=visit.outcome, status=visit.status,
+                content=content,
+                digest=visit.digest if content else "", body_bytes=visit.body_bytes,
+                title=visit.title[:CHARACTERS_MAX],
+                replay=sealed(asked.secret, _place(asked.crawl, visit)) if _has_content(visit) else "",
+            )
+        )  # fmt: skip
+    # The oldest one of more is there to compare with.
+    return PageVersions(url=asked.url, versions=tuple(reversed(found))[:VERSIONS_MAX], total=total)
+
+
+def _has_content(visit: ArchivedVisit) -> bool:
+    return visit.place is not None and visit.outcome in WITH_CONTENT
+
+
+def _place(crawl: str, visit: ArchivedVisit) -> ReplayPlace:
+    assert visit.place is not None
+    original = visit.original
+    return ReplayPlace(
+        crawl, visit.url, visit.at, visit.media_type, (visit.place.file, visit.place.offset, visit.place.length),
+        (original.file, original.offset, original.length) if original is not None else None,
+    )  # fmt: skip
+
+
+def _replay(directory: Path, asked: ReadReplay, folder: Path) -> Replayed:
+    means = export_means(reopen(directory / "crawl.toml"))
+    place = asked.place
+    original = RecordPlace(*place.original) if place.original is not None else None
+    with RecordBodies(directory / "warc", means.decode) as bodies:
+        page = bodies.page(RecordPlace(*place.place), original, place.url)
+    if page is None:
+        raise MissingError("The archive has no content of this version.")
+    if len(page.body) > REPLAY_BYTES_MAX:
+        raise ConflictError(
+            f"This version has {len(page.body):,} bytes, more than the {REPLAY_BYTES_MAX:,} shown here."
+        )
+    page = msgspec.structs.replace(page, url=place.url, media_type=place.media_type)
+    if page.media_type in PAGES:
+        return Replayed("text/html; charset=utf-8", _rewritten(directory, page, asked, means, folder))
+    if page.media_type == "text/plain":
+        return Replayed("text/plain; charset=utf-8", _text(page))
+    if page.media_type not in SHOWN:
+        kind = page.media_type or "content without a media type"
+        raise ConflictError(f"{kind}, {len(page.body):,} bytes: not shown here. `gossamer export` writes it to a file.")
+    body = _rewritten(directory, page, asked, means, folder) if page.media_type == "text/css" else page.body
+    return Replayed(page.media_type, body)
+
+
+def _text(page: Page) -> bytes:
+    try:
+        return page.body.decode(page.charset or "utf-8", "replace").encode()
+    except (LookupError, UnicodeError):
+        return page.body.decode("utf-8", "replace").encode()
+
+
+def _rewritten(directory: Path, page: Page, asked: ReadReplay, means: Means, folder: Path) -> bytes:
+    """Return a page whose addresses lead to the versions nearest in time, or nowhere."""
+    addresses: set[str] = set()
+
+    def noted(url: str) -> str:
+        if len(addresses) < ADDRESSES_MAX:
+            addresses.add(url)
+        return url
+
+    means.rewrite(page, noted)
+    found: dict[str, str] = {}
+    if addresses:
+        with Browsed(_tables(directory, ["pages"], folder)["pages"], folder) as pages:
+            found = _nearest(addresses, asked, pages, means.key_of)
+    return means.rewrite(page, lambda url: found.get(url, NOT_ARCHIVED))
+
+
+def _nearest(urls: set[str], asked: ReadReplay, pages: Browsed, key_of: Callable[[str], str]) -> dict[str, str]:
+    """Return the paths of addresses that the archive has, redirects followed."""
+    found: dict[str, str] = {}
+    left = {url: key_of(url) for url in urls}
+    for _ in range(HOPS_MAX):
+        visits = pages.nearest({key for key in left.values() if key}, asked.place.at)
+        moved = {}
+        for url, key in left.items():
+            visit = visits.get(key)
+            if visit is not None and visit.redirect_to and visit.outcome == "redirected":
+                moved[url] = key_of(visit.redirect_to)
+            elif visit is not None and visit.place is not None:
+                found[url] = sealed(asked.secret, _place(asked.place.crawl, visit))
+        left = moved
+        if not left:
+            break
+    return found

@@ -1,0 +1,238 @@
+"""Choose: which of the URLs that links lead to are new, and by which of its links each is judged.
+
+All links to one URL are in one cell, with what is known of it. Links whose fate may differ (another text under one
+key, part of a page or not) stay apart until they were judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from gossamer.model.links import EMBED
+from gossamer.results.offline.gather import pages_of, place_of
+from gossamer.results.offline.kinds import (
+    AGAIN,
+    EMBEDDED,
+    FARTHEST,
+    FOUND,
+    KNOWN,
+    LINK,
+    PAGE,
+    PASSING,
+    REDIRECTS,
+    SEED,
+    WAY_BITS,
+    WAY_MASK,
+    chosen_kind,
+    depth_of,
+    hops_of,
+    least,
+    least_of_both,
+    way_of,
+)
+from gossamer.results.offline.records import Rows, heads, is_in, spans
+from gossamer.results.offline.seeds import Named
+from gossamer.results.offline.segment import Segment, values_of
+from gossamer.results.offline.steps import Build, StepRecords
+
+SHORTER = KNOWN._replace(name="shorter")
+RELAXED = KNOWN._replace(name="relaxed")
+"""Pages that turned out to be nearer than they were known to be: their links are, too."""
+ADDED = KNOWN._replace(name="added")
+"""What is to be known from now on."""
+LISTED = KNOWN._replace(name="listed")
+"""What the segments list."""
+LISTED_MAX = 255
+_BATCH = 8_192
+
+
+def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
+    """Note what may be listed though no link leads to it: what was left over, and the seeds."""
+    state = build.work.state
+    waiting = StepRecords(build, [FOUND])
+    left_rows = build.known.left_rows
+    if build.known.left is not None and state.position < left_rows:
+        with closing(Segment(build.known.left)) as left:
+            for end, batch in left.batches(state.position):
+                waiting["found"].add_rows(_left_over(batch, build.rows + end - batch.num_rows))
+                waiting.settle(end)
+                build.progress("left over", end, left_rows)
+    at = max(0, state.position - left_rows)
+    named = islice(seeds(), at, None)
+    while held := [one.url.fingerprint for one in islice(named, _BATCH)]:
+        rows = np.arange(at, at + len(held), dtype=np.uint64) + np.uint64(build.rows + left_rows)
+        waiting["found"].add(len(held), fp=np.array(held, np.uint64), pos=rows, variant=SEED)
+        at += len(held)
+        waiting.settle(left_rows + at)
+        build.progress("seeds", at, at)
+    state.figures["seeds"] = at
+    waiting.settle(left_rows + at, last=True)
+
+
+def _left_over(batch: pa.RecordBatch, row: int) -> Any:
+    """Return the records of what an earlier build left over."""
+    listed = batch["listed"].to_numpy().astype(np.uint32)
+    kinds = np.array(values_of(batch["link_type"]))
+    found: Any = np.zeros(batch.num_rows, FOUND.dtype)
+    found["fp"], found["pos"] = batch["fingerprint"].to_numpy(), np.arange(row, row + batch.num_rows)
+    found["way"] = way_of(batch["depth"].to_numpy(), batch["hops"].to_numpy())
+    variant = np.where(kinds == EMBED, EMBEDDED, np.where(kinds == "seed", SEED, LINK))
+    # What is to be listed again is known: it must not be dropped for that.
+    found["variant"] = np.where(listed > 1, AGAIN, variant)
+    found["site"] = np.where(listed > 1, listed, 0)
+    return found
+
+
+def choose(build: Build) -> None:
+    """Choose what is to be judged: what is new, and what may be listed again."""
+    state = build.work.state
+    kind = chosen_kind(build.rows_all)
+    waiting = StepRecords(build, [kind, ADDED, RELAXED])
+    found = build.runs(FOUND)
+    pages = build.runs(PAGE)
+    shorter = build.runs(SHORTER)
+    for first, last in spans([found, pages, shorter, *build.known.sets()], build.buffer_bytes, state.position):
+        rows = pages.read(first, last)
+        listed = build.known.read(first, last)
+        of_pages = _nearest(pages_of(rows, shorter.read(first, last)), listed)
+        links = found.read(first, last)
+        known = np.union1d(of_pages[0], listed[0])
+        chosen = _chosen(build, links, known, kind.dtype)
+        again = _again(build, rows, of_pages, listed, kind.dtype)
+        chosen = _marked(np.concatenate([chosen, again]))
+        waiting[kind.name].add_rows(chosen)
+        _note_known(build, waiting, links, of_pages, listed, rows)
+        build.count("known", len(known))
+        waiting.settle(last)
+        build.progress("choosing", last, 4096)
+    waiting.settle(4096, last=True)
+
+
+def _nearest(of_pages: Any, listed: Any) -> Any:
+    """Return pages with the shortest of their paths and those of the index."""
+    prints, ways, flags = of_pages
+    known, known_ways = listed
+    place = place_of(known, prints)
+    there = place >= 0
+    ways = ways.copy()
+    if len(known):
+        ways[there] = least_of_both(ways[there], known_ways[place[there]] & np.uint32(WAY_MASK))
+    return prints, ways, flags
+
+
+def _chosen(build: Build, links: Rows, known: Any, dtype: np.dtype[Any]) -> Any:
+    """Return for each new URL, and each way to judge it, the first of its shortest links, with its shortest path."""
+    sites = links["site"]
+    is_again = (links["variant"] & 3) == AGAIN
+    order = np.lexsort((links["pos"], links["way"], links["variant"], links["fp"]))
+    rows = links[order]
+    starts = heads(rows["fp"], rows["variant"])
+    chosen: Any = np.zeros(len(starts), dtype)
+    first = rows[starts]
+    for name in ("pos", "fp", "variant"):
+        chosen[name] = first[name]
+    chosen["way"] = least(rows["way"], starts)
+    chosen["listed"] = np.where((first["variant"] & 3) == AGAIN, np.minimum(first["site"], LISTED_MAX), 1)
+    new = ~is_in(chosen["fp"], known)
+    new[new] &= ~build.known.holds(chosen["fp"][new])
+    chosen = chosen[new | ((chosen["variant"] & 3) == AGAIN)]
+    if build.wish.in_links:
+        linking = links[(sites != 0) & ~is_again]
+        linking = linking[np.lexsort((linking["site"], linking["fp"]))]
+        linking = linking[heads(linking["fp"], linking["site"])]
+        begin = np.searchsorted(linking["fp"], chosen["fp"], "left")
+        chosen["sites"] = np.searchsorted(linking["fp"], chosen["fp"], "right") - begin
+    return chosen
+
+
+def _again(build: Build, rows: Rows, of_pages: Any, listed: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the URLs whose last attempt ended with an error that may pass, unless they were tried often enough."""
+    prints, ways, flags = of_pages
+    if not build.wish.retries or not len(prints):
+        return np.zeros(0, dtype)
+    times = _times(rows, prints, listed)
+    wanted = ((flags & PASSING) != 0) & (times <= build.wish.retries)
+    rows = rows[np.lexsort((rows["pos"], rows["at"], rows["fp"]))]
+    starts = heads(rows["fp"])
+    lasts = np.append(starts[1:], len(rows)) - 1
+    again: Any = np.zeros(int(wanted.sum()), dtype)
+    again["fp"], again["way"], again["variant"] = prints[wanted], ways[wanted], AGAIN
+    again["pos"] = rows["pos"][lasts][wanted] + np.uint64(build.links.rows)
+    again["listed"] = np.minimum(times[wanted] + 1, LISTED_MAX)
+    return again
+
+
+def _times(rows: Rows, prints: Any, listed: Any) -> npt.NDArray[np.int64]:
+    """Return how often each page was listed or, where that was not counted, visited."""
+    at = np.searchsorted(prints, rows["fp"])
+    times = np.bincount(at, rows["first"], len(prints)).astype(np.int64)
+    known, ways = listed
+    place = place_of(known, prints)
+    counted = np.where(place >= 0, (ways >> np.uint32(WAY_BITS))[place] if len(known) else 0, 0).astype(np.int64)
+    return np.maximum(np.maximum(times, counted), 1)
+
+
+def _marked(chosen: Rows) -> Rows:
+    """Mark the URLs that stand among the chosen more than once."""
+    order = np.argsort(chosen["fp"], kind="stable")
+    fps = chosen["fp"][order]
+    same = np.zeros(len(fps), bool)
+    if len(fps):
+        same[1:] = fps[1:] == fps[:-1]
+        same[:-1] |= same[1:]
+    chosen["several"][order] = same
+    return chosen
+
+
+def _note_known(build: Build, waiting: StepRecords, links: Rows, of_pages: Any, listed: Any, rows: Rows) -> None:
+    """Note changes for the index: fetched URLs, and shorter paths to seen ones."""
+    prints, ways, flags = of_pages
+    known, known_ways = listed
+    fps = np.union1d(prints, known)
+    held = _held(fps, prints, ways, known, known_ways)
+    if build.known.directory is not None and len(prints):
+        times = np.minimum(_times(rows, prints, listed), LISTED_MAX).astype(np.uint32)
+        place = place_of(known, prints)
+        learnt = held[np.searchsorted(fps, prints)] | times << np.uint32(WAY_BITS)
+        same = (place >= 0) & (known_ways[place] == learnt) if len(known) else np.zeros(len(prints), bool)
+        if not build.known.is_exact:
+            same |= build.known.holds(prints)
+        waiting[ADDED.name].add(int((~same).sum()), fp=prints[~same], way=learnt[~same])
+    if not len(fps) or not len(links):
+        return
+    place = place_of(fps, links["fp"])
+    there = (place >= 0) & ((links["variant"] & 3) != AGAIN)
+    depth = np.full(len(fps), 1 << 20)
+    hops = np.full(len(fps), 1 << 20)
+    np.minimum.at(depth, place[there], depth_of(links["way"][there]))
+    np.minimum.at(hops, place[there], hops_of(links["way"][there]))
+    offered = way_of(depth, hops)
+    best = least_of_both(offered, held)
+    better = best != held
+    if build.known.directory is not None and build.known.is_exact:
+        waiting[ADDED.name].add(int(better.sum()), fp=fps[better], way=best[better])
+    # A shorter path is passed on only if it can change something: under a limit of depth, and along redirects that
+    # were too many. Otherwise it would only cost another pass.
+    at = place_of(prints, fps)
+    redirects = np.where(at >= 0, flags[at] if len(prints) else 0, 0) & REDIRECTS != 0
+    freed = redirects & (hops_of(held) >= build.config.scope.hops_max) & (hops_of(best) < hops_of(held))
+    passed = better & (at >= 0) & (freed | (build.config.scope.depth_max is not None))
+    waiting[RELAXED.name].add(int(passed.sum()), fp=fps[passed], way=best[passed])
+
+
+def _held(fps: Any, prints: Any, ways: Any, known: Any, known_ways: Any) -> npt.NDArray[np.uint32]:
+    """Return the known paths to URLs, from their pages and from the index."""
+    held = np.full(len(fps), FARTHEST, np.uint32)
+    for listed, way in ((prints, ways), (known, known_ways & np.uint32(WAY_MASK))):
+        if len(listed):
+            at = np.searchsorted(fps, listed)
+            held[at] = least_of_both(held[at], way)
+    # A page that was found in an unknown way counts as a seed.
+    return np.where(held == FARTHEST, 0, held).astype(np.uint32)

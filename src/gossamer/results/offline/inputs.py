@@ -1,0 +1,280 @@
+"""Inputs: tables of crawls, or WARC files, in the given directories and files.
+
+The processing modules turn the archives of any crawler into tables of pages and links. A WARC file does not say how a
+page was found: unless an index knows, the page counts as a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+from fastwarc.warc import WarcRecord, WarcRecordType
+
+from gossamer.assembly.modules import Reader, reader_of
+from gossamer.config import Config
+from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import Found
+from gossamer.model.pages import Page
+from gossamer.model.visits import Reply
+from gossamer.results.export.export import inputs_of
+from gossamer.results.export.opening import crawl_in
+from gossamer.results.export.source import RowSource, naming, pieces_of
+from gossamer.results.export.work import ExportPiece as TablePiece
+from gossamer.results.offline.segment import plain_type, rules_of
+from gossamer.results.offline.steps import Progress
+from gossamer.results.offline.work import BuildFolder, BuildInputs, BuildPiece
+from gossamer.stages.archive.members import HEAD_BYTES_MAX
+from gossamer.stages.archive.salvage import CAPTURES, SalvagedRecords
+from gossamer.stages.archive.schema import LINKS, PAGES
+from gossamer.url.join import absolute
+from gossamer.url.name import Namer
+from gossamer.world.files import publish
+
+_WARC_NAMES = ("*.warc", "*.warc.gz", "*.warc.zst", "*.warc.lz4")
+
+
+def found_in(places: Sequence[Path], config: Config, folder: Path) -> BuildInputs:
+    """Return the files to read; logs of crawls that died become Parquet files in `folder`.
+
+    Raises:
+        ConfigError: a place holds nothing that can be read.
+    """
+    inputs = BuildInputs()
+    for number, place in enumerate(places):
+        if place.is_file():
+            if not any(place.match(name) for name in _WARC_NAMES):
+                raise ConfigError(f"{place} is neither a crawl's directory nor a WARC file (.warc, .warc.gz)")
+            inputs.warcs.append(_warc(place))
+        elif (place / "crawl.toml").exists():
+            _add_crawl(inputs, place, config, folder / f"{number:03d}")
+        elif place.is_dir():
+            _add_files(inputs, place)
+        else:
+            raise ConfigError(f"there is no {place}; name directories of crawls, or WARC files")
+    return inputs
+
+
+def source_of(pieces: Sequence[BuildPiece]) -> RowSource:
+    """Return the rows of some files as one stream."""
+    return RowSource([TablePiece(piece.path, piece.length, piece.rows) for piece in pieces])
+
+
+def _add_crawl(inputs: BuildInputs, place: Path, config: Config, logs: Path) -> None:
+    crawl = crawl_in(place)
+    tables = inputs_of(crawl, ["pages", "links"], logs).tables
+    foreign = rules_of(reopen(place / "crawl.toml").url) != rules_of(config.url)
+    if crawl.running:
+        inputs.running.append(str(place))
+    inputs.pages += _pieces(tables["pages"], foreign=foreign)
+    if tables["links"] or not (warcs := _warcs(place)):
+        inputs.links += _pieces(tables["links"], foreign=foreign)
+    else:  # A crawl that kept no table of links: they are in its pages.
+        inputs.warcs += [msgspec.structs.replace(piece, links_only=bool(tables["pages"])) for piece in warcs]
+
+
+def _add_files(inputs: BuildInputs, place: Path) -> None:
+    pages = pieces_of(place / "pages")
+    links = pieces_of(place / "links")
+    if pages or links:
+        for piece in pages:
+            _require_table(piece.path, PAGES, _FOREIGN[0], ("url", "outcome"))
+        for piece in links:
+            _require_table(piece.path, LINKS, _FOREIGN[1], ("from_url", "to_url"))
+        # By which rules its keys were made is unknown.
+        inputs.pages += _pieces(pages, foreign=True)
+        inputs.links += _pieces(links, foreign=True)
+        return
+    warcs = _warcs(place)
+    if not warcs:
+        raise ConfigError(f"{place} holds no crawl (no crawl.toml), no tables (pages/, links/) and no WARC files")
+    inputs.warcs += warcs
+
+
+def _require_table(path: str, schema: pa.Schema, needed: Sequence[str], filled: Sequence[str]) -> None:
+    """Look at a table that another program may have written. Reads the columns of `filled`.
+
+    Raises:
+        ConfigError: it lacks a column, has one of another type, or has no value where one is needed.
+    """
+    with naming(path), pq.ParquetFile(path) as file:
+        there = file.schema_arrow
+        for field in map(schema.field, needed):
+            if field.name not in there.names:
+                raise ConfigError(f"{path} lacks the column {field.name}; name a directory of tables of a crawl")
+            kind = there.field(field.name).type
+            if _kind(kind) != _kind(field.type):
+                raise ConfigError(
+                    f"{path}: the column {field.name} is of {kind}, and {plain_type(field.type)} is needed"
+                )
+        for batch in file.iter_batches(columns=list(filled)):
+            for name in filled:
+                if batch[name].null_count:
+                    raise ConfigError(f"{path} has rows without {name}; write it without them")
+
+
+def _kind(kind: pa.DataType) -> str:
+    kind = plain_type(kind)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text"
+    return "number" if pa.types.is_integer(kind) else "time" if pa.types.is_timestamp(kind) else str(kind)
+
+
+def _pieces(pieces: Sequence[TablePiece], *, foreign: bool) -> list[BuildPiece]:
+    return [BuildPiece(str(Path(one.path).absolute()), one.length, one.rows, foreign) for one in pieces]
+
+
+def _warcs(place: Path) -> list[BuildPiece]:
+    found = {path for folder in (place, place / "warc") for name in _WARC_NAMES for path in folder.glob(name)}
+    return [_warc(path) for path in sorted(found)]
+
+
+def _warc(path: Path) -> BuildPiece:
+    return BuildPiece(str(path.absolute()), path.stat().st_size)
+
+
+BODY_BYTES_MAX = 64_000_000
+"""Of a body no more is read."""
+ROWS_MAX = 20_000
+"""Of links that wait for their row group."""
+_PAGE_COLUMNS = (
+    "url", "key", "fetched_at", "outcome", "status", "depth", "link_type", "redirect_to", "duplicate_of", "error",
+    "attempt", "referrer",
+)  # fmt: skip
+_PAGES = pa.schema([*(PAGES.field(name) for name in _PAGE_COLUMNS), ("nofollow", pa.bool_())])
+_FOREIGN = (
+    ("url", "key", "fetched_at", "outcome", "status", "depth", "link_type", "redirect_to", "attempt"),
+    ("from_url", "to_url", "to_key", "link_type", "nofollow"),
+)
+"""Columns that a build needs of tables of pages and of links that another program wrote."""
+_REDIRECTS = frozenset((301, 302, 303, 307, 308))
+_NO_PAGES = ("metadata:", "dns:", "urn:", "whois:")
+
+
+def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progress) -> None:
+    """Make tables of all WARC files among the inputs, one file after the other. About 0.3 ms a page.
+
+    Raises:
+        ConfigError: a file is none, or is damaged.
+    """
+    inputs = work.state.inputs
+    assert inputs is not None
+    if not inputs.warcs:
+        return
+    reader = reader_of(config)
+    folder = work.folder / "tables"
+    folder.mkdir(exist_ok=True)
+    while work.state.position < len(inputs.warcs):
+        number = work.state.position
+        tables = _Tables(folder, number)
+        piece = inputs.warcs[number]
+        try:
+            says = _read(Path(piece.path), tables, reader, namer)
+        finally:
+            tables.close()
+        if not piece.links_only:
+            inputs.pages.append(tables.piece("pages"))
+        inputs.links.append(tables.piece("links"))
+        if says:
+            inputs.damaged.append(says)
+        work.state.position += 1
+        work.save()
+        progress("WARC files", work.state.position, len(inputs.warcs))
+
+
+class _Tables:
+    """The tables of one WARC file, written row group by row group."""
+
+    def __init__(self, folder: Path, number: int) -> None:
+        self._paths = {name: folder / f"{name}-{number:05d}.parquet" for name in ("pages", "links")}
+        self._schemas = {"pages": _PAGES, "links": LINKS}
+        self._writers = {
+            name: pq.ParquetWriter(path.with_name(path.name + ".new"), self._schemas[name], compression="zstd")
+            for name, path in self._paths.items()
+        }
+        self._rows: dict[str, list[dict[str, Any]]] = {"pages": [], "links": []}
+
+    def add(self, table: str, row: dict[str, Any]) -> None:
+        rows = self._rows[table]
+        rows.append(row)
+        if len(rows) >= ROWS_MAX:
+            self._flush(table)
+
+    def close(self) -> None:
+        for name, writer in self._writers.items():
+            self._flush(name)
+            writer.close()
+
+    def piece(self, table: str) -> BuildPiece:
+        """Give a finished table its name."""
+        path = self._paths[table]
+        publish(path.with_name(path.name + ".new"), path)
+        return BuildPiece(str(path.absolute()), path.stat().st_size, pq.read_metadata(path).num_rows)
+
+    def _flush(self, table: str) -> None:
+        rows = self._rows[table]
+        if rows:
+            self._writers[table].write_table(pa.Table.from_pylist(rows, schema=self._schemas[table]))
+            self._rows[table] = []
+
+
+def _read(path: Path, tables: _Tables, reader: Reader, namer: Namer) -> str:
+    """Fill the tables of a file; return a line about damaged records, empty if there are none."""
+    records = SalvagedRecords(path, CAPTURES, auto_decode="transfer", max_header_len=HEAD_BYTES_MAX)
+    try:
+        for record in records:
+            records.take(record, lambda one: _take(one, tables, reader, namer))
+    except OSError as error:
+        said = " ".join(str(error).split())
+        raise ConfigError(f"{path} is damaged, or no WARC file: {said}; leave it out, or repair it") from error
+    if not records.found and path.stat().st_size:
+        raise ConfigError(f"{path} is no WARC file; name those of a crawler, or the directory of a crawl")
+    return records.says()
+
+
+def _take(record: WarcRecord, tables: _Tables, reader: Reader, namer: Namer) -> None:
+    # wget writes the address in angle brackets, as WARC 1.0 has it in its grammar.
+    address = (record.headers.get("WARC-Target-URI") or "").strip("<> ")
+    text = absolute(address)
+    url = namer.name(text) if text is not None else None
+    if url is None or address.startswith(_NO_PAGES):
+        return
+    http = record.http_headers
+    status = http.status_code if http is not None else 200
+    headers = tuple(http.astuples()) if http is not None else ()
+    content_type = (http.get("Content-Type") if http is not None else record.headers.get("Content-Type")) or ""
+    page: dict[str, Any] = {
+        "url": url.text, "key": url.key, "fetched_at": record.record_date, "status": status, "depth": None,
+        "link_type": "", "redirect_to": "", "duplicate_of": "", "error": "", "attempt": 1, "referrer": "",
+        "outcome": "fetched" if status is not None and 200 <= status < 300 else "http_error", "nofollow": False,
+    }  # fmt: skip
+    if status in _REDIRECTS and (target := reader.redirect_target(url.text, headers)) is not None:
+        page["outcome"], page["redirect_to"] = "redirected", target
+        _add_link(tables, namer, url.text, Found(target, "redirect"))
+    elif page["outcome"] == "fetched" and record.record_type != WarcRecordType.revisit:
+        body = record.reader.read(BODY_BYTES_MAX)
+        media_type, _, parameters = content_type.partition(";")
+        charset = parameters.partition("charset=")[2].partition(";")[0].strip(" \"'")
+        media_type = media_type.strip().lower()
+        reply = Reply(url.text, status or 0, headers, body, "", 0.0, 0.0, len(body), media_type=media_type)
+        content = reader.decoder.decode(reply)
+        findings = reader.find(Page(url.text, media_type, charset, headers, content.body))
+        page["nofollow"] = findings.nofollow
+        for link in findings.links:
+            _add_link(tables, namer, url.text, link)
+    tables.add("pages", page)
+
+
+def _add_link(tables: _Tables, namer: Namer, source: str, found: Found) -> None:
+    target = namer.name(found.url)
+    if target is not None:
+        row = {
+            "from_url": source, "to_url": target.text, "to_key": target.key, "link_type": found.link_type,
+            "anchor_text": found.anchor_text, "nofollow": found.nofollow,
+        }  # fmt: skip
+        tables.add("links", row)

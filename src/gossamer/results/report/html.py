@@ -1,0 +1,378 @@
+"""HTML: a report as one page without network or scripts. Untrusted text is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from html import escape
+
+from gossamer.model.words import bit_rate, duration, size
+from gossamer.results.report import svg
+from gossamer.results.report.figures import Bucket, Commits, Count, HostFigures, Report, TimelineFigures
+from gossamer.results.report.text import (
+    CACHE_NAMES,
+    LINES_MAX,
+    bucket_name,
+    instant,
+    printable,
+    rendering_cost,
+    seconds,
+)
+
+TIME_LABELS = 7
+DEPTHS_MAX = 60
+STYLE = """
+:root{color-scheme:light dark;--ink:#1c2430;--soft:#5b6675;--paper:#f5f6f8;--card:#fff;--edge:#dfe3e9;--mark:#2563a8;
+--wash:#2563a826;--shade:#d9770633}
+@media(prefers-color-scheme:dark){:root{--ink:#e4e8ee;--soft:#9aa5b4;--paper:#12161c;--card:#1a2028;--edge:#2d3642;
+--mark:#6ab0f3;--wash:#6ab0f333;--shade:#f59e0b33}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.45 system-ui,sans-serif}
+header,main{max-width:1180px;margin:0 auto;padding:0 20px}
+header{padding-top:28px}
+h1{margin:0;font-size:26px;overflow-wrap:anywhere}
+h2{margin:0;font-size:16px}
+header p,section>p{margin:2px 0 12px;color:var(--soft)}
+main{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:16px;padding-top:8px;
+padding-bottom:40px;align-items:start;grid-auto-flow:dense}
+section{background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:16px;min-width:0}
+.lacks{grid-column:1/-1;margin:0;padding:8px 16px;border-radius:8px;background:var(--shade)}
+.wide{grid-column:1/-1}
+.cards{display:grid;grid-template-columns:repeat(auto-fit,minmax(210px,1fr));gap:12px;background:none;border:0;padding:0}
+.card{background:var(--card);border:1px solid var(--edge);border-radius:8px;padding:12px 16px}
+.card b{display:block;font-size:22px;font-variant-numeric:tabular-nums}
+.card span{display:block}
+.card small,td small{color:var(--soft)}
+figure{margin:0}
+svg{display:block;width:100%;height:auto}
+.line{fill:none;stroke:var(--mark);stroke-width:2;stroke-linejoin:round}
+.fill{fill:var(--wash)}
+.bar,.dot{fill:var(--mark)}
+.shade{fill:var(--shade)}
+.tell{fill:transparent}
+.tell:hover{fill:var(--wash)}
+.grid{stroke:var(--edge)}
+.tick,.unit{fill:var(--soft);font:11px system-ui,sans-serif}
+table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}
+th,td{padding:3px 8px 3px 0;border-bottom:1px solid var(--edge);text-align:right;vertical-align:top}
+thead th{color:var(--soft);font-weight:500}
+tr>:first-child{text-align:left;font-weight:400;overflow-wrap:anywhere}
+td{white-space:nowrap}
+.wide tr>:last-child{text-align:left;white-space:normal;overflow-wrap:anywhere;padding-left:12px}
+.meter{width:40%;padding-right:0}
+.meter i{display:block;height:10px;margin-top:6px;min-width:1px;border-radius:2px;background:var(--mark)}
+@media print{body{background:none}section,.card{break-inside:avoid}}
+"""
+"""How the page looks, in the light and in the dark."""
+
+
+def as_html(report: Report, title: str) -> str:
+    """Return the page. About 60 KB for any size of crawl."""
+    none = "No pages in the files that are left." if report.damage else "No pages yet."
+    body = f"<p class=lacks>Incomplete: {_text(report.incomplete)}</p>" if report.incomplete else ""
+    body += "".join(f'<p class="damage">Damaged: {_text(line)}</p>' for line in report.damage) + _seeds(report)
+    body += f"<p class=lacks>Ended: {_text(report.ended_says)}</p>" if report.ended_says else ""
+    if report.idle_shards:
+        body += f"<p class=lacks>Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}</p>"
+    body += _awaited(report)
+    body += "".join(_sections(report)) if report.attempts else f"<p>{none}</p>"
+    name = _text(title)
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">"
+        f"<title>{name}: report of a crawl</title><style>{STYLE}</style></head>"
+        f"<body><header><h1>{name}</h1><p>Report of a crawl</p></header><main>{body}</main></body></html>\n"
+    )
+
+
+def _seeds(report: Report) -> str:
+    if not report.seeds_not_fetched:
+        return ""
+    rows = ((_text(one.url), _text(one.state), _text(one.reason)) for one in report.seeds_not_fetched)
+    return _table("Seeds", "No seed could be fetched.", ("URL", "state", "reason"), rows, wide=True)
+
+
+def _awaited(report: Report) -> str:
+    if not report.awaited:
+        return ""
+    rows = ((_text(one.host), f"{one.queued:,}", f"{instant(one.at)} UTC", _text(one.reason)) for one in report.awaited)
+    said = "The crawl ended without these hosts (crawl.patience_s); gossamer resume requests them later."
+    return _table("Not waited for", said, ("host", "URLs", "next request", "reason"), rows, wide=True)
+
+
+def _sections(report: Report) -> Iterator[str]:
+    yield _cards(report)
+    yield from _course(report.course)
+    yield _bars("Outcomes of URLs", "How the last attempt at each URL ended.", report.url_outcomes)
+    yield _bars("Outcomes of attempts", "How attempts ended.", report.outcomes)
+    yield _bars("Status codes", "What servers answered.", report.statuses)
+    yield _bars("Media types", "Of pages fetched.", report.media_types)
+    yield _bars("Text found as", "Main content, or all visible text, of pages fetched.", report.text_methods)
+    cost = f" {cost}." if (cost := rendering_cost(report.rendering)) else ""
+    yield _bars("Rendering", f"Pages fetched that were to be rendered, by what became of it.{cost}", report.rendered)
+    yield _bars("Rendered because of", "Why pages were chosen (crawl.render = auto).", report.render_reasons)
+    yield _figure(
+        "Document sizes",
+        "Pages fetched by bytes of decoded content; each column holds sizes up to twice its label.",
+        svg.columns([_column(bucket) for bucket in report.document_sizes], "pages"),
+    )
+    yield _figure(
+        "Depth",
+        "Attempts by clicks from a seed.",
+        svg.columns(
+            [(d.name, d.count, f"depth {d.name}: {d.count:,}") for d in report.depths[:DEPTHS_MAX]], "attempts"
+        ),
+    )
+    yield _log_log("Hosts by pages", "How many hosts have how many pages.", report.hosts_by_pages, of_bytes=False)
+    yield _log_log("Hosts by bytes", "How many hosts sent how many bytes.", report.hosts_by_bytes, of_bytes=True)
+    yield _fetch_times(report)
+    yield _table(
+        "Top-level domains",
+        "With the most pages.",
+        ("domain", "hosts", "pages"),
+        ((_text(d.name), f"{d.hosts:,}", f"{d.pages:,}") for d in report.domains[:LINES_MAX]),
+        more=len(report.domains) - LINES_MAX,
+    )
+    yield _hosts("Largest hosts", "By pages fetched.", report.top_hosts)
+    yield _hosts("Slowest hosts", "By mean fetch time, of hosts with three fetches or more.", report.slowest_hosts)
+    yield _politeness(report)
+    yield _table(
+        "Permitted uses",
+        "What owners state about the use of their pages, of pages fetched and pages that were not kept.",
+        ("purpose", "allowed", "refused", "unknown"),
+        ((one.purpose, f"{one.allowed:,}", f"{one.refused:,}", f"{one.unknown:,}") for one in report.uses),
+    )
+    yield _bars("Statements on use", "Pages by the kinds of their statements.", report.statements)
+    yield _table(
+        "DNS and caches",
+        f"{report.dns.lookups:,} lookups, {report.dns.failures:,} without an address, "
+        f"{seconds(report.dns.mean_s)} on average, {report.dns.share_of_time:.1%} of the time of lookups and fetches.",
+        ("cache", "hits", "misses", "found in memory"),
+        ((CACHE_NAMES[c.name], f"{c.hits:,}", f"{c.misses:,}", f"{c.share:.1%}") for c in report.caches),
+    )
+    yield _bars("Links by type", "Of all links found.", report.link_types)
+    yield _bars("Links refused", "By the filter that refused them.", report.rejected)
+    yield _bars("Traps", "URLs cut off, by host.", report.trapped_hosts)
+    yield _table(
+        "Copies",
+        "Contents with the most copies, by who had them first.",
+        ("URL", "copies", "bytes"),
+        ((_text(c.url), f"{c.copies:,}", size(c.body_bytes)) for c in report.copied),
+    )
+    yield from _failures(report)
+
+
+def _failures(report: Report) -> Iterator[str]:
+    yield _table(
+        "Errors",
+        "By kind, with an example of each.",
+        ("outcome", "count", "example"),
+        (
+            (
+                _text(f"{t.outcome} {t.kind}" if t.kind.isdigit() else t.outcome),
+                f"{t.count:,}",
+                f"{_text(t.url)}<br><small>{_text(t.error)}</small>",
+            )
+            for t in report.troubles
+        ),
+        wide=True,
+    )
+    yield _table(
+        "Processing modules and fields that failed",
+        "By failures, with the last error of each.",
+        ("module", "failures", "pages", "timed out", "died", "last error"),
+        (
+            (
+                _text(m.name),
+                f"{m.failed:,}",
+                f"{m.pages:,}",
+                f"{m.timeouts:,}",
+                f"{m.died:,}",
+                f"{_text(m.url)}<br><small>{_text(m.error)}</small>",
+            )
+            for m in report.failed_modules
+        ),
+        wide=True,
+    )
+
+
+def _cards(report: Report) -> str:
+    near = f", {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
+    facts = (
+        (
+            "pages fetched",
+            f"{report.urls_fetched:,}",
+            f"{report.attempts:,} attempts, {report.repeated:,} of them again; {report.fetched:,} downloads",
+        ),
+        (
+            "URLs tried",
+            f"{report.urls:,}",
+            f"{report.visits:,} visits; {report.urls_revisited:,} URLs visited repeatedly",
+        ),
+        ("pages a second", f"{report.pages_per_s:,.1f}", bit_rate(report.bits_per_s)),
+        ("received", size(report.wire_bytes), f"{size(report.body_bytes)} decoded, {size(report.warc_bytes)} archived"),
+        ("hosts that answered", f"{report.hosts_answered:,}", f"of {report.hosts:,} named, of {report.sites:,} sites"),
+        ("links", f"{report.links:,}", f"{report.links / max(1, report.fetched):,.1f} a page"),
+        ("copies", f"{report.duplicates:,}", f"{size(report.duplicate_bytes)}{near}"),
+        ("cut", f"{report.truncated:,}", f"{report.trapped:,} URLs in traps"),
+        ("time", duration(report.duration_s, 1), f"{instant(report.begun_at)} to {instant(report.ended_at)} UTC"),
+    )
+    cards = (
+        f"<div class=card><b>{value}</b><span>{name}</span><small>{more}</small></div>" for name, value, more in facts
+    )
+    return f"<section class='wide cards'>{''.join(cards)}</section>"
+
+
+def _course(course: TimelineFigures) -> Iterator[str]:
+    if len(course.steps) < 2:
+        return
+    last_s = course.steps[-1].at_s
+    labels = [duration(last_s * index / (TIME_LABELS - 1), 1) for index in range(TIME_LABELS)]
+    silent = [(silence.at_s, silence.at_s + silence.lasted_s) for silence in course.silences]
+    said = (
+        f" Shaded: nothing ended for {course.silence_s_min:.0f} s or more, {duration(course.silent_s, 1)} in all."
+        if course.silences
+        else ""
+    )
+    step = duration(course.step_s, 1)
+
+    def points(value: Callable[[int], tuple[float, str]]) -> list[svg.Point]:
+        return [(s.at_s, value(i)[0], f"{duration(s.at_s, 1)}: {value(i)[1]}") for i, s in enumerate(course.steps)]
+
+    def pages(index: int) -> tuple[float, str]:
+        rate = course.steps[index].pages / course.step_s
+        return rate, f"{rate:,.1f} pages/s"
+
+    def bits(index: int) -> tuple[float, str]:
+        rate = 8 * course.steps[index].wire_bytes / course.step_s
+        return rate, bit_rate(rate)
+
+    def commit(index: int) -> tuple[float, str]:
+        return course.steps[index].commit_s, seconds(course.steps[index].commit_s)
+
+    yield _figure(
+        "Pages a second", f"In steps of {step}.{said}", svg.area(points(pages), labels, "pages/s", silent), wide=True
+    )
+    yield _figure(
+        "Bits a second", f"Received, in steps of {step}.", svg.area(points(bits), labels, "bit/s", silent), wide=True
+    )
+    if any(step.queued for step in course.steps):
+        queued = [(s.at_s, float(s.queued), f"{duration(s.at_s, 1)}: {s.queued:,} URLs") for s in course.steps]
+        drawing = svg.area(queued, labels, "URLs", silent)
+        yield _figure("Queue length", f"URLs that were not finished, in steps of {step}.", drawing, wide=True)
+    if course.commits.count:
+        yield _figure(
+            "Commits", _commit_note(course.commits), svg.area(points(commit), labels, "seconds", silent), wide=True
+        )
+
+
+def _commit_note(commits: Commits) -> str:
+    return (
+        f"The longest in each step. {commits.count:,} commits took {seconds(commits.mean_s)} on average and "
+        f"{seconds(commits.p99_s)} in 99 % of cases; one stalled the crawl for {seconds(commits.cut_max_s)} at most."
+    )
+
+
+def _column(bucket: Bucket) -> tuple[str, float, str]:
+    name = bucket_name(bucket, of_bytes=True)
+    return name, bucket.count, f"from {name}: {bucket.count:,} pages, {size(bucket.sum)}"
+
+
+def _log_log(title: str, said: str, buckets: Sequence[Bucket], *, of_bytes: bool) -> str:
+    points = [
+        (float(b.least), float(b.count), f"from {bucket_name(b, of_bytes=of_bytes)}: {b.count:,} hosts")
+        for b in buckets
+    ]
+    labels = [bucket_name(bucket, of_bytes=of_bytes) for bucket in buckets]
+    none = next((bucket.count for bucket in buckets if not bucket.least), 0)
+    return _figure(title, f"{said} Not shown: {none:,} with none.", svg.log_log(points, labels, "hosts"))
+
+
+def _fetch_times(report: Report) -> str:
+    times = report.fetch_s
+    rows = (
+        ("half of them", times.p50),
+        ("90 %", times.p90),
+        ("99 %", times.p99),
+        ("the longest", times.max),
+        ("mean", times.mean),
+    )
+    return _table(
+        "Fetch times",
+        "From the start of a request to its last byte.",
+        ("of fetches", "took at most"),
+        ((name, seconds(value)) for name, value in rows),
+    )
+
+
+def _hosts(title: str, said: str, hosts: Sequence[HostFigures]) -> str:
+    return _table(
+        title,
+        said,
+        ("host", "attempts", "fetched", "bytes", "mean time"),
+        (
+            (_text(h.host), f"{h.attempts:,}", f"{h.fetched:,}", size(h.wire_bytes), seconds(h.mean_fetch_s))
+            for h in hosts
+        ),
+    )
+
+
+def _politeness(report: Report) -> str:
+    politeness = report.politeness
+    rows = [
+        ("URLs that robots.txt denied", f"{politeness.robots_denied:,} of {politeness.robots_denied_hosts:,} hosts"),
+        ("URLs whose robots.txt could not be fetched", f"{politeness.robots_unreachable:,}"),
+        ("URLs excluded by their owners", f"{politeness.excluded:,}"),
+        ("Answers that the server is busy", f"{politeness.busy:,}"),
+    ]
+    for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
+        if gaps.counted:
+            rows.append(
+                (f"Delay for one {who}", f"least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}")
+            )
+            rows.append((f"Requests to one {who} at once", f"{gaps.overlaps:,}"))
+    return _table("Politeness", "What sites forbade, and the delays between requests.", ("", ""), rows)
+
+
+def _bars(title: str, said: str, counts: Sequence[Count]) -> str:
+    if not counts:
+        return ""
+    most = max(count.count for count in counts)
+    rows = (
+        f"<tr><th scope=row>{_text(c.name)}</th><td>{c.count:,}</td><td>{c.share:.1%}</td>"
+        f"<td class=meter><i style='width:{100 * c.count / most:.1f}%'></i></td></tr>"
+        for c in counts[:LINES_MAX]
+    )
+    return _section(title, said, f"<table class=bars>{''.join(rows)}</table>{_others(len(counts) - LINES_MAX)}")
+
+
+def _others(more: int) -> str:
+    return f"<p>… and {more:,} more, which <code>gossamer report --json</code> lists.</p>" if more > 0 else ""
+
+
+def _table(
+    title: str, said: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, wide: bool = False, more: int = 0
+) -> str:
+    """Cells are HTML already; `more` rows are left out."""
+    lines = "".join(
+        f"<tr><th scope=row>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>" for row in rows
+    )
+    if not lines:
+        return ""
+    head = "".join(f"<th scope=col>{name}</th>" for name in heads)
+    return _section(
+        title, said, f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{_others(more)}", wide=wide
+    )
+
+
+def _figure(title: str, said: str, drawing: str, *, wide: bool = False) -> str:
+    return _section(title, said, f"<figure>{drawing}</figure>", wide=wide) if drawing else ""
+
+
+def _section(title: str, said: str, content: str, *, wide: bool = False) -> str:
+    kind = " class=wide" if wide else ""
+    return f"<section{kind}><h2>{title}</h2><p>{said}</p>{content}</section>"
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))

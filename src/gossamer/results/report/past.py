@@ -1,0 +1,104 @@
+"""Past: rates over time, hosts and last attempts from a crawl's finished tables, as a running crawl reports them.
+
+All of it is plain values, for JSON.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from gossamer.model.status import RECENT_CHARACTERS_MAX
+from gossamer.results.report.figures import Past
+from gossamer.results.report.tables import ReportTables, opened
+
+POINTS_MAX = 600
+HOSTS_MAX = 10
+ATTEMPTS_MAX = 20
+MEMORY_BYTES_MAX = 256_000_000
+
+_WELL = "('fetched', 'not_modified', 'redirected')"
+_SPAN = "SELECT min(epoch(committed_at)), max(epoch(committed_at)) FROM epochs WHERE epoch(committed_at) < {before}"
+# Sums are those of a shard's whole crawl: the last in each step says where it stood.
+_STEPS = """
+    SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, shard, max(epoch(committed_at)), max(pages),
+        max(attempts), max(wire_bytes)
+    FROM epochs WHERE epoch(committed_at) < {before} GROUP BY 1, 2 ORDER BY 1, 2"""
+_SLOWEST = """
+    SELECT host, attempts, mean_s FROM hosts WHERE fetches >= 3 ORDER BY mean_s DESC, host LIMIT {limit}"""
+_FAILING = """
+    SELECT host::VARCHAR, count(*) AS n, count(*) FILTER (outcome = 'host_closed') AS closed,
+        arg_max(CASE WHEN error <> '' THEN error ELSE outcome::VARCHAR END, fetched_at)
+    FROM pages
+    WHERE outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error', 'host_closed',
+        'robots_unreachable') OR status >= 500 OR status = 429
+    GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
+_LAST = """
+    SELECT epoch(fetched_at), url, outcome::VARCHAR, status, coalesce(media_type::VARCHAR, ''), body_bytes, fetch_s,
+        depth, attempt, coalesce(title, ''), coalesce(error, '')
+    FROM pages WHERE outcome {which} {well} ORDER BY fetched_at DESC, url LIMIT {limit}"""
+
+
+def past(directory: Path) -> Past:
+    """Return the figures of the tables. Seconds per ten million pages, in bounded memory."""
+    with opened(directory, MEMORY_BYTES_MAX) as tables:
+        if tables is None:
+            return Past([], _hosts([], []), [], [])
+        return Past(
+            _course(tables, float("inf")),
+            _hosts(tables.all(_SLOWEST, limit=HOSTS_MAX), tables.all(_FAILING, limit=HOSTS_MAX)),
+            _summaries(tables.all(_LAST, which="IN", well=_WELL, limit=ATTEMPTS_MAX)),
+            _summaries(tables.all(_LAST, which="NOT IN", well=_WELL, limit=ATTEMPTS_MAX)),
+        )
+
+
+def course_until(directory: Path, before: float) -> list[list[float | int | None]]:
+    """Return the rates over time of a crawl's earlier runs, up to an instant, from its table of commits."""
+    with opened(directory, MEMORY_BYTES_MAX, ("epochs",)) as tables:
+        return _course(tables, before) if tables is not None else []
+
+
+def _course(tables: ReportTables, before: float) -> list[list[float | int | None]]:
+    if not tables.has_epochs:
+        return []
+    until = "'infinity'::DOUBLE" if before == float("inf") else repr(before)
+    begun, ended = tables.one(_SPAN, before=until)
+    if begun is None:
+        return []
+    step_s = max((ended - begun) / POINTS_MAX, 1e-3)
+    standing: dict[int, tuple[int, int, int]] = {}
+    points: dict[int, list[float | int | None]] = {}
+    for step, shard, at, pages, attempts, wire_bytes in tables.all(
+        _STEPS, begun=repr(begun), step=repr(step_s), before=until
+    ):
+        standing[shard] = pages, attempts, wire_bytes
+        points[step] = [at, *map(sum, zip(*standing.values(), strict=True)), None]
+    return list(points.values())
+
+
+def _hosts(slowest: list[tuple[Any, ...]], failing: list[tuple[Any, ...]]) -> dict[str, object]:
+    return {
+        "limits": {},
+        "active": [],
+        "slowest": [
+            {"host": host, "limit": "", "queued": 0, "requests": attempts, "fetch_s": round(mean_s, 4), "failures": 0,
+             "reason": ""}
+            for host, attempts, mean_s in slowest
+        ],
+        "failing": [
+            {"host": host, "limit": "closed" if closed else "", "queued": 0, "requests": None, "fetch_s": None,
+             "failures": failures, "reason": (reason or "")[:RECENT_CHARACTERS_MAX]}
+            for host, failures, closed, reason in failing
+        ],
+    }  # fmt: skip
+
+
+def _summaries(rows: list[tuple[Any, ...]]) -> list[dict[str, object]]:
+    names = (
+        "at", "url", "outcome", "status", "media_type", "body_bytes", "fetch_s", "depth", "attempt", "title", "error",
+    )  # fmt: skip
+    found = [dict(zip(names, row, strict=True)) for row in reversed(rows)]
+    for one in found:
+        one["number"] = round(1e6 * one["at"])
+        one["title"], one["error"] = one["title"][:RECENT_CHARACTERS_MAX], one["error"][:RECENT_CHARACTERS_MAX]
+    return found

@@ -1,0 +1,238 @@
+"""Report: the figures of a crawl, from its Parquet files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gossamer.model.product import FORGOTTEN
+from gossamer.model.standing import Awaited
+from gossamer.model.status import SeedState
+from gossamer.results.report import sections
+from gossamer.results.report.figures import (
+    CopyFigures,
+    Count,
+    FailedModule,
+    FetchTimes,
+    HostFigures,
+    Report,
+    TimelineFigures,
+    Trouble,
+)
+from gossamer.results.report.tables import NEAR, RENDER_REASON, RENDERED, TEXT_METHOD, ReportTables, opened
+
+MEMORY_BYTES_MAX = 512_000_000
+COUNTS_MAX = 10_000
+"""Rows of a list of counts; what servers send may have any number of kinds."""
+LINES_MAX = 20
+SLOWEST_MAX = 10
+COPIES_MAX = 10
+
+_LAST_OUTCOMES = "SELECT key, arg_max(outcome::VARCHAR, epoch(fetched_at) + attempt * 1e-6) FROM pages GROUP BY key"
+_TOTALS = f"""
+    SELECT count(*) AS attempts, count(*) FILTER (outcome = 'fetched') AS fetched,
+        count(*) FILTER (attempt > 1) AS repeated, count(*) FILTER (attempt <= 1) AS visits,
+        count(*) FILTER (outcome = 'fetched' AND duplicate_of <> '') AS duplicates,
+        coalesce(sum(body_bytes) FILTER (outcome = 'fetched' AND duplicate_of <> ''), 0)::BIGINT AS duplicate_bytes,
+        count(*) FILTER ({NEAR} <> '') AS near_duplicates,
+        count(*) FILTER (outcome = 'trapped') AS trapped, count(*) FILTER (truncated <> '') AS truncated,
+        coalesce(sum(wire_bytes), 0)::BIGINT AS wire_bytes, coalesce(sum(body_bytes), 0)::BIGINT AS body_bytes,
+        coalesce(sum(warc_length), 0)::BIGINT AS warc_bytes,
+        min(began_s) AS begun_at, max(ended_s) AS ended_at
+    FROM pages"""  # noqa: S608
+_SITES = "SELECT count(DISTINCT site) FROM hosts WHERE {slice}"
+# By the key's hash, for its eight bytes are all that a group holds of it.
+_URLS = """
+    SELECT last, count(*), count(*) FILTER (succeeded), count(*) FILTER (visits > 1) FROM (
+        SELECT arg_max(outcome::VARCHAR, began_s + attempt * 1e-6) AS last,
+            bool_or(outcome IN ('fetched', 'not_modified')) AS succeeded, count(*) FILTER (attempt <= 1) AS visits
+        FROM pages WHERE {slice} GROUP BY hash(key))
+    GROUP BY 1"""
+_FETCH_TIMES = """
+    SELECT avg(fetch_s), approx_quantile(fetch_s, 0.5), approx_quantile(fetch_s, 0.9), approx_quantile(fetch_s, 0.99),
+        max(fetch_s)
+    FROM pages WHERE fetch_s > 0"""
+_OF_PAGES = "SELECT {name}, count(*) AS n FROM pages WHERE {where} GROUP BY 1 ORDER BY {order}"
+_LINK_TYPES = "SELECT link_type::VARCHAR AS name, count(*) AS n FROM links GROUP BY 1 ORDER BY n DESC, 1"
+_PER_HOST = """
+    SELECT host, attempts, fetched, bytes, mean_s FROM hosts WHERE {where} ORDER BY {order}, host LIMIT {limit}"""
+_COPIED = """
+    SELECT duplicate_of, count(*) AS n, coalesce(sum(body_bytes), 0)::BIGINT
+    FROM pages WHERE {slice} AND outcome = 'fetched' AND duplicate_of <> ''
+    GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
+# Numbers differ from page to page where the kind of error does not.
+_KIND = """CASE WHEN outcome = 'http_error' THEN coalesce(status::VARCHAR, '')
+        ELSE regexp_replace(error, '[0-9]+', '#', 'g') END"""
+_TROUBLES = """
+    SELECT outcome::VARCHAR, {kind} AS kind, count(*) AS n, min(url), arg_min(error, url)
+    FROM pages WHERE outcome NOT IN ('fetched', 'not_modified', 'redirected') AND {slice}
+    GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT {limit}"""
+
+
+def summary(
+    directory: Path,
+    memory_bytes_max: int = MEMORY_BYTES_MAX,
+    rejected: Mapping[str, int] | None = None,
+    modules: Sequence[FailedModule] = (),
+    seeds_not_fetched: Sequence[SeedState] = (),
+    awaited: Sequence[Awaited] = (),
+    idle_shards: Sequence[int] = (),
+    damage: Sequence[str] = (),
+    unfinished: Path | None = None,
+    counted: int | None = None,
+    received: int | None = None,
+    unread: str = "",
+    rendering: Mapping[str, float] | None = None,
+    ended: str = "",
+    ended_says: str = "",
+) -> Report:
+    """Return the figures of a crawl's directory; of one without pages, an empty report.
+
+    Reads the crawl's Parquet files, and those in `unfinished`, a folder that holds what is in no finished file yet.
+    Where the tables hold fewer attempts than the crawl `counted`, or logs are `unread` for a reason, it says so.
+    `received` is the bytes that the crawl counted, with those of robots.txt, which no table has. Memory is bounded by
+    `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused,
+    `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them,
+    `awaited` the hosts that it did not wait for, `idle_shards` those without any URL,
+    `damage` a line for each file that is known to be lost, `rendering` what that took and brought, `ended` and
+    `ended_says` how the last run ended: the tables hold none of these.
+    docs/reference/report.md says what it costs.
+    """
+    with opened(directory, memory_bytes_max, unfinished=unfinished) as tables:
+        report = _asked(tables, rejected or {}) if tables is not None else Report()
+    received = report.wire_bytes if received is None else received
+    return msgspec.structs.replace(
+        report,
+        wire_bytes=received,
+        bits_per_s=8 * received / report.duration_s if report.duration_s > 0 else 0.0,
+        incomplete=_incomplete(report.attempts, counted, unread, forgotten=(directory / FORGOTTEN).exists()),
+        attempts_counted=counted,
+        failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
+        seeds_not_fetched=tuple(seeds_not_fetched),
+        awaited=tuple(awaited),
+        idle_shards=tuple(idle_shards),
+        damage=tuple(damage),
+        rendering=dict(rendering or {}),
+        ended=ended,
+        ended_says=ended_says,
+    )
+
+
+def _incomplete(attempts: int, counted: int | None, unread: str, *, forgotten: bool) -> str:
+    lacks = []
+    if unread:
+        lacks.append(f"rows that are in no finished table are left out ({unread})")
+    if counted is not None and counted > attempts:
+        others = ", among them those of forgotten pages" if forgotten else ""
+        lacks.append(f"the tables hold {attempts:,} of {counted:,} attempts; the figures lack the others{others}")
+    return "; ".join(lacks)
+
+
+def _asked(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
+    (
+        attempts, fetched, repeated, visits, duplicates, duplicate_bytes, near_duplicates, trapped, truncated,
+        wire_bytes, body_bytes, warc_bytes, begun_at, ended_at,
+    ) = tables.one(_TOTALS)  # fmt: skip
+    links = tables.one("SELECT count(*) FROM links")[0] if tables.has_links else 0
+    duration_s = ended_at - begun_at if begun_at is not None else 0.0
+
+    def of_pages(name: str, whole: int, where: str = "true", order: str = "n DESC, 1") -> tuple[Count, ...]:
+        return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order), whole)
+
+    urls = tables.sliced(_URLS, "key")
+    dns, caches = sections.counted(tables)
+    uses, statements = sections.uses(tables)
+    return Report(
+        attempts=attempts,
+        fetched=fetched,
+        repeated=repeated,
+        visits=visits,
+        urls=sum(row[1] for row in urls),
+        urls_fetched=sum(row[2] for row in urls),
+        urls_revisited=sum(row[3] for row in urls),
+        hosts=tables.one("SELECT count(*) FROM hosts")[0],
+        hosts_answered=tables.one("SELECT count(*) FROM hosts WHERE answers > 0")[0],
+        sites=sum(count for (count,) in tables.sliced(_SITES, "site")),
+        links=links,
+        duplicates=duplicates,
+        duplicate_bytes=duplicate_bytes,
+        near_duplicates=near_duplicates,
+        trapped=trapped,
+        truncated=truncated,
+        wire_bytes=wire_bytes,
+        body_bytes=body_bytes,
+        warc_bytes=warc_bytes,
+        begun_at=begun_at,
+        ended_at=ended_at,
+        duration_s=duration_s,
+        pages_per_s=fetched / duration_s if duration_s > 0 else 0.0,
+        course=sections.course(tables, begun_at, duration_s) if begun_at is not None else TimelineFigures(),
+        fetch_s=FetchTimes(*(value or 0.0 for value in tables.one(_FETCH_TIMES))),
+        outcomes=of_pages("outcome::VARCHAR", attempts),
+        url_outcomes=_url_outcomes(urls),
+        statuses=of_pages("status::VARCHAR", attempts, "status IS NOT NULL"),
+        media_types=of_pages("media_type::VARCHAR", fetched, "outcome = 'fetched'"),
+        text_methods=of_pages(
+            f"{TEXT_METHOD}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({TEXT_METHOD}, '') <> ''"
+        ),
+        rendered=of_pages(f"{RENDERED}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({RENDERED}, '') <> ''"),
+        render_reasons=of_pages(
+            f"{RENDER_REASON}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({RENDER_REASON}, '') <> ''"
+        ),
+        depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)"),
+        link_types=_counts(tables.all(_LINK_TYPES), links) if tables.has_links else (),
+        rejected=_counts(sorted(rejected.items(), key=lambda item: -item[1]), sum(rejected.values())),
+        document_sizes=sections.document_sizes(tables),
+        hosts_by_pages=sections.hosts_by_pages(tables),
+        hosts_by_bytes=sections.hosts_by_bytes(tables),
+        domains=sections.domains(tables),
+        top_hosts=_hosts(tables, "true", "fetched DESC, bytes DESC", LINES_MAX),
+        slowest_hosts=_hosts(tables, "fetches >= 3", "mean_s DESC", SLOWEST_MAX),
+        trapped_hosts=of_pages("host::VARCHAR", trapped, "outcome = 'trapped'"),
+        politeness=sections.politeness(tables),
+        uses=uses,
+        statements=statements,
+        dns=dns,
+        caches=caches,
+        copied=_copied(tables),
+        troubles=_troubles(tables),
+    )
+
+
+def _counts(rows: list[tuple[str, int]], whole: int) -> tuple[Count, ...]:
+    rest = sum(n for _, n in rows[COUNTS_MAX:])
+    shown = [*rows[:COUNTS_MAX], *([("(other)", rest)] if rest else [])]
+    return tuple(Count(name or "(none)", n, n / whole if whole else 0.0) for name, n in shown if n)
+
+
+def _url_outcomes(urls: list[tuple[Any, ...]]) -> tuple[Count, ...]:
+    sums = Counter[str]()
+    for outcome, count, _, _ in urls:
+        sums[outcome] += count
+    return _counts(sorted(sums.items(), key=lambda item: (-item[1], item[0])), sums.total())
+
+
+def _hosts(tables: ReportTables, where: str, order: str, limit: int) -> tuple[HostFigures, ...]:
+    return tuple(HostFigures(*row) for row in tables.all(_PER_HOST, where=where, order=order, limit=limit))
+
+
+def _copied(tables: ReportTables) -> tuple[CopyFigures, ...]:
+    rows = tables.sliced(_COPIED, "duplicate_of", limit=COPIES_MAX)
+    return tuple(CopyFigures(*row) for row in sorted(rows, key=lambda row: (-row[1], row[0]))[:COPIES_MAX])
+
+
+def _troubles(tables: ReportTables) -> tuple[Trouble, ...]:
+    rows = tables.sliced(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX)
+    return tuple(Trouble(*row) for row in sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX])
+
+
+def outcomes(directory: Path) -> dict[str, str]:
+    """Return the last outcome of each key of a finished crawl. Holds all of them: for crawls that fit in memory."""
+    with opened(directory, MEMORY_BYTES_MAX) as tables:
+        if tables is None:
+            return {}
+        return dict(tables.all(_LAST_OUTCOMES))

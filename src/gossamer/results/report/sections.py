@@ -1,0 +1,239 @@
+"""Sections: parts of a report with queries of their own: rate over time, sizes, politeness, lookups and caches."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.model.counters import CACHES, Counters
+from gossamer.model.usage import ALLOWED, PURPOSES, REFUSED, UNKNOWN
+from gossamer.results.report.figures import (
+    Bucket,
+    Cache,
+    Commits,
+    Count,
+    Dns,
+    Domain,
+    Gaps,
+    PolitenessSummary,
+    Silence,
+    TimelineFigures,
+    TimelineStep,
+    Uses,
+)
+from gossamer.results.report.tables import STATEMENTS, USES, ReportTables
+
+STEPS_MAX = 120
+SILENCES_MAX = 10
+SILENCE_S_MIN = 5.0
+_LENGTHS_S = (0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400, 604_800)
+_STEPS = """
+    SELECT floor((ended_s - {begun}) / {step})::BIGINT AS step, count(*), count(*) FILTER (outcome = 'fetched'),
+        coalesce(sum(wire_bytes), 0)::BIGINT
+    FROM pages GROUP BY 1 ORDER BY 1"""
+# By whole seconds first: as many groups as the crawl has seconds, for any number of pages.
+_SILENCES = """
+    WITH seconds AS (
+        SELECT floor(ended_s - {begun})::BIGINT AS second, min(ended_s) AS first_s, max(ended_s) AS last_s
+        FROM pages GROUP BY 1),
+    gaps AS (SELECT lag(last_s) OVER (ORDER BY second) AS since, first_s FROM seconds)
+    SELECT since - {begun}, first_s - since AS lasted, sum(first_s - since) OVER ()
+    FROM gaps WHERE first_s - since >= {least} ORDER BY lasted DESC LIMIT {limit}"""
+_COMMIT_STEPS = """
+    SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, max(took_s) FROM epochs GROUP BY 1"""
+_QUEUES = """
+    SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, shard,
+        coalesce(arg_max(queued, committed_at), 0)
+    FROM epochs GROUP BY 1, 2 ORDER BY 1"""
+_COMMITS = """
+    SELECT count(*), avg(took_s), approx_quantile(took_s, 0.99), max(took_s), max(cut_s) FROM epochs
+    HAVING count(*) > 0"""
+DOMAINS_MAX = 10_000
+_BUCKETS = """
+    SELECT CASE WHEN size > 0 THEN (1::BIGINT << floor(log2(size))::INTEGER) ELSE 0 END AS least, count(*),
+        sum(size)::BIGINT
+    FROM ({sizes}) GROUP BY 1 ORDER BY 1"""
+_DOCUMENTS = "SELECT body_bytes AS size FROM pages WHERE outcome = 'fetched'"
+_PAGES = "SELECT fetched AS size FROM hosts"
+_BYTES = "SELECT bytes AS size FROM hosts"
+_DOMAINS = r"""
+    SELECT CASE WHEN host LIKE '[%' OR regexp_full_match(host, '[0-9.]+') THEN '(address)'
+        ELSE regexp_extract(host, '[^.]+$') END AS name, count(*), sum(fetched)::BIGINT AS pages
+    FROM hosts GROUP BY 1 ORDER BY pages DESC, 2 DESC, 1 LIMIT {limit}"""
+_REFUSED = """
+    SELECT count(*) FILTER (outcome = 'robots_denied'), count(DISTINCT host) FILTER (outcome = 'robots_denied'),
+        count(*) FILTER (outcome = 'robots_unreachable'), count(*) FILTER (outcome = 'excluded'),
+        count(*) FILTER (status IN (429, 503))
+    FROM pages"""
+# Requests alone: what robots.txt denied, or a lookup that failed, is none.
+_GAPS = """
+    WITH turns AS (
+        SELECT began_s - lag(ended_s) OVER (PARTITION BY {who} ORDER BY began_s) AS gap_s
+        FROM pages WHERE fetch_s > 0 AND ip <> '' AND {slice})
+    SELECT CASE WHEN gap_s > 0 THEN floor({steps} * log2(gap_s))::INTEGER END AS step, count(*), sum(gap_s), min(gap_s),
+        count(*) FILTER (gap_s < 0)
+    FROM turns WHERE gap_s IS NOT NULL GROUP BY 1"""
+_STEPS_AN_OCTAVE = 8
+_ANSWERS = (ALLOWED, REFUSED, UNKNOWN)
+_STATED = "SELECT count(*) FROM pages WHERE outcome IN ('fetched', 'usage_withheld')"
+_USES = "SELECT {sums} FROM pages WHERE outcome IN ('fetched', 'usage_withheld')"
+# The text of each line before its first colon: source and kind. Groups: the kinds, of which there are few.
+_STATEMENTS = r"""
+    SELECT kind, count(*) FROM (
+        SELECT unnest(list_distinct(string_split(
+            regexp_replace({column}::VARCHAR, ': [^\n]*', '', 'g'), chr(10)))) AS kind
+        FROM pages WHERE outcome IN ('fetched', 'usage_withheld') AND {column} <> '')
+    GROUP BY 1 ORDER BY 2 DESC, 1"""
+_NAMES = Counters.__struct_fields__
+_SUMS = "SELECT {sums} FROM epochs"
+_FETCHED_S = "SELECT coalesce(sum(fetch_s), 0) FROM pages"
+
+
+def course(tables: ReportTables, begun: float, duration_s: float) -> TimelineFigures:
+    """Return how the crawl went: at most 120 steps of a round length."""
+    step_s = step_length_s(duration_s)
+    rows = {int(row[0]): row[1:] for row in tables.all(_STEPS, begun=repr(begun), step=step_s)}
+    longest_s: dict[int, float] = {}
+    if tables.has_epochs:
+        longest_s = dict(tables.all(_COMMIT_STEPS, begun=repr(begun), step=step_s))
+    numbers = range(min(rows, default=0), max(rows) + 1)
+    queues = _queues(tables, begun, step_s, numbers)
+    steps = tuple(
+        _step(number * step_s, rows.get(number, (0, 0, 0)), longest_s.get(number, 0.0), queued)
+        for number, queued in zip(numbers, queues, strict=True)
+    )
+    silences = tables.all(_SILENCES, begun=repr(begun), least=SILENCE_S_MIN, limit=SILENCES_MAX)
+    return TimelineFigures(
+        step_s,
+        steps,
+        tuple(Silence(at_s, lasted_s) for at_s, lasted_s, _ in silences),
+        silences[0][2] if silences else 0.0,
+        SILENCE_S_MIN,
+        Commits(*found[0]) if tables.has_epochs and (found := tables.all(_COMMITS)) else Commits(),
+    )
+
+
+def _queues(tables: ReportTables, begun: float, step_s: float, numbers: range) -> list[int]:
+    """Return the length of the queue at the end of each step, the shards' together."""
+    if not tables.counts:
+        return [0] * len(numbers)
+    queued_at: dict[int, dict[int, int]] = {}
+    for step, shard, queued in tables.all(_QUEUES, begun=repr(begun), step=step_s):
+        queued_at.setdefault(max(step, numbers.start), {})[shard] = queued
+    standing: dict[int, int] = {}
+    found = []
+    for number in numbers:
+        standing |= queued_at.get(number, {})
+        found.append(sum(standing.values()))
+    return found
+
+
+def _step(at_s: float, sums: tuple[int, ...], longest_s: float, queued: int) -> TimelineStep:
+    attempts, pages, wire_bytes = sums
+    return TimelineStep(at_s, attempts, pages, wire_bytes, longest_s, queued)
+
+
+def step_length_s(duration_s: float) -> float:
+    """Return a round length of which at most `STEPS_MAX` cover the time."""
+    for length_s in _LENGTHS_S:
+        if duration_s / length_s <= STEPS_MAX - 1:
+            return length_s
+    return _LENGTHS_S[-1] * (duration_s // (_LENGTHS_S[-1] * (STEPS_MAX - 1)) + 1)
+
+
+def document_sizes(tables: ReportTables) -> tuple[Bucket, ...]:
+    """Return pages fetched by the size of their content."""
+    return _buckets(tables, _DOCUMENTS)
+
+
+def hosts_by_pages(tables: ReportTables) -> tuple[Bucket, ...]:
+    """Return hosts by pages fetched."""
+    return _buckets(tables, _PAGES)
+
+
+def hosts_by_bytes(tables: ReportTables) -> tuple[Bucket, ...]:
+    """Return hosts by bytes received."""
+    return _buckets(tables, _BYTES)
+
+
+def domains(tables: ReportTables) -> tuple[Domain, ...]:
+    """Return the top-level domains by pages; of more than `DOMAINS_MAX` the first ones."""
+    rows = tables.all(_DOMAINS, limit=DOMAINS_MAX)
+    return tuple(Domain(name or "(none)", hosts, pages) for name, hosts, pages in rows)
+
+
+def _buckets(tables: ReportTables, sizes: str) -> tuple[Bucket, ...]:
+    found = {row[0]: Bucket(*row) for row in tables.all(_BUCKETS, sizes=sizes)}
+    if not found:
+        return ()
+    first = min(found)
+    last = max(found)
+    places = [first, *(1 << power for power in range(last.bit_length()) if 1 << power > first)]
+    return tuple(found.get(least) or Bucket(least, 0, 0) for least in places)
+
+
+def politeness(tables: ReportTables) -> PolitenessSummary:
+    """Return how polite the crawl was. Sorts all rows by host, and by address (cost: docs/reference/report.md)."""
+    denied, hosts, unreachable, excluded, busy = tables.one(_REFUSED)
+    return PolitenessSummary(denied, hosts, unreachable, excluded, busy, _gaps(tables, "host"), _gaps(tables, "ip"))
+
+
+def uses(tables: ReportTables) -> tuple[tuple[Uses, ...], tuple[Count, ...]]:
+    """Return the answers for each purpose, and how many pages have a statement of each kind."""
+    kinds = tables.all(_STATEMENTS, column=STATEMENTS)
+    if not kinds:
+        return (), ()
+    whole = tables.one(_STATED)[0]
+    sums = ", ".join(f"count(*) FILTER ({USES[one]} = '{answer}')" for one in PURPOSES for answer in _ANSWERS)
+    row = tables.one(_USES, sums=sums)
+    each = (row[at : at + len(_ANSWERS)] for at in range(0, len(row), len(_ANSWERS)))
+    found = tuple(Uses(purpose, *counts) for purpose, counts in zip(PURPOSES, each, strict=True))
+    return found, tuple(Count(kind, count, count / whole) for kind, count in kinds)
+
+
+def _gaps(tables: ReportTables, who: str) -> Gaps:
+    rows = tables.sliced(_GAPS, who, who=who, steps=_STEPS_AN_OCTAVE)
+    counted = sum(row[1] for row in rows)
+    if not counted:
+        return Gaps()
+    left = counted / 2
+    median = 0.0
+    for step, count, sum_s, _, _ in sorted(_together(rows), key=lambda row: (row[0] is not None, row[0])):
+        median = 0.0 if step is None else sum_s / count
+        left = left - count
+        if left <= 0:
+            break
+    whole_s = sum(row[2] for row in rows)
+    return Gaps(counted, min(row[3] for row in rows), median, whole_s / counted, sum(row[4] for row in rows))
+
+
+def _together(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Add up the slices' rows of the same step."""
+    steps: dict[int | None, tuple[Any, ...]] = {}
+    for step, count, sum_s, least_s, overlaps in rows:
+        _, counts, sums_s, _, _ = steps.get(step, (step, 0, 0.0, 0.0, 0))
+        steps[step] = (step, counts + count, sums_s + sum_s, least_s, overlaps)
+    return list(steps.values())
+
+
+def counted(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...]]:
+    """Return the sums over all commits; nothing if there are none, or of a version that did not count."""
+    if not tables.counts:
+        return Dns(), ()
+    row = tables.one(_SUMS, sums=", ".join(f"coalesce(sum({name}), 0)" for name in _NAMES))
+    sums = dict(zip(_NAMES, row, strict=True))
+    lookups = int(sums["dns_lookups"])
+    lasted_s = float(sums["dns_s"])
+    whole_s = lasted_s + tables.one(_FETCHED_S)[0]
+    dns = Dns(
+        lookups, int(sums["dns_failures"]), lasted_s, lasted_s / lookups if lookups else 0.0,
+        lasted_s / whole_s if whole_s else 0.0, int(sums["dns_within_10_ms"]), int(sums["dns_within_100_ms"]),
+        int(sums["dns_within_1_s"]),
+    )  # fmt: skip
+    pairs = [(name, int(sums[f"{name}_hits"]), int(sums[f"{name}_misses"])) for name in CACHES]
+    links = int(sums["urls_hits"]) + int(sums["urls_misses"])
+    on_disk = int(sums["urls_on_disk"])
+    if on_disk:  # Older versions did not count it.
+        pairs.append(("eliminator", max(0, links - on_disk), on_disk))
+    return dns, tuple(
+        Cache(name, hits, misses, hits / (hits + misses)) for name, hits, misses in pairs if hits + misses
+    )

@@ -1,0 +1,348 @@
+"""Text: a report for a terminal, with small bars. Untrusted text is escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from textwrap import wrap
+
+from rich.cells import cell_len, set_cell_size
+
+from gossamer.model.words import UNSEEN, bit_rate, counted, duration, size
+from gossamer.results.report.figures import (
+    Bucket,
+    Cache,
+    CopyFigures,
+    Count,
+    Dns,
+    Domain,
+    FailedModule,
+    Gaps,
+    HostFigures,
+    PolitenessSummary,
+    Report,
+    TimelineFigures,
+    Trouble,
+    Uses,
+)
+
+WIDTH_MIN = 60
+SILENCES_MAX = 3
+CACHE_NAMES = {
+    "dns": "DNS answers", "robots": "robots.txt rules", "records": "host records", "urls": "popular URLs",
+    "eliminator": "seen URLs",
+}  # fmt: skip
+LINES_MAX = 20
+"""Of a list of counts; JSON has all."""
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_LEVELS = " ▁▂▃▄▅▆▇█"
+_NAME_WIDTH_MAX = 32
+
+
+def as_text(report: Report, width: int = 80) -> str:
+    """Return the report as lines of at most `width` cells (60 at least), with a line end after each.
+
+    Control characters and invisible ones are shown as escapes, so that nothing in it acts on a terminal.
+    """
+    width = max(width, WIDTH_MIN)
+    lost = "".join(f"Damaged: {printable(line)}\n" for line in report.damage)  # Never shortened: they say what to do.
+    lost += f"Ended: {printable(report.ended_says)}\n" if report.ended_says else ""
+    return lost + "".join(f"{_shortened(line.rstrip(), width)}\n" for line in _lines(report, width))
+
+
+def _lines(report: Report, width: int) -> Iterator[str]:
+    if report.incomplete:
+        yield from wrap(f"Incomplete: {printable(report.incomplete)}", width)
+        yield ""
+    if report.seeds_not_fetched:
+        yield "No seed could be fetched:"
+        for one in report.seeds_not_fetched:
+            yield f"  {printable(one.url)}: {printable(one.state)}"
+            yield f"    {printable(one.reason)}"
+        yield ""
+    yield from _unfinished(report)
+    if not report.attempts:
+        yield "No pages in the files that are left." if report.damage else "No pages yet."
+        return
+    yield from _totals(report)
+    yield from _course(report.course, width)
+    yield from _bars("Outcomes of URLs", report.url_outcomes, width)
+    yield from _bars("Outcomes of attempts", report.outcomes, width)
+    yield from _bars("Status codes", report.statuses, width)
+    yield from _bars("Media types", report.media_types, width)
+    yield from _bars("Text found as", report.text_methods, width)
+    yield from _bars("Rendering", report.rendered, width)
+    if cost := rendering_cost(report.rendering):
+        yield f"  {cost}"
+    yield from _bars("Rendered because of", report.render_reasons, width)
+    yield from _buckets("Document sizes, from", report.document_sizes, width, of_bytes=True)
+    yield from _bars("Depth", report.depths, width)
+    yield from _bars("Links by type", report.link_types, width)
+    yield from _bars("Links refused, by filter", report.rejected, width)
+    yield from _buckets("Hosts by pages fetched, from", report.hosts_by_pages, width, of_bytes=False)
+    yield from _buckets("Hosts by bytes received, from", report.hosts_by_bytes, width, of_bytes=True)
+    yield from _domains(report.domains)
+    yield from _host_table("Largest hosts", report.top_hosts, width)
+    yield from _host_table("Slowest hosts", report.slowest_hosts, width)
+    yield from _politeness(report.politeness)
+    yield from _uses(report.uses)
+    yield from _bars("Statements on use, pages by kind", report.statements, width)
+    yield from _counted(report.dns, report.caches)
+    yield from _copied(report.copied, width)
+    yield from _bars("Traps, by host", report.trapped_hosts, width)
+    yield from _troubles(report.troubles, width)
+    yield from _modules(report.failed_modules)
+
+
+def _unfinished(report: Report) -> Iterator[str]:
+    if report.awaited:
+        yield "Not waited for (crawl.patience_s), gossamer resume requests them later:"
+        for one in report.awaited:
+            yield f"  {printable(one.host)}: {counted(one.queued, 'URL')}, next request {instant(one.at)} UTC"
+            yield f"    {printable(one.reason)}"
+        yield ""
+    if report.idle_shards:
+        yield f"Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}"
+        yield ""
+
+
+def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:
+    if modules:
+        yield ""
+        yield "Processing modules and fields that failed"
+    for one in modules:
+        how = f"{one.timeouts:,} timed out, {one.died:,} died"
+        yield f"  {printable(one.name)}: on {one.failed:,} of {counted(one.pages, 'page')} ({how})"
+        yield f"    {printable(one.error)}, last on {printable(one.url)}"
+
+
+def rendering_cost(facts: Mapping[str, float]) -> str:
+    """Return what rendering brought and took; nothing where no page was rendered."""
+    cpu_s = facts.get("cpu_s", 0.0)
+    links = facts.get("links_gained", 0.0)
+    each = f", {cpu_s / links:,.2f} s a link" if links else ""
+    return f"{links:,.0f} links gained, {cpu_s:,.1f} s of processor time{each}" if facts else ""
+
+
+def _totals(report: Report) -> Iterator[str]:
+    times = report.fetch_s
+    most = f"90 %: {seconds(times.p90)}, 99 %: {seconds(times.p99)}, longest: {seconds(times.max)}"
+    near = f"; {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
+    of_names = f" of {report.hosts:,} named" if report.hosts != report.hosts_answered else ""
+    fetched = counted(report.urls_fetched, "page")
+    attempts = counted(report.attempts, "attempt")
+    yield f"{fetched} fetched in {attempts} from {counted(report.hosts_answered, 'host')}{of_names}"
+    facts = [
+        ("Time", f"{instant(report.begun_at)} to {instant(report.ended_at)} ({duration(report.duration_s, 1)})"),
+        ("Rate", f"{report.pages_per_s:,.1f} pages/s, {bit_rate(report.bits_per_s)}"),
+        ("Received", f"{size(report.wire_bytes)}, {size(report.body_bytes)} decoded"),
+        ("Archived", f"{size(report.warc_bytes)}"),
+        ("Links", f"{report.links:,}"),
+        ("Sites", f"{report.sites:,}"),
+        ("Copies", f"{report.duplicates:,} of pages, {size(report.duplicate_bytes)}{near}"),
+        ("Also", f"{report.repeated:,} repeated attempts, {report.truncated:,} cut, {report.trapped:,} in traps"),
+        ("URLs", f"{report.urls:,} tried, in {report.visits:,} visits; {report.urls_revisited:,} visited repeatedly"),
+        ("Downloads", f"{report.fetched:,}"),
+        (
+            "Fetch time",
+            f"{seconds(times.p50)} ({most})",
+        ),
+    ]
+    for name, value in facts:
+        yield f"  {name:<12}{value}"
+
+
+def _bars(title: str, every: Sequence[Count], width: int, *, most: int = LINES_MAX) -> Iterator[str]:
+    if not every:
+        return
+    counts = every[:most]
+    yield ""
+    yield title
+    names = [printable(count.name) for count in counts]
+    name_width = min(max(map(cell_len, names)), _NAME_WIDTH_MAX)
+    number_width = max(len(f"{count.count:,}") for count in counts)
+    bar_width = width - name_width - number_width - 13
+    largest = max(count.count for count in counts)
+    for name, count in zip(names, counts, strict=True):
+        bar = _bar(count.count / largest, bar_width)
+        yield f"  {_cell(name, name_width)}  {count.count:>{number_width},} {count.share:>6.1%}  {bar}"
+    yield from _others(len(every), most)
+
+
+def _others(count: int, most: int = LINES_MAX) -> Iterator[str]:
+    if count > most:
+        yield f"  … and {count - most:,} more, which --json lists"
+
+
+def _course(course: TimelineFigures, width: int) -> Iterator[str]:
+    if len(course.steps) < 2:
+        return
+    yield ""
+    yield f"Pages a second over time, {duration(course.step_s, 1)} a column"
+    line, peak = _sparkline([step.pages / course.step_s for step in course.steps], width - 4)
+    yield f"  {line}"
+    yield f"  most {peak:,.1f} pages/s"
+    if any(step.queued for step in course.steps):
+        line, peak = _sparkline([step.queued for step in course.steps], width - 4)
+        yield "URLs queued over time"
+        yield f"  {line}"
+        yield f"  most {peak:,.0f} URLs"
+    commits = course.commits
+    if commits.count:
+        mean = seconds(commits.mean_s)
+        most = seconds(commits.max_s)
+        yield f"  {commits.count:,} commits took {mean} on average, {most} at most"
+        yield f"  one stalled the crawl for {seconds(commits.cut_max_s)} at most"
+    for silence in course.silences[:SILENCES_MAX]:
+        yield f"  nothing ended for {duration(silence.lasted_s, 1)}, {duration(silence.at_s, 1)} after the start"
+
+
+def _sparkline(values: Sequence[float], width: int) -> tuple[str, float]:
+    """Return at most `width` columns, each the mean of its values, and the highest."""
+    per_column = -(-len(values) // width)
+    means = [sum(part) / len(part) for part in (values[i : i + per_column] for i in range(0, len(values), per_column))]
+    most = max(means)
+    return "".join(_LEVELS[round(mean / most * (len(_LEVELS) - 1))] if most else " " for mean in means), most
+
+
+def _buckets(title: str, buckets: Sequence[Bucket], width: int, *, of_bytes: bool) -> Iterator[str]:
+    whole = sum(bucket.count for bucket in buckets)
+    named = [Count(bucket_name(bucket, of_bytes=of_bytes), bucket.count, bucket.count / whole) for bucket in buckets]
+    yield from _bars(title, named, width, most=len(named))
+
+
+def _domains(domains: Sequence[Domain]) -> Iterator[str]:
+    if not domains:
+        return
+    yield ""
+    yield f"{'Top-level domains':<{_NAME_WIDTH_MAX}}{'hosts':>12}{'pages':>14}"
+    for domain in domains[:LINES_MAX]:
+        yield f"  {_cell(printable(domain.name), _NAME_WIDTH_MAX - 2)}{domain.hosts:>12,}{domain.pages:>14,}"
+    yield from _others(len(domains))
+
+
+def _politeness(politeness: PolitenessSummary) -> Iterator[str]:
+    yield ""
+    yield "Politeness"
+    denied = counted(politeness.robots_denied, "URL")
+    hosts = counted(politeness.robots_denied_hosts, "host")
+    unreadable = counted(politeness.robots_unreachable, "URL")
+    yield f"  robots.txt denied {denied} of {hosts}; {unreadable} had no readable robots.txt"
+    yield f"  {politeness.excluded:,} excluded by their owners; {politeness.busy:,} answers 429 or 503"
+    for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
+        if gaps.counted:
+            yield f"  {_gaps(who, gaps)}"
+
+
+def _uses(uses: Sequence[Uses]) -> Iterator[str]:
+    if uses:
+        yield ""
+        yield f"{'Pages by permitted use':<26}{'allowed':>12}{'refused':>12}{'unknown':>12}"
+    for one in uses:
+        yield f"  {one.purpose:<24}{one.allowed:>12,}{one.refused:>12,}{one.unknown:>12,}"
+
+
+def _counted(dns: Dns, caches: Sequence[Cache]) -> Iterator[str]:
+    if caches:
+        yield ""
+        yield "DNS and caches"
+    if dns.lookups:
+        yield f"  {dns.lookups:,} DNS lookups, {dns.failures:,} without an address"
+        yield f"  {seconds(dns.mean_s)} on average, {dns.share_of_time:.1%} of the time of lookups and fetches"
+    for cache in caches:
+        yield f"  {CACHE_NAMES[cache.name]:<16} {cache.share:>6.1%} of {cache.hits + cache.misses:,} found in memory"
+
+
+def _gaps(who: str, gaps: Gaps) -> str:
+    overlaps = f"; {gaps.overlaps:,} at once" if gaps.overlaps else ""
+    return f"delay for one {who}: least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}{overlaps}"
+
+
+def _copied(copied: Sequence[CopyFigures], width: int) -> Iterator[str]:
+    if not copied:
+        return
+    yield ""
+    yield "Contents with the most copies"
+    for copies in copied:
+        yield f"  {copies.copies:>8,} {size(copies.body_bytes):>9}  {_shortened(printable(copies.url), width - 21)}"
+
+
+def _host_table(title: str, hosts: Sequence[HostFigures], width: int) -> Iterator[str]:
+    if not hosts:
+        return
+    name_width = width - 45
+    yield ""
+    yield title
+    yield f"{'attempts':>{name_width + 14}} {'fetched':>10} {'bytes':>9} {'mean':>9}"
+    for host in hosts:
+        yield (
+            f"  {_cell(printable(host.host), name_width)}  {host.attempts:>10,} {host.fetched:>10,} "
+            f"{size(host.wire_bytes):>9} {seconds(host.mean_fetch_s):>9}"
+        )
+
+
+def _troubles(troubles: Sequence[Trouble], width: int) -> Iterator[str]:
+    if not troubles:
+        return
+    yield ""
+    yield "Errors, with an example of each"
+    for trouble in troubles:
+        yield f"  {trouble.count:,} {printable(trouble.outcome)}{f' {trouble.kind}' if trouble.kind.isdigit() else ''}"
+        yield f"      {_shortened(printable(trouble.url), width - 6)}"
+        if trouble.error:
+            yield f"      {_shortened(printable(trouble.error), width - 6)}"
+
+
+def _cell(text: str, width: int) -> str:
+    return set_cell_size(_shortened(text, width), width)
+
+
+def _shortened(text: str, width: int) -> str:
+    return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
+
+
+def _bar(part: float, width: int) -> str:
+    """A bar of at least one eighth of a cell; none of nothing."""
+    eighths = max(1, round(part * width * 8)) if part else 0
+    whole, rest = divmod(eighths, 8)
+    return "█" * whole + (_EIGHTHS[rest] if rest else "")
+
+
+def printable(text: str) -> str:
+    r"""Return the text with everything that does not show itself as `\x1b`, `\u202e` and the like."""
+    if text.isprintable():
+        return UNSEEN.sub(_written_out, text)
+    return "".join(mark if mark.isprintable() else _escaped(mark) for mark in UNSEEN.sub(_written_out, text))
+
+
+def _written_out(found: re.Match[str]) -> str:
+    return _escaped(found[0])
+
+
+def _escaped(mark: str) -> str:
+    return mark.encode("unicode_escape").decode()
+
+
+def binary_size(size_bytes: int) -> str:
+    """Return a power of two in its own units."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size_bytes < 1024:
+            return f"{size_bytes} {unit}"
+        size_bytes //= 1024
+    return f"{size_bytes:,} PiB"
+
+
+def instant(wall_s: float | None) -> str:
+    """Return wall time in UTC, to the second."""
+    return "?" if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def seconds(lasted_s: float) -> str:
+    """Return a short time: in milliseconds below one second."""
+    return f"{lasted_s:.2f} s" if lasted_s >= 1 else f"{1000 * lasted_s:.1f} ms"
+
+
+def bucket_name(bucket: Bucket, *, of_bytes: bool) -> str:
+    """Return where a bucket begins; it ends below twice that."""
+    return binary_size(bucket.least) if of_bytes else f"{bucket.least:,}"

@@ -1,0 +1,317 @@
+"""Verify: compares all files of a crawl with its last commit and its checksums."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from gossamer.assembly.home import CHECKPOINTS, Home, homes, store_sizes
+from gossamer.assembly.integrity import (
+    SEARCH_LOGS,
+    TABLE_LOGS,
+    WARCS,
+    damage_of,
+    half_forgotten,
+    lost,
+    lost_views,
+    manifest_of,
+    missing_commits,
+    restoring,
+    running_store,
+)
+from gossamer.assembly.mapping import map_in
+from gossamer.cluster.partitions import FILE as PARTITIONS
+from gossamer.config import Config
+from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError, Damage, DamageKind, OtherFormatError
+from gossamer.model.product import LOCK
+from gossamer.model.words import shell_word
+from gossamer.results.search.folder import FOLDER as SEARCH
+from gossamer.results.search.folder import faults as faults_of_search
+from gossamer.results.search.folder import indexes_of
+from gossamer.results.verify.files import (
+    FileFault,
+    RecordPlaces,
+    faults_of_file,
+    faults_of_index_lines,
+    faults_of_log,
+    faults_of_places,
+    faults_of_table,
+    faults_of_warc,
+)
+from gossamer.stages.archive.cdxj import INDEX
+from gossamer.stages.archive.schema import ITEMS
+from gossamer.state import contacts, slots
+from gossamer.state.journals import ManifestEntry, Phase
+from gossamer.state.redo import DamagedStoreError
+from gossamer.state.store import Store
+from gossamer.world.process import DirectoryLock
+
+Manifests = list[tuple[Home, list[ManifestEntry]]]
+
+
+class Looked(msgspec.Struct):
+    """What was checked."""
+
+    files: int = 0
+    bytes: int = 0
+    running: bool = False
+    """Whether the crawl runs; then the files of its last commit were checked."""
+    notes: list[str] = []
+    """What could not be checked, and why that is no damage."""
+
+
+class Verification:
+    """One pass over a crawl's directory, or over a checkpoint in it."""
+
+    def __init__(self, directory: Path, *, deep: bool) -> None:
+        self.looked = Looked()
+        self._directory = directory
+        self._deep = deep
+
+    def run(self) -> Iterator[Damage]:
+        """Yield all damage. Blocks; with `deep` all files are read, about 4 ms a MB of WARC files.
+
+        Raises:
+            ConfigError: there is no crawl, it may not be read, or it has another format.
+        """
+        try:
+            config = reopen(self._directory / "crawl.toml")
+        except OtherFormatError:
+            raise
+        except ConfigError as error:
+            if isinstance(error.__cause__, PermissionError) or not (self._directory / "crawl.toml").exists():
+                raise
+            remedy = "put a sound copy in its place, or correct the line"
+            yield self._damage("crawl.toml", "configuration", f"cannot be read ({error})", "everything", remedy)
+            return
+        lock = DirectoryLock(self._directory / LOCK, reading=True)
+        try:
+            self.looked.running = not lock.acquire(0.0)
+            if unfinished := half_forgotten(self._directory):
+                self.looked.notes.append(unfinished)
+            yield from self._crawl(config)
+        finally:
+            lock.release()
+
+    # ---- inside
+
+    def _crawl(self, config: Config) -> Iterator[Damage]:
+        every = homes(self._directory, config.cluster.workers)
+        yield from self._partitions(config)
+        manifests: Manifests = []
+        for home in every:
+            yield from self._shard(config, home, manifests)
+        if self._deep:
+            with tempfile.TemporaryDirectory(prefix="gossamer-verify-") as folder:
+                yield from self._contents(manifests, Path(folder))
+        elif not self.looked.running:
+            yield from lost_views(self._directory)
+        if all(home.is_there for home in every) and not config.state.checkpoint_uri:
+            yield from self._unnamed(manifests)
+        yield from self._search(config, every)
+        for checkpoint in sorted((self._directory / CHECKPOINTS).glob("[!.]*")):
+            yield from self._checkpoint(checkpoint)
+
+    def _partitions(self, config: Config) -> Iterator[Damage]:
+        path = self._directory / PARTITIONS
+        workers = config.cluster.workers
+        remedy = "put a sound copy in its place, or restore a checkpoint (docs/how-to/checkpoints.md)"
+        affects = "which shard has which URLs"
+        try:
+            found = map_in(self._directory)
+        except ConfigError as error:
+            yield self._damage(PARTITIONS, "partitions", f"cannot be read ({error})", affects, remedy)
+            return
+        if found is None and workers > 1 and (path.parent / "shard-0").exists():
+            yield self._damage(PARTITIONS, "partitions", "is missing", affects, remedy)
+        if found is not None and found.shards != workers:
+            what = f"is of {found.shards} shards, the crawl has {workers}"
+            yield self._damage(PARTITIONS, "partitions", what, affects, remedy)
+
+    def _shard(self, config: Config, home: Home, manifests: Manifests) -> Iterator[Damage]:
+        store_name = str(home.store.relative_to(self._directory))
+        if not home.is_there:
+            if config.state.checkpoint_uri:
+                self.looked.notes.append(
+                    f"{store_name} is not here: its checkpoints are at {config.state.checkpoint_uri}"
+                )
+            elif any(self._directory.glob(f"warc/*-{home.shard:03d}-[0-9]*")) or home.store.exists():
+                yield self._store_damage(home, store_name, "is missing or lacks its file CURRENT")
+            return
+        try:
+            store = self._opened(config, home)
+        except DamagedStoreError as error:
+            yield self._store_damage(home, store_name, f"cannot be read ({error.strerror})")
+            return
+        try:
+            if not self.looked.running and (lacking := missing_commits(home, store)):
+                yield self._store_damage(home, store_name, lacking)
+                return
+            manifest = manifest_of(store)
+            if self._deep:
+                store.check()
+        except DamagedStoreError as error:
+            yield self._store_damage(home, store_name, f"cannot be read ({error.strerror})")
+            return
+        finally:
+            store.close()
+        self.looked.files += 1
+        manifests.append((home, manifest))
+        found = lost(config, home, manifest)
+        if found and self.looked.running:  # A file may have been renamed or removed meanwhile: check again.
+            store = self._opened(config, home)
+            still = lost(config, home, manifest_of(store))
+            store.close()
+            found = [damage for damage in found if damage in still]
+        yield from found
+        yield from self._contacts(home)
+
+    def _opened(self, config: Config, home: Home) -> Store:
+        """Open a store for reading, strictly."""
+        if self.looked.running:
+            return running_store(config, home, strict=True)
+        try:
+            return Store(home.store, *store_sizes(config), writable=False, strict=True)
+        except (DamagedStoreError, FileNotFoundError):
+            raise
+        except OSError:  # Its last commit must be finished first.
+            return Store(home.store, *store_sizes(config), strict=True)
+
+    def _contacts(self, home: Home) -> Iterator[Damage]:
+        path = home.state / contacts.FILE
+        if self.looked.running:
+            return
+        name = str(path.relative_to(self._directory))
+        affects = "the delays of hosts"
+        again = f"`gossamer resume {shell_word(self._directory)}`"
+        remedy = f"nothing: {again} rebuilds it, and waits the longest delay for every host"
+        if not path.exists():
+            if (home.state / slots.FILE).exists():  # Otherwise it is a checkpoint, or a shard that has not run yet.
+                yield self._damage(name, "contacts", "is missing", affects, remedy)
+            return
+        if found := contacts.faults(path.read_bytes()):
+            what = f"has {len(found):,} records that are not what was written, the first"
+            yield self._damage(name, "contacts", what, affects, remedy, found[0])
+
+    def _contents(self, manifests: Manifests, folder: Path) -> Iterator[Damage]:
+        records = RecordPlaces(folder)
+        sound: list[Path] = []
+        named = _named(manifests)
+        for home, manifest in manifests:
+            for entry, path in _files(home, manifest):
+                self.looked.files += 1
+                self.looked.bytes += entry.length
+                faults = list(self._faults_of(path, entry, records))
+                if entry.name.startswith("pages/") and not faults:
+                    sound.append(path)
+                for fault in faults:
+                    yield self._of_fault(entry.name, fault)
+        tables = [*self._directory.glob("*/*.parquet"), *self._directory.glob(f"{ITEMS}*/*.parquet")]
+        for path in sorted(tables):  # Files of a shard whose state is gone.
+            name = str(path.relative_to(self._directory))
+            if name not in named and not path.name.startswith("."):
+                faults = list(faults_of_table(path, None))
+                yield from (self._of_fault(name, fault) for fault in faults)
+                if name.startswith("pages/") and not faults:
+                    sound.append(path)
+        for path in sorted((self._directory / "warc").glob("*.warc*")):
+            if f"{WARCS}{path.name.removesuffix('.open')}" not in named and path.suffix != ".open":
+                yield from (self._of_fault(WARCS + path.name, fault) for fault in faults_of_warc(path, None, records))
+        index = self._directory / INDEX
+        if not self.looked.running:
+            yield from (self._of_fault(INDEX, fault) for fault in faults_of_index_lines(index, records))
+        for fault in faults_of_places(index, records.close(), sound, folder):
+            yield self._of_fault(str(fault.path.relative_to(self._directory)), fault)
+
+    def _faults_of(self, path: Path, entry: ManifestEntry, records: RecordPlaces) -> Iterator[FileFault]:
+        name = entry.name
+        with suppress(FileNotFoundError):  # In a running crawl the file may have been removed meanwhile.
+            if name.startswith(WARCS):
+                yield from faults_of_warc(path, entry, records)
+            elif name.startswith((TABLE_LOGS, SEARCH_LOGS)):
+                yield from faults_of_log(path, entry)
+            elif name.endswith(".parquet"):
+                yield from faults_of_table(path, entry)
+            else:
+                yield from faults_of_file(path, entry)
+
+    def _of_fault(self, name: str, fault: FileFault) -> Damage:
+        if name == INDEX:
+            remedy = f"`gossamer resume {shell_word(self._directory)}` rebuilds it from `pages`"
+            return self._damage(
+                INDEX, "index", fault.what, "replay and look-ups by URL", remedy, fault.offset, fault.url
+            )
+        damage = damage_of(self._directory, name, fault.path, fault.what)
+        return msgspec.structs.replace(damage, offset=fault.offset, url=fault.url)
+
+    def _unnamed(self, manifests: Manifests) -> Iterator[Damage]:
+        """Yield finished WARC files that are not in the last commit, although each was finished by a commit."""
+        if self.looked.running:
+            return
+        named = _named(manifests)
+        for path in sorted((self._directory / "warc").glob("gossamer-*.warc*")):
+            if path.suffix != ".open" and WARCS + path.name not in named:
+                what = "is named by no commit: the store is older than it, or it was put there"
+                remedy = f"move it away, or {restoring(self._directory)}"
+                yield self._damage(WARCS + path.name, "warc", what, "what is known of its pages", remedy)
+
+    def _search(self, config: Config, every: list[Home]) -> Iterator[Damage]:
+        if self.looked.running or self._directory.parent.name == CHECKPOINTS:  # A checkpoint has no index.
+            return
+        remedy = f"`gossamer search {shell_word(self._directory)} --build` rebuilds the index"
+        folders = indexes_of(self._directory)
+        for folder in folders:
+            for path, what in faults_of_search(folder, deep=self._deep):
+                name = str(path.relative_to(self._directory))
+                yield self._damage(name, "search", what, "search", remedy)
+        wanted = config.search.enabled and any((self._directory / "pages").glob("*.parquet"))
+        if wanted and not folders and all(home.is_there for home in every):
+            yield self._damage(f"{SEARCH}/meta.json", "search", "is missing", "search", remedy)
+
+    def _checkpoint(self, directory: Path) -> Iterator[Damage]:
+        inner = Verification(directory, deep=self._deep)
+        try:
+            found = list(inner.run())
+        except ConfigError as error:
+            yield Damage(str(directory), "checkpoint", f"cannot be read ({error})", "the checkpoint", "remove it")
+            return
+        self.looked.files += inner.looked.files
+        self.looked.bytes += inner.looked.bytes
+        for damage in found:
+            yield msgspec.structs.replace(damage, kind="checkpoint", affects="this checkpoint", remedy="remove it")
+
+    def _store_damage(self, home: Home, name: str, what: str) -> Damage:
+        whose = "" if home.shards == 1 else f" of shard {home.shard}"
+        affects = f"what is queued, seen and counted{whose}: the crawl cannot go on"
+        return self._damage(name, "store", what, affects, restoring(self._directory))
+
+    def _damage(
+        self,
+        name: str,
+        kind: DamageKind,
+        what: str,
+        affects: str,
+        remedy: str,
+        offset: int | None = None,
+        url: str = "",
+    ) -> Damage:
+        return Damage(str(self._directory / name), kind, what, affects, remedy, offset, url)
+
+
+def _named(manifests: Manifests) -> set[str]:
+    return {entry.name for _, manifest in manifests for entry in manifest}
+
+
+def _files(home: Home, manifest: list[ManifestEntry]) -> Iterator[tuple[ManifestEntry, Path]]:
+    """Yield the files of a shard's last commit that exist and have at least their committed length."""
+    journals = home.journals()
+    for entry in manifest:
+        path = journals.path(entry.name)
+        path = path if path.exists() else path.with_name(path.name + ".open")
+        if entry.phase < Phase.AWAY and path.exists() and path.stat().st_size >= entry.length:
+            yield entry, path

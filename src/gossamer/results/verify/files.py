@@ -1,0 +1,210 @@
+"""Verify: checks whether a crawl's files are as they were written, and whether they agree with each other.
+
+Files are read one after another, in pieces. What every record, row and index line says of places in WARC files goes
+to Parquet files in a temporary folder, and is joined there: memory is bounded for any size of crawl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from gossamer.model.errors import DamagedError
+from gossamer.model.paths import is_file_name
+from gossamer.results.export.bodies import is_zstd
+from gossamer.results.export.source import naming, open_database, read_through
+from gossamer.stages.archive.cdxj import faults_of_index, seal_of
+from gossamer.stages.archive.logs import BrokenFrameError, batches
+from gossamer.stages.archive.members import members_of
+from gossamer.state.journals import DIFFERS, ManifestEntry, differs
+from gossamer.state.sums import sums_of
+
+MEMORY_BYTES = 256_000_000
+ROWS_A_BATCH = 50_000
+_PLACES = pa.schema(
+    [(name, pa.string()) for name in ("file", "url", "what")] + [(name, pa.int64()) for name in ("offset", "length")]
+)
+_UNLIKE = """
+    SELECT one.file, count(*), min(one."offset"), arg_min(one.url, one."offset")
+    FROM ({wanted}) AS one LEFT JOIN records ON records.file = one.file AND records."offset" = one."offset"
+    WHERE one.file IN (SELECT DISTINCT file FROM records)
+        AND (records."offset" IS NULL OR (records.what = '' AND records.length <> one.length))
+    GROUP BY 1 ORDER BY 1"""
+_BROKEN = """
+    SELECT records.file, records."offset", what, max(coalesce(nullif(records.url, ''), one.url, ''))
+    FROM records LEFT JOIN ({known}) AS one ON records.file = one.file AND records."offset" = one."offset"
+    WHERE what <> '' GROUP BY 1, 2, 3 ORDER BY 1, 2"""
+_ROWS = """
+    SELECT warc_file::VARCHAR AS file, warc_offset AS "offset", warc_length AS length, url FROM pages
+    WHERE warc_offset IS NOT NULL"""
+_LINES = 'SELECT file, "offset", length, url FROM lines'
+_NOTHING = 'SELECT NULL::VARCHAR AS file, NULL::BIGINT AS "offset", NULL::BIGINT AS length, NULL::VARCHAR AS url'
+
+
+class FileFault(msgspec.Struct, frozen=True):
+    """A fault of a file."""
+
+    path: Path
+    what: str
+    offset: int | None = None
+    url: str = ""
+
+
+class RecordPlaces:
+    """The places of all records that were found, for the comparison at the end. Use as a context."""
+
+    def __init__(self, folder: Path) -> None:
+        """Write to files in `folder`."""
+        self._folder = folder
+        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._held: dict[str, list[tuple[str, str, str, int, int]]] = {}
+
+    def add(self, table: str, file: str, offset: int, length: int, url: str, what: str = "") -> None:
+        """Note a place; `what` is the fault of the record there."""
+        held = self._held.setdefault(table, [])
+        held.append((file, url, what, offset, length))
+        if len(held) >= ROWS_A_BATCH:
+            self._write(table)
+
+    def close(self) -> dict[str, Path]:
+        """Finish the files and return them by table."""
+        for table in list(self._held):
+            self._write(table)
+        for writer in self._writers.values():
+            writer.close()
+        return {table: self._path(table) for table in self._writers}
+
+    def _write(self, table: str) -> None:
+        held, self._held[table] = self._held[table], []
+        if table not in self._writers:
+            self._writers[table] = pq.ParquetWriter(self._path(table), _PLACES)
+        columns = zip(*held, strict=True) if held else ((),) * len(_PLACES)
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, _PLACES, strict=True)]
+        self._writers[table].write_batch(pa.record_batch(arrays, schema=_PLACES))
+
+    def _path(self, table: str) -> Path:
+        return self._folder / f"{table}.parquet"
+
+
+def faults_of_warc(path: Path, entry: ManifestEntry | None, records: RecordPlaces) -> Iterator[FileFault]:
+    """Read a WARC file, record by record, into `records`. Yield the faults of the file itself; `faults_of_places`
+    reports damaged records, with their URLs.
+    """
+    name = path.name.removesuffix(".open")
+    length = entry.length if entry is not None else path.stat().st_size
+    found = False
+    with path.open("rb") as file:
+        for member in members_of(file, length, zstd=is_zstd(path)):
+            found = found or bool(member.fault)
+            records.add("records", name, member.offset, member.length, member.url, member.fault)
+    if not found and entry is not None and differs(entry, path):
+        yield FileFault(path, f"{DIFFERS}; its records are sound")
+
+
+def faults_of_table(path: Path, entry: ManifestEntry | None) -> Iterator[FileFault]:
+    """Yield the faults of a Parquet file."""
+    try:
+        if entry is not None and differs(entry, path):
+            yield FileFault(path, DIFFERS + _rows_in(path))
+            return
+        read_through(path)
+    except DamagedError:
+        yield FileFault(path, "cannot be read: it was damaged, or not copied whole")
+
+
+def _rows_in(path: Path) -> str:
+    try:
+        with naming(path):
+            return f", {pq.read_metadata(path).num_rows:,} rows"
+    except DamagedError:
+        return ""
+
+
+def faults_of_log(path: Path, entry: ManifestEntry) -> Iterator[FileFault]:
+    """Yield the faults in the committed part of a log of record batches."""
+    try:
+        for _ in batches(path, entry.length):
+            pass
+    except (BrokenFrameError, pa.ArrowException) as broken:
+        yield FileFault(path, f"cannot be read ({getattr(broken, 'what', broken)})")
+        return
+    yield from faults_of_file(path, entry)
+
+
+def faults_of_file(path: Path, entry: ManifestEntry) -> Iterator[FileFault]:
+    """Yield the faults of a file of which only the checksum is known."""
+    if differs(entry, path):
+        yield FileFault(path, DIFFERS)
+
+
+def faults_of_index_lines(index: Path, records: RecordPlaces) -> Iterator[FileFault]:
+    """Yield the faults of `index.cdxj` itself; the places in its lines go to `records`."""
+    for what in faults_of_index(index):
+        yield FileFault(index, what)
+        return
+    if not index.exists():
+        return
+    seal = seal_of(index)
+    if seal is not None and sums_of(index) not in (seal.now, seal.before):
+        yield FileFault(index, "does not hold what was written into it (its SHA-256 differs)")
+    with index.open("rb") as file:
+        at = 0
+        last = b""
+        for line in file:
+            try:
+                entry = msgspec.json.decode(line[line.index(b"{") :], type=_IndexLine)
+                if not is_file_name(entry.filename):
+                    raise ValueError(entry.filename)
+                records.add("lines", entry.filename, int(entry.offset), int(entry.length), entry.url)
+            except (ValueError, msgspec.MsgspecError):
+                yield FileFault(index, "has a line that is no index entry", at)
+                return
+            if line < last:
+                yield FileFault(index, "is not sorted", at)
+                return
+            at = at + len(line)
+            last = line
+
+
+class _IndexLine(msgspec.Struct):
+    url: str
+    filename: str
+    offset: str
+    length: str
+
+
+def faults_of_places(index: Path, places: dict[str, Path], pages: Sequence[Path], folder: Path) -> Iterator[FileFault]:
+    """Yield the damaged records, and what rows of `pages` and lines of the index say of places in WARC files where no
+    record was found. Only files of which records were found are looked at: the others are an object store's, or told
+    already.
+    """
+    if "records" not in places:
+        return
+    with open_database(MEMORY_BYTES, folder / "spilled") as database:
+        for table, path in places.items():
+            database.read_parquet(str(path)).create_view(table)
+        if pages:
+            database.read_parquet([str(path) for path in pages], union_by_name=True).create_view("pages")
+        known = _ROWS if pages else _LINES if "lines" in places else _NOTHING
+        warcs = index.parent / "warc"
+        for name, offset, what, url in database.execute(_BROKEN.format(known=known)).fetchall():
+            path = warcs / name
+            yield FileFault(
+                path if path.exists() else Path(f"{path}.open"), f"has a damaged record: it {what}", offset, url
+            )
+        if pages:
+            for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_ROWS)).fetchall():
+                what = f"lacks {_records(count)} that rows of `pages` name, the first"
+                yield FileFault(warcs / name, what, offset, url)
+        if "lines" in places:
+            for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_LINES)).fetchall():
+                what = f"names {_records(count)} that warc/{name} does not hold, the first"
+                yield FileFault(index, what, offset, url)
+
+
+def _records(count: int) -> str:
+    return "1 record" if count == 1 else f"{count:,} records"

@@ -1,0 +1,280 @@
+"""Checkpoints: a shard's state and its finished files where other machines find them: an object store, or a directory.
+
+A checkpoint's list of files is written last, atomically, when all of them are there, so the newest checkpoint is always
+complete. Finished files (`warc/…`, `pages/…`) keep their own names, which contain shard and opening and so are unique;
+tables of the store, which never change, are sent once for all checkpoints that have them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer.model.decodable import decodable
+from gossamer.model.errors import StoreError
+from gossamer.model.paths import folded, is_of_crawl, is_plain
+from gossamer.model.product import FORGOTTEN
+from gossamer.stages.archive.objectstore import ObjectStore
+from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.state.journals import STATE
+
+T = TypeVar("T")
+STORE = STATE + "store/"
+TABLE = ".sst"
+CONFIG = "crawl.toml"
+PARTITIONS = "partitions.json"
+MOVES = "moves.json"
+UPLOADS_AT_ONCE = 4
+SHOWN_CHARACTERS = 200
+
+
+class ShardClaim(msgspec.Struct, frozen=True):
+    """Who has a shard: said before it begins, so that no number is ever given twice."""
+
+    opening: int
+    node: str
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One file of a checkpoint."""
+
+    name: str
+    """Path in the crawl's directory; under `state/`, in the shard's own state."""
+    key: str
+    """Name in the store of checkpoints."""
+    length: int
+    sha256: str
+    grows: bool = False
+    """Whether it is a journal that was open; it is continued under its working name."""
+
+
+@decodable
+class SavedCheckpoint(msgspec.Struct, frozen=True):
+    """A complete checkpoint."""
+
+    opening: int
+    number: int
+    epoch: int
+    at: float
+    parts: list[Part]
+
+
+class SnapshotFile(msgspec.Struct, frozen=True):
+    """A file to be saved, with its path in a snapshot."""
+
+    name: str
+    path: Path
+    grows: bool = False
+
+
+class Checkpoints:
+    """The checkpoints of one shard."""
+
+    def __init__(self, options: ArchiveOptions, uri: str, shard: int) -> None:
+        """Open the store at `uri` with the options of the archive's store; sends no request yet.
+
+        Raises:
+            ConfigError: the URI or an option is no good.
+        """
+        self._store = ObjectStore(replace(options, store=uri))
+        self._shares = options.store.rstrip("/") == uri.rstrip("/")
+        """Whether the archive's own files have the same place: those that no checkpoint lists are no strays."""
+        self._own = f"shard-{shard}"
+        self.saved: SavedCheckpoint | None = None
+        """The newest known checkpoint: its files need not be sent again."""
+        self._number = 0
+
+    async def try_writing(self) -> None:
+        """Write a small object, and remove it. Raises StoreError: that failed."""
+        await self._store.write(f"{self._own}/trial", b"may we write here?")
+        await self._store.remove([f"{self._own}/trial"])
+
+    async def claimed(self) -> ShardClaim | None:
+        """Return the claim of the shard's holder, if there was one. Raises StoreError."""
+        return await self._read(f"{self._own}/claim.json", ShardClaim)
+
+    async def claim(self, claim: ShardClaim) -> None:
+        """Write a claim of the shard. Raises StoreError."""
+        await self._store.write(f"{self._own}/claim.json", msgspec.json.encode(claim))
+
+    async def keep_config(self, text: str) -> None:
+        """Write the crawl's configuration to the place of all shards' checkpoints. Raises StoreError."""
+        await self._store.write(CONFIG, text.encode())
+
+    async def keep_map(self, partitions: bytes, moves: bytes) -> None:
+        """Write the map of partitions and its moves to the place of all shards' checkpoints. Raises StoreError."""
+        await self._store.write(PARTITIONS, partitions)
+        await self._store.write(MOVES, moves)
+
+    async def map(self) -> tuple[bytes, bytes] | None:
+        """Return the arguments of the last `keep_map`, or None if there was none. Raises StoreError."""
+        partitions = await self._store.read(PARTITIONS)
+        moves = await self._store.read(MOVES)
+        return None if partitions is None or moves is None else (partitions, moves)
+
+    async def keep_forgotten(self, listed: bytes) -> None:
+        """Put the crawl's list of forgotten pages beside its configuration. Raises StoreError."""
+        await self._store.write(FORGOTTEN, listed)
+
+    async def forgotten(self) -> bytes | None:
+        """Return the list of forgotten pages, or None if there is none. Raises StoreError."""
+        return await self._store.read(FORGOTTEN)
+
+    async def config(self) -> str | None:
+        """Return the crawl's configuration, or None before the first checkpoint. Raises StoreError."""
+        found = await self._store.read(CONFIG)
+        return None if found is None else found.decode("utf-8", "replace")
+
+    async def latest(self) -> SavedCheckpoint | None:
+        """Return the newest checkpoint, or None before the first.
+
+        Raises:
+            StoreError: it cannot be read, or has a file that is none of a crawl.
+        """
+        self.saved = await self._read(f"{self._own}/latest.json", SavedCheckpoint)
+        if self.saved is not None and (what := _fault(self.saved.parts)):
+            raise StoreError(f"{self._store.url}/{self._own}/latest.json {what}: no crawl wrote this", lasting=True)
+        self._number = max(self._number, self.saved.number if self.saved is not None else 0)
+        return self.saved
+
+    async def send_anew(self, name: str, path: Path, length: int) -> None:
+        """Replace a finished file that the newest checkpoint lists; the next `save` lists its present content.
+
+        Raises:
+            StoreError: the store does not take it.
+        """
+        assert self.saved is not None, "there is a checkpoint"
+        parts = []
+        for part in self.saved.parts:
+            if part.name == name and not part.grows:
+                digest = await self._store.copy(path, part.key, overwrite=True)
+                part = msgspec.structs.replace(part, length=length, sha256=digest)
+            parts.append(part)
+        self.saved = msgspec.structs.replace(self.saved, parts=parts)
+
+    def has(self, name: str) -> bool:
+        """Return whether the newest checkpoint has a finished file, so that the next snapshot can leave it out."""
+        return self.saved is not None and any(part.name == name and not part.grows for part in self.saved.parts)
+
+    async def save(
+        self, opening: int, epoch: int, at: float, taken: Sequence[SnapshotFile], kept: Iterable[str]
+    ) -> SavedCheckpoint:
+        """Save a snapshot: its files, and those of `kept` from the previous checkpoint. It is valid when this returns.
+
+        Raises:
+            StoreError: that failed; the previous one remains.
+        """
+        self._number += 1
+        before = self.saved
+        known = {part.name: part for part in before.parts if not part.grows} if before is not None else {}
+        parts = [known[name] for name in kept if name in known]
+        gate = asyncio.Semaphore(UPLOADS_AT_ONCE)
+
+        async def one(file: SnapshotFile) -> Part:
+            old = known.get(file.name)
+            length = file.path.stat().st_size
+            if old is not None and _is_final(file) and old.length == length:
+                return old
+            key = self._key(file, opening)
+            async with gate:
+                digest = await self._store.copy(file.path, key, overwrite=key.startswith(self._own))
+            return Part(file.name, key, length, digest, file.grows)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(file)) for file in taken]
+        parts += [task.result() for task in tasks]
+        saved = SavedCheckpoint(opening, self._number, epoch, at, parts)
+        await self._store.write(f"{self._own}/latest.json", msgspec.json.encode(saved))
+        self.saved = saved
+        if before is not None:
+            await self._forget(before, saved)
+        return saved
+
+    async def restore(self, saved: SavedCheckpoint, directory: Path, state: Path, *, outputs: bool) -> None:
+        """Copy a checkpoint's files to disk: the shard's state to `state`, journals that were open and, with `outputs`,
+        finished files to `directory`. The store is copied last: without it the others are not valid.
+
+        Raises:
+            StoreError: a file is not there, or not what was saved.
+            OSError: the disk is full.
+        """
+        fresh = state / "store.new"
+        for part in sorted(saved.parts, key=lambda part: part.name.startswith(STORE)):
+            if part.name.startswith(STORE):
+                target = fresh / part.name.removeprefix(STORE)
+            elif part.name.startswith(STATE):
+                target = state / part.name.removeprefix(STATE)
+            elif outputs or part.grows:
+                target = directory / part.name
+            else:
+                continue
+            target = target.with_name(target.name + ".open") if part.grows else target
+            if not (target.exists() and target.stat().st_size == part.length and not part.name.startswith(STATE)):
+                await self._store.fetch(part.key, target, part.sha256)
+        fresh.rename(state / "store")
+
+    async def sweep(self) -> int:
+        """Remove objects that a lost machine has sent and no checkpoint lists: their content is made again, and must
+        not exist twice. Return their number. Raises StoreError.
+        """
+        needed = {part.key for part in self.saved.parts} if self.saved is not None else set()
+        kept = {f"{self._own}/claim.json", f"{self._own}/latest.json"}
+        strays = [name for name in await self._store.names() if self._is_own(name) and name not in needed | kept]
+        if strays:
+            await self._store.remove(strays)
+        return len(strays)
+
+    async def _read(self, name: str, kind: type[T]) -> T | None:
+        found = await self._store.read(name)
+        try:
+            return None if found is None else msgspec.json.decode(found, type=kind)
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise StoreError(f"{self._store.url}/{name} cannot be read ({error})", lasting=True) from error
+
+    def _is_own(self, name: str) -> bool:
+        if self._shares:
+            return name.startswith(self._own + "/")
+        number = int(self._own.removeprefix("shard-"))
+        return name.startswith(self._own + "/") or bool(re.fullmatch(rf"[^/]+/[^/]+-{number:03d}-\d+-\d+\..+", name))
+
+    async def _forget(self, before: SavedCheckpoint, now: SavedCheckpoint) -> None:
+        """Remove objects that only the previous checkpoint had. Finished files stay: they belong to the crawl."""
+        needed = {part.key for part in now.parts}
+        old = [part.key for part in before.parts if part.key not in needed and part.key.startswith(self._own)]
+        if old:
+            await self._store.remove(old)
+
+    def _key(self, file: SnapshotFile, opening: int) -> str:
+        own = f"{self._own}/{opening:04d}"
+        if not file.name.startswith(STATE) and not file.grows:
+            return file.name
+        if _is_final(file):
+            return f"{own}/{file.name.removeprefix(STATE)}"
+        return f"{own}/{self._number:06d}/{file.name.removeprefix(STATE)}"
+
+
+def _fault(parts: Sequence[Part]) -> str:
+    """Return why a list of files is not to be followed, as the rest of a sentence; empty if it is. A name that leads
+    out of the crawl's directory, or to another file in it than its own, would be written wherever it says.
+    """
+    known: set[str] = set()
+    for part in parts:
+        if not (is_of_crawl(part.name) and is_plain(part.key) and part.length >= 0):
+            return f"lists a file {part.name[:SHOWN_CHARACTERS]!r}"
+        if folded(part.name) in known:
+            return f"lists {part.name[:SHOWN_CHARACTERS]!r} twice"
+        known.add(folded(part.name))
+    return ""
+
+
+def _is_final(file: SnapshotFile) -> bool:
+    """Return whether a file of this name never changes within one opening."""
+    if file.name.startswith(STORE):
+        return file.name.endswith(TABLE)
+    return not file.grows

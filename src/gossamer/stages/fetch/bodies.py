@@ -1,0 +1,103 @@
+"""Bodies: bounds the memory of bodies in flight, and finds a body's media type by its name or its beginning."""
+
+from __future__ import annotations
+
+import errno
+import mimetypes
+import re
+from typing import TYPE_CHECKING, Final
+
+from gossamer.stages.fetch.options import FetchOptions
+from gossamer.world.spill import Spill, Spills
+
+if TYPE_CHECKING:
+    from gossamer.stages.fetch.driver import RunningTransfer
+
+SPILL_BYTES_MIN: Final = 64 * 1024
+"""Smaller bodies stay in memory even beyond the bound, since a file for each would cost too much."""
+
+
+class BodyMemory:
+    """The memory that all bodies in flight share, and the transfers in flight, of all protocols. Without `spills` no
+    body goes to disk, and only the bound of each body applies.
+
+    An ordinary page costs two comparisons.
+    """
+
+    __slots__ = ("_spills", "each_bytes_max", "held_bytes", "held_bytes_max", "running")
+
+    def __init__(self, options: FetchOptions, spills: Spills | None = None) -> None:
+        self._spills = spills
+        self.each_bytes_max = options.body_memory_bytes_max if spills is not None else options.body_bytes_max
+        self.held_bytes = 0
+        """Memory of all bodies in flight."""
+        self.running: set[RunningTransfer] = set()
+        self.held_bytes_max = options.bodies_memory_bytes_max if spills is not None else 1 << 62
+
+    def spilled(self, body: bytes | memoryview) -> Spill | None:
+        """Return a file with the body's beginning; None if the body may stay in memory.
+
+        Raises:
+            OSError: the disk refuses.
+        """
+        if self._spills is None or len(body) < min(SPILL_BYTES_MIN, self.each_bytes_max):
+            return None
+        try:
+            spill = self._spills.make()
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                return None  # Without a free descriptor it is better to keep the body in memory than to fail the page.
+            raise
+        spill.write(body)
+        return spill
+
+
+FTP_LISTING: Final = "text/x-ftp-listing"
+"""The answer to LIST or MLSD, as the server wrote it."""
+GOPHER_MENU: Final = "application/gopher-menu"
+URI_LIST: Final = "text/uri-list"
+"""RFC 2483, section 5."""
+
+# Python's own table and not the system's, so that a crawl has the same types on every machine.
+_TABLE: Final = mimetypes.MimeTypes()
+_CODED: Final = {"gzip": "application/gzip", "bzip2": "application/x-bzip2", "xz": "application/x-xz", "br": ""}
+# MIME Sniffing, section 7.1: a tag ends with a space or >, and may have white space before it.
+_BEGINS_AS_HTML = re.compile(
+    rb"[\t\n\f\r ]*<(?:!doctype html|html|head|script|iframe|h1|div|font|table|a|style|title|b|body|br|p|!--)[ >]",
+    re.IGNORECASE,
+).match
+_BEGINS_AS_XML = re.compile(rb"[\t\n\f\r ]*<\?xml").match
+
+
+XHTML: Final = "application/xhtml+xml"
+_OTHER_XML: Final = frozenset((XHTML, "image/svg+xml", "application/rss+xml", "application/atom+xml"))
+begins_as_xhtml = re.compile(
+    rb"(?:\xef\xbb\xbf)?(?>(?:[\t\n\f\r ]++|<\?(?>(?:[^?]|\?(?!>))*)\?>|<!--(?>(?:[^-]|-(?!->))*)-->"
+    rb"|<!DOCTYPE[^<>\[]*+(?:\[[^\]]*+\][^<>]*+)?>)*)<html[\t\n\f\r >]"
+).match
+"""Matches the beginning of an XML document whose outermost element is `html`."""
+
+
+def may_be_xhtml(media_type: str) -> bool:
+    """Say whether a document of a type can be XHTML although its type is that of XML in general, or of one of the many
+    kinds of XML.
+    """
+    return media_type.endswith(("/xml", "+xml")) and media_type not in _OTHER_XML
+
+
+def media_type_of(name: str) -> str:
+    """Return the media type of a file by its extension; empty if unknown. About 2 µs."""
+    kind, coding = _TABLE.guess_type("/" + name.rpartition("/")[2])
+    return _CODED.get(coding, "") if coding else (kind or "")
+
+
+def sniffed(body: bytes) -> str:
+    """Return the media type of a body that came without one, as browsers detect it; empty if none matches.
+
+    WHATWG MIME Sniffing, section 7.1, only for types with links; XHTML is a type apart from other XML. About 1 µs.
+    """
+    if _BEGINS_AS_HTML(body):
+        return "text/html"
+    if _BEGINS_AS_XML(body):
+        return XHTML if begins_as_xhtml(body) else "text/xml"
+    return "application/pdf" if body.startswith(b"%PDF-") else ""

@@ -1,0 +1,476 @@
+"""Driver: runs libcurl on the event loop, counts what connections receive, bounds each transfer's share of the loop.
+
+libcurl reads up to eleven buffers (704 KiB) in each turn of a transfer, and only a pause stops it. A server can make
+each of these bytes expensive (chunks of one byte: 118,000 callbacks and 51 ms a turn) or useless (an endless chunk
+extension: no callback, and libcurl's own counters stay at 0). So a transfer with many callbacks, or many received
+bytes, for little content is paused and gets its turns from this module: one at a time for all such transfers, each
+followed by a pause that is a multiple of the turn's duration.
+
+The kernel reports how many bytes a TCP connection has received, and how many are unread.
+"""
+
+from __future__ import annotations
+
+import array
+import asyncio
+import fcntl
+import socket
+import struct
+import sys
+import termios
+from collections import Counter, deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import pycurl
+
+from gossamer.stages.fetch.options import FetchOptions
+from gossamer.world.alarm import TurnAlarm
+from gossamer.world.clock import elapsed_s, processor_s
+
+if TYPE_CHECKING:
+    from gossamer.stages.fetch.transfer import Transfer
+
+
+COUNTED: Final = sys.platform == "linux"
+"""Whether the kernel counts received bytes. Elsewhere libcurl reports each piece, which costs 10 µs a request."""
+GREETING_BYTES_MAX: Final = 64
+_INFO_BYTES: Final = 136
+_BYTES_RECEIVED: Final = struct.Struct("<Q" if sys.byteorder == "little" else ">Q").unpack_from
+_BYTES_RECEIVED_AT: Final = 128
+"""`tcpi_bytes_received` in `struct tcp_info` (linux/tcp.h, since Linux 4.1)."""
+
+
+def received_bytes(fd: int) -> int:
+    """Return how many bytes a connection has received, with framing, headers and TLS; its end counts as one byte. 1.3
+    µs.
+
+    0 if the kernel does not tell, or if it is not a TCP connection.
+    """
+    if sys.platform != "linux":
+        return 0
+    try:
+        # The C base type of `socket.socket`, which is faster.
+        connection = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
+    except OSError:
+        return 0
+    try:
+        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
+    except OSError:
+        return 0
+    finally:
+        connection.detach()
+    return int(_BYTES_RECEIVED(info, _BYTES_RECEIVED_AT)[0]) if len(info) >= _INFO_BYTES else 0
+
+
+def unread_bytes(fd: int) -> int:
+    """Return how many received bytes of a connection are still unread in the kernel."""
+    waiting = array.array("i", [0])
+    try:
+        fcntl.ioctl(fd, termios.FIONREAD, waiting)
+    except OSError:
+        return 0
+    return waiting[0]
+
+
+def unread_beginning(fd: int) -> bytes:
+    """Return the beginning of a connection's unread bytes, which stay unread."""
+    try:
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
+    except OSError:
+        return b""
+    try:
+        return connection.recv(GREETING_BYTES_MAX, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except OSError:
+        return b""
+    finally:
+        connection.detach()
+
+
+def is_connected(fd: int) -> bool:
+    """Say whether a TCP connection exists, even if its TLS handshake has not ended."""
+    try:
+        connection = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
+    except OSError:
+        return False
+    try:
+        connection.getpeername()
+    except OSError:
+        return False
+    finally:
+        connection.detach()
+    return True
+
+
+LOOK_S: Final = 0.25
+"""Interval of checks of the bytes that transfers have received."""
+LONG_TURN_S: Final = 0.002
+"""After a longer turn of libcurl the transfers are checked at once,"""
+LOOK_S_MIN: Final = 0.02
+"""but no sooner than this after the last one."""
+TURNS_A_LOOK: Final = 8
+"""A connection is also checked after this many turns of libcurl, in which a fast one receives 5 MiB."""
+TURN_S_MAX: Final = 0.1
+"""Limit of the processor time of one turn, 20 times that for the fastest body; beyond it the connection is ended.
+Within a turn OpenSSL reads TLS messages as long as there are any (KeyUpdate, each of which is answered)."""
+GRIND_REST: Final = 9
+"""After a turn of an expensive transfer all such transfers wait this many times as long: together they get a tenth of
+the loop.
+"""
+GRIND_REST_S_MIN: Final = 0.005
+LAG_S: Final = 10.0
+LAG_BYTES_S: Final = 1_000
+"""A transfer that brings less content a second than this, for as long, lags: its server is slow, or wants to be."""
+LAGGING_MIN: Final = 3
+"""Fewer that lag are never ended for it: they are what is slow, and nothing else."""
+FULL: Final = 7 / 8
+"""Nor are any while fewer of the requests that may go out at once are under way: others have room."""
+
+Ends = tuple[str, str, int, int]
+"""Both addresses and both ports of a connection, as libcurl reports them before a request."""
+
+
+class End(NamedTuple):
+    """libcurl's result of a transfer: a code, 0 for success, and a line of text."""
+
+    code: int
+    text: str
+
+
+WELL: Final = End(0, "")
+
+
+class RunningTransfer:
+    """A transfer that libcurl runs, and whether it lags."""
+
+    __slots__ = ("_content", "_since", "done", "lags", "transfer", "until")
+
+    def __init__(self, transfer: Transfer, done: asyncio.Future[End], now: float, until: float) -> None:
+        self.transfer = transfer
+        self.done = done
+        self.until = until
+        self.lags = False
+        """Whether it brought next to nothing in the last `LAG_S`, the time to connect included."""
+        self._since = now
+        self._content = 0
+
+    def look(self, now: float) -> None:
+        """Update `lags`."""
+        if self.transfer.paused:  # By us.
+            self._since = now
+        elif now - self._since >= LAG_S:
+            content = self.transfer.head_bytes + self.transfer.body_bytes
+            self.lags = content - self._content < LAG_BYTES_S * (now - self._since)
+            self._since = now
+            self._content = content
+
+
+class TransferConnection:
+    """State of one connection: the transfer that it serves, and how many of its received bytes are counted."""
+
+    __slots__ = ("counted_bytes", "ends", "fd", "transfer", "turns")
+
+    def __init__(self, fd: int, transfer: Transfer) -> None:
+        self.fd = fd
+        self.transfer: Transfer | None = transfer
+        self.counted_bytes = 0
+        self.turns = 0
+        self.ends: Ends | None = None
+
+
+class Driver:
+    """Runs transfers over one set of kept connections. Bound to the loop in which the first one starts.
+
+    A connection serves one transfer at a time, even with HTTP/2, so its received bytes belong to that transfer.
+    """
+
+    def __init__(self, options: FetchOptions) -> None:
+        self._multi = pycurl.CurlMulti()
+        self._multi.setopt(pycurl.M_MAXCONNECTS, options.connections_max)
+        self._per_destination = options.connections_per_host
+        self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, self._per_destination)
+        self._multi.setopt(pycurl.M_PIPELINING, pycurl.PIPE_NOTHING)
+        self._multi.setopt(pycurl.M_SOCKETFUNCTION, self._on_socket)
+        self._multi.setopt(pycurl.M_TIMERFUNCTION, self._on_timer)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._under_way: dict[pycurl.Curl, RunningTransfer] = {}
+        self._watched: dict[int, int] = {}
+        """Events that are watched at each socket: POLL_IN, POLL_OUT."""
+        self._connections: dict[int, TransferConnection] = {}
+        self._by_ends: dict[Ends, TransferConnection] = {}
+        self._destinations: Counter[str] = Counter()
+        """Running transfers by the address to which libcurl connects: that of the proxy, if there is one."""
+        self._timer: asyncio.Handle | None = None
+        self._look: asyncio.TimerHandle | None = None
+        self._looked_at = 0.0
+        self.turn_at = 0.0
+        """When libcurl was last called."""
+        self._grinding: deque[Transfer] = deque()
+        """Expensive transfers, paused until their next turn."""
+        self._turn_of: Transfer | None = None
+        """The expensive transfer that libcurl runs next."""
+        self._next_turn: asyncio.TimerHandle | None = None
+        self._alarm: TurnAlarm | None = None
+        self.closed = False
+        """Whether the driver is closed, so that no transfer can start."""
+
+    def start(self, transfer: Transfer, until_s: float) -> asyncio.Future[End]:
+        """Start a transfer; the future gets its result, or TimeoutError after `until_s` seconds."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        if self._alarm is None and transfer.speaks_tls:
+            self._alarm = TurnAlarm.set(TURN_S_MAX)
+        loop = self._loop
+        done: asyncio.Future[End] = loop.create_future()
+        now = loop.time()
+        transfer.begin(self, now)
+        self._let_pass(transfer)
+        one = self._under_way[transfer.curl] = RunningTransfer(transfer, done, now, now + until_s)
+        transfer.bodies.running.add(one)
+        self._multi.add_handle(transfer.curl)
+        if self._look is None:
+            self._look = loop.call_later(LOOK_S, self._look_at_all)
+        return done
+
+    def drop(self, transfer: Transfer) -> None:
+        """End a running transfer and its connection; its future is not set."""
+        if (one := self._under_way.pop(transfer.curl, None)) is not None:
+            transfer.bodies.running.discard(one)
+            transfer.stop()
+            self._multi.remove_handle(transfer.curl)
+            self._let_go(transfer)
+
+    def close(self) -> None:
+        """End everything; futures of running transfers are cancelled."""
+        if self.closed:
+            return
+        for handle in (self._timer, self._look, self._next_turn):
+            if handle is not None:
+                handle.cancel()
+        for one in list(self._under_way.values()):
+            self.drop(one.transfer)
+            one.done.cancel()
+        for fd in list(self._watched):
+            self._on_socket(pycurl.POLL_REMOVE, fd, self._multi, None)
+        self._multi.close()
+        if self._alarm is not None:
+            self._alarm.close()
+        self.closed = True
+
+    def _let_pass(self, transfer: Transfer) -> None:
+        """Raise libcurl's limit of connections to one address where more requests to it are under way: beyond it a
+        request would wait within libcurl, and go out later than politeness permitted it.
+        """
+        destination = transfer.proxy or transfer.ip
+        self._destinations[destination] += 1
+        if 0 < self._per_destination < self._destinations[destination]:
+            self._per_destination = self._destinations[destination]
+            self._multi.setopt(pycurl.M_MAX_HOST_CONNECTIONS, self._per_destination)
+
+    # ---- what libcurl says through the transfers
+
+    def connected(self, transfer: Transfer, fd: int) -> None:
+        """Note a new connection of a transfer, before it connects."""
+        stale = self._connections.get(fd)
+        if stale is not None:  # That connection was closed: the descriptor belongs to another socket now.
+            if stale.ends is not None and self._by_ends.get(stale.ends) is stale:
+                del self._by_ends[stale.ends]
+            if stale.transfer is not None:
+                stale.transfer.release(stale)
+        connection = self._connections[fd] = TransferConnection(fd, transfer)
+        transfer.connections.append(connection)
+
+    def requested(self, transfer: Transfer, ends: Ends) -> None:
+        """Note the connection over which a transfer is about to send its request."""
+        if transfer.connections:
+            connection = transfer.connections[-1]
+            connection.ends = ends
+            self._by_ends[ends] = connection
+            return
+        kept = self._by_ends.get(ends)
+        if kept is not None:
+            kept.transfer = transfer
+            kept.counted_bytes = received_bytes(kept.fd)  # Earlier bytes do not belong to this transfer.
+            transfer.connections.append(kept)
+
+    def grinds(self, transfer: Transfer) -> None:
+        """From now on, give turns to a transfer that was just paused as expensive."""
+        self._grinding.append(transfer)
+        if self._next_turn is None and self._turn_of is None:
+            self._rest(0.0)
+
+    # ---- libcurl on the loop
+
+    def _on_socket(self, what: int, fd: int, _multi: pycurl.CurlMulti, _data: object) -> None:
+        if what == pycurl.POLL_REMOVE:
+            # libcurl calls this before it closes a socket, and after a kept one was used: the last chance to count.
+            connection = self._connections.get(fd)
+            if connection is not None and connection.transfer is not None:
+                connection.transfer.leave(fd)
+        what &= pycurl.POLL_INOUT
+        loop = self._loop
+        before = self._watched.pop(fd, 0)
+        assert loop is not None, "a socket before the first transfer"
+        if what:
+            self._watched[fd] = what
+        changed = what ^ before
+        if changed & pycurl.POLL_IN:
+            if what & pycurl.POLL_IN:
+                loop.add_reader(fd, self._drive, fd, pycurl.CSELECT_IN)
+            else:
+                loop.remove_reader(fd)
+        if changed & pycurl.POLL_OUT:
+            if what & pycurl.POLL_OUT:
+                loop.add_writer(fd, self._drive, fd, pycurl.CSELECT_OUT)
+            else:
+                loop.remove_writer(fd)
+
+    def _on_timer(self, timeout_ms: int) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if timeout_ms >= 0:
+            loop = self._loop
+            assert loop is not None, "a timer before the first transfer"
+            if timeout_ms:
+                self._timer = loop.call_later(timeout_ms / 1000, self._drive, pycurl.SOCKET_TIMEOUT, 0)
+            else:  # Run after this call, because libcurl is not reentrant.
+                self._timer = loop.call_soon(self._drive, pycurl.SOCKET_TIMEOUT, 0)
+
+    def _drive(self, fd: int, event: int) -> None:
+        if self.closed:
+            return
+        turn_of = self._turn_of
+        clock = elapsed_s if turn_of is None else processor_s  # A busy machine makes no turn expensive.
+        began = clock()
+        self.turn_at = elapsed_s()
+        if self._alarm is not None:
+            serves = turn_of.connections if turn_of is not None else ()
+            self._alarm.begin(read := serves[-1].fd if serves else fd)
+        self._multi.socket_action(fd, event)
+        if self._alarm is not None and self._alarm.end():
+            self._holds(read)
+        took_s = clock() - began
+        _, well, badly = self._multi.info_read()
+        for curl in well:
+            transfer = self._under_way[curl].transfer
+            if not (transfer.reads_itself and transfer.take_over(self._ended)):
+                self._ended(curl, WELL)
+        for curl, code, text in badly:
+            self._ended(curl, End(code, text))
+        if turn_of is not None:
+            self._had_its_turn(turn_of, took_s)
+        elif took_s > LONG_TURN_S and began >= self._looked_at + LOOK_S_MIN:
+            self._look_at_transfers()
+        elif event and (connection := self._connections.get(fd)) is not None:
+            connection.turns += 1
+            if connection.turns % TURNS_A_LOOK == 0 and connection.transfer is not None:
+                assert self._loop is not None
+                self._judge(connection.transfer, self._loop.time())
+
+    def _holds(self, fd: int) -> None:
+        """Note, for the transfer of a connection that was ended, that its server would have blocked the loop."""
+        connection = self._connections.get(fd)
+        if connection is not None and connection.transfer is not None:
+            connection.transfer.stopped = connection.transfer.stopped or "holds"
+
+    def _ended(self, curl: pycurl.Curl, end: End) -> None:
+        one = self._under_way.pop(curl)
+        one.transfer.bodies.running.discard(one)
+        if one.transfer.reads_itself:
+            one.transfer.stop()
+        self._multi.remove_handle(curl)
+        self._let_go(one.transfer)
+        if not one.done.done():
+            one.done.set_result(end)
+
+    def _let_go(self, transfer: Transfer) -> None:
+        # A reply may come over a kept connection before libcurl watches it, so that its end is never reported.
+        uncounted = transfer.head and not transfer.wire_bytes
+        if uncounted or any(connection.fd in self._watched for connection in transfer.connections):
+            transfer.count()  # libcurl has not reported the end of the connection's use yet.
+        transfer.end()
+        destination = transfer.proxy or transfer.ip
+        self._destinations[destination] -= 1
+        if not self._destinations[destination]:
+            del self._destinations[destination]
+        if self._turn_of is transfer:
+            self._turn_of = None
+            self._rest(GRIND_REST_S_MIN)
+        if transfer in self._grinding:
+            self._grinding.remove(transfer)
+
+    # ---- what is too much
+
+    def _look_at_all(self) -> None:
+        self._look = None
+        self._look_at_transfers()
+        if self._under_way:
+            assert self._loop is not None
+            self._look = self._loop.call_later(LOOK_S, self._look_at_all)
+
+    def _look_at_transfers(self) -> None:
+        """Count received bytes; end transfers beyond their limits, and pause those that receive much for little
+        content.
+        """
+        assert self._loop is not None
+        now = self._loop.time()
+        self._looked_at = elapsed_s()
+        for one in list(self._under_way.values()):
+            if now >= one.until and not one.done.done():
+                one.done.set_exception(TimeoutError())
+            else:
+                self._judge(one.transfer, now)
+                one.look(now)
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """End the oldest of the transfers that lag, while these are more than half of the requests that may go out at
+        once, those of other protocols included: servers that answer slowly, or never, would keep all others waiting.
+        """
+        lagging = [one.transfer for one in self._under_way.values() if one.lags]
+        running = lagging[0].bodies.running if lagging else ()
+        count = sum(one.lags for one in running)
+        all_of_them = len(running)
+        for transfer in lagging if count >= LAGGING_MIN else ():
+            if 2 * count > transfer.concurrency > 0 and all_of_them >= FULL * transfer.concurrency:
+                transfer.stopped = transfer.stopped or "lags"
+                self._ended(transfer.curl, End(pycurl.E_ABORTED_BY_CALLBACK, transfer.stopped))
+                count -= 1
+
+    def _pause(self, transfer: Transfer) -> None:
+        with suppress(pycurl.error):  # Without a connection there is nothing to pause.
+            transfer.curl.pause(pycurl.PAUSE_RECV)
+            transfer.paused = True
+            self.grinds(transfer)
+
+    def _rest(self, rest_s: float) -> None:
+        """Give the next turn after a pause, if a transfer waits for one."""
+        if self._grinding and self._next_turn is None:
+            assert self._loop is not None
+            self._next_turn = self._loop.call_later(max(rest_s, GRIND_REST_S_MIN), self._give_turn)
+
+    def _give_turn(self) -> None:
+        self._next_turn = None
+        if self._grinding and not self.closed:
+            transfer = self._turn_of = self._grinding.popleft()
+            transfer.paused = False
+            try:
+                transfer.curl.pause(pycurl.PAUSE_CONT)  # libcurl runs it when it is next driven, at once.
+            except pycurl.error:  # Its connection is closed, so the transfer ends by itself.
+                self._turn_of = None
+                self._rest(GRIND_REST_S_MIN)
+
+    def _had_its_turn(self, transfer: Transfer, took_s: float) -> None:
+        if transfer.curl in self._under_way:
+            assert self._loop is not None
+            self._judge(transfer, self._loop.time())
+        self._turn_of = None
+        self._rest(GRIND_REST * took_s)
+
+    def _judge(self, transfer: Transfer, now: float) -> None:
+        transfer.count()
+        if transfer.overdoes(now):
+            self._ended(transfer.curl, End(pycurl.E_ABORTED_BY_CALLBACK, transfer.stopped))
+        elif not transfer.paused and transfer.wastes():
+            self._pause(transfer)

@@ -1,0 +1,249 @@
+"""FTP: the protocol module for ftp and ftps, over libcurl (RFC 959, 2428, 4217; URLs: RFC 1738, section 3.2), and the
+logins by host.
+"""
+
+from __future__ import annotations
+
+import netrc
+import re
+from functools import partial
+from typing import Final, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+import pycurl
+
+from gossamer.model.errors import ConfigError
+from gossamer.model.visits import Failure, Reply, Request
+from gossamer.stages.fetch.bodies import FTP_LISTING, BodyMemory, media_type_of
+from gossamer.stages.fetch.certificates import check_trusted
+from gossamer.stages.fetch.driver import End
+from gossamer.stages.fetch.options import FetchOptions
+from gossamer.stages.fetch.settings import Setting
+from gossamer.stages.fetch.transfer import Transfer
+from gossamer.stages.fetch.transfers import Transfers, cut, one_line
+from gossamer.world.clock import Clock, elapsed_s
+
+
+class FtpLogin(NamedTuple):
+    """A name and its password. Neither is archived or logged."""
+
+    user: str
+    password: str
+
+    def __repr__(self) -> str:
+        """Keep the password out of tracebacks."""
+        return f"Login({self.user!r}, …)"
+
+
+class FtpLogins:
+    """Logins by host, from a file in the format of netrc(5). They are not in the crawl's configuration, which is
+    archived.
+
+    The file's `default` is not used, because a password must be sent only to its host.
+    """
+
+    def __init__(self, path: str, anonymous: FtpLogin) -> None:
+        """Read the file, if one is named. Raises ConfigError when it cannot be read."""
+        self._anonymous = anonymous
+        self._by_host: dict[str, FtpLogin] = {}
+        if not path:
+            return
+        try:
+            hosts = netrc.netrc(path).hosts
+        except netrc.NetrcParseError as error:
+            raise ConfigError(f"fetch.logins_file: {path}, line {error.lineno}: {error.msg}") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"fetch.logins_file: {path} cannot be read: {error}") from None
+        for host, (user, _, password) in hosts.items():
+            if host != "default":
+                self._by_host[host.lower()] = FtpLogin(user or "", password or "")
+
+    def of(self, host: str) -> FtpLogin:
+        """Return the login for a host; the anonymous one if there is no other."""
+        return self._by_host.get(host.lower(), self._anonymous)
+
+
+TRANSFERRED: Final = 226
+"""Status of a transfer that succeeded before, or without, the server's last reply."""
+WAIT_S_MAX: Final = 0.9
+_UNAVAILABLE: Final = 421
+_NO_FILE: Final = 550
+_IS_DIRECTORY: Final = "; if it is a directory, its URL ends with a slash"
+_ADDRESS = re.compile(r"(ftps?)://(?:[^/@]*+@)*((\[[0-9a-f:.]+\]|[^/@:\[\]]+)(?::\d*)?)(/[!-~]*)?", re.IGNORECASE)
+_CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
+_DIGITS = re.compile(rb"[0-9]{1,18}")
+_TYPED = re.compile(r";type=(.*)", re.IGNORECASE | re.DOTALL)
+_CONTACT = re.compile(r"\(\+(?:mailto:)?([^\s()]+)\)")
+_REFUSED: Final = frozenset(
+    {
+        pycurl.E_FTP_WEIRD_SERVER_REPLY,
+        pycurl.E_REMOTE_ACCESS_DENIED,
+        pycurl.E_FTP_WEIRD_PASV_REPLY,
+        pycurl.E_FTP_COULDNT_SET_TYPE,
+        pycurl.E_FTP_COULDNT_RETR_FILE,
+        pycurl.E_QUOTE_ERROR,
+        pycurl.E_LOGIN_DENIED,
+        pycurl.E_REMOTE_FILE_NOT_FOUND,
+    }
+)
+"""Errors that may be caused by a negative reply of the server, whose code is more specific."""
+
+
+class FtpPlace(NamedTuple):
+    """The parts of an FTP URL."""
+
+    host: str
+    url: str
+    """The URL for libcurl, without user, password and `;type=`."""
+    name: str
+    """The file; empty for a directory."""
+
+
+class FtpModule:
+    """`ports.ProtocolModule` for ftp and ftps (TLS from the first byte): files, and directories as listings.
+
+    Passive mode only. Every connection, also for data, goes to `Request.ip`, never to an address that the server names.
+    An address that ends with a slash is a directory; its reply is the listing as sent, of type `text/x-ftp-listing`,
+    except that line ends become LF (FTP's text type). `Reply.status` is the server's last code (226, 250). A refusal is
+    a `Failure` with `http_error` and the server's text; 4yz codes are retried (RFC 959, section 4.2.1). Credentials in
+    a URL are not sent.
+    """
+
+    def __init__(self, options: FetchOptions, agent: str, clock: Clock, bodies: BodyMemory | None = None) -> None:
+        """The contact in `agent` is the anonymous password. Raises ConfigError for files that cannot be read."""
+        check_trusted(options)
+        self._options = options
+        self._clock = clock
+        contact = _CONTACT.search(agent)
+        self._logins = FtpLogins(options.logins_file, FtpLogin("anonymous", contact[1] if contact else "gossamer@"))
+        shared = bodies or BodyMemory(options)
+        self._transfers = Transfers(options, clock, lambda: _transfer(options, shared))
+
+    async def fetch(self, request: Request) -> Reply | Failure:
+        """Fetch one file or one listing. Cancelling it ends the transfer and its connections."""
+        assert request.ip, "a request without a checked address"
+        started_at = self._clock.now()
+        at = place(request.url)
+        if at is None:
+            return self._transfers.ours(request, started_at, "unsupported", "no URL that FTP can request")
+        if self._options.proxy:  # Data connections would go to an address that the proxy chooses.
+            return self._transfers.ours(request, started_at, "unsupported", "FTP does not go through fetch.proxy")
+        transfer = self._transfers.take()
+        transfer.aim(request, [], request.body_bytes_max or self._options.body_bytes_max, at.url)
+        login = self._logins.of(at.host)
+        transfer.curl.setopt(pycurl.USERNAME, login.user)
+        transfer.curl.setopt(pycurl.PASSWORD, login.password)
+        if not at.name and self._options.ftp_listing != "LIST":
+            transfer.curl.setopt(pycurl.CUSTOMREQUEST, self._options.ftp_listing)
+        else:
+            transfer.curl.unsetopt(pycurl.CUSTOMREQUEST)
+        # libcurl gives up after a 550 to its own SIZE (RFC 3659, section 4), which many servers send for files that
+        # they serve. With `*` a refusal counts for nothing.
+        transfer.curl.setopt(pycurl.PREQUOTE, [b"*SIZE " + unquote_to_bytes(at.name)] if at.name else [])
+        end = await self._transfers.run(transfer, request, started_at)
+        if isinstance(end, Failure):
+            return end
+        size = _size(transfer) if not end.code and at.name else 0
+        if transfer.body_bytes < size:
+            end = End(pycurl.E_PARTIAL_FILE, f"{transfer.body_bytes} of {size} bytes came")
+        return self._transfers.done(transfer, _result(transfer, request, started_at, at, end))
+
+    async def close(self) -> None:
+        """Close all connections. Fetches in flight end with a `Failure`."""
+        await self._transfers.close()
+
+
+def place(url: str) -> FtpPlace | None:
+    """Split an FTP URL; None if it cannot be requested: no host, control characters, another type."""
+    match = _ADDRESS.fullmatch(url.partition("#")[0])
+    if match is None or _CONTROL.search(url):
+        return None
+    scheme, authority, host, path = match.groups()
+    path = path or "/"
+    typed = _TYPED.search(path)
+    if typed is not None:
+        if typed[1].lower() not in ("i", "a"):
+            return None
+        path = path[: typed.start()]  # Always binary, so that files are archived unchanged.
+    path = path.replace("?", "%3F")  # Part of a name (RFC 1738, section 5); libcurl would leave out what follows.
+    return FtpPlace(host, f"{scheme.lower()}://{authority}{path}", path.rpartition("/")[2])
+
+
+def _transfer(options: FetchOptions, bodies: BodyMemory) -> Transfer:
+    settings: list[Setting] = [
+        (pycurl.PROTOCOLS, pycurl.PROTO_FTP | pycurl.PROTO_FTPS),
+        (pycurl.FTP_SKIP_PASV_IP, 1),
+        (pycurl.FTP_USE_EPSV, 1),
+        (pycurl.FTP_FILEMETHOD, pycurl.FTPMETHOD_MULTICWD),  # RFC 1738, section 3.2.2
+        (pycurl.FTP_RESPONSE_TIMEOUT, max(1, round(options.request_s_max))),
+        (pycurl.TRANSFERTEXT, 0),
+        (pycurl.IGNORE_CONTENT_LENGTH, 1),
+    ]
+    transfer = Transfer(options, settings, bodies)
+    transfer.open_only_pinned()
+    transfer.curl.setopt(pycurl.NOPROGRESS, 0)
+    transfer.curl.setopt(pycurl.XFERINFOFUNCTION, partial(_waits, transfer))
+    return transfer
+
+
+def _waits(transfer: Transfer, *_: int) -> bool:
+    """Say whether libcurl has waited too long for a reply, in which it blocks the event loop: it does after the data,
+    for up to a minute, and calls this once a second.
+    """
+    driver = transfer.driver
+    now = elapsed_s()
+    if driver is None or now - driver.turn_at < WAIT_S_MAX:
+        return False
+    driver.turn_at = now  # Transfers that follow in the same turn have their time.
+    transfer.stopped = transfer.stopped or "mute"
+    return True
+
+
+def _result(transfer: Transfer, request: Request, started_at: float, at: FtpPlace, end: End) -> Reply | Failure:
+    code: int = transfer.curl.getinfo(pycurl.RESPONSE_CODE)
+    fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
+    # libcurl reports a 421 at any time as a timeout.
+    refused = end.code in _REFUSED or (end.code and code == _UNAVAILABLE)
+    if refused and not transfer.stopped and 400 <= code < 600:
+        return Failure(
+            outcome="http_error",
+            error=f"FTP {_last_line(transfer) or code}{_IS_DIRECTORY if _may_be_directory(at, code) else ''}",
+            retry=code < 500,
+            host_level=code == _UNAVAILABLE,
+            ip=request.ip,
+            started_at=started_at,
+            fetch_s=fetch_s,
+        )
+    truncated = cut(transfer, request, started_at, end)
+    if isinstance(truncated, Failure):
+        return truncated
+    return Reply(
+        url=request.url,
+        status=code if 200 <= code < 300 else TRANSFERRED,
+        headers=(),
+        body=transfer.whole_body(truncated),
+        ip=request.ip,
+        started_at=started_at,
+        fetch_s=fetch_s,
+        wire_bytes=transfer.wire_bytes,
+        http_version="",
+        reason=_last_line(transfer)[4:],
+        truncated=truncated,
+        media_type=media_type_of(at.name) if at.name else FTP_LISTING,
+        file=transfer.file,
+    )
+
+
+def _size(transfer: Transfer) -> int:
+    """Return the size that the server named for a file; 0 if it named none."""
+    sizes = [line[4:].strip() for line in transfer.head if line.startswith(b"213 ")]
+    return int(sizes[-1]) if sizes and _DIGITS.fullmatch(sizes[-1]) else 0
+
+
+def _may_be_directory(at: FtpPlace, code: int) -> bool:
+    """Say whether what the server did not send as a file may be a directory: it has no known extension."""
+    return code == _NO_FILE and at.name != "" and not media_type_of(at.name)
+
+
+def _last_line(transfer: Transfer) -> str:
+    return one_line(transfer.head[-1].decode("utf-8", "replace")) if transfer.head else ""

@@ -1,0 +1,93 @@
+"""Repeats: which failed requests are sent once more as the same attempt, and which hosts need the tolerant reader."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import pycurl
+from msgspec.structs import replace
+
+from gossamer.stages.fetch.legacy import LegacyTransfer
+from gossamer.stages.fetch.tolerant import TolerantTransfer
+from gossamer.stages.fetch.transfers import NO_RFC5746, NO_STATUS_LINE, is_ill_chunked, is_partial
+
+if TYPE_CHECKING:
+    from gossamer.model.visits import Failure, Request
+    from gossamer.stages.fetch.driver import End
+    from gossamer.stages.fetch.options import FetchOptions
+    from gossamer.stages.fetch.transfer import Transfer
+
+TOLERANT_REPLIES: Final = 50
+"""Replies of a host that the tolerant reader reads after one that libcurl refused: others may be fit for libcurl, which
+keeps connections and speaks HTTP/2."""
+HOSTS_MAX: Final = 10_000
+"""Recent hosts of each kind of behavior: about 1.5 MB each."""
+_REPEATABLE: Final = ("GET", "HEAD")
+_REFUSED: Final = frozenset(
+    {pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_FTP_WEIRD_SERVER_REPLY, pycurl.E_BAD_CONTENT_ENCODING, 100}
+)
+
+_Value = TypeVar("_Value")
+
+
+class Repeats:
+    """Knows, with a bound, the URLs whose failure asked for the same request again, and the hosts whose replies libcurl
+    refused. An ordinary request costs three comparisons.
+    """
+
+    def __init__(self, options: FetchOptions) -> None:
+        self._permits_legacy = options.tls_legacy_renegotiation
+        self._legacy: dict[str, bool] = {}
+        """Hosts without secure renegotiation."""
+        self._odd: dict[str, int] = {}
+        """By host: how many more replies are read by the tolerant reader."""
+        self._urls: dict[str, bool] = {}
+
+    def is_next(self, url: str) -> bool:
+        """Say whether a request is the repetition that its failure asked for; the next one is not."""
+        return bool(self._urls) and self._urls.pop(url, False)
+
+    def kind(self, url: str, authority: str) -> type[TolerantTransfer] | None:
+        """Return the kind of transfer for the next reply of a host if libcurl cannot read it; count the reply."""
+        if self._legacy and authority in self._legacy and url.startswith("https:"):
+            return LegacyTransfer
+        left = self._odd.get(authority, 0) if self._odd else 0
+        if left > 1:
+            self._odd[authority] = left - 1
+        elif left:
+            del self._odd[authority]
+        return TolerantTransfer if left else None
+
+    def judge(
+        self, transfer: Transfer, request: Request, authority: str, failure: Failure, end: End, *, is_repeat: bool
+    ) -> Failure:
+        """Return a failure, which asks for the same request once more if the tolerant reader may read the reply, or if
+        a kept connection was closed instead of an answer (RFC 9112, section 9.3.1).
+        """
+        is_refused = not isinstance(transfer, TolerantTransfer) and is_refused_reply(transfer, failure, end)
+        if is_refused:
+            note(self._odd, authority, TOLERANT_REPLIES)
+        is_legacy = self._permits_legacy and NO_RFC5746 in end.text and not isinstance(transfer, LegacyTransfer)
+        if is_legacy:
+            note(self._legacy, authority, True)
+        closed = transfer.stopped == "resend" and not transfer.was_refused
+        if not (is_refused or is_legacy or closed) or is_repeat or request.method not in _REPEATABLE:
+            return failure
+        note(self._urls, request.url, True)
+        return replace(failure, again=True)
+
+
+def is_refused_reply(transfer: Transfer, failed: Failure, end: End) -> bool:
+    """Say whether libcurl refused the head or the framing of a reply, which a more tolerant reader may read."""
+    if transfer.stopped:
+        return False
+    if is_partial(end):
+        return any(line[:18].lower() == b"transfer-encoding:" for line in transfer.head)
+    return bool(end.code in _REFUSED or is_ill_chunked(*end) or (not end.code and failed.error == NO_STATUS_LINE))
+
+
+def note(hosts: dict[str, _Value], authority: str, value: _Value) -> None:
+    """Keep a value for a host, in place of that of the oldest one where there are too many."""
+    hosts[authority] = value
+    if len(hosts) > HOSTS_MAX:
+        del hosts[next(iter(hosts))]

@@ -1,0 +1,180 @@
+"""Hosts: the records in memory, with a bound on those that rest."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nlargest
+from operator import itemgetter
+
+import msgspec
+from xxhash import xxh3_64_intdigest
+
+from gossamer.stages.frontier.host import Host
+from gossamer.stages.frontier.politeness import Politeness
+from gossamer.stages.frontier.record import RECORD_VERSION, HostRecord, decode_record, encode_record, host_prefix
+from gossamer.stages.frontier.remembered import Remembered
+from gossamer.state.contacts import Contacts, Recovered
+from gossamer.state.epoch import Epochs
+from gossamer.state.store import Store
+
+HOST_BYTES = 2_000
+"""Memory of a host with its record, about (measured; see docs/reference/memory.md)."""
+EVICTIONS_MAX = 4
+"""Hosts that are looked at, to make one leave, for each that comes: more than one, so that a crowd thins out."""
+
+RESTS_MAX = 4_096
+"""Delays without a host's record that move with partitions: the longest ones, 64 KB."""
+
+
+class HostRecords(msgspec.Struct, frozen=True):
+    """What a crawl keeps of its hosts and queues."""
+
+    store: Store
+    epochs: Epochs
+    """On top of `store`."""
+    contacts: Contacts
+    remembered: Remembered | None = None
+    """What earlier crawls learned of hosts, where that is kept."""
+    travelling: Sequence[tuple[int, int]] = ()
+    """Runs of partitions of which only a part of the keys is in `store`: they are on their way between shards."""
+
+
+class HostTable:
+    """Name to `Host`. Dirty hosts, hosts with leases and those on the workbench stay; of the others, the least recently
+    used is evicted.
+    """
+
+    def __init__(
+        self,
+        epochs: Epochs,
+        politeness: Politeness,
+        recovered: Recovered,
+        cached_max: int,
+        remembered: Remembered | None = None,
+    ) -> None:
+        self._epochs = epochs
+        self._politeness = politeness
+        self._recovered = recovered
+        self._cached_max = cached_max
+        self._remembered = remembered
+        self._hosts: dict[str, Host] = {}
+        self.asked = self.misses = 0
+        """How often a record was asked for, and was not in memory."""
+        self._clean: OrderedDict[str, Host] = OrderedDict()
+        """Those of them that are not dirty, the least recently used first: only these may leave."""
+        self._dirty: dict[str, Host] = {}
+
+    def get(self, name: str, partition: int) -> Host:
+        """Return a host, from memory, from disk (about 4 µs) or new."""
+        host = self._hosts.get(name)
+        self.asked += 1
+        if host is not None:
+            if not host.dirty:
+                self._clean.move_to_end(name)
+            return host
+        self.misses += 1
+        if len(self._hosts) >= self._cached_max:
+            self._evict()
+        host = self._hosts[name] = self._clean[name] = self._load(name, partition)
+        return host
+
+    def reconfigure(self, politeness: Politeness) -> list[Host]:
+        """Treat all hosts by other rules from now on; return those in memory."""
+        self._politeness = politeness
+        for host in self._hosts.values():
+            host.rules = politeness.of(host.name)
+        return list(self._hosts.values())
+
+    def in_memory(self) -> Iterable[Host]:
+        """Return the hosts in memory."""
+        return self._hosts.values()
+
+    def touch(self, host: Host) -> None:
+        """Have the record written with this epoch."""
+        if not host.dirty:
+            host.dirty = True
+            name = host.record.name
+            self._dirty[name] = host
+            self._clean.pop(name, None)
+
+    @property
+    def dirty(self) -> int:
+        """Hosts that changed since the last cut: they cannot leave the memory."""
+        return len(self._dirty)
+
+    def cut(self) -> Iterable[Host]:
+        """Yield the dirty hosts, and give each one's record to the epoch after its turn."""
+        dirty = self._dirty
+        self._dirty = {}
+        records = {}
+        for name, host in dirty.items():
+            yield host
+            records[host.prefix] = encode_record(host.record)
+            host.dirty = host.contacted = False
+            self._clean[name] = host
+        self._epochs.put_many("host", records)
+
+    def _load(self, name: str, partition: int) -> Host:
+        prefix = host_prefix(partition, name)
+        data = self._epochs.get("host", prefix)
+        record = HostRecord(RECORD_VERSION, name) if data is None else decode_record(data)
+        if self._remembered is not None:
+            self._remembered.recall(record, partition, is_new=data is None)
+        fingerprint = self.recover(record)
+        host = Host(record, partition, prefix, fingerprint, self._politeness.of(name))
+        host.is_new = data is None
+        return host
+
+    def recover(self, record: HostRecord) -> int:
+        """Bring a record's delay to what earlier processes left; return the host's fingerprint."""
+        name = record.name
+        fingerprint = xxh3_64_intdigest(name.encode())
+        rules = self._politeness.of(name)
+        if self._recovered.unknown_at:
+            # Those without a record too: what was found and asked in an epoch that was lost left none.
+            longest_s = rules.longest_rest_s(record.crawl_delay_s)
+            record.rest_until = max(record.rest_until, self._recovered.unknown_at + longest_s)
+        record.rest_until = max(record.rest_until, self._recovered.hosts.get(fingerprint, 0.0))
+        return fingerprint
+
+    @property
+    def unknown_until(self) -> float:
+        """Until when a host waits of which nothing is known; 0 where what earlier processes left is known."""
+        unknown_at = self._recovered.unknown_at
+        return unknown_at + self._politeness.longest_rest_s(None) if unknown_at else 0.0
+
+    def recovered_delays(self, now: float) -> dict[int, float]:
+        """Return how many seconds hosts still wait by what earlier processes left, by fingerprint: also those without a
+        record, which were found and requested in an epoch that was lost.
+        """
+        resting = ((fingerprint, until - now) for fingerprint, until in self._recovered.hosts.items() if until > now)
+        return dict(nlargest(RESTS_MAX, resting, key=itemgetter(1)))
+
+    def learn_delays(self, delays: Mapping[int, float], now: float) -> None:
+        """Take in what another shard's `recovered_delays` returned. Where this process dies too they are not kept."""
+        known = self._recovered.hosts
+        known.update({host: max(known.get(host, 0.0), now + left_s) for host, left_s in delays.items()})
+
+    def of(self, first: int, end: int) -> Iterable[Host]:
+        """Return the hosts in memory of some partitions."""
+        return [host for host in self._hosts.values() if first <= host.partition < end]
+
+    def forget(self, hosts: Iterable[Host]) -> None:
+        """Drop hosts: another shard has them, or they are read again."""
+        for host in hosts:
+            for held in (self._hosts, self._clean, self._dirty):
+                held.pop(host.name, None)
+
+    def _evict(self) -> None:
+        # A few for each newcomer: a crowd that must stay (the workbench) is not walked again each time.
+        hosts = self._hosts
+        clean = self._clean
+        for _ in range(min(EVICTIONS_MAX, len(clean))):
+            if len(hosts) < self._cached_max:
+                return
+            name, host = clean.popitem(last=False)
+            if host.idle:
+                hosts.pop(name, None)  # It may have left already, and a caller that still held it changed it again.
+            else:
+                clean[name] = host

@@ -1,0 +1,287 @@
+"""Overview: reports of the frontier: hosts by what limits them, the next turns, facts of one host, the URLs that are
+left.
+
+For a crawl that does not run, the state is that of its last commit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from heapq import nlargest, nsmallest
+from itertools import islice
+from typing import NamedTuple
+
+import msgspec
+
+from gossamer.model.links import Link
+from gossamer.model.standing import Awaited, BudgetFacts, HostFacts
+from gossamer.stages.frontier.budgets import budget_facts
+from gossamer.stages.frontier.host import ROBOTS, Host
+from gossamer.stages.frontier.hosts import HostTable
+from gossamer.stages.frontier.index import HostIndex, round_of
+from gossamer.stages.frontier.options import BudgetOptions
+from gossamer.stages.frontier.origins import facts_of_origins, key_of, name_of, why_waiting
+from gossamer.stages.frontier.record import (
+    HostRecord,
+    Origin,
+    QueueEntry,
+    block_key,
+    decode_block,
+    decode_entry,
+    decode_record,
+    due_time,
+    host_prefix,
+    level_of,
+    range_end,
+)
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import PARTITIONED
+from gossamer.state.store import Store
+from gossamer.url.site import site_of
+from gossamer.url.url import Url
+
+LOOKED_AT_MAX = 20_000
+"""Hosts that an overview examines: about 1 µs each, on the loop."""
+
+
+def overview(active: Iterable[Host], known: Iterable[Host], now: float, most: int) -> dict[str, object]:
+    """Return counts of what limits the active hosts, and the `most` largest, slowest and worst hosts in memory."""
+    active = list(islice(active, LOOKED_AT_MAX))
+    known = list(islice(known, LOOKED_AT_MAX))
+    largest = nlargest(most, active, key=lambda host: (host.out, host.record.queued))
+    slowest = nlargest(most, (host for host in known if host.record.fetches_s), key=mean_s)
+    failing = [host for host in known if host.record.closed or any(one.failures for one in _origins(host).values())]
+    worst = nlargest(most, failing, key=lambda host: (*_worst(host), host.record.queued))
+    return {
+        "limits": dict(Counter(limit_of(host, now) for host in active)),
+        "active": [_shown(host, now) for host in largest],
+        "slowest": [_shown(host, now) for host in slowest],
+        "failing": [_shown(host, now) for host in worst],
+    }
+
+
+def limit_of(host: Host, now: float) -> str:
+    """Return what an active host waits for, as one of a fixed set of words."""
+    record = host.record
+    if record.closed:
+        return "closed"
+    if host.out:
+        return "fetching" if host.place is not None else "lookup"
+    if record.origins is not None and (host.turn_at or 0.0) > max(record.rest_until, now):
+        return "failing"
+    if record.rest_until > now:
+        if record.backoffs:
+            return "asked_to_wait"
+        return "crawl_delay" if record.crawl_delay_s else "politeness"
+    if host.parked == ROBOTS:
+        return "robots"
+    if host.place is None:
+        return "lookup"
+    if host.place.rest_until > now or (host.place.most and host.place.out >= host.place.most):
+        return "address"
+    site = host.site
+    if site is not None and (site.out or site.rest_until > now or (site.tokens is not None and site.tokens.most == 0)):
+        return "site"
+    return "ready"
+
+
+def mean_s(host: Host) -> float:
+    """Return the mean time of a host's last requests in seconds."""
+    return sum(host.record.fetches_s) / len(host.record.fetches_s)
+
+
+def _shown(host: Host, now: float) -> dict[str, object]:
+    record = host.record
+    return {
+        "host": host.name,
+        "limit": limit_of(host, now),
+        "queued": record.queued,
+        "out": host.out,
+        "requests": record.requests,
+        "fetch_s": round(mean_s(host), 4) if record.fetches_s else None,
+        "rest_until": record.rest_until if record.rest_until > now else None,
+        "failures": _worst(host)[1],
+        "sleeps": _worst(host)[0],
+        "reason": record.closed or record.reason or why_waiting(record),
+        "origins": [msgspec.structs.asdict(one) for one in facts_of_origins(record)],
+    }
+
+
+def _origins(host: Host) -> Mapping[str, Origin]:
+    return host.record.origins or {}
+
+
+def _worst(host: Host) -> tuple[int, int]:
+    """Return waits and failures in a row of the origin that failed most often."""
+    return max(((one.sleeps, one.failures) for one in _origins(host).values()), default=(0, 0))
+
+
+REASON_S = 0.001
+"""Times in the index are rounded by less."""
+
+
+class NextTurn(NamedTuple):
+    """When the next host may be requested, and why not earlier."""
+
+    at: float
+    host: str
+    """Empty if not known."""
+    reason: str
+    """For people."""
+
+
+def next_turn(benched: Iterable[Host], index: HostIndex, hosts: HostTable, *, has_sites: bool) -> NextTurn | None:
+    """Return when the next host may be requested, which one, and why not earlier; `has_sites`: whether sites have
+    gates. For an idle crawl's status.
+    """
+    waiting = [host for host in benched if host.turn_at is not None]
+    if not waiting:
+        return _next_sleeper(index, hosts)
+    first = min(waiting, key=lambda host: host.turn_at or 0.0)
+    at = first.turn_at or 0.0
+    record = first.record
+    reason = record.reason
+    if not reason and at > record.rest_until:
+        reason = why_waiting(record)
+    if not reason and first.window is None and at > record.rest_until and record.due:
+        reason = "its URLs are tried again then"
+    if not reason and record.crawl_delay_s:
+        reason = f"Crawl-delay of {record.crawl_delay_s:g} s"
+    if has_sites and first.site is not None and first.site.rest_until >= at:
+        reason = f"its site {first.site.name} waits"
+    return NextTurn(at, first.name, reason or "politeness")
+
+
+def _next_sleeper(index: HostIndex, hosts: HostTable) -> NextTurn | None:
+    wake_at = index.next_wake_at()
+    if wake_at is None:
+        return None
+    found = index.next_sleeper()
+    if found is None:
+        return NextTurn(wake_at, "", "it waits")
+    record = hosts.get(found[1], found[0]).record
+    return NextTurn(wake_at, record.name, _why_not_before(record, wake_at) or "it waits")
+
+
+def awaited(benched: Iterable[Host], index: HostIndex, hosts: HostTable, most: int) -> list[Awaited]:
+    """Return up to `most` of the hosts that can be requested later, the earliest first."""
+    turns = nsmallest(
+        most,
+        (host for host in benched if host.turn_at is not None),
+        key=lambda host: host.turn_at or 0.0,
+    )
+    found = [(host.turn_at or 0.0, host) for host in turns]
+    found += [(at, hosts.get(name, partition)) for at, partition, name in index.sleepers(most)]
+    found.sort(key=lambda one: one[0])
+    return [
+        Awaited(host.name, at, _why_not_before(host.record, at) or "politeness", host.record.queued)
+        for at, host in found[:most]
+    ]
+
+
+def _why_not_before(record: HostRecord, at: float) -> str:
+    """Return why a host is not requested before `at`: its own reason, or an origin that does not answer."""
+    if record.reason and record.rest_until >= at - REASON_S:
+        return record.reason
+    return why_waiting(record) or record.reason
+
+
+def facts_of(
+    epochs: Epochs,
+    url: Url,
+    host: Host | None = None,
+    site_gate: str = "",
+    budget: BudgetOptions | None = None,
+    stands: BudgetFacts | None = None,
+    split: frozenset[str] = frozenset(),
+) -> HostFacts:
+    """Return the facts of a URL's host, and when the URL itself is due. A pass over the host's due URLs.
+
+    `budget` are the budgets, `stands` their current use; None: as of the last commit. `split` are sites whose hosts
+    have a partition each.
+    """
+    prefix = host_prefix(url.partition, url.host)
+    if host is not None:
+        record: HostRecord | None = host.record
+    else:
+        data = epochs.get("host", prefix)
+        record = decode_record(data) if data is not None else None
+    if record is None:
+        return HostFacts(url.host)
+    due_at = None
+    attempt = 1
+    error = ""
+    if record.due:
+        for key, value in epochs.scan("due", prefix, range_end(prefix)):
+            if key.endswith(url.fingerprint.to_bytes(8)):
+                entry = decode_entry(value)
+                due_at = due_time(key)
+                attempt = entry.attempt
+                error = entry.error
+                break
+    rest_until = record.rest_until
+    reason = record.reason
+    if host is not None and host.site is not None and host.site.rest_until > rest_until:
+        rest_until = host.site.rest_until
+        reason = f"its site {host.site.name} waits (politeness.site_delay_s)"
+    if stands is None and budget is not None:
+        stands = budget_facts(epochs, budget, url, split)
+    scheme = key_of(url)
+    failing = record.origins.get(scheme) if record.origins is not None else None
+    origin = next((one for one in facts_of_origins(record) if one.origin == name_of(record.name, scheme)), None)
+    failures = failing.failures if failing is not None else 0
+    return HostFacts(
+        record.name, record.queued, rest_until, reason, record.closed, record.crawl_delay_s,
+        record.requests, failures, host.out if host else 0, host.parked if host else "",
+        due_at, attempt, error, site_gate,
+        stands is not None and record.index_family == "deferred" and round_of(record.index_key) >= stands.round,
+        stands, origin,
+    )  # fmt: skip
+
+
+def remaining(store: Store, name_url: Callable[[str], Url | None]) -> Iterator[tuple[Link, int]]:
+    """Yield every URL that is not finished, with its level, by partition, site and host; within a host retries come
+    first, then URLs in the order of the queue. A pass over all hosts, 1 µs each; memory holds the names of one
+    partition's hosts with work.
+    """
+    names: list[tuple[str, str]] = []
+    partition = b""
+    for key, data in store.scan("host", *PARTITIONED):
+        if key[:2] != partition:
+            yield from _of_partition(store, partition, names, name_url)
+            partition = key[:2]
+            names = []
+        record = decode_record(data)
+        if record.queued:
+            names.append((site_of(record.name), record.name))
+    yield from _of_partition(store, partition, names, name_url)
+
+
+def _of_partition(
+    store: Store, partition: bytes, names: list[tuple[str, str]], name_url: Callable[[str], Url | None]
+) -> Iterator[tuple[Link, int]]:
+    for _, name in sorted(names):
+        prefix = host_prefix(int.from_bytes(partition), name)
+        data = store.get("host", prefix)
+        assert data is not None, f"{name} is listed and has no record"
+        for entry, level in _of_host(store, prefix, decode_record(data)):
+            url = name_url(entry.url)
+            if url is not None:
+                yield Link(url, entry.link_type, entry.depth, entry.hops, entry.referrer, entry.seed), level
+
+
+def _of_host(store: Store, prefix: bytes, record: HostRecord) -> Iterator[tuple[QueueEntry, int]]:
+    if record.due:
+        for _, data in store.scan("due", prefix, range_end(prefix)):
+            yield decode_entry(data), 0
+    for lane, queue in sorted(record.levels.items()):
+        first = queue.block
+        while first < queue.tail:
+            stored = store.get("queue", block_key(prefix, lane, first))
+            assert stored is not None, f"{record.name} lacks the block {first} of queue {lane}"
+            block = decode_block(stored)
+            for number, entry in enumerate(block.entries(record.name), first):
+                if not queue.finished(number):
+                    yield entry, level_of(lane)
+            first += block.count

@@ -1,0 +1,230 @@
+"""Announcements: the module that reads sitemaps and feeds."""
+
+from __future__ import annotations
+
+import io
+import re
+import zlib
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from typing import BinaryIO, Final, cast
+
+from gossamer.model.links import (
+    ALTERNATE,
+    ANNOUNCING,
+    FEED,
+    SEED,
+    SITEMAP,
+    SITEMAP_FILE,
+    Announced,
+    Announcement,
+    Found,
+)
+from gossamer.model.pages import Findings, Page
+from gossamer.stages.process.charset import codec_of
+from gossamer.stages.process.feeds import FEED_ROOTS, SITEMAP_ROOTS, FeedHandler, SitemapHandler, listed, read_json_feed
+from gossamer.stages.process.links import AT_ONCE, Base, slices_of
+from gossamer.stages.process.options import TypedModule
+from gossamer.stages.process.xml import Handler, StopParsing, decoded_pieces, read_xml
+
+ANNOUNCEMENT_TYPES = (
+    "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml",
+    "application/x-rss+xml", "application/feed+json", "application/json",
+)  # fmt: skip
+"""Types that `announcements` reads; it reads any type if a link announces a sitemap or a feed."""
+
+JSON_TYPES: Final = frozenset(("application/feed+json", "application/json"))
+ELEMENTS_MAX = 1_000_000
+"""Elements of one document: some 20 for each address that a sitemap may have."""
+BYTES_MAX = 50 << 20
+"""Uncompressed size of a sitemap; the protocol's limit."""
+JSON_BYTES_MAX: Final = 10 << 20
+"""A longer feed in JSON is not read: it is parsed in one go, 7 ms a MB."""
+PACKED_MAX: Final = 2
+"""Nested gzip: some servers compress files that the site has compressed before, without declaring either."""
+_HEAD_BYTES = 4_096
+_GZIP = b"\x1f\x8b"
+_ROOT = re.compile(rb"<(?:[\w.-]{1,32}:)?(?:urlset|sitemapindex|rss|RDF|feed)[\s>]").search
+_ADDRESSES = (b"http://", b"https://")
+_RELATIONS = {"hub": "hub", "self": "self", "next": "next"}
+RELATED_MAX = 16
+"""Links of a feed about itself that are read."""
+
+
+class Announcements(TypedModule):
+    """Reads sitemaps (XML, plain text, gzipped) and feeds (RSS, Atom, JSON Feed), recognized by their content.
+
+    Their entries are links of type `sitemap` or `feed`; the sitemaps that an index names are of type `sitemap_file`.
+    Versions of a page in other languages that a sitemap names are of type `alternate`. Plain text and gzip are only
+    read if they were announced as sitemaps or are seeds. A broken document counts up to the first error that cannot be
+    repaired. About 6 µs an entry; the cost of a document is linear in its length.
+    """
+
+    name = "announcements"
+    media_types = ANNOUNCEMENT_TYPES
+
+    def process(self, page: Page, findings: Findings) -> None:
+        for _ in self.process_in_slices(page, findings):
+            pass
+
+    def process_in_slices(self, page: Page, findings: Findings) -> Iterator[None]:
+        """As `process`. Yields each few milliseconds, where other work may run."""
+        related: list[tuple[str, str]] = []
+        announcement = yield from self._read(page, related)
+        if announcement is None:
+            return
+        kind = {"sitemap": SITEMAP, "sitemap_index": SITEMAP_FILE, "feed": FEED}[announcement.kind]
+        base = Base(page.url)
+        options = self._options
+        known: dict[str, None] = {}
+        entries = []
+        for some in slices_of(announcement.entries):
+            for entry in some:
+                url = base.join(entry.url.strip())
+                if url is not None and len(url) <= options.url_bytes_max and url not in known:
+                    if len(known) >= options.links_max:
+                        break
+                    known[url] = None
+                    entries.append(Announced(url, entry.changed_at, entry.period_s, entry.weight))
+            if len(some) == AT_ONCE:
+                yield
+        announcement.entries = entries
+        findings.announcement = announcement
+        findings.links.extend(Found(url, kind) for url in known)
+        for addresses in slices_of(list(announcement.alternates)[: options.links_max]):
+            joined = (base.join(address) for address in addresses)
+            new = [url for url in joined if url is not None and len(url) <= options.url_bytes_max and url not in known]
+            known.update(dict.fromkeys(new))
+            findings.links.extend(Found(url, ALTERNATE) for url in dict.fromkeys(new))
+            if len(addresses) == AT_ONCE:
+                yield
+        for relation, address in related[:RELATED_MAX]:
+            link_type = _RELATIONS.get(relation)
+            url = base.join(address)
+            if link_type is not None and url is not None and len(url) <= options.url_bytes_max:
+                findings.links.append(Found(url, link_type))
+
+    def _read(self, page: Page, related: list[tuple[str, str]]) -> Generator[None, None, Announcement | None]:
+        announced = page.link_type in ANNOUNCING
+        announcement = Announcement("sitemap")
+        if page.media_type in JSON_TYPES or (announced and page.body[:64].lstrip()[:1] == b"{"):
+            is_long = page.body_bytes > JSON_BYTES_MAX
+            return announcement if not is_long and read_json_feed(_whole(page), announcement, related) else None
+        open_ = page.open
+        head = page.body[:_HEAD_BYTES]
+        for _ in range(PACKED_MAX):
+            if head[:2] != _GZIP:
+                break
+            open_ = _unpacking(open_)
+            with open_() as file:
+                head = file.read(_HEAD_BYTES)
+        codec = codec_of(head, page.charset)
+        roots: list[str] = []
+
+        def handler() -> Handler:
+            nonlocal announcement
+            announcement = Announcement("sitemap")
+            related.clear()
+            roots.clear()
+            return _Sorting(announcement, related, roots, page.url)
+
+        if page.link_type == SEED and page.media_type not in ANNOUNCEMENT_TYPES and not _may_be_list(head):
+            return None
+        if b"<" in head[:256]:
+            announcement.error = yield from read_xml(open_, codec, handler, ELEMENTS_MAX)
+            return announcement if roots or (announced and announcement.error) else None
+        if page.link_type in (SITEMAP_FILE, SEED):
+            pieces = decoded_pieces(open_, codec if codec[:6] == "utf-16" else "utf-8")
+            announcement.entries = yield from listed(_lines(pieces))
+            return announcement if announcement.entries else None
+        return None
+
+
+def _may_be_list(head: bytes) -> bool:
+    """Say whether a seed of any type begins like a sitemap, a feed or a list of addresses."""
+    return _ROOT(head) is not None or head.lstrip(b"\xef\xbb\xbf \t\r\n")[:8].lower().startswith(_ADDRESSES)
+
+
+def _whole(page: Page) -> bytes:
+    if page.file is None:
+        return page.body
+    with page.open() as file:
+        return file.read()
+
+
+class _Sorting:
+    """Passes a document to the handler of its kind, by its outermost element; stops if the kind is unknown."""
+
+    def __init__(self, announcement: Announcement, related: list[tuple[str, str]], roots: list[str], url: str) -> None:
+        self._announcement = announcement
+        self._related = related
+        self._roots = roots
+        self._url = url
+        self._handler: Handler | None = None
+
+    def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
+        if self._handler is None:
+            local = name.rpartition(":")[2]
+            if local in SITEMAP_ROOTS:
+                self._handler = SitemapHandler(self._announcement, name)
+            elif local in FEED_ROOTS:
+                self._handler = FeedHandler(self._announcement, self._related, self._url)
+            else:
+                raise StopParsing
+            self._roots.append(name)
+        self._handler.start(name, attributes, depth)
+
+    def end(self, name: str, text: str, depth: int) -> None:
+        assert self._handler is not None
+        self._handler.end(name, text, depth)
+
+
+def _unpacking(open_: Callable[[], BinaryIO]) -> Callable[[], BinaryIO]:
+    return cast("Callable[[], BinaryIO]", lambda: _Gunzipped(open_()))
+
+
+class _Gunzipped(io.RawIOBase):
+    """The content of a gzipped file, up to `BYTES_MAX` or the first error. Several members are one content."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self._stream = zlib.decompressobj(31)
+        self._left = BYTES_MAX
+        self._waiting = b""
+
+    def read(self, size: int = -1, /) -> bytes:
+        size = min(size if size >= 0 else BYTES_MAX, self._left)
+        while size:
+            data = self._waiting or self._source.read(1 << 16)
+            if not data:
+                return b""
+            try:
+                made = self._stream.decompress(data, size)
+            except zlib.error:
+                return b""
+            self._waiting = self._stream.unconsumed_tail
+            if self._stream.eof:
+                self._waiting = self._stream.unused_data
+                self._stream = zlib.decompressobj(31)
+            if made:
+                self._left -= len(made)
+                return made
+        return b""
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
+
+
+def _lines(pieces: Iterable[str]) -> Iterator[str]:
+    """Yield the lines of a text, without lines longer than any address."""
+    held = ""
+    left = BYTES_MAX
+    for piece in pieces:
+        *lines, held = (held + piece).replace("\r", "\n").split("\n")
+        yield from lines
+        if len(held) > (1 << 16):
+            held = "-"  # Not the start of an address.
+        left -= len(piece)
+        if left <= 0:
+            break
+    yield held

@@ -1,0 +1,301 @@
+"""Charset: the encoding of a page, as browsers find it (HTML standard, section 13.2.3; WHATWG Encoding)."""
+
+from __future__ import annotations
+
+import codecs
+import functools
+import re
+
+from gossamer.stages.process.multibyte import CODEC
+from gossamer.stages.process.scan import attributes
+
+PRESCAN_BYTES_MAX = 1024
+LATE_BYTES_MAX = 32_768
+"""Bytes in which a declaration counts though it comes late: a parser that meets one begins again (section 13.2.3.4)."""
+DETECTED_BYTES_MAX = 65_536
+"""Bytes that are examined when an encoding is guessed."""
+
+# WHATWG name: (Python's codec, further labels). Names are labels too.
+_ENCODINGS = {
+    "utf-8": ("utf-8", "unicode-1-1-utf-8 unicode11utf8 unicode20utf8 utf8 x-unicode20utf8"),
+    "ibm866": ("cp866", "866 cp866 csibm866"),
+    "iso-8859-2": ("iso8859-2", "csisolatin2 iso-ir-101 iso8859-2 iso88592 iso_8859-2 iso_8859-2:1987 l2 latin2"),
+    "iso-8859-3": ("iso8859-3", "csisolatin3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3"),
+    "iso-8859-4": ("iso8859-4", "csisolatin4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4"),
+    "iso-8859-5": (
+        "iso8859-5",
+        "csisolatincyrillic cyrillic iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988",
+    ),
+    "iso-8859-6": (
+        "iso8859-6",
+        (
+            "arabic asmo-708 csiso88596e csiso88596i csisolatinarabic ecma-114 iso-8859-6-e iso-8859-6-i iso-ir-127 "
+            "iso8859-6 iso88596 iso_8859-6 iso_8859-6:1987"
+        ),
+    ),
+    "iso-8859-7": (
+        "iso8859-7",
+        (
+            "csisolatingreek ecma-118 elot_928 greek greek8 iso-ir-126 iso8859-7 iso88597 iso_8859-7 iso_8859-7:1987 "
+            "sun_eu_greek"
+        ),
+    ),
+    "iso-8859-8": (
+        "iso8859-8",
+        (
+            "csiso88598e csisolatinhebrew hebrew iso-8859-8-e iso-ir-138 iso8859-8 iso88598 iso_8859-8 iso_8859-8:1988 "
+            "visual"
+        ),
+    ),
+    "iso-8859-8-i": ("iso8859-8", "csiso88598i logical"),
+    "iso-8859-10": ("iso8859-10", "csisolatin6 iso-ir-157 iso8859-10 iso885910 l6 latin6"),
+    "iso-8859-13": ("iso8859-13", "iso8859-13 iso885913"),
+    "iso-8859-14": ("iso8859-14", "iso8859-14 iso885914"),
+    "iso-8859-15": ("iso8859-15", "csisolatin9 iso8859-15 iso885915 iso_8859-15 l9"),
+    "iso-8859-16": ("iso8859-16", ""),
+    "koi8-r": ("koi8-r", "cskoi8r koi koi8 koi8_r"),
+    "koi8-u": ("koi8-u", "koi8-ru"),
+    "macintosh": ("mac-roman", "csmacintosh mac x-mac-roman"),
+    "windows-874": ("cp874", "dos-874 iso-8859-11 iso8859-11 iso885911 tis-620"),
+    "windows-1250": ("cp1250", "cp1250 x-cp1250"),
+    "windows-1251": ("cp1251", "cp1251 x-cp1251"),
+    "windows-1252": (
+        "cp1252",
+        (
+            "ansi_x3.4-1968 ascii cp1252 cp819 csisolatin1 ibm819 iso-8859-1 iso-ir-100 iso8859-1 iso88591 iso_8859-1 "
+            "iso_8859-1:1987 l1 latin1 us-ascii x-cp1252"
+        ),
+    ),
+    "windows-1253": ("cp1253", "cp1253 x-cp1253"),
+    "windows-1254": (
+        "cp1254",
+        "cp1254 csisolatin5 iso-8859-9 iso-ir-148 iso8859-9 iso88599 iso_8859-9 iso_8859-9:1989 l5 latin5 x-cp1254",
+    ),
+    "windows-1255": ("cp1255", "cp1255 x-cp1255"),
+    "windows-1256": ("cp1256", "cp1256 x-cp1256"),
+    "windows-1257": ("cp1257", "cp1257 x-cp1257"),
+    "windows-1258": ("cp1258", "cp1258 x-cp1258"),
+    "x-mac-cyrillic": ("mac-cyrillic", "x-mac-ukrainian"),
+    "gbk": (
+        CODEC + "gbk",
+        "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 iso-ir-58 x-gbk",
+    ),
+    "gb18030": (CODEC + "gb18030", ""),
+    "big5": (CODEC + "big5", "big5-hkscs cn-big5 csbig5 x-x-big5"),
+    "euc-jp": (CODEC + "euc-jp", "cseucpkdfmtjapanese x-euc-jp"),
+    "iso-2022-jp": (CODEC + "iso-2022-jp", "csiso2022jp"),
+    "shift_jis": (CODEC + "shift_jis", "csshiftjis ms932 ms_kanji shift-jis sjis windows-31j x-sjis"),
+    "euc-kr": (
+        CODEC + "euc-kr",
+        "cseuckr csksc56011987 iso-ir-149 korean ks_c_5601-1987 ks_c_5601-1989 ksc5601 ksc_5601 windows-949",
+    ),
+    "utf-16be": ("utf-16-be", "unicodefffe"),
+    "utf-16le": ("utf-16-le", "csunicode iso-10646-ucs-2 ucs-2 unicode unicodefeff utf-16"),
+    "x-user-defined": ("x-user-defined", ""),
+    "replacement": ("replacement", "csiso2022kr hz-gb-2312 iso-2022-cn iso-2022-cn-ext iso-2022-kr"),
+}
+_LABELS = {label: name for name, (_, labels) in _ENCODINGS.items() for label in (name, *labels.split())}
+_SINGLE_BYTE = frozenset(
+    name for name in _ENCODINGS if name.startswith(("iso-8859", "windows-", "koi8", "ibm", "mac", "x-"))
+)
+_OTHERWISE = {"koi8-u": {0xAE: "ў", 0xBE: "Ў"}, "windows-1255": {0xCA: "\u05ba"}}
+"""Bytes that Python's tables lack or map otherwise."""
+_META = re.compile(rb"<(?:(?P<comment>!--)|(?P<meta>(?i:meta)[\t\n\f\r /])|(?P<tag>/?[a-zA-Z][^\t\n\f\r >]*)|[!/?])")
+_RAW_ENDS = {
+    name: re.compile(rb"</" + name + rb"(?=[\t\n\f\r />])", re.IGNORECASE)
+    for name in (b"script", b"style", b"title", b"textarea", b"noscript")
+}
+_INSIDE = rb"(?:[^<>\"']|\"[^<>\"]*+\"|'[^<>']*+')*>\s*+"
+_PLAIN_HEAD = re.compile(
+    rb"\s*(?:<\?xml" + _INSIDE + rb")?(?:<!doctype" + _INSIDE + rb")?(?:<html(?=[\s>])" + _INSIDE + rb")?<head>\s*"
+    rb"<meta[\t\n\f\r ]+(?:"
+    rb"http-equiv=\"content-type\"[\t\n\f\r ]+content=\"text/html;[\t\n\f\r ]*charset=([a-z0-9_-]+)\""
+    rb"|charset=\"([a-z0-9_-]+)\"|charset=([a-z0-9_-]+)(?=[\t\n\f\r >]))[\t\n\f\r ]*/?>",
+    re.IGNORECASE,
+).match
+"""Matches the usual beginning of pages that declare their encoding, with the same result as the standard's steps."""
+_CONTENT_CHARSET = re.compile(
+    r"charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*))"
+)
+_XML_ENCODING = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*+=[\x00-\x20]*+(?:\"([^\">]*+)\"|'([^'>]*+)')")
+
+
+_ISO_2022_JP = re.compile(rb"\x1b\$[@B](?>(?:[\x21-\x7e]{2})+)\x1b\([BJ]").search
+"""Finds Japanese of two bytes between its escapes, which is valid UTF-8 too."""
+_WHATWG = {
+    "cp1251": "windows-1251",
+    "cp949": "euc-kr",
+    "cp932": "shift_jis",
+    "iso8859-5": "iso-8859-5",
+    "uhc": "euc-kr",
+}
+"""Names of the detector that are not labels."""
+_BELIEVED = frozenset(
+    (
+        "windows-1251", "koi8-r", "koi8-u", "ibm866", "iso-8859-5", "x-mac-cyrillic", "shift_jis", "euc-jp",
+        "iso-2022-jp", "gb18030", "gbk", "big5", "euc-kr", "windows-1253", "iso-8859-7", "windows-1255", "iso-8859-8",
+        "windows-1256", "iso-8859-6", "windows-874", "utf-16le", "utf-16be",
+    )
+)  # fmt: skip
+
+
+def encoding_of_label(label: str) -> str | None:
+    """Return the WHATWG encoding (lower case) that a label names, or None."""
+    return _LABELS.get(label.strip("\t\n\f\r ").lower())
+
+
+def to_utf8(body: bytes, header_charset: str) -> tuple[bytes, str]:
+    """Return the page's bytes in UTF-8 and the encoding they came in (WHATWG name, lower case).
+
+    A page that declares UTF-8 is returned unchanged, without its byte order mark; errors in it are replaced when parts
+    are decoded. Other pages are transcoded, with U+FFFD for errors. Without BOM, header and meta: UTF-8 if that
+    decodes, else windows-1252.
+    """
+    name, mark = _declared(body, header_charset)
+    if mark:
+        body = body[mark:]
+    if name is None:
+        name = _undeclared(body)
+    if name == "utf-8":
+        return body, name
+    return decoded(body, name).encode("utf-8", "replace"), name
+
+
+def codec_of(head: bytes, header_charset: str) -> str:
+    """Return Python's codec for a document that begins with `head`, as declared there or in the header; else UTF-8."""
+    name = _declared(head, header_charset)[0] or "utf-8"
+    return "utf-8" if name in ("replacement", "x-user-defined") else _ENCODINGS[name][0]
+
+
+def detected(body: bytes) -> str:
+    """Guess the encoding of a page that declares none and is not UTF-8.
+
+    By the frequencies of its letters (uchardet, in Resiliparse). Only non-Latin results are used: for Western pages
+    browsers use windows-1252, and a guess among similar encodings would do more harm. About 0.5 ms.
+    """
+    from resiliparse.parse.encoding import detect_encoding  # noqa: PLC0415 - few pages need it
+
+    guess = detect_encoding(body, max_len=DETECTED_BYTES_MAX, html5_compatible=False, from_html_meta=False)
+    guess = (guess or "").lower()
+    name = encoding_of_label(_WHATWG.get(guess, guess)) or encoding_of_label(guess.replace("_", "-"))
+    return name if name in _BELIEVED else "windows-1252"
+
+
+def _undeclared(body: bytes) -> str:
+    head = body[:PRESCAN_BYTES_MAX]
+    if b"\0" in head[:2] and len(head) >= 8:
+        for name, zeros, others in (("utf-16le", head[1::2], head[::2]), ("utf-16be", head[::2], head[1::2])):
+            if zeros.count(0) * 10 >= len(zeros) * 9 and others.count(0) * 10 <= len(others):
+                return name
+    if _ISO_2022_JP(body[:DETECTED_BYTES_MAX]):
+        return "iso-2022-jp"
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # A cut page may end within a character.
+        return "utf-8" if error.reason == "unexpected end of data" else detected(body)
+    return "utf-8"
+
+
+def decoded(body: bytes, name: str) -> str:
+    """Return the text of bytes in an encoding given by its WHATWG name, with U+FFFD for errors."""
+    if name in _SINGLE_BYTE:
+        return codecs.charmap_decode(body, "replace", _table(name))[0]
+    if name == "replacement":
+        return "\ufffd" if body else ""
+    text: str = codecs.decode(body, _ENCODINGS[name][0], "replace")
+    # Lone surrogates have no UTF-8.
+    return text if name[:6] != "utf-16" else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def python_codec(name: str) -> str:
+    """Return Python's name of the encoding in which a page's queries are written: UTF-8 for those without encoder."""
+    return "utf-8" if name.startswith(("utf-", "replacement", "x-user")) else _ENCODINGS[name][0]
+
+
+def _declared(body: bytes, header_charset: str) -> tuple[str | None, int]:
+    """Return the encoding that the page declares, strongest first, and the length of its byte order mark."""
+    if body[:3] == codecs.BOM_UTF8:
+        return "utf-8", 3
+    if body[:2] == codecs.BOM_UTF16_LE:
+        return "utf-16le", 2
+    if body[:2] == codecs.BOM_UTF16_BE:
+        return "utf-16be", 2
+    name = encoding_of_label(header_charset.strip("\"'")) if header_charset else None
+    name = name or _prescan(body[:PRESCAN_BYTES_MAX])
+    if name is None and len(body) > PRESCAN_BYTES_MAX:
+        name = _of_metas(body[:LATE_BYTES_MAX], raw_text=True)
+    return name, 0
+
+
+def _prescan(head: bytes) -> str | None:
+    """Search the first bytes for a declaration (HTML standard, section 13.2.3.2)."""
+    plain = _PLAIN_HEAD(head)
+    if plain is not None and (name := _usable(plain[plain.lastindex or 0].decode("ascii"))) is not None:
+        return name
+    if head[:6] == b"<\0?\0x\0":
+        return "utf-16le"
+    if head[:6] == b"\0<\0?\0x":
+        return "utf-16be"
+    if (name := _of_metas(head)) is not None:
+        return name
+    xml = _XML_ENCODING.match(head)
+    return _usable((xml[1] or xml[2]).decode("latin-1")) if xml is not None else None
+
+
+def _of_metas(head: bytes, *, raw_text: bool = False) -> str | None:
+    """Return what the first `meta` declares that declares an encoding; with `raw_text` outside of scripts and styles,
+    which the standard's first look does not know.
+    """
+    if b"harset" not in head and b"HARSET" not in head:
+        return None
+    position = 0
+    while (match := _META.search(head, position)) is not None:
+        if match.lastgroup == "comment":
+            end = head.find(b"-->", match.start() + 2)
+            position = end + 3
+        elif match.lastgroup in ("meta", "tag"):
+            found, end = attributes(head, match.end())
+            position = end
+            if match.lastgroup == "meta" and end > 0 and (name := _of_meta(found)) is not None:
+                return name
+            if raw_text and end > 0 and match.lastgroup == "tag" and (closing := _RAW_ENDS.get(match["tag"].lower())):
+                ending = closing.search(head, end)
+                position = ending.end() if ending is not None else len(head)
+        else:
+            end = head.find(b">", match.end())
+            position = end + 1
+        if end < 0:
+            break
+    return None
+
+
+def _of_meta(found: dict[str, str]) -> str | None:
+    if "charset" in found:
+        return _usable(found["charset"])
+    if found.get("http-equiv", "").lower() == "content-type":
+        match = _CONTENT_CHARSET.search(found.get("content", "").lower())
+        if match is not None:
+            return _usable(match[1] or match[2] or match[3] or "")
+    return None
+
+
+@functools.lru_cache(maxsize=64)
+def _usable(label: str) -> str | None:
+    """Return the encoding for a label within a page. It cannot be UTF-16, because the label was read as ASCII."""
+    name = encoding_of_label(label)
+    if name in ("utf-16le", "utf-16be"):
+        return "utf-8"
+    return "windows-1252" if name == "x-user-defined" else name
+
+
+@functools.lru_cache(maxsize=64)
+def _table(name: str) -> str:
+    """Return the 256 characters of a single-byte encoding."""
+    if name == "x-user-defined":
+        return "".join(chr(i if i < 0x80 else 0xF700 + i) for i in range(256))
+    table = bytes(range(256)).decode(_ENCODINGS[name][0], "replace")
+    for byte, character in _OTHERWISE.get(name, {}).items():
+        table = table[:byte] + character + table[byte + 1 :]
+    # Unlike Python's tables, WHATWG's leave no hole among the C1 controls.
+    return "".join(chr(i) if c == "\ufffd" and 0x80 <= i < 0xA0 else c for i, c in enumerate(table))

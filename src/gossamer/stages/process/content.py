@@ -1,0 +1,76 @@
+"""Content: the main content of a page, without navigation, as text or as Markdown."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer.model.pages import Findings, Page
+from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
+from gossamer.stages.process.kept import kept
+from gossamer.stages.process.links import Base, base_href
+from gossamer.stages.process.main import main_blocks
+from gossamer.stages.process.markdown import as_markdown, paragraphs
+from gossamer.stages.process.options import ProcessOptions, TypedModule
+from gossamer.stages.process.outline import Outline, outlined
+from gossamer.stages.process.text import MAIN, VISIBLE, cut
+
+
+class MainText(TypedModule):
+    """Finds the main text of HTML pages, in `Findings.text` and in the column `main_text`, one line a block.
+
+    A page with more than `process.open_tags_max` elements open at once gives its whole visible text;
+    `Findings.text_method` says which. docs/reference/processing.md has the cost.
+    """
+
+    name = "main_text"
+    media_types = HTML_TYPES
+    columns = {"main_text": "text"}  # noqa: RUF012 - declared once, never changed
+
+    def process(self, page: Page, findings: Findings) -> None:
+        document = document_of(page, self._options)
+        main = _main_of(document, page.url, self._options)
+        findings.text_method = VISIBLE if main is None else MAIN
+        if main is None:
+            text = document.markup.text()
+        else:
+            text = "\n".join(block.text for block, keeps in zip(main.outline.blocks, main.chosen, strict=True) if keeps)
+        findings.text = findings.columns["main_text"] = cut(text, self._options.text_bytes_max)
+
+
+class Markdown(TypedModule):
+    """Writes the main content of HTML pages as Markdown, in the column `markdown`."""
+
+    name = "markdown"
+    media_types = HTML_TYPES
+    columns = {"markdown": "text"}  # noqa: RUF012 - as above
+
+    def process(self, page: Page, findings: Findings) -> None:
+        document = document_of(page, self._options)
+        main = _main_of(document, page.url, self._options)
+        findings.text_method = VISIBLE if main is None else MAIN
+        if main is None:
+            # Cut first, since the rest need not be written, and such pages are the largest.
+            visible = cut(document.markup.text(), self._options.text_bytes_max)
+            text = "\n\n".join(paragraphs(visible.splitlines()))
+        else:
+            base = Base(page.url, base_href(document.markup.elements()), document.charset)
+            text = as_markdown(kept(main.outline, main.chosen), base.join)
+        whole = cut(text, self._options.text_bytes_max)
+        # A line that is cut off would be a broken link or row.
+        findings.columns["markdown"] = whole if len(whole) == len(text) else whole[: whole.rfind("\n") + 1]
+
+
+class Main(NamedTuple):
+    """A page's outline, and which of its blocks are main content."""
+
+    outline: Outline
+    chosen: list[bool]
+
+
+def _main_of(document: HtmlDocument, url: str, options: ProcessOptions) -> Main | None:
+    """Return a page's main content, found once for all modules; None if the page is too deep or too large."""
+    if document.main is None:
+        outline = outlined(document.characters(), options.open_tags_max)
+        document.main = (None if outline is None else Main(outline, main_blocks(outline, url)),)
+    found: Main | None = document.main[0]
+    return found

@@ -1,0 +1,178 @@
+"""Forms: the fields of a form as a browser would send them, and whether a page shows something."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from hashlib import sha256
+from urllib.parse import urlencode
+
+import msgspec
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from gossamer.stages.process.charset import encoding_of_label, python_codec, to_utf8
+from gossamer.url.join import join
+
+MARKUP_BYTES_MAX = 1 << 20
+"""Bytes that are read of a page with a form, for which a tree is always built."""
+TAGS_MAX = 20_000
+"""Pages with more tags are not searched for forms, because the cost of a tree may grow with the square of its depth."""
+FIELDS_MAX = 200
+_CONTROLS = "input, select, textarea, button"
+_UNSENT = frozenset({"button", "reset", "file"})
+_LABEL = "Submit"
+"""What a button without value sends."""
+_CHARSET = "_charset_"
+"""Name of a hidden field in which browsers send the name of the encoding."""
+_URLENCODED = "application/x-www-form-urlencoded"
+_MULTIPART = "multipart/form-data"
+_PLAIN = "text/plain"
+_LINE_END = re.compile(r"\r\n?|\n")
+_IN_NAME = str.maketrans({"\r": "%0D", "\n": "%0A", '"': "%22"})
+
+
+class Form(msgspec.Struct, frozen=True):
+    """A form, with the values that its page has."""
+
+    action: str
+    """Absolute address."""
+    method: str
+    """`get` or `post`."""
+    fields: list[tuple[str, str]]
+    codec: str = "utf-8"
+    """Python's name of the encoding in which a browser sends the fields."""
+    enctype: str = _URLENCODED
+
+    def encoded(self, pairs: Sequence[tuple[str, str]]) -> tuple[bytes, str]:
+        """Return names and values as the form sends them, and the media type (HTML standard, section 4.10.21)."""
+        pairs = [(_LINE_END.sub("\r\n", name), _LINE_END.sub("\r\n", value)) for name, value in pairs]
+        missing = "xmlcharrefreplace"  # As browsers send what the encoding lacks (WHATWG Encoding, section 4.1).
+        if self.enctype == _PLAIN:
+            text = "".join(f"{name}={value}\r\n" for name, value in pairs)
+            return text.encode(self.codec, missing), _PLAIN
+        if self.enctype != _MULTIPART:
+            return urlencode(pairs, encoding=self.codec, errors=missing).encode(), _URLENCODED
+        boundary = f"----{sha256(repr(pairs).encode()).hexdigest()[:32]}"  # No value holds a digest of itself.
+        text = "".join(
+            f'--{boundary}\r\nContent-Disposition: form-data; name="{name.translate(_IN_NAME)}"\r\n\r\n{value}\r\n'
+            for name, value in pairs
+        )
+        return f"{text}--{boundary}--\r\n".encode(self.codec, missing), f"{_MULTIPART}; boundary={boundary}"
+
+
+def form_of(body: bytes, charset: str, url: str, names: Collection[str], selector: str = "") -> Form | None:
+    """Return the first form of a page that has fields of all these names, or the one that a CSS selector finds; None
+    where there is none. Hidden fields (CSRF tokens) are among its fields, and its button: servers look at it for what
+    to do. That is the one named, or else the first, as for who presses Enter.
+    """
+    markup, encoding = to_utf8(body[:MARKUP_BYTES_MAX], charset)
+    tree = _tree(markup)
+    if tree is None:
+        return None
+    base = tree.css_first("base[href]")
+    base_url = join(url, base.attributes.get("href") or "") if base is not None else None
+    controls = _Controls(tree)
+    for form in tree.css(selector or "form"):
+        used = _encoding(form.attributes.get("accept-charset"), encoding)
+        fields, buttons = _fields(controls.of(form), used)
+        if selector or set(names) <= {name for name, _ in fields + buttons}:
+            if not any(name in names for name, _ in buttons):
+                fields += [(name, value) for name, value in buttons[:1] if name]
+            action = join(base_url or url, form.attributes.get("action") or "") or url
+            method = (form.attributes.get("method") or "get").strip().lower()
+            enctype = (form.attributes.get("enctype") or "").lower()
+            return Form(action, method, fields, python_codec(used), enctype)
+    return None
+
+
+def _encoding(accepted: str | None, encoding: str) -> str:
+    """Return the encoding of a form's data: the first known one that it accepts, else that of its page (HTML standard,
+    section 4.10.21.5).
+    """
+    if accepted is not None:
+        encoding = next(filter(None, map(encoding_of_label, accepted.split())), "utf-8")
+    return encoding
+
+
+def shows(body: bytes, charset: str, text: str = "", selector: str = "") -> bool:
+    """Say whether a page's markup has a text, or an element that a CSS selector finds."""
+    if text:
+        return text.encode() in to_utf8(body, charset)[0]
+    tree = _tree(to_utf8(body[:MARKUP_BYTES_MAX], charset)[0])
+    return tree is not None and tree.css_first(selector) is not None
+
+
+def is_selector(text: str) -> bool:
+    """Say whether a text is a valid CSS selector."""
+    try:
+        LexborHTMLParser(b"<p>").css_first(text)
+    except Exception:  # noqa: BLE001 - the parser names no class of its own
+        return False
+    return True
+
+
+def _tree(markup: bytes) -> LexborHTMLParser | None:
+    return LexborHTMLParser(markup) if markup.count(b"<") <= TAGS_MAX else None
+
+
+class _Controls:
+    """The controls of a page's forms."""
+
+    def __init__(self, tree: LexborHTMLParser) -> None:
+        self._named: dict[str, list[LexborNode]] = {}
+        self._after: dict[int, list[LexborNode]] = {}
+        """Those between a form and the next one, in or behind it."""
+        following: list[LexborNode] = []
+        for node in tree.css(f"form, {_CONTROLS}"):
+            if node.tag == "form":
+                following = self._after[node.mem_id] = []
+            elif owner := node.attributes.get("form"):
+                self._named.setdefault(owner, []).append(node)
+            else:
+                following.append(node)
+
+    def of(self, form: LexborNode) -> list[LexborNode]:
+        """Return those in a form and those that name it. Where a form begins between the rows of a table the tree has
+        it empty, and those after it are its own (HTML standard, section 13.2.6.4.9).
+        """
+        after = self._after.get(form.mem_id, [])
+        inside = form.css(_CONTROLS) if form.child is not None else after
+        # The first form of an id has it.
+        named = self._named.pop(form.attributes.get("id") or "", [])
+        return [one for one in inside if "form" not in one.attributes] + named
+
+
+def _fields(controls: list[LexborNode], encoding: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Return what controls send, and which buttons would be sent with them."""
+    fields: list[tuple[str, str]] = []
+    buttons: list[tuple[str, str]] = []
+    for node in controls[:FIELDS_MAX]:
+        name = node.attributes.get("name") or ""
+        kind = (node.attributes.get("type") or ("submit" if node.tag == "button" else "text")).lower()
+        if "disabled" in node.attributes:
+            continue
+        if kind == "submit" and node.tag in ("input", "button"):
+            buttons.append((name, _value(node, _LABEL if node.tag == "input" else "")))
+        elif kind == "image":
+            buttons.append((f"{name}.x" if name else "x", "0"))
+        elif kind == "hidden" and name.lower() == _CHARSET:
+            shown = "utf-8" if python_codec(encoding) == "utf-8" else encoding
+            fields.append((name, shown if shown.startswith("windows") else shown.upper()))
+        elif name:
+            fields += [(name, value) for value in _values(node, kind)]
+    return fields, buttons
+
+
+def _values(node: LexborNode, kind: str) -> list[str]:
+    if node.tag == "textarea":
+        return [node.text()]
+    if node.tag == "select":
+        chosen = node.css_first("option[selected]") or node.css_first("option")
+        return [_value(chosen, chosen.text().strip())] if chosen is not None else []
+    if kind in ("checkbox", "radio"):
+        return [_value(node, "on")] if "checked" in node.attributes else []
+    return [] if kind in _UNSENT else [_value(node, "")]
+
+
+def _value(node: LexborNode, missing: str) -> str:
+    return node.attributes["value"] or "" if "value" in node.attributes else missing

@@ -1,0 +1,338 @@
+"""Html: decodes and parses a page once for all modules, by one scan or as the tree of the HTML standard.
+
+The tree is lexbor's. It costs about 5 µs per KB of ordinary markup, but the cost grows with the square of nesting, and
+misnested formatting multiplies nodes (50 KB of `<font size=N><p>`: 2 million nodes, 900 MB), so not every page gets a
+tree.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn, Protocol
+
+from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
+
+from gossamer.model.pages import Page
+from gossamer.stages.process.charset import to_utf8
+from gossamer.stages.process.options import ProcessOptions
+from gossamer.stages.process.raw import RAW
+from gossamer.stages.process.scan import XLINK_HREF, Element, ScannedMarkup, is_shadow_root
+from gossamer.stages.process.walk import ElementWalk
+
+_OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
+_ELEMENTS = (
+    "area,frame,iframe,link,base,meta,title,blockquote[cite],q[cite],ins[cite],del[cite],noframes,template,svg,math"
+)
+_ROOTS = frozenset(("svg", "math"))
+_LEAVING = frozenset(("meta", "blockquote", "frame"))
+"""Of these elements those that are never SVG's or MathML's."""
+_HTML_WITHIN = frozenset(("foreignObject", "desc", "title", "annotation-xml"))
+
+
+class TreeMarkup:
+    """The parts of a page's tree that modules need. Contents of `<template>` are not included."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+        self._tree = LexborHTMLParser(body, options=_OPTIONS)
+        self._anchors: list[tuple[str, str, LexborNode]] | None = None
+        self._elements: list[Element] = []
+        self._title = ""
+        self.hides = False
+        """Whether the page has links that are not in the tree: within `<noframes>`, or in a shadow root."""
+        titled = False
+        is_drawn = False
+        for node in self._tree.css(_ELEMENTS):
+            tag = node.tag
+            if tag in _ROOTS:
+                is_drawn = True
+            elif is_drawn and tag not in _LEAVING and _is_foreign(node):
+                continue
+            elif tag == "title":
+                if not titled:
+                    self._title = node.text()
+                    titled = True
+            elif tag in ("noframes", "template"):
+                self.hides = self.hides or tag == "noframes" or is_shadow_root(node.attributes)
+            elif tag is not None:
+                self._elements.append((tag, node.attributes))
+
+    @property
+    def tree(self) -> LexborHTMLParser:
+        """The tree itself, for selectors."""
+        return self._tree
+
+    def anchors(self) -> list[tuple[str, str, LexborNode]]:
+        """Return every `a` that has an href, in order: href, rel, the node."""
+        if self._anchors is None:
+            self._anchors = [
+                (href or "", attributes.get("rel") or "", node)
+                for node in self._tree.tags("a")
+                if (href := (attributes := node.attrs).get("href", _ABSENT)) is not _ABSENT
+                or (href := attributes.get(XLINK_HREF, _ABSENT)) is not _ABSENT
+            ]
+        return self._anchors
+
+    def anchor_text(self, within: LexborNode) -> str:
+        """Return the text of an anchor unchanged, or the alt text of its first image that has one."""
+        text = within.text()
+        return text if text and not text.isspace() else _alternative(within)
+
+    def elements(self) -> list[Element]:
+        """Return every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
+        return self._elements
+
+    def title(self) -> str:
+        """Return the text of the first title, unchanged."""
+        return self._title
+
+    def text(self) -> str:
+        """Return the visible text, one line a block."""
+        # The tree has no line breaks; the scan has, and is faster than walking over nodes from Python.
+        return ScannedMarkup(self._body).text()
+
+
+_ABSENT = "\0"
+"""Cannot be in an attribute, because the tokenizer replaces it."""
+
+
+def _is_foreign(node: LexborNode) -> bool:
+    """Say whether an element within a root of SVG or MathML is theirs, and not HTML's."""
+    parent = node.parent
+    while parent is not None and (tag := parent.tag or "") not in ("svg", "math"):
+        if tag in _HTML_WITHIN:
+            return False
+        parent = parent.parent
+    return parent is not None
+
+
+def _alternative(node: LexborNode) -> str:
+    """Return the alt text of the first image that has one, for an anchor that has no text."""
+    if node.first_child is None:
+        return ""
+    for image in node.css("img[alt]"):
+        text = image.attrs.get("alt")
+        if text:
+            return text
+    return ""
+
+
+XHTML = "application/xhtml+xml"
+HTML_TYPES = frozenset(("text/html", XHTML))
+_EMPTY = re.compile(rb"<(script|style|title|textarea|iframe|template|xmp|noembed|noframes)([\t\n\r ][^<>]*)?/>")
+"""In XML these tags are elements without content. HTML knows none, and would read the rest of the page as theirs."""
+
+_NULL = re.compile(rb"<[^<>\0]*\0[^<>]*>|\0")
+"""A NUL in text is nothing, in a tag a replacement character (HTML standard, sections 13.2.6.4.7 and 13.2.5.33)."""
+_NULLS_MAX = 1_000
+"""With more of them a page is no text, and all are dropped: each that is looked at costs 0.5 µs."""
+_REPLACEMENT = "\ufffd".encode()
+
+
+class Markup(Protocol):
+    """Access to a page's markup, by scan or tree."""
+
+    def anchors(self) -> Sequence[tuple[str, str, Any]]:
+        """Return every `a` that has an href, in order: href, rel, and what `anchor_text` takes."""
+        ...
+
+    def anchor_text(self, within: Any) -> str:
+        """Return an anchor's text unchanged, or an image's alt if it has none. It costs as much as the rest of a link:
+        call it once per address.
+        """
+        ...
+
+    def elements(self) -> list[Element]:
+        """Return every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
+        ...
+
+    def title(self) -> str:
+        """Return the text of the first title, unchanged."""
+        ...
+
+    def text(self) -> str:
+        """Return the visible text, one line a block."""
+        ...
+
+
+class HtmlDocument:
+    """A page's characters and markup, computed on first use."""
+
+    def __init__(self, page: Page, options: ProcessOptions) -> None:
+        self._page = page
+        self._options = options
+        self._decoded: tuple[bytes, str] | None = None
+        self._markup: Markup | None = None
+        self._overrun: TimeoutError | None = None
+        """The interruption of the scan, which no further module begins again."""
+        self._tree: tuple[LexborHTMLParser | None] | None = None
+        self.main: tuple[Any] | None = None
+        """The main content that `process.content` found, for its other modules."""
+
+    @property
+    def charset(self) -> str:
+        """The encoding that was used, by its WHATWG name in lower case."""
+        return (self._decoded or self._decode())[1]
+
+    @property
+    def markup(self) -> Markup:
+        """The page's markup. Only the first call has a cost."""
+        if self._markup is None:
+            if self._overrun is not None:
+                self._raise_overrun()
+            try:
+                body = self._decode()[0]
+                tree = TreeMarkup(body) if bears_tree(body, self._options) else None
+                self._markup = ScannedMarkup(body) if tree is None or tree.hides else tree
+            except TimeoutError as error:
+                self._overrun = error
+                raise
+        return self._markup
+
+    def read(self) -> Iterator[None]:
+        """Make the markup, if there is none yet, in slices of a few milliseconds."""
+        if self._markup is None:
+            if self._overrun is not None:
+                self._raise_overrun()
+            try:
+                body = self._decode()[0]
+                if not bears_tree(body, self._options):
+                    yield
+                    markup = ScannedMarkup(body, scanned=False)
+                    yield from markup.scan()
+                    self._markup = markup
+            except TimeoutError as error:
+                self._overrun = error
+                raise
+
+    def _raise_overrun(self) -> NoReturn:
+        """Refuse another attempt to make the markup after one was interrupted: it would be, too."""
+        raise TimeoutError(f"the page's markup was not read: {self._overrun}")
+
+    def tree(self) -> LexborHTMLParser | None:
+        """Return the page's tree, for selectors; None if it could cost too much. Made once a page."""
+        if self._tree is None:
+            body = self._decode()[0]
+            if isinstance(self._markup, TreeMarkup):
+                self._tree = (self._markup.tree,)
+            elif bears_tree(body, self._options) or (len(body) <= self._options.items_bytes_max and is_regular(body)):
+                self._tree = (LexborHTMLParser(body, options=_OPTIONS),)
+            else:
+                self._tree = (None,)
+        return self._tree[0]
+
+    def characters(self) -> str:
+        """Return the page's characters, for modules that want no markup."""
+        return self._decode()[0].decode("utf-8", "replace")
+
+    def utf8(self) -> bytes:
+        """Return the page's bytes in UTF-8; errors in a page that declares UTF-8 are still there."""
+        return self._decode()[0]
+
+    def _decode(self) -> tuple[bytes, str]:
+        if self._decoded is None:
+            body, name = to_utf8(self._bytes(), self._page.charset)
+            if self._page.media_type == XHTML:
+                body = as_html(body)
+            self._decoded = _without_nulls(body), name
+        return self._decoded
+
+    def _bytes(self) -> bytes:
+        """Return the page's bytes; if it is too large for memory, only its first `markup_bytes_max`."""
+        if self._page.file is None:
+            return self._page.body
+        with self._page.open() as file:
+            return file.read(self._options.markup_bytes_max)
+
+
+def as_html(xhtml: bytes) -> bytes:
+    """Return XHTML in UTF-8 with start and end tags for the empty elements of which HTML takes the rest as content."""
+    return _EMPTY.sub(rb"<\1\2></\1>", xhtml)
+
+
+class HtmlPage(Page, frozen=True, kw_only=True):
+    """A page that carries its document from module to module."""
+
+    document: HtmlDocument
+
+
+def document_of(page: Page, options: ProcessOptions) -> HtmlDocument:
+    """Return the document that a page carries, or a new one."""
+    return page.document if isinstance(page, HtmlPage) else HtmlDocument(page, options)
+
+
+def bears_tree(body: bytes, options: ProcessOptions) -> bool:
+    """Return whether a tree of this page is certainly cheap.
+
+    End tags prove nothing (they may be misnamed, misnested or in a comment), so the bounds are on the number of all
+    start tags and, for attributes, on the page's length. At the defaults the worst page known costs about 0.1 s and 70
+    MB. Costs two counts: about 0.4 µs per KB.
+    """
+    if len(body) > options.tree_bytes_max:
+        return False
+    tags = body.count(b"<")
+    return tags <= options.tree_tags_max or tags - body.count(b"</") <= options.tree_tags_max
+
+
+OPEN_MAX = 400
+"""Nesting depth of a long page for which a tree is built."""
+WRONG_MAX = 200
+"""Irregular tags of a long page for which a tree is built: odd ones, and end tags of other elements than the last."""
+TAG_BYTES_MAX = 8_192
+_TAG = re.compile(rb"<(/?)([a-z][^\t\n\f\r />]{0,63})([^>]*)")
+_WALK = ElementWalk(())
+_VOID = frozenset(
+    (b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"source", b"track", b"wbr")
+)
+_IMPLIED = frozenset(
+    (b"p", b"li", b"dt", b"dd", b"option", b"optgroup", b"tr", b"td", b"th", b"thead", b"tbody", b"tfoot", b"colgroup",
+     b"rp", b"rt")
+)  # fmt: skip
+"""Elements with optional end tags."""
+
+
+def _without_nulls(body: bytes) -> bytes:
+    count = body.count(b"\0")
+    if not count:
+        return body
+    if count > _NULLS_MAX:
+        return body.replace(b"\0", b"")
+    return _NULL.sub(lambda one: one[0].replace(b"\0", _REPLACEMENT if one[0] != b"\0" else b""), body)
+
+
+def _end_earlier(open_: list[bytes], name: bytes) -> None:
+    """Close an open element with the name that begins now, and those within it, if their end tags are optional."""
+    for at in range(len(open_) - 1, -1, -1):
+        if open_[at] == name:
+            del open_[at:]
+            return
+        if open_[at] not in _IMPLIED:
+            return
+
+
+def is_regular(body: bytes) -> bool:
+    """Say whether a long page is nested regularly, so that the cost of its tree is linear. 1 µs a tag."""
+    open_: list[bytes] = []
+    wrong = 0
+    body = body.lower().replace(b"<template", b"<templat_").replace(b"</template", b"</templat_")  # Part of the tree.
+    for step in _WALK.over(body, len(body)):  # To the end: what is not looked at proves nothing.
+        wrong += step.name != "" and step.name not in RAW
+        for tag in () if step.name else _TAG.finditer(body, step.start, step.end):
+            closes, name, rest = tag.groups()
+            if len(rest) > TAG_BYTES_MAX:
+                return False
+            if not closes and name not in _VOID:
+                if name in _IMPLIED:
+                    _end_earlier(open_, name)
+                open_.append(name)
+            elif closes:
+                while open_ and open_[-1] != name and open_[-1] in _IMPLIED:
+                    open_.pop()
+                if open_ and open_[-1] == name:
+                    open_.pop()
+                else:  # Nothing is closed: what stays open counts.
+                    wrong += 1
+        if len(open_) > OPEN_MAX or wrong > WRONG_MAX:
+            return False
+    return True

@@ -1,0 +1,175 @@
+"""Main: selects the blocks of a page's main content, by a model that was trained on pages labelled by people.
+
+The model estimates how likely each block is content; of all sets of blocks, the one with the highest expected F1 is
+taken. Then gaps among siblings, headings before what is kept and code beside it are filled in.
+`benchmarks/train_text.py` trains the model, docs/reference/processing.md has its scores.
+"""
+
+from __future__ import annotations
+
+import gzip
+import pkgutil
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from gossamer.model.decodable import decodable
+from gossamer.stages.process.outline import Outline
+from gossamer.stages.process.signals import Rows, Weights, signals
+from gossamer.stages.process.tokens import HEADINGS
+
+GAP_MAX = 3
+"""Up to this many blocks between two content blocks are content too, if they are siblings of one of these."""
+HEADING_WORDS_MAX = 30
+NAMING = frozenset((*HEADINGS, "dt"))
+"""Elements that introduce the next block, and mean little without it."""
+CELLS_MIN = 4
+CELL_WORDS_MAX = 10
+CELLS_KEPT = 0.3
+"""Tables with 4 blocks or more, of 10 words or fewer on average, are kept whole if this share of words is kept."""
+_WORDS_MIN = 20.0
+"""Lower bound of a page's words in the computation, so that a page without content does not yield an unlikely block."""
+
+_SHIFTS = np.array([[-3.0], [-1.5], [0.0], [1.5], [3.0]], dtype=np.float32)
+"""Common errors of all estimates of a page, as logarithms of odds …"""
+_CHANCES = np.array([0.0545, 0.244, 0.403, 0.244, 0.0545], dtype=np.float32)
+"""… and how likely each is: a normal distribution with a deviation of 1.5."""
+
+
+class Trees(msgspec.Struct, frozen=True):
+    """Trees of one depth, as `benchmarks/train_text.py` writes them."""
+
+    features: Sequence[Sequence[int]]
+    """For each level, the column that each tree looks at."""
+    borders: Sequence[Sequence[float]]
+    """For each level, the value above which each tree goes on to the right."""
+    leaves: Sequence[Sequence[int]]
+    """For each tree, its leaves in thousandths; bit n of a leaf's place is the answer at level n."""
+    bias: float
+
+
+@decodable
+class Learned(msgspec.Struct, frozen=True):
+    """The results of training."""
+
+    names: dict[str, float]
+    words: dict[str, float]
+    types: dict[str, list[float]]
+    trees: Trees
+
+
+class Model(NamedTuple):
+    """The model, which is read once per process."""
+
+    weights: Weights
+    forest: Forest
+
+
+@cache
+def model() -> Model:
+    """Return the model in this package. Its first call takes about 30 ms."""
+    data = pkgutil.get_data("gossamer.stages.process", "main.json.gz")
+    assert data is not None
+    learned = msgspec.json.decode(gzip.decompress(data), type=Learned)
+    weights = Weights(learned.names, learned.words, learned.types)
+    return Model(weights, Forest(learned.trees))
+
+
+def main_blocks(outline: Outline, url: str) -> list[bool]:
+    """Return for each block of a page whether it is main content. About 15 µs a block."""
+    if not outline.blocks:
+        return []
+    weights, forest = model()
+    likely = forest.likely(signals(outline, weights, url))
+    words = np.array([block.words for block in outline.blocks], dtype=np.float32)
+    return completed(outline, [bool(one) for one in chosen(likely, words)])
+
+
+def chosen(likely: Rows, words: Rows) -> NDArray[np.bool_]:
+    """Return the set of blocks with the highest expected F1 of their words, by how likely each is content.
+
+    The model's errors within a page are correlated, so F1 is averaged over cases in which all blocks of the page are
+    more, or all less, likely than estimated.
+    """
+    order = np.argsort(-likely, kind="stable")
+    estimates = np.clip(likely[order], 1e-6, 1 - 1e-6)
+    scores = np.log(estimates / (1 - estimates)) + _SHIFTS
+    found = np.cumsum(words[order] / (1 + np.exp(-scores)), axis=1)
+    f1 = _CHANCES @ (2 * found / (np.cumsum(words[order]) + np.maximum(found[:, -1:], _WORDS_MIN)))
+    keep = np.zeros(len(likely), dtype=np.bool_)
+    keep[order[: int(f1.argmax()) + 1]] = True
+    return keep
+
+
+def completed(outline: Outline, keep: list[bool]) -> list[bool]:
+    """Add what the model judges badly because it is short: gaps, headings before content, code beside it, cells."""
+    blocks = outline.blocks
+    tags = outline.tags
+    parents = [outline.parents[block.node] for block in blocks]
+    names = [tags[block.node][0] for block in blocks]
+    out = list(keep)
+    kept_at = [at for at, keeps in enumerate(keep) if keeps]
+    for before, after in pairwise(kept_at):
+        gap = range(before + 1, after)
+        if 0 < len(gap) <= GAP_MAX and all(parents[at] in (parents[before], parents[after]) for at in gap):
+            out[before + 1 : after] = [True] * len(gap)
+    for at in range(len(blocks) - 2, -1, -1):
+        if out[at + 1] and names[at] in NAMING and blocks[at].words < HEADING_WORDS_MAX:
+            out[at] = True
+    for at, name in enumerate(names):
+        if name == "pre" and (out[at - 1 : at] == [True] or out[at + 1 : at + 2] == [True]):
+            out[at] = True
+    _fill_tables(outline, out)
+    return out
+
+
+def _fill_tables(outline: Outline, keep: list[bool]) -> None:
+    """Keep the whole of a table of short cells if a large part of it is kept, because incomplete rows are
+    misleading.
+    """
+    if not any(name == "table" for name, _ in outline.names):
+        return
+    tables = [0] * len(outline.kinds)
+    for at, (name, _) in enumerate(outline.tags):
+        tables[at] = at if name == "table" else tables[outline.parents[at]]
+    cells: dict[int, list[int]] = {}
+    for at, block in enumerate(outline.blocks):
+        if tables[block.node]:
+            cells.setdefault(tables[block.node], []).append(at)
+    for held in cells.values():
+        words = sum(outline.blocks[at].words for at in held)
+        kept = sum(outline.blocks[at].words for at in held if keep[at])
+        if len(held) >= CELLS_MIN and words <= CELL_WORDS_MAX * len(held) and kept >= CELLS_KEPT * words:
+            for at in held:
+                keep[at] = True
+
+
+class Forest:
+    """Estimates a probability for each row. About 0.3 ms for 300 rows and 300 trees of depth 6; depth 8 is the most."""
+
+    def __init__(self, trees: Trees) -> None:
+        self._levels = [
+            (np.array(features, dtype=np.intp), np.array(borders, dtype=np.float32)[:, None])
+            for features, borders in zip(trees.features, trees.borders, strict=True)
+        ]
+        leaves = np.array(trees.leaves, dtype=np.float32) / 1_000
+        self._leaves = leaves.ravel()
+        self._starts = (np.arange(len(leaves), dtype=np.intp) * leaves.shape[1])[:, None]
+        self._bias = trees.bias
+
+    def likely(self, rows: Rows) -> Rows:
+        """Return a probability for each row."""
+        columns = np.ascontiguousarray(rows.T)
+        at = np.zeros((len(self._starts), columns.shape[1]), dtype=np.uint8)
+        # All places are within: with `clip`, numpy does not check that first.
+        for features, borders in reversed(self._levels):
+            answers = (columns.take(features, axis=0, mode="clip") > borders).view(np.uint8)
+            np.add(at, at, out=at)
+            np.bitwise_or(at, answers, out=at)
+        scores = self._leaves.take(at + self._starts, mode="clip").sum(axis=0) + self._bias
+        return np.asarray(1 / (1 + np.exp(-scores)), dtype=np.float32)

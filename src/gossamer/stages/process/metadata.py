@@ -1,0 +1,176 @@
+"""Metadata: a page's machine-readable metadata, and counts of its elements, as in Mercator's tag counter.
+
+Open Graph, JSON-LD, canonical address, description, dates, license.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from gossamer.model.pages import Findings, Page
+from gossamer.stages.process.facts import COLUMNS, COMMONS, MEANING, TIMES_MAX, Linked, facts
+from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
+from gossamer.stages.process.links import Base, base_href, collapsed
+from gossamer.stages.process.options import TypedModule
+from gossamer.stages.process.scripted import signal_of
+from gossamer.stages.process.walk import ElementWalk
+
+PROPERTIES_MAX = 200
+"""Open Graph properties kept of one page."""
+BLOCKS_MAX = 50
+"""JSON-LD blocks kept of one page."""
+_PREFIXES = ("og:", "article:", "book:", "profile:", "music:", "video:", "twitter:")
+_SEEN = ("html", "time")
+_WALK = ElementWalk(_SEEN)
+_TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site_name"}
+_JSON_LD = re.compile(r"[\t\n\f\r ]*application/ld\+json[\t\n\f\r ]*(?:;.*)?", re.IGNORECASE | re.DOTALL)
+
+
+class Metadata(TypedModule):
+    """Reads well-formed metadata of pages for search engines and social networks.
+
+    The columns: `description`; `canonical`, absolute; `declared_language` (`html lang`); `open_graph`, one JSON object
+    of properties to lists of values, and of it `og_type`, `og_image` (absolute) and `og_site_name`; `json_ld`, one JSON
+    list of the page's blocks as they stand; those of `process.facts`: `published`, `modified`, `byline`, `license`,
+    `schema_types`; and `script_signal`, what says that the page lacks what scripts would add (`process.scripted`).
+    """
+
+    name = "metadata"
+    media_types = HTML_TYPES
+    columns = {  # noqa: RUF012 - declared once, never changed
+        "description": "text",
+        "canonical": "text",
+        "declared_language": "text",
+        "open_graph": "json",
+        **dict.fromkeys(_TYPED, "text"),
+        "json_ld": "json",
+        **COLUMNS,
+        "script_signal": "text",
+    }
+
+    def process(self, page: Page, findings: Findings) -> None:
+        document = document_of(page, self._options)
+        columns = findings.columns
+        elements = document.markup.elements()
+        graph: dict[str, list[str]] = {}
+        metas: dict[str, str] = {}
+        base = Base(page.url, base_href(elements), document.charset)
+        for tag, found in elements:
+            if tag == "meta":
+                name = (found.get("property") or found.get("name") or found.get("itemprop") or "").strip().lower()
+                content = found.get("content") or ""
+                self._meta(name, content, graph, columns)
+                if name in MEANING:
+                    metas.setdefault(name, collapsed(content, self._options.title_bytes_max))
+            elif tag == "link" and found.get("rel"):
+                self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
+        if graph:
+            columns["open_graph"] = graph
+        self._typed(graph, base, columns)
+        times: list[Mapping[str, str]] = []
+        blocks = self._walked(document.utf8(), columns, times)
+        if signal := signal_of(document.utf8(), len(document.markup.anchors())):
+            columns["script_signal"] = signal
+        columns.update(facts(blocks, metas, self._linked(document, base, str(columns.get("license", ""))), times))
+
+    def _relation(self, relations: list[str], href: str, base: Base, columns: dict[str, object]) -> None:
+        for name in ("canonical", "license"):
+            if href and name in relations and name not in columns:
+                joined = base.join(href)
+                if joined is not None and len(joined) <= self._options.url_bytes_max:
+                    columns[name] = joined
+
+    def _linked(self, document: HtmlDocument, base: Base, licensed: str) -> Linked:
+        """Return what anchors say: the first with `rel=license`, the first with `rel=author`, those to licenses."""
+        author = ""
+        commons: dict[str, str] = {}
+        for href, rel, within in document.markup.anchors():
+            relations = rel.lower().split() if rel else ()
+            if "license" in relations:
+                licensed = licensed or base.join(href) or ""
+            if "author" in relations and not author:
+                author = collapsed(document.markup.anchor_text(within), self._options.anchor_bytes_max)
+            if "creativecommons.org/" in href and (found := COMMONS.match(href)):
+                commons.setdefault(found[0].lower().replace("http:", "https:"), found[0] + "/")
+        return Linked(licensed, author, *commons.values()) if len(commons) == 1 else Linked(licensed, author)
+
+    def _typed(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
+        """Set the columns that are of Open Graph, where it has them."""
+        for column, name in _TYPED.items():
+            value = next(iter(graph.get(name, ())), "")
+            value = base.join(value) or "" if value and column == "og_image" else value
+            if value:
+                columns[column] = value
+
+    def _meta(self, name: str, content: str, graph: dict[str, list[str]], columns: dict[str, object]) -> None:
+        if name == "description":
+            columns.setdefault("description", collapsed(content, self._options.title_bytes_max))
+        elif name.startswith(_PREFIXES) and len(name) <= 64 and len(graph) < PROPERTIES_MAX:
+            values = graph.setdefault(name, [])
+            if len(values) < PROPERTIES_MAX:
+                values.append(collapsed(content, self._options.title_bytes_max))
+
+    def _walked(self, body: bytes, columns: dict[str, object], times: list[Mapping[str, str]]) -> list[object]:
+        def seen(name: str, found: Mapping[str, str]) -> None:
+            if name == "html" and found.get("lang"):
+                columns.setdefault("declared_language", found["lang"].strip()[:35])
+            elif name == "time" and len(times) < TIMES_MAX:
+                times.append(found)
+
+        blocks = json_ld(body, self._options.text_bytes_max, seen)
+        if blocks:
+            columns["json_ld"] = blocks
+        return blocks
+
+
+def json_ld(body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str]], None] | None = None) -> list[object]:
+    """Return the JSON-LD blocks of a page in UTF-8 that are well-formed, as long as `bytes_max` in all. `seen` is
+    called with name and attributes of each `html` and `time`. Linear.
+    """
+    blocks: list[object] = []
+    for name, found, start, end in _WALK.over(body):
+        if name in _SEEN:
+            if seen is not None:
+                seen(name, found)
+        elif name == "script" and _JSON_LD.fullmatch(found.get("type", "")) and end - start <= bytes_max:
+            try:
+                blocks.append(msgspec.json.decode(body[start:end]))
+            except (msgspec.DecodeError, RecursionError):
+                continue
+            bytes_max -= end - start
+            if len(blocks) == BLOCKS_MAX:
+                break
+    return blocks
+
+
+TAGS_MAX = 500
+"""Different names counted on one page; ordinary pages have some forty."""
+_START = re.compile(rb"<([a-zA-Z][^\t\n\f\r />]{0,63})")
+_TAG_WALK = ElementWalk(())
+
+
+class TagCounter(TypedModule):
+    """Counts start tags into the table `tags`, most frequent first. About 3 µs a KB."""
+
+    name = "tags"
+    media_types = HTML_TYPES
+    columns = {"tag_count": "int"}  # noqa: RUF012 - declared once, never changed
+    tables = {"tags": {"tag": "text", "count": "int"}}  # noqa: RUF012 - as above
+
+    def process(self, page: Page, findings: Findings) -> None:
+        body = document_of(page, self._options).utf8()
+        counts: Counter[bytes] = Counter()
+        named: Counter[str] = Counter()
+        for step in _TAG_WALK.over(body):
+            if step.name:
+                named[step.name] += 1
+            else:
+                counts.update(_START.findall(body, step.start, step.end))
+        for name, count in counts.items():
+            named[name.decode("utf-8", "replace").lower()] += count
+        findings.columns["tag_count"] = named.total()
+        findings.rows["tags"] = [{"tag": name, "count": count} for name, count in named.most_common(TAGS_MAX)]

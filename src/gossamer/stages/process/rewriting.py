@@ -1,0 +1,136 @@
+"""Rewriting: replaces the addresses in a page by those of copies, so that it opens from files without a network.
+
+A policy in each page (Content Security Policy Level 3) prevents the browser from requesting resources without a copy.
+Scripts are not changed: their other requests fail.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from gossamer.model.pages import Page
+from gossamer.stages.process.embeds import CSS, SETS, SOURCES, SVG, candidates, with_addresses
+from gossamer.stages.process.html import HTML_TYPES, document_of
+from gossamer.stages.process.links import Base, base_href, refresh_target
+from gossamer.stages.process.options import ProcessOptions
+
+Place = Callable[[str], str]
+"""Returns the address in the copy for an absolute address."""
+
+POLICY = "default-src 'self' file: data: blob: 'unsafe-inline' 'unsafe-eval'"
+HEAD = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+SRCDOC_DEPTH_MAX = 2
+_ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
+    **SOURCES, "a": ("href", "xlink:href"), "area": ("href",), "link": ("href",), "form": ("action",), "q": ("cite",),
+    "blockquote": ("cite",), "ins": ("cite",), "del": ("cite",),
+}  # fmt: skip
+_CONNECTING = frozenset(("preconnect", "dns-prefetch", "prefetch", "prerender", "modulepreload", "preload"))
+"""Relations of links that only request early."""
+_REPLACED = frozenset(("content-type", "content-security-policy", "content-security-policy-report-only"))
+_UNUSED = ("integrity", "crossorigin", "ping", "nonce")
+"""Attributes that compare bytes, ask for CORS, which files cannot answer, or send requests."""
+_CHARSET = re.compile(r'^@charset "[^"]*";')
+_SVG_HREF = re.compile(r"""(\b(?:xlink:)?href\s*=\s*)(?:"([^"<]*)"|'([^'<]*)')""")
+
+
+def rewritten(page: Page, place: Place) -> bytes:
+    """Return the content of a page, a stylesheet or an SVG image in UTF-8, with its addresses replaced by `place`;
+    content of other media types unchanged. Builds a tree of each page.
+
+    A page that is nested too deeply for a tree keeps its addresses, but gets the policy too.
+    """
+    options = ProcessOptions()
+    if page.media_type not in HTML_TYPES and page.media_type not in (CSS, SVG):
+        return page.body
+    document = document_of(page, options)
+    if page.media_type == CSS:
+        text = _CHARSET.sub("", document.characters())
+        return with_addresses(text, _Placing(Base(page.url), place)).encode("utf-8", "replace")
+    base = Base(page.url, None, document.charset)
+    if page.media_type == SVG:
+        return _svg(document.utf8().decode("utf-8", "replace"), _Placing(base, place)).encode("utf-8", "replace")
+    tree = document.tree()
+    if tree is None:
+        return b"<!DOCTYPE html>" + HEAD.encode() + document.utf8()
+    base = Base(page.url, base_href(document.markup.elements()), document.charset)
+    _rewrite(tree, _Placing(base, place), 0)
+    if tree.head is not None:
+        tree.head.inner_html = HEAD + (tree.head.inner_html or "")
+    return (tree.html or "").encode("utf-8", "replace")
+
+
+class _Placing:
+    """Joins an address as written with the page's own, and places the result, its fragment kept."""
+
+    def __init__(self, base: Base, place: Place) -> None:
+        self._base = base
+        self._place = place
+
+    def __call__(self, address: str) -> str:
+        address = address.strip("\t\n\f\r ")
+        bare, mark, fragment = address.partition("#")
+        if not bare:
+            return address  # A place in the page itself, or nothing.
+        whole = self._base.join(bare)
+        if whole is None or not whole.startswith(("http://", "https://")):
+            return address
+        return self._place(whole) + mark + fragment
+
+
+def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> None:
+    for node in tree.css("*"):
+        tag = node.tag or ""
+        if _is_dropped(tag, node):
+            node.decompose()
+            continue
+        _element(tag, node, placed, depth)
+
+
+def _is_dropped(tag: str, node: LexborNode) -> bool:
+    """Say whether an element must not be in the copy: it names another base or encoding, or requests early."""
+    if tag == "base":
+        return True
+    if tag == "meta":
+        return "charset" in node.attributes or (node.attributes.get("http-equiv") or "").strip().lower() in _REPLACED
+    return tag == "link" and not _CONNECTING.isdisjoint((node.attributes.get("rel") or "").lower().split())
+
+
+def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
+    found = node.attributes
+    changed = node.attrs
+    for name in _ATTRIBUTES.get(tag, ()):
+        if value := found.get(name):
+            changed[name] = placed(value)
+    if tag in SETS and (value := found.get(SETS[tag])):
+        changed[SETS[tag]] = ", ".join(f"{placed(one)} {words}".strip() for one, words in candidates(value))
+    if (value := found.get("style")) and "(" in value:
+        changed["style"] = with_addresses(value, placed)
+    for name in _UNUSED:
+        if name in found:
+            del changed[name]
+    if tag == "style" and (sheet := node.text()):
+        node.inner_html = with_addresses(sheet, placed)
+    elif tag == "meta" and (found.get("http-equiv") or "").strip().lower() == "refresh":
+        _refresh(found.get("content") or "", changed, placed)
+    elif tag == "iframe" and (value := found.get("srcdoc")) and depth < SRCDOC_DEPTH_MAX:
+        inner = LexborHTMLParser(value)
+        _rewrite(inner, placed, depth + 1)
+        changed["srcdoc"] = inner.html or ""
+
+
+def _refresh(content: str, changed: object, placed: _Placing) -> None:
+    target = refresh_target(content)
+    if target:
+        seconds = re.match(r"\s*[\d.]*", content)
+        changed["content"] = f"{(seconds[0].strip() if seconds else '') or '0'}; url={placed(target)}"  # type: ignore[index]
+
+
+def _svg(text: str, placed: _Placing) -> str:
+    def one(match: re.Match[str]) -> str:
+        new = placed((match[2] or match[3] or "").replace("&amp;", "&"))
+        return f'{match[1]}"{new.replace("&", "&amp;").replace(chr(34), "%22")}"'
+
+    return _SVG_HREF.sub(one, text)

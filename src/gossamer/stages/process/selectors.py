@@ -1,0 +1,159 @@
+"""Selectors: CSS, XPath, JSONPath and regular expressions over one page, each with a bound on its cost.
+
+CSS runs on lexbor's tree, XPath on libxml2's, which is at most 256 elements deep; both are native code that nothing
+interrupts, so the bounds are on the page and on the expression. Regular expressions are RE2's, linear. JSONPath is
+Python code that the module's time limit interrupts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any
+
+import msgspec
+from selectolax.lexbor import LexborNode
+
+from gossamer.model.pages import Page
+from gossamer.stages.process.expressions import SelectError, css_of, jsonpath_of, require_relative, xpath_of
+from gossamer.stages.process.html import HTML_TYPES, document_of
+from gossamer.stages.process.links import Base, base_href
+from gossamer.stages.process.metadata import json_ld
+from gossamer.stages.process.options import ProcessOptions
+
+VALUES_MAX = 10_000
+"""Elements or values that one selector may find on one page."""
+XPATH_ELEMENTS_MAX = 20_000
+"""A page with more start tags is not read by XPath: a sibling axis may visit the square of it, 1 s at this number."""
+
+
+class SelectorSource:
+    """One page, parsed when a selector first needs it. Elements are nodes of lexbor's or of libxml2's tree."""
+
+    def __init__(self, page: Page, options: ProcessOptions) -> None:
+        self.page = page
+        self._options = options
+        self._document = document_of(page, options)
+        self._base: Base | None = None
+        self._xml: tuple[Any] | None = None
+        self._data: tuple[object] | None = None
+
+    def select(self, kind: str, selector: str, within: object = None) -> list[object]:
+        """Return what a selector finds on the page or within an element, at most `VALUES_MAX`.
+
+        Raises:
+            SelectError: the page is too large or too deeply nested for it, or is no JSON.
+        """
+        found: Iterable[object]
+        match kind:
+            case "css":
+                found = self._css(css_of(selector), within)
+            case "xpath":
+                if within is not None:
+                    require_relative(selector)
+                result = xpath_of(selector)(self._tree_of_xpath() if within is None else within)
+                found = result if isinstance(result, list) else [] if result == "" else [result]
+            case _:
+                found = jsonpath_of(selector)(self.data() if within is None else within)
+        return list(islice(found, VALUES_MAX))
+
+    def _css(self, selector: str, within: object) -> list[LexborNode]:
+        if isinstance(within, LexborNode):
+            return within.css(selector)
+        tree = self._document.tree() if self.page.media_type in HTML_TYPES else None
+        if tree is None:
+            raise SelectError(f"no tree is made of it: {self._why_no_tree()}")
+        return tree.css(selector)
+
+    def _tree_of_xpath(self) -> Any:
+        if self._xml is None:
+            from lxml import etree  # noqa: PLC0415 - as above
+
+            body = self._document.utf8()
+            if self.page.media_type not in HTML_TYPES or len(body) > self._options.items_bytes_max:
+                raise SelectError(f"no tree is made of it: {self._why_no_tree()}")
+            if (tags := body.count(b"<") - body.count(b"</")) > XPATH_ELEMENTS_MAX:
+                raise SelectError(f"{tags} start tags; at most {XPATH_ELEMENTS_MAX} are searched by XPath")
+            parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
+            try:
+                root = etree.fromstring(body or b"<p>", parser)
+            except etree.XMLSyntaxError as error:
+                raise SelectError(str(error)) from None
+            self._xml = (etree.Element("html") if root is None else root,)
+        return self._xml[0]
+
+    def _why_no_tree(self) -> str:
+        if self.page.media_type not in HTML_TYPES:
+            return f"{self.page.media_type or 'its type'} is not HTML"
+        large = len(self._document.utf8()) > self._options.items_bytes_max
+        return f"longer than {self._options.items_bytes_max} bytes" if large else "nested too deeply, or wrongly"
+
+    def data(self) -> object:
+        """Return a JSON document; for an HTML page, the list of its JSON-LD blocks.
+
+        Raises:
+            SelectError: it is no JSON.
+        """
+        if self._data is None:
+            body = self._document.utf8()
+            if self.page.media_type in HTML_TYPES:
+                self._data = (json_ld(body, self._options.text_bytes_max),)
+            else:
+                try:
+                    self._data = (msgspec.json.decode(body),)
+                except (msgspec.DecodeError, RecursionError) as error:
+                    raise SelectError(f"no JSON: {error}") from None
+        return self._data[0]
+
+    def characters(self) -> str:
+        """Return the page as it was sent, decoded."""
+        return self._document.characters()
+
+    def join(self, href: str) -> str | None:
+        """Return an absolute address by the page's base, None if it cannot be fetched."""
+        if self._base is None:
+            elements = self._document.markup.elements() if self.page.media_type in HTML_TYPES else []
+            self._base = Base(self.page.url, base_href(elements), self._document.charset)
+        return self._base.join(href.strip())
+
+
+def text_of(value: object) -> str:
+    """Return the text of an element, spaces collapsed; of any other value the value as text, JSON where it is none."""
+    if isinstance(value, str):
+        text = value
+    elif isinstance(value, LexborNode):
+        text = value.text()
+    elif hasattr(value, "itertext"):
+        text = "".join(value.itertext())
+    else:
+        text = msgspec.json.encode(value).decode()
+    return " ".join(text.split())
+
+
+def html_of(value: object) -> str:
+    """Return the markup of an element; of any other value its text."""
+    if isinstance(value, LexborNode):
+        return value.html or ""
+    if hasattr(value, "itertext"):
+        from lxml import etree  # noqa: PLC0415 - as above
+
+        return str(etree.tostring(value, encoding="unicode", method="html", with_tail=False))
+    return text_of(value)
+
+
+def attribute_of(value: object, name: str) -> str | None:
+    """Return an attribute of an element, None if it has none."""
+    if isinstance(value, LexborNode):
+        attributes = value.attributes
+        return (attributes[name] or "") if name in attributes else None
+    element: Any = value
+    found = element.get(name) if hasattr(element, "itertext") else None
+    return found if isinstance(found, str) else None
+
+
+def address_of(value: object) -> str:
+    """Return what an element refers to (`href`, `src`), as it is written; of any other value its text."""
+    for name in ("href", "src"):
+        if found := attribute_of(value, name):
+            return found
+    return text_of(value)

@@ -1,0 +1,84 @@
+"""Text: a page's title, its plain text where that is wanted, and the links that are whole addresses in plain text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from gossamer.model.pages import Findings, Page
+from gossamer.stages.process.html import HTML_TYPES, document_of
+from gossamer.stages.process.links import Base, Links, collapsed
+from gossamer.stages.process.options import TypedModule
+
+MAIN = "main"
+VISIBLE = "visible"
+PLAIN = "plain"
+DOCUMENT = "document"
+"""How the text of a page was found: its main content, its whole visible text, the page as it is, or in a document."""
+
+
+class TitleAndText(TypedModule):
+    """Finds the title, white space collapsed, and with the option `text` the visible text, one line a block."""
+
+    name = "title_and_text"
+
+    def wants(self, media_type: str) -> bool:
+        return media_type in HTML_TYPES or (self._options.text and media_type == "text/plain")
+
+    def process(self, page: Page, findings: Findings) -> None:
+        document = document_of(page, self._options)
+        findings.charset = document.charset
+        if page.media_type not in HTML_TYPES:
+            findings.text = cut(document.characters(), self._options.text_bytes_max)
+            findings.text_method = PLAIN
+            return
+        findings.title = collapsed(document.markup.title(), self._options.title_bytes_max)
+        if self._options.text:
+            findings.text = cut(document.markup.text(), self._options.text_bytes_max)
+            findings.text_method = VISIBLE
+
+
+def cut(text: str, bytes_max: int) -> str:
+    """Return text cut to `bytes_max` bytes of UTF-8, between two characters."""
+    if len(text) * 4 <= bytes_max:
+        return text
+    return text.encode("utf-8", "replace")[:bytes_max].decode("utf-8", "ignore")
+
+
+_ADDRESS = re.compile(r"(?i:\b[a-z][a-z0-9]{1,30}://)[^\s<>\"'`{}|\\^\x00-\x20\x7f]++")
+_CLOSING = {")": "(", "]": "["}
+
+
+class TextLinks(TypedModule):
+    """Finds complete addresses, scheme included, in plain text. About 1 µs a KB and 3 µs an address."""
+
+    name = "text_links"
+    media_types = ("text/plain", "text/markdown", "text/csv")
+
+    def process(self, page: Page, findings: Findings) -> None:
+        document = document_of(page, self._options)
+        findings.charset = document.charset
+        links = Links(Base(page.url), self._options)
+        for address in addresses(document.characters(), self._options.url_bytes_max + 1):
+            links.add("anchor", address)
+        findings.links.extend(links.taken())
+
+
+def addresses(text: str, length_max: int = 8_192) -> Iterator[str]:
+    """Yield the whole addresses in a text."""
+    return (trimmed(written[:length_max]) for written in _ADDRESS.findall(text))
+
+
+def trimmed(address: str) -> str:
+    """Return an address without the punctuation of the sentence around it; a bracket that it opened itself stays."""
+    end = len(address)
+    while end:
+        last = address[end - 1]
+        opening = _CLOSING.get(last)
+        if opening is not None:
+            if address.count(opening, 0, end) >= address.count(last, 0, end):
+                break
+        elif last not in ".,;:!?*_~":
+            break
+        end -= 1
+    return address[:end]

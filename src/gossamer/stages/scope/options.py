@@ -1,0 +1,281 @@
+"""Options: the section `scope` of the configuration."""
+
+import re
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Final, Literal
+
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import LINK_TYPES
+from gossamer.model.patterns import regular
+from gossamer.options import Key, Section, nearest
+from gossamer.stages.scope.lists import ExcludedHost
+
+_MEDIA_TYPE = re.compile(r"[\w.+-]+/(?:\*|[\w.+-]+)|\*/\*", re.ASCII).fullmatch
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
+_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*").fullmatch
+
+Mode = Literal["prefix", "host", "domain", "any"]
+SeedRedirects = Literal["page", "site"]
+
+FOLLOWED = (
+    "seed", "anchor", "area", "frame", "iframe", "redirect", "meta_refresh", "sitemap", "feed", "sitemap_file",
+    "next", "prev", "related", "cite", "request", "script",
+)  # fmt: skip
+"""Types of link that are always followed; others are recorded, and followed if `follow` names them."""
+
+
+USELESS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        # Apache's listings in another order, of versions 2 and 1.3; nginx's fancyindex uses the former with &.
+        "listing_order": r"/\?(?:C=[NMSD][;&]O=[AD]|O=[AD][;&]C=[NMSD]|[NMSD]=[AD])$",
+        # MediaWiki: sources, histories and forms of a page.
+        "wiki_actions": r"[?&](?:action=(?:edit|history|raw|info|delete|protect|submit|watch)|oldid=|diff=|redlink=1)",
+        # WordPress: the form for a reply to a comment, on a page that also exists without the form.
+        "reply_forms": r"[?&](?:replytocom|like_comment)=",
+        # Buttons that share the page.
+        "share_links": r"[?&]share=(?:facebook|twitter|x|email|reddit|linkedin|tumblr|pinterest|pocket|telegram)\b",
+    }
+)
+"""Kinds of address that only repeat what others show."""
+
+USELESS_DEFAULT: Final = ("listing_order",)
+"""The kinds that are rejected by default."""
+
+
+def _known(names: tuple[str, ...], known: Sequence[str], what: str) -> tuple[str, ...]:
+    for name in names:
+        if name not in known:
+            hint = nearest(name, known, f"known are {', '.join(known)}")
+            raise ValueError(f"no {what} is called {name!r}{hint}")
+    return names
+
+
+def _link_types(follow: tuple[str, ...]) -> tuple[str, ...]:
+    return _known(follow, LINK_TYPES, "type of link")
+
+
+def _kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
+    return _known(kinds, tuple(USELESS), "kind of useless path")
+
+
+def _schemes(schemes: tuple[str, ...]) -> tuple[str, ...]:
+    if unwritable := next((one for one in schemes if not _SCHEME(one)), ""):
+        raise ValueError(f"{unwritable!r} is no scheme; write one such as 'https' or 'ftp', without colon")
+    return schemes
+
+
+def _media_types(types: tuple[str, ...]) -> tuple[str, ...]:
+    for one in types:
+        if not _MEDIA_TYPE(one):
+            raise ValueError(f"{one!r} is no media type; write one such as 'text/html' or 'image/*'")
+    return types
+
+
+def _languages(languages: tuple[str, ...]) -> tuple[str, ...]:
+    for one in languages:
+        if not _LANGUAGE(one):
+            raise ValueError(f"{one!r} is no language; write its tag, such as 'de' or 'pt-BR'")
+    return languages
+
+
+def _patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
+    if "" in patterns:
+        raise ValueError("an empty pattern is found in every URL; leave it out, or write what you look for")
+    return regular(patterns)
+
+
+def _hosts(hosts: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        ExcludedHost(hosts)
+    except ConfigError as error:
+        raise ValueError(str(error)) from None
+    return hosts
+
+
+class ScopeOptions(Section, frozen=True):
+    """Which links are followed."""
+
+    scope: Annotated[
+        Mode,
+        Key(
+            "What each seed adds to the scope: its directory (prefix), host, registrable domain, or the whole web "
+            "(any).",
+            basic=True,
+        ),
+    ] = "host"
+    seed_redirects: Annotated[
+        SeedRedirects,
+        Key(
+            "What a seed adds that redirects to another site: only the page reached (page), or what a seed there "
+            "would add, for seeds of a file the page's directory (site). Its own site is always added."
+        ),
+    ] = "page"
+    own_site: Annotated[
+        bool, Key("Follow links only within the registrable domain of the page that names them.", basic=True)
+    ] = False
+    include: Annotated[
+        tuple[str, ...],
+        Key(
+            "Regular expressions (RE2); a URL must contain a match of one, unless it is a seed.",
+            basic=True,
+            live=True,
+            check=_patterns,
+        ),
+    ] = ()
+    exclude: Annotated[
+        tuple[str, ...],
+        Key(
+            "Regular expressions (RE2); a URL that contains a match of one is not visited.",
+            basic=True,
+            live=True,
+            check=_patterns,
+        ),
+    ] = ()
+    exclude_hosts: Annotated[
+        tuple[str, ...],
+        Key(
+            "Hosts that are not visited, for example at their owners' request; `.example.org` is the domain and all "
+            "hosts under it.",
+            basic=True,
+            check=_hosts,
+        ),
+    ] = ()
+    only_hosts: Annotated[
+        tuple[str, ...],
+        Key(
+            "Request only these hosts, even if redirects, sitemaps or a robots.txt name others; `.example.org` is "
+            "the domain and all hosts under it. None: all hosts.",
+            check=_hosts,
+        ),
+    ] = ()
+    include_file: Annotated[str, Key("A file of further include patterns, one a line, # a comment.", path="read")] = ""
+    exclude_file: Annotated[str, Key("A file of further exclude patterns, one a line, # a comment.", path="read")] = ""
+    exclude_hosts_file: Annotated[
+        str,
+        Key(
+            "A file of further excluded hosts, one a line, # a comment; read again when it changes.",
+            basic=True,
+            path="replaced",
+        ),
+    ] = ""
+    exclude_hosts_reread_s: Annotated[
+        float, Key("How often exclude_hosts_file is checked for changes, in seconds.", gt=0, le=3_600)
+    ] = 5.0
+    against: Annotated[
+        tuple[str, ...],
+        Key(
+            "Directories of earlier crawls; the pages that they have are not fetched again, except seeds, sitemaps "
+            "and feeds.",
+            path="read",
+        ),
+    ] = ()
+    forgotten_file: Annotated[
+        str,
+        Key(
+            "A list of forgotten pages that crawls share; `gossamer forget` adds to it, and a crawl reads it "
+            "when it starts.",
+            path="read",
+        ),
+    ] = ""
+    whitelist_file: Annotated[
+        str, Key("A file of domains, one a line, # a comment; only their sites are visited.", basic=True, path="read")
+    ] = ""
+    useless_paths: Annotated[
+        tuple[str, ...],
+        Key(f"Kinds of addresses to skip, because they repeat others: {', '.join(USELESS)}.", live=True, check=_kinds),
+    ] = USELESS_DEFAULT
+    media_types: Annotated[
+        tuple[str, ...],
+        Key(
+            "Media types that are read, such as `text/html` or `text/*`, by extension before and by header after the "
+            "request; none means all.",
+            basic=True,
+            live=True,
+            check=_media_types,
+        ),
+    ] = ()
+    languages: Annotated[
+        tuple[str, ...],
+        Key(
+            "Languages, such as `de`, of pages whose links are followed; none means all.",
+            basic=True,
+            live=True,
+            check=_languages,
+        ),
+    ] = ()
+    depth_max: Annotated[int | None, Key("Clicks from a seed; none means no limit.", ge=0, basic=True, live=True)] = (
+        None
+    )
+    hops_max: Annotated[int, Key("Redirects in a row.", ge=0, live=True)] = 5
+    url_bytes_max: Annotated[int, Key("Length of a URL.", ge=16, live=True)] = 2048
+    schemes: Annotated[
+        tuple[str, ...],
+        Key(
+            "Schemes that are visited: those of docs/reference/fetching.md and of components.protocols.",
+            basic=True,
+            check=_schemes,
+        ),
+    ] = ("http", "https")
+    path_segments_max: Annotated[int, Key("Segments of a path: `/a/b/c` has three.", ge=1, live=True)] = 40
+    path_repeats_max: Annotated[
+        int,
+        Key(
+            "How often one segment may occur in a path. Paths of ids and tiles repeat segments too, and traps are "
+            "recognized by what their pages say: lower it for sites that you know.",
+            ge=1,
+            live=True,
+        ),
+    ] = 40
+    follow: Annotated[
+        tuple[str, ...],
+        Key(
+            f"Types of link to follow beside {', '.join(FOLLOWED[1:])}: alternate, canonical …",
+            basic=True,
+            check=_link_types,
+        ),
+    ] = ()
+    embeds: Annotated[
+        bool,
+        Key(
+            "Also fetch the files that pages need (images, scripts, stylesheets, fonts, media, frames), one hop "
+            "beyond the scope.",
+            basic=True,
+        ),
+    ] = False
+    outlinks: Annotated[
+        bool,
+        Key(
+            "Also request the pages outside the scope that pages link to, only to get their status: their content "
+            "and links are not used."
+        ),
+    ] = False
+
+    traps: Annotated[
+        bool,
+        Key(
+            "Cut off spider traps and host farms: URL templates, and hosts of a site, that grow without end and "
+            "have nothing new.",
+            basic=True,
+        ),
+    ] = True
+    trap_pages_min: Annotated[
+        int, Key("Pages of a template, or hosts of a site, fetched before these may be called a trap.", ge=40)
+    ] = 150
+    trap_near_pages_min: Annotated[int, Key("The same for pages that are only nearly the same as others.", ge=40)] = (
+        1_000
+    )
+    trap_maze_pages_max: Annotated[
+        int,
+        Key(
+            "Pages of a template, or hosts of a site, that may all have new content while nearly all addresses of "
+            "it that they name are new too.",
+            ge=1_000,
+        ),
+    ] = 10_000
+    trap_exempt: Annotated[
+        tuple[str, ...],
+        Key(
+            "Regular expressions (RE2); addresses that contain a match never count as part of a trap.", check=_patterns
+        ),
+    ] = ()

@@ -1,0 +1,82 @@
+"""What cannot be rendered is refused before anything starts, in one line that says what to do."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gossamer.api.shards import check_several
+from gossamer.assembly.building import assemble
+from gossamer.config.footprint import BROWSERS, ORIGIN, browser_bytes, fitted, fixed_bytes
+from gossamer.config.gather import configure
+from gossamer.config.sections import Config
+from gossamer.features.render.browser import program_of, user_of
+from gossamer.features.render.options import RenderOptions
+from gossamer.model.errors import ConfigError
+
+
+def config_of(*settings: str) -> Config:
+    return configure(seeds=["https://a.test/"], sets=["crawl.render=always", *settings])
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (("render.program=no-such-browser",), "there is no 'no-such-browser': install it"),
+        (("cookies.enabled=true",), "browsers get no cookies"),
+    ],
+)
+def test_a_crawl_that_cannot_render_does_not_begin(tmp_path: Path, settings: tuple[str, ...], says: str) -> None:
+    (tmp_path / "state").mkdir()
+    with pytest.raises(ConfigError, match=says) as refused:
+        assemble(config_of(*settings), tmp_path, opening_min=1)
+    assert str(refused.value).startswith("crawl.render")
+    assert "\n" not in str(refused.value)
+
+
+def test_several_shards_do_not_render() -> None:
+    with pytest.raises(ConfigError, match="several shards"):
+        check_several(config_of())
+
+
+def test_a_program_is_a_name_or_a_path(tmp_path: Path) -> None:
+    program = tmp_path / "browser"
+    program.write_text("#!/bin/sh")
+    program.chmod(0o755)
+    assert program_of(RenderOptions(program=str(program))) == str(program)
+    assert program_of(RenderOptions(program="sh")).endswith("/sh")
+
+
+def test_a_headless_shell_is_preferred_to_the_whole_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match="there is none: install it"):
+        program_of(RenderOptions())
+    for name in ("chromium", "chrome-headless-shell", "chromium-headless-shell"):
+        (tmp_path / name).write_text("#!/bin/sh")
+        (tmp_path / name).chmod(0o755)
+        assert program_of(RenderOptions()) == str(tmp_path / name)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another user's browsers run as that user")
+def test_browsers_never_run_as_root_in_a_sandbox() -> None:
+    user, group = user_of(RenderOptions())
+    assert user > 0
+    assert group > 0
+    assert user_of(RenderOptions(unsandboxed=True)) == (-1, -1)
+    for name in ("root", "no-such-user"):
+        with pytest.raises(ConfigError, match="unprivileged"):
+            user_of(RenderOptions(user=name))
+
+
+def test_a_budget_that_is_not_set_grows_by_the_browsers_and_another_holds_them() -> None:
+    plain, rendering = fitted(config_of("crawl.render=never")), fitted(config_of())
+    assert fixed_bytes(plain).get(BROWSERS) is None
+    assert fixed_bytes(rendering)[BROWSERS] == browser_bytes(rendering) > 1 << 30
+    assert rendering.memory.budget_bytes == plain.memory.budget_bytes + browser_bytes(rendering)
+    assert rendering.state.cache_bytes == plain.state.cache_bytes
+    assert fitted(rendering).memory.budget_bytes == rendering.memory.budget_bytes
+    assert rendering.origin(ORIGIN) == BROWSERS
+    with pytest.raises(ConfigError, match="browsers"):
+        fitted(config_of("memory.budget_bytes=512MiB"))

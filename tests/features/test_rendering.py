@@ -1,0 +1,268 @@
+"""Resources of rendered pages, through the gates of a real frontier: no browser is needed for that."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gossamer.features.render.choice import RenderBudget, RenderChoice
+from gossamer.features.render.options import RenderOptions
+from gossamer.features.render.renderer import Renderer
+from gossamer.features.render.rendering import SLOW, SLOW_S, Auto, Gates, PageRendering, PageResources
+from gossamer.model.visits import Failure, Reply
+from gossamer.options import convert
+from gossamer.testing.fakes import Answers, reply
+from gossamer.world.dice import Dice
+from tests.engine.ring import Ring, url_of
+
+PAGE, PAGE_ID = "https://a.test/", "id-1"
+JS = "text/javascript"
+SCRIPTS: Mapping[str, Answers] = {f"https://cdn.test/{name}.js": reply(b"code", media_type=JS) for name in "abc"}
+
+
+class Rendering:
+    """A ring whose pages are rendered, without a page."""
+
+    def __init__(self, ring: Ring, auto: Auto | None = None, **options: object) -> None:
+        self.ring = ring
+        made = convert(RenderOptions, options)
+        gates = Gates(ring.namer, ring.chain, ring.stages.middlewares.judge, ring.frontier.control)
+        examiner = ring.stages.examiner
+        self.resources = PageResources(gates, ring.archive, examiner, ring.telemetry, made)
+        self.pages = PageRendering(made, Renderer(made), self.resources, ring.telemetry, auto)
+        ring.with_feature(self.resources, rendering=self.pages)
+
+    def get(self, *texts: str, kind: str = "script") -> list[Reply | Failure]:
+        async def all_of() -> list[Reply | Failure]:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self.resources.get(text, kind, PAGE_ID, PAGE)) for text in texts]
+                while not all(task.done() for task in tasks):
+                    await asyncio.sleep(0)
+                    await self.ring.turns()
+            return [task.result() for task in tasks]
+
+        return asyncio.run(all_of())
+
+
+def outcome(result: Reply | Failure) -> str | int:
+    return result.outcome if isinstance(result, Failure) else result.status
+
+
+def test_a_resource_is_requested_once_for_all_who_want_it(tmp_path: Path) -> None:
+    with Ring(tmp_path, SCRIPTS) as ring:
+        rendering = Rendering(ring)
+        url = "https://cdn.test/a.js"
+        first, second = rendering.get(url, url)
+        assert isinstance(first, Reply)
+        assert (first.status, first.body) == (200, b"code")
+        assert second == first
+        assert rendering.get(url) == [first]
+        assert ring.web.counts[url] == 1
+        assert ring.counters.totals.rendering == {"resources_requested": 1, "resources_reused": 2}
+        [(archived, via, kind)] = ring.archive.prerequisites
+        assert (archived.url, archived.page_id, archived.resource_type) == (url, PAGE_ID, "script")
+        assert (via, kind) == (PAGE, "script")
+
+
+def test_requests_to_a_host_keep_its_delay(tmp_path: Path) -> None:
+    with Ring(tmp_path, SCRIPTS, polite={"preset": "polite", "delay_s_min": 7.0}) as ring:
+        began = ring.clock.now()
+        assert [outcome(one) for one in Rendering(ring).get(*SCRIPTS)] == [200, 200, 200]
+        assert ring.clock.now() - began >= 2 * 7.0
+
+
+def test_robots_txt_is_read_first_and_obeyed(tmp_path: Path) -> None:
+    robots = reply(b"User-agent: *\nDisallow: /b", media_type="text/plain")
+    with Ring(tmp_path, {**SCRIPTS, "https://cdn.test/robots.txt": robots}, obey=True) as ring:
+        found = Rendering(ring).get(*SCRIPTS)
+        assert [outcome(one) for one in found] == [200, "robots_denied", 200]
+        assert ring.web.requests[0].url == "https://cdn.test/robots.txt"
+        requested = ("robots.txt", "a.js", "c.js")
+        assert ring.web.counts == {f"https://cdn.test/{name}": 1 for name in requested}
+
+
+@pytest.mark.parametrize(
+    ("scope", "expected"),
+    [
+        ({"exclude_hosts": ["cdn.test"]}, "excluded"),
+        ({"exclude": ["tracker"]}, 200),
+        ({"exclude": [r"/a\.js"]}, "excluded"),
+        ({"scope": "host"}, 200),
+    ],
+)
+def test_exclusions_hold_for_resources_and_the_scope_does_not(
+    tmp_path: Path, scope: dict[str, object], expected: str | int
+) -> None:
+    with Ring(tmp_path, SCRIPTS, scope=scope) as ring:
+        [found] = Rendering(ring).get("https://cdn.test/a.js")
+        assert outcome(found) == expected
+        assert ring.web.counts["https://cdn.test/a.js"] == (expected == 200)
+
+
+def test_an_address_that_is_refused_is_not_requested(tmp_path: Path) -> None:
+    with Ring(tmp_path, SCRIPTS) as ring:
+        refused = Failure("dns_error", "10.0.0.1 is a private address")
+        ring.resolver.hosts["cdn.test"] = refused
+        assert Rendering(ring).get("https://cdn.test/a.js") == [refused]
+        assert ring.web.requests == []
+
+
+def test_a_stale_resource_is_requested_on_condition(tmp_path: Path) -> None:
+    url = "https://cdn.test/a.js"
+    headers = (("ETag", '"1"'), ("Cache-Control", "no-cache"))
+    answers = [reply(b"code", headers=headers, media_type=JS), reply(b"", 304, (("ETag", '"1"'),), media_type="")]
+    with Ring(tmp_path, {url: answers}) as ring:
+        rendering = Rendering(ring)
+        [first], [second] = rendering.get(url), rendering.get(url)
+        assert isinstance(first, Reply)
+        assert isinstance(second, Reply)
+        assert (second.status, second.body) == (200, first.body) == (200, b"code")
+        assert ring.web.requests[1].headers == (("If-None-Match", '"1"'),)
+        assert [one.status for one, _, kind in ring.archive.prerequisites if kind == "script"] == [200, 304]
+
+
+def test_too_long_a_resource_is_cut_off_and_refused(tmp_path: Path) -> None:
+    with Ring(tmp_path, {"https://cdn.test/a.js": reply(b"x" * 5_000, media_type=JS)}) as ring:
+        assert [outcome(one) for one in Rendering(ring, resource_bytes_max=1_000).get("https://cdn.test/a.js")] == [
+            "too_large"
+        ]
+        assert ring.counters.totals.wire_bytes < 5_000
+
+
+def test_a_resource_that_no_page_waits_for_any_more_is_not_requested(tmp_path: Path) -> None:
+    async def given_up(rendering: Rendering) -> None:
+        task = asyncio.create_task(rendering.resources.get("https://cdn.test/a.js", "script", PAGE_ID, PAGE))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await rendering.ring.turns()
+
+    with Ring(tmp_path, SCRIPTS) as ring:
+        asyncio.run(given_up(Rendering(ring)))
+        assert ring.web.requests == []
+
+
+@pytest.mark.parametrize(("after_s", "failures"), [(1.0, 0), (40.0, 1)])
+def test_a_request_for_a_resource_ends_when_no_page_waits_for_it(tmp_path: Path, after_s: float, failures: int) -> None:
+    async def given_up(rendering: Rendering) -> None:
+        ring = rendering.ring
+        ring.web.held = asyncio.Event()
+        async with asyncio.timeout(20.0), asyncio.TaskGroup() as group:
+            task = group.create_task(rendering.resources.get("https://cdn.test/a.js", "script", PAGE_ID, PAGE))
+            await asyncio.sleep(0)
+            group.create_task(ring.turns())
+            await ring.web.asked(1)
+            ring.fake_clock.advance(after_s)
+            task.cancel()
+
+    with Ring(tmp_path, SCRIPTS) as ring:
+        asyncio.run(given_up(Rendering(ring)))
+        facts = ring.frontier.facts(url_of("https://cdn.test/a.js"))
+        assert (facts.failures, facts.requests, facts.in_flight) == (failures, 1, 0)
+        assert not ring.archive.prerequisites
+
+
+def test_a_request_goes_on_when_its_page_leaves_and_another_waits_for_it(tmp_path: Path) -> None:
+    async def left(rendering: Rendering) -> Reply | Failure:
+        ring = rendering.ring
+        ring.web.held = asyncio.Event()
+        async with asyncio.timeout(20.0), asyncio.TaskGroup() as group:
+            first, second = (
+                group.create_task(rendering.resources.get("https://cdn.test/a.js", "script", PAGE_ID, PAGE))
+                for _ in range(2)
+            )
+            await asyncio.sleep(0)
+            group.create_task(ring.turns())
+            await ring.web.asked(1)
+            first.cancel()
+            for _ in range(5):
+                await asyncio.sleep(0)
+            ring.web.held.set()
+        return second.result()
+
+    with Ring(tmp_path, SCRIPTS) as ring:
+        assert outcome(asyncio.run(left(Rendering(ring)))) == 200
+
+
+@pytest.mark.promise("Order and fairness", "Resources that never come do not keep browsers from other pages.")
+@pytest.mark.parametrize("answers", [True, False], ids=["answers", "robots"])
+def test_a_page_waits_for_slow_hosts_only_while_no_page_waits_for_it(tmp_path: Path, *, answers: bool) -> None:
+    async def patient(rendering: Rendering, limits_s: Sequence[float]) -> Sequence[Reply | Failure | None]:
+        ring = rendering.ring
+        ring.web.held = asyncio.Event()
+        found: list[Reply | Failure | None] = []
+        for limit_s, name in zip(limits_s, "abc", strict=False):
+            get = rendering.resources.get(f"https://{name}.test/a.js", "script", PAGE_ID, PAGE, partial(float, limit_s))
+            async with asyncio.TaskGroup() as group:
+                task = group.create_task(get)
+                await asyncio.sleep(0)
+                turns = group.create_task(ring.turns())
+                await ring.web.asked(len(ring.web.requests) + 1)
+                ring.fake_clock.advance(SLOW_S + 1.0)
+                done, _ = await asyncio.wait([task], timeout=2.0)
+                found.append(task.result() if done else None)
+                ring.web.held.set()
+                turns.cancel()
+                task.cancel()
+            ring.web.held.clear()
+        return found
+
+    with Ring(tmp_path, obey=not answers) as ring:
+        rendering = Rendering(ring)
+        assert asyncio.run(patient(rendering, [SLOW_S, math.inf])) == [SLOW, None]
+
+
+def test_queued_urls_wait_while_only_prerequisite_fetches_are_lent(tmp_path: Path) -> None:
+    text = reply(b"text", media_type="text/plain")  # It is not rendered.
+    with Ring(tmp_path, {**SCRIPTS, "https://cdn.test/": text, "https://b.test/": text}) as ring:
+        rendering = Rendering(ring)
+        ring.seed("https://cdn.test/", "https://b.test/")
+        ring.frontier.control.prerequisites_only = True
+        assert [outcome(one) for one in rendering.get("https://cdn.test/a.js")] == [200]
+        assert [request.url for request in ring.web.requests] == ["https://cdn.test/a.js"]
+        ring.frontier.control.prerequisites_only = False
+        assert ring.frontier.wake_at() == 0.0
+        asyncio.run(ring.turns())
+        assert ring.outcomes == {"https://cdn.test/": "fetched", "https://b.test/": "fetched"}
+        assert ring.adds_up()
+
+
+def test_only_whole_web_pages_are_rendered(tmp_path: Path) -> None:
+    with Ring(tmp_path) as ring:
+        pages = Rendering(ring).pages
+        url = "https://a.test/"
+
+        def wants(media_type: str = "text/html", body: bytes = b"<p>x", **more: object) -> bool:
+            given = Reply(url, 200, (), body, "127.0.0.1", 0.0, 0.1, 10, media_type=media_type)
+            given = msgspec.structs.replace(given, **more)
+            return pages.wants(given, ring.stages.examiner.examine(given, 1))
+
+        assert wants()
+        assert wants("application/xhtml+xml")
+        assert not wants("application/pdf")
+        assert not wants(body=b"")
+        assert not wants(truncated="length")
+        assert not wants(url="ftp://a.test/")
+
+
+def test_auto_starts_no_browser_for_pages_without_scripts_or_beyond_its_budget(tmp_path: Path) -> None:
+    pages = {
+        "https://a.test/": reply(b"<p>x"),
+        "https://b.test/": reply(b"<div id=app></div><script src=/a.js></script>"),
+    }
+    with Ring(tmp_path, pages) as ring:
+        budget = RenderBudget(0.3, 2, ring.clock.now())
+        budget.spent(RenderBudget.AHEAD_S)
+        Rendering(ring, Auto(RenderChoice(ring.epochs, Dice(1)), budget), program="/no/browser")
+        ring.crawl(*pages)
+        assert {row.url: (row.outcome, row.rendered, row.render_reason) for row in ring.rows} == {
+            "https://a.test/": ("fetched", "", ""),
+            "https://b.test/": ("fetched", "", "budget"),
+        }
+        assert ring.counters.totals.rendering == {"pages_budget": 1}

@@ -1,0 +1,60 @@
+"""Exports that can be killed at each of their steps (`tests.crash.forks`); bytes appended are steps too."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from gossamer.model.pages import Page
+from gossamer.results.export import export as views
+from gossamer.results.export import work
+from gossamer.results.export.bodies import MarkdownPage, Means
+from gossamer.stages.fetch.decoding import BoundedDecoder
+from gossamer.stages.fetch.options import FetchOptions
+from gossamer.stages.process.rewriting import rewritten
+from gossamer.stages.seen.shingles import signature
+from gossamer.world.files import AppendFile
+from tests.crash.forks import Steps, answer
+
+BOUNDS = (
+    "BATCH_ROWS", "CHECKPOINT_BYTES", "SEGMENT_BYTES_MAX", "PAGES_A_CHECKPOINT", "MEMORY_BYTES_MIN", "FILE_ROWS_MAX",
+    "PAGES_A_PART", "SHARD_BYTES", "BULK_BYTES_MAX",
+)  # fmt: skip
+
+
+def count_appends(steps: Steps) -> None:
+    """Have each write at a file's end be a step; at the fatal one half of its bytes are written."""
+    write = AppendFile.write
+
+    def counted(file: AppendFile, data: Any) -> None:
+        steps.step(lambda: os.write(file._fd, bytes(data)[: len(data) // 2]))
+        write(file, data)
+
+    AppendFile.write = counted  # type: ignore[method-assign]
+
+
+def characters(page: Page) -> str:
+    return page.body.decode("utf-8", "replace")
+
+
+def content(page: Page) -> MarkdownPage:
+    return MarkdownPage(characters(page), "plain", text=characters(page))
+
+
+def run(job: dict[str, Any], steps: Steps) -> None:
+    """Make one export, with the bounds of the job."""
+    work.CHECKPOINT_BYTES = job["checkpoint_bytes"]
+    for module in list(sys.modules.values()):
+        for name in BOUNDS:
+            if str(getattr(module, "__name__", "")).startswith("gossamer.results.export") and hasattr(module, name):
+                setattr(module, name, job[name.lower()])
+    means = Means(BoundedDecoder(FetchOptions()).decode, content, characters, signature, str, rewritten)
+    count_appends(steps)
+    crawl = views.ExportedCrawl(Path(job["crawl"]), running=False, now=1_767_225_600.0)
+    views.export(crawl, job["to"], Path(job["target"]), means, memory_bytes_max=job["memory_bytes_max"])
+
+
+if __name__ == "__main__":
+    answer(run)

@@ -1,0 +1,168 @@
+"""Names of files in a mirror, and pages whose addresses are rewritten."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gossamer.model.pages import Page
+from gossamer.results.export.mirror import Names, file_of
+from gossamer.results.export.pages import hash_of
+from gossamer.results.export.plan import COLUMNS, MORE
+from gossamer.stages.process.rewriting import HEAD, rewritten
+from tests.results.export.conftest import Exporting
+
+BASE = "http://www.test/a/b"
+
+
+@pytest.mark.parametrize(
+    ("path", "media_type", "name"),
+    [
+        ("", "text/html", "index.html"),
+        ("a/", "text/html", "a/index.html"),
+        ("a", "text/html", "a.html"),
+        ("a.htm", "text/html", "a.htm"),
+        ("a.php?id=3&x=/y", "text/html", "a.php-id-3-x-y.html"),
+        ("A/B.PNG", "image/png", "a/b.png"),
+        ("pic.jpeg", "image/jpeg", "pic.jpeg"),
+        ("pic.png", "image/jpeg", "pic.png.jpg"),
+        ("v1.2/x", "text/html", "v1.2/x.html"),
+        ("dir.html/x", "text/html", "dir.html_/x.html"),
+        ("..%2f..%2fetc/passwd", "text/plain", "_/_/etc/passwd.txt"),
+        ("%2e%2e%5cx/.hidden", "", "x/hidden.bin"),
+        ("con/nul.txt", "text/plain", "_con/_nul.txt"),
+        ("-con/.nul", "text/html", "_con/_nul.html"),
+        ("z.7z", "application/x-7z-compressed", "z.7z"),
+        ("z.7z/w", "text/html", "z.7z_/w.html"),
+        ("a.webmanifest/y", "text/html", "a.webmanifest_/y.html"),
+        ("3.12/x", "text/html", "3.12/x.html"),
+        ("caf%C3%A9", "text/html", "caf.html"),
+        ("x" * 300, "text/html", "x" * 80 + ".html"),
+        ("data", "application/x-of-its-own", "data.bin"),
+    ],
+)
+def test_a_name_follows_the_url_and_is_safe(path: str, media_type: str, name: str) -> None:
+    assert "".join(file_of("www.test", f"http://www.test/{path}", media_type)) == f"www.test/{name}"
+
+
+@pytest.mark.parametrize("extension", ["7z", "webmanifest", "3gp", "mp3", "z", "1a", "x-bzip2", "html", "bin", "7Z"])
+@pytest.mark.parametrize("media_type", ["", "text/html", "application/x-7z-compressed", "application/manifest+json"])
+def test_no_file_has_the_name_of_a_directory(extension: str, media_type: str) -> None:
+    """Also where the URL, its media type or a page below it chooses the name."""
+    base = f"http://www.test/z.{extension}"
+    files = ["".join(file_of("www.test", url, media_type)) for url in (base, f"{base}?a", f"{base}.", f"{base}/w")]
+    folders = {str(folder) for name in files for folder in Path(name).parents}
+    assert not folders & set(files)
+
+
+def test_a_host_with_the_name_of_the_index_is_another_folder() -> None:
+    assert "".join(file_of("index.html", "http://index.html/", "text/html")) == "index.html_/index.html"
+
+
+def test_addresses_that_spell_the_hash_of_another_take_no_page_its_name(tmp_path: Path) -> None:
+    victim = "http://www.test/a.html?"
+    spelled = [f"http://www.test/a-{hash_of(victim * number)}.html" for number in (1, 2, 3)]
+    keys = ["http://www.test/a.html", *spelled, victim]
+    plan = tmp_path / "plan.parquet"
+    numbers = {"status": 200, "depth": 1, "body_bytes": 1, "at": 0, "offset": 0, "length": 1}
+    tail = (
+        "document",
+        "anchors",
+        "at",
+        "file",
+        "offset",
+        "length",
+        "original_file",
+        "original_offset",
+        "original_length",
+    )
+    blank = {name: numbers.get(name, "") for name in (*COLUMNS, *MORE, *tail)}
+    rows = [blank | {"url": key, "key": key, "host": "www.test", "media_type": "text/html"} for key in keys]
+    pq.write_table(pa.Table.from_pylist(rows), plan)
+    with Names.made(tmp_path / "names", plan, [], str) as names:
+        files = [names.of_key(key) for key in keys]
+    assert all(files)
+    assert len(set(files)) == len(keys)
+
+
+def place(url: str) -> str:
+    """Place what is on this host."""
+    return "HERE/" + url.removeprefix("http://www.test/") if url.startswith("http://www.test/") else url
+
+
+def body(text: str | bytes, media_type: str = "text/html", charset: str = "utf-8") -> str:
+    content = text if isinstance(text, bytes) else text.encode()
+    return rewritten(Page(BASE, media_type, charset, (), content), place).decode()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('<a href="c#d">', '<a href="HERE/a/c#d">'),
+        ('<a href="#d">', '<a href="#d">'),
+        ('<a href="?q=1&amp;r">', '<a href="HERE/a/b?q=1&amp;r">'),
+        ('<a href="mailto:me@x.test">', '<a href="mailto:me@x.test">'),
+        ('<a href="//other.test/x" ping="/p">', '<a href="http://other.test/x">'),
+        ('<img src="/i" srcset="/i 1x,j 2x">', '<img src="HERE/i" srcset="HERE/i 1x, HERE/a/j 2x">'),
+        ("<p style='x: url(/i)'>", '<p style="x: url(&quot;HERE/i&quot;)">'),
+        ('<style>@import "/s"; p { x: url(i) }</style>', '<style>@import "HERE/s"; p { x: url("HERE/a/i") }</style>'),
+        ('<script src="/s" integrity="sha256-x" crossorigin></script>', '<script src="HERE/s"></script>'),
+        ('<meta http-equiv="refresh" content="3; url=/x">', '<meta http-equiv="refresh" content="3; url=HERE/x">'),
+        ('<form action="/go">', '<form action="HERE/go">'),
+        ('<svg><image xlink:href="/i"></image></svg>', '<svg><image xlink:href="HERE/i"></image></svg>'),
+        ('<iframe srcdoc="<img src=/i>"></iframe>', 'img src=&quot;HERE/i&quot;'),
+        ('<script>let a = "/b < c"</script>', '<script>let a = "/b < c"</script>'),
+    ],
+)  # fmt: skip
+def test_addresses_of_a_page_are_placed(before: str, after: str) -> None:
+    made = body(f"<!doctype html><title>t</title>{before}")
+    assert after in made
+    assert made.index(HEAD) < made.index("<title>")
+
+
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        "<link rel=preconnect href=//x.test>", "<link rel='dns-prefetch' href=//x.test>",
+        '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">',
+    ],
+)  # fmt: skip
+def test_what_requests_early_or_forbids_the_copy_is_left_out(dropped: str) -> None:
+    made = body(f"<title>t</title>{dropped}")
+    assert "x.test" not in made
+    assert "none" not in made
+
+
+def test_a_base_and_another_encoding_are_resolved() -> None:
+    text = '<meta charset="iso-8859-1"><base href="/base/"><title>na\u00efve</title><a href="x?q=\u00e9">\u00e9</a>'
+    made = body(text.encode("latin-1"), charset="iso-8859-1")
+    assert '<a href="HERE/base/x?q=%E9">\u00e9</a>' in made
+    assert "<base" not in made
+    assert made.count("charset") == 1
+
+
+def test_addresses_of_a_stylesheet_and_of_an_image_are_placed() -> None:
+    sheet = "@charset \"latin1\"; /* url(no) */ @import '/x.css'; p { a: url( 'i\\20 j' ); b: URL(data:x) }"
+    assert body(sheet, "text/css") == ' @import "HERE/x.css"; p { a: url("HERE/a/i%20j"); b: url("data:x") }'.replace(
+        " @import", "  @import"
+    )
+    svg = "<svg xmlns='http://www.w3.org/2000/svg'><image xlink:href='/i?a&amp;b'/><use href=\"#c\"/></svg>"
+    assert body(svg, "image/svg+xml") == (
+        '<svg xmlns=\'http://www.w3.org/2000/svg\'><image xlink:href="HERE/i?a&amp;b"/><use href="#c"/></svg>'
+    )
+    assert rewritten(Page(BASE, "image/png", "", (), b"\xff\x00url(x)"), place) == b"\xff\x00url(x)"
+
+
+def test_a_page_that_bears_no_tree_has_the_policy() -> None:
+    assert body("<!doctype html>" + "<b>" * 60_000).startswith(f"<!DOCTYPE html>{HEAD}")
+
+
+def test_a_mirror_has_a_file_for_each_page(exporting: Exporting, tmp_path: Path) -> None:
+    done = exporting("mirror", tmp_path / "m")
+    files = [path for path in (tmp_path / "m").rglob("*") if path.is_file()]
+    assert len(files) == done.rows["pages"] + 1
+    assert len({str(path).lower() for path in files}) == len(files)
+    assert "<ul>" in (tmp_path / "m/index.html").read_text()

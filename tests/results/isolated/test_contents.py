@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gossamer.config import Config, effective_toml
+from gossamer.config.gather import reopen
+from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.results.export.bodies import ArchivedPage, Means, RecordPlace
+from gossamer.results.export.export import ExportedCrawl, export
+from gossamer.results.export.opening import export_means
+from gossamer.results.isolated.contents import ContentProcesses
+from tests.results.export.crawled import crawl
+
+MEMORY_BYTES = 512_000_000
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = crawl(tmp_path_factory.mktemp("made") / "crawl")
+    (directory / "crawl.toml").write_text(effective_toml(Config()))
+    return directory
+
+
+@pytest.fixture
+def means(crawled: Path) -> Means:
+    return export_means(reopen(crawled / "crawl.toml"))
+
+
+@pytest.fixture(autouse=True)
+def several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.results.export.pages.PAGES_MIN", 1)
+    monkeypatch.setattr("gossamer.results.isolated.contents.PAGES_AT_ONCE", 2)
+    monkeypatch.setattr("gossamer.results.isolated.contents.processors", lambda: 3)
+
+
+@pytest.mark.parametrize("to", ["markdown", "datasets"])
+def test_several_processes_find_what_one_finds(tmp_path: Path, crawled: Path, means: Means, to: str) -> None:
+    made = {}
+    with ContentProcesses(crawled / "crawl.toml", MEMORY_BYTES) as processes:
+        for name, how in (("one", means), ("several", replace(means, contents_of=processes.contents_of))):
+            export(ExportedCrawl(crawled, running=False), to, tmp_path / name, how)
+            made[name] = {
+                str(path.relative_to(tmp_path / name)): path.read_bytes()
+                for path in (tmp_path / name).rglob("*")
+                if path.is_file()
+            }
+    assert made["several"] == made["one"]
+    assert made["one"]
+
+
+def test_the_processes_have_no_network(crawled: Path, means: Means, tmp_path: Path) -> None:
+    """By the same call as processes of `tests/world/test_sandbox.py`: here the kernel says that these made it. They end
+    with the export.
+    """
+    with ContentProcesses(crawled / "crawl.toml", MEMORY_BYTES) as processes:
+        export(
+            ExportedCrawl(crawled, running=False), "markdown", tmp_path / "m",
+            replace(means, contents_of=processes.contents_of),
+        )  # fmt: skip
+        found = children()
+        assert len(found) == 3
+        for status in found.values():
+            assert "NoNewPrivs:\t1\n" in status
+            assert "Seccomp:\t2\n" in status
+    assert not children().keys() & found.keys()
+
+
+def children() -> dict[int, str]:
+    """Return the processes that this one has started for contents, and what the kernel says of them."""
+    pids = map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+    found = {}
+    for pid in pids:
+        with suppress(OSError):
+            if b"contents" in Path(f"/proc/{pid}/cmdline").read_bytes():
+                found[pid] = Path(f"/proc/{pid}/status").read_text()
+    return found
+
+
+def test_a_damaged_record_is_named_as_by_one_process(tmp_path: Path, crawled: Path, means: Means) -> None:
+    directory = tmp_path / "damaged"
+    shutil.copytree(crawled, directory)
+    for file in (directory / "warc").iterdir():
+        data = file.read_bytes()
+        file.write_bytes(data[:100] + bytes(len(data) - 100))
+    says: list[str] = []
+    with ContentProcesses(crawled / "crawl.toml", MEMORY_BYTES) as processes:
+        for how in (means, replace(means, contents_of=processes.contents_of)):
+            with pytest.raises(DamagedError) as refused:
+                export(ExportedCrawl(directory, running=False), "markdown", tmp_path / str(len(says)), how)
+            says.append(str(refused.value))
+    assert says[0] == says[1]
+    assert "is damaged" in says[0]
+
+
+def test_a_page_that_no_process_survives_is_told_in_one_line(
+    tmp_path: Path, crawled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.executable", shutil.which("false"))
+    page = ArchivedPage(RecordPlace("a.warc.gz", 0, 10), None, "http://a.test/")
+    with ContentProcesses(crawled / "crawl.toml", MEMORY_BYTES) as processes:
+        with pytest.raises(DamagedError, match=r"died of one of the 1 pages from http://a\.test/ on") as died:
+            list(processes.contents_of(tmp_path, [page]))
+        assert "\n" not in str(died.value)
+
+
+def test_a_file_that_is_not_here_is_the_operators_mistake(tmp_path: Path, crawled: Path) -> None:
+    page = ArchivedPage(RecordPlace("a.warc.gz", 0, 10), None, "http://a.test/")
+    missing = pytest.raises(ConfigError, match=r"a\.warc\.gz is not here")
+    with ContentProcesses(crawled / "crawl.toml", MEMORY_BYTES) as processes, missing:
+        list(processes.contents_of(tmp_path, [page]))

@@ -1,0 +1,107 @@
+"""A damaged record of a WARC file costs itself."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+import zstandard
+from fastwarc.warc import WarcRecordType
+
+from gossamer.config.seeds import file_seeds
+from gossamer.results.offline.build import SegmentOrder, build
+from gossamer.stages.archive.salvage import FAULTS_MAX, SalvagedRecords
+from tests.results.offline.test_build import rows_of
+
+ANY = WarcRecordType.any_type
+
+
+def record(number: int, length: object = None, version: str = "WARC/1.1") -> bytes:
+    body = f'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href="/to-{number}">x</a>'.encode()
+    head = (
+        f"{version}\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/{number}\r\n"
+        "WARC-Date: 2026-01-01T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\n"
+        f"Content-Length: {len(body) if length is None else length}"
+    )
+    return head.encode() + b"\r\n\r\n" + body + b"\r\n\r\n"
+
+
+BAD = {
+    "garbage": b"garbage\r\nmore: of it\r\n\r\n",
+    "zeros": bytes(5_000),
+    "a length too short": record(9, 5),
+    "a length too long": record(9, 100),
+    "a length beyond the file": record(9, 10**15),
+    "a negative length": record(9, -5),
+    "a length that is no number": record(9, "abc"),
+    "a length of 30 digits": record(9, 10**30),
+    "another version": record(9, version="WARX/1.0"),
+    "a head without an end": b"WARC/1.0\r\nX: " + b"y" * 2_000_000 + b"\r\n",
+    "a head that is cut": record(9)[:60] + b"\r\n",
+    "lines that look like a beginning": b"WARC/1.0\r\n" * 100,
+}
+
+
+def numbers(path: Path) -> tuple[list[int], SalvagedRecords]:
+    records = SalvagedRecords(path, ANY, parse_http=False)
+    found = []
+    for one in records:
+        address = one.headers.get("WARC-Target-URI") or "/9"
+        records.take(one, lambda taken: taken.reader.read())
+        found.append(int(address.rpartition("/")[2]))
+    return [number for number in found if number != 9], records
+
+
+@pytest.mark.parametrize("bad", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_in_a_file_that_is_not_compressed_it_costs_itself(tmp_path: Path, bad: bytes, place: int) -> None:
+    sound = [record(number) for number in range(4)]
+    (tmp_path / "a.warc").write_bytes(b"".join([*sound[:place], bad, *sound[place:]]))
+    found, records = numbers(tmp_path / "a.warc")
+    assert found == [0, 1, 2, 3]
+    if place < 4 and not bad.startswith(b"WARC/1.0\r\nWARC"):  # Such lines are part of the head that follows.
+        assert records.says().startswith(f"{tmp_path / 'a.warc'}: ")
+        assert "left out, the first at or after offset" in records.says()
+
+
+@pytest.mark.parametrize("damage", ["changed", "cut", "garbage", "zeros"])
+@pytest.mark.parametrize("form", ["gz", "zst"])
+def test_in_a_compressed_file_it_costs_itself(tmp_path: Path, damage: str, form: str) -> None:
+    pack = gzip.compress if form == "gz" else zstandard.ZstdCompressor(write_checksum=True).compress
+    sound = [pack(record(number)) for number in range(4)]
+    changed = bytearray(pack(record(9)))
+    changed[30:50] = bytes(20)
+    bad = {"changed": bytes(changed), "cut": sound[0][:50], "garbage": b"xy" * 500, "zeros": bytes(5_000)}[damage]
+    (tmp_path / f"a.warc.{form}").write_bytes(b"".join([*sound[:2], bad, *sound[2:]]))
+    found, records = numbers(tmp_path / f"a.warc.{form}")
+    assert [number for number in found if found.count(number) == 1 or number] == [0, 1, 2, 3] or found == [
+        0,
+        1,
+        0,
+        2,
+        3,
+    ]
+    assert records.faults >= 1
+
+
+def test_a_sound_file_has_no_faults(tmp_path: Path) -> None:
+    (tmp_path / "a.warc").write_bytes(b"".join(map(record, range(9))))
+    found, records = numbers(tmp_path / "a.warc")
+    assert (found, records.says()) == (list(range(9)), "")
+
+
+def test_a_file_of_damaged_records_is_not_read_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / "a.warc").write_bytes(record(0) + b"WARC/1.0\r\nno head\r\n" * (3 * FAULTS_MAX))
+    with pytest.raises(OSError, match=f"more than {FAULTS_MAX:,} records are damaged, the first at or after offset"):
+        numbers(tmp_path / "a.warc")
+
+
+def test_seeds_and_segments_are_read_past_it(tmp_path: Path) -> None:
+    path, notes = tmp_path / "a.warc", list[str]()
+    path.write_bytes(record(0) + BAD["garbage"] + record(1))
+    assert list(file_seeds(path, ("http",), notes.append)) == ["http://a.example/0", "http://a.example/1"]
+    built = build(SegmentOrder((path,), tmp_path / "next.parquet", sets=("scope.scope=any",)))
+    assert set(rows_of(tmp_path / "next.parquet")) == {"http://a.example/to-0", "http://a.example/to-1"}
+    assert list(built.damaged) == notes
+    assert notes == [f"{path}: 1 damaged record was left out, the first at or after offset 0 (Invalid WARC header)"]

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gossamer.stages.fetch.headers import Head, content_type, parse_head
+
+
+def test_a_head() -> None:
+    lines = [b"HTTP/1.1 200 OK\r\n", b"A: 1\r\n", b"no colon\r\n", b": no name\r\n", b"B :\t2 \r\n", b"\r\n"]
+    assert parse_head(lines) == Head("1.1", 200, "OK", (("A", "1"), ("B", "2")))
+
+
+def test_interim_heads_and_trailers_are_dropped() -> None:
+    lines = [b"HTTP/1.1 100 Continue\r\n", b"\r\n", b"HTTP/1.1 103 Early Hints\r\n", b"Link: x\r\n", b"\r\n"]
+    lines += [b"HTTP/2 204 \r\n", b"a: b\r\n", b"\r\n", b"trailer: x\r\n", b"\r\n"]
+    assert parse_head(lines) == Head("2", 204, "", (("a", "b"),))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [[], [b"\r\n"], [b"A: b\r\n", b"\r\n"], [b"HTTP/1.1 100 Continue\r\n", b"\r\n"], [b"HTTP/1.1 20 OK\r\n", b"\r\n"],
+     [b"HTTP/1.1 2000 OK\r\n", b"\r\n"], [b"ICY 200 OK\r\n", b"\r\n"], [b"HTTP/1.1 100 C\r\n"]],
+)  # fmt: skip
+def test_what_is_no_head(lines: list[bytes]) -> None:
+    assert parse_head(lines) is None
+
+
+def test_a_head_cut_short_still_has_its_status() -> None:
+    assert parse_head([b"HTTP/1.1 200 OK\r\n", b"A: b\r\n"]) == Head("1.1", 200, "OK", (("A", "b"),))
+
+
+@given(st.lists(st.binary(max_size=40)))
+def test_nothing_raises(lines: list[bytes]) -> None:
+    parse_head(lines)
+    parse_head([b"HTTP/1.1 200 OK\r\n", *lines])
+
+
+@given(st.lists(st.text(max_size=60)))
+def test_no_value_raises(values: list[str]) -> None:
+    for value in values:
+        content_type((("Content-Type", value),))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("text/html", ("text/html", "")),
+        ("Text/HTML; Charset=UTF-8", ("text/html", "UTF-8")),
+        ('text/html; charset="utf-8"; x=y', ("text/html", "utf-8")),
+        ("text/html;charset='utf-8'", ("text/html", "utf-8")),
+        ('text/html; charset="a\\"b"', ("text/html", 'a"b')),
+        ("text/html ; charset = latin1 ", ("text/html", "latin1")),
+        ("text/html; charset=", ("text/html", "")),
+        ("application/ld+json", ("application/ld+json", "")),
+        ("html", ("", "")),
+        ("", ("", "")),
+        ("text/html, text/plain", ("text/plain", "")),
+        ("text/html, text/html; charset=latin1", ("text/html", "latin1")),
+        ("text/html;charset=gbk, text/html", ("text/html", "gbk")),
+        ("text/html; charset=gbk, text/plain", ("text/plain", "")),
+        ("text/html; charset=gbk, rubbish, */*", ("text/html", "gbk")),
+        (", text/html,", ("text/html", "")),
+        ('text/html; x=",text/plain"', ("text/html", "")),
+        ('text/html; x="; charset=gbk"; charset=utf-8', ("text/html", "utf-8")),
+        ("text/html; charset=; charset=utf-8; charset=gbk", ("text/html", "utf-8")),
+        ('text/html; charset="utf-8', ("text/html", "utf-8")),
+        ("*/*; charset=utf-8", ("", "")),
+    ],
+)
+def test_content_types(value: str, expected: tuple[str, str]) -> None:
+    assert content_type((("content-type", value),)) == expected
+
+
+def test_of_several_content_types_the_last_good_one_counts() -> None:
+    headers = (("Content-Type", "a/b"), ("X", "y"), ("content-type", "c/d; charset=e"), ("Content-Type", "rubbish"))
+    assert content_type(headers) == ("c/d", "e")
+    assert content_type(()) == ("", "")

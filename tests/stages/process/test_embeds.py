@@ -1,0 +1,158 @@
+"""Embeds beyond the table of oddities: stylesheets and SVG as documents, hostile markup, cost."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from gossamer.model.pages import Findings, Page
+from gossamer.stages.process.embeds import EmbedExtractor, addresses, embedded, srcset, with_addresses
+from gossamer.stages.process.options import ProcessOptions
+
+D = "https://example.org/css/"
+
+
+def of(body: bytes, media_type: str, charset: str = "") -> list[str]:
+    found = Findings()
+    EmbedExtractor().process(Page(D + "a.css", media_type, charset, (), body), found)
+    assert {link.link_type for link in found.links} <= {"embed"}
+    return [link.url for link in found.links]
+
+
+def test_a_stylesheet_names_from_where_it_is() -> None:
+    sheet = b"""@charset "utf-8"; @import url("b.css") screen; @IMPORT 'c.css'; /* url(no) */
+    @font-face { src: url(../f.woff2) format("woff2"), URL( 'f.woff' ) }
+    p { background: url(data:image/png;base64,AA) }"""
+    assert of(sheet, "text/css") == [D + "b.css", D + "c.css", "https://example.org/f.woff2", D + "f.woff"]
+
+
+SETS = """p { background: image-set("a.avif" type("image/avif"), 'b.png' 1x, url(c.png) 2x, url("d.png") 3x) }
+    q { background: -webkit-IMAGE-SET( "e(.png" 1x,linear-gradient(rgb(1,2,3), #fff) 2x /* "no" */, 'f\\.png');
+    content: "no" }
+    @import "g.css";"""
+
+
+def test_the_strings_of_an_image_set_are_addresses() -> None:
+    named = ["a.avif", "b.png", "c.png", "d.png", "e(.png", "f.png", "g.css"]
+    assert list(addresses(SETS)) == named
+    assert list(addresses('i{background:image-set("a" 1x')) == ["a"]
+    assert list(addresses(with_addresses(SETS, lambda address: f"/{address}"))) == [f"/{one}" for one in named]
+    assert 'type("image/avif")' in with_addresses(SETS, str.upper)
+    page = "<p style=\"background: image-set('1.png' 1x)\"><i style='b:image-set(&quot;2.png&quot; 1x)'>"
+    assert [address for address, _ in embedded(page.encode())] == ["1.png", "2.png"]
+    assert [address for address, _ in embedded(b"<style>i{b:image-set('3.png' 1x)}</style>")] == ["3.png"]
+
+
+@pytest.mark.parametrize(
+    ("sheet", "expected"),
+    [
+        ('a:before{content:"/*"} b{background:url(x)} /* c */ d{background:url(y)}', ["x", "y"]),
+        ("a:before{content:'/*'} /* url(no) */ b{background:url(x)}", ["x"]),
+        ('b{background:url("a/*b*/c")}', ["a/*b*/c"]),
+        ("b{background:url(a/*b*/c)} /* url(no) */", ["a/*b*/c"]),
+        ("b{background:URL( /*b*/c )}", ["/*b*/c"]),
+        ("@import url('https://h.test/*');b{background:url(x)}", ["https://h.test/*", "x"]),
+        ("@import/* c */'x'; @import/**/url(y);", ["x", "y"]),
+        ("/* \" */ b{background:url(x)} /* ' */ c{background:url(y)}", ["x", "y"]),
+        ('a{content:"a\\"/*"} b{background:url(x)} /**/', ["x"]),
+        ('.a\\"b{background:url(x)} /* url(no) */ .c\\"{background:url(y)}', ["x", "y"]),
+        ('a{content:"not ended /*\n} b{background:url(x)} /* url(no) */', ["x"]),
+        ('a{content:"goes \\\n on /*"} b{background:url(x)}', ["x"]),
+        ("a{content:'goes \\\r\n on url(no)'} b{background:url(x)}", ["x"]),
+        ("b{background:url(x)} /* not ended url(no)", ["x"]),
+        ("b{background:url(x\\)/*y)} c{background:url(z)}", ["x)/*y", "z"]),
+        ('a{content:"url(no)"} b{background:url(x)}', ["x"]),
+        ("a{content:'@import \\'no\\''} b{background:url(x)}", ["x"]),
+        ("@namespace url(http://www.w3.org/1999/xhtml); b{background:url(x)}", ["x"]),
+        ("@namespace svg 'no'; @import 'x';", ["x"]),
+        ("b{background:url(a b)} c{background:url(x)}", ["x"]),
+        ("b{background:url(a'b)} c{background:url(x)} d{content:'e'}", ["x"]),
+        ("b{background:url(a(b) } c{background:url(x)}", ["x"]),
+        ("b{background:url(x", ["x"]),
+        ("b{background:url('x", ["x"]),
+        ('@import "x', ["x"]),
+        ("b{background:url(\\78\\79 z)}", ["xyz"]),
+        ("@import url(x) layer(a) supports(display: grid) screen;", ["x"]),
+        ("u/**/rl(no) b{background:url/**/(no)}", []),
+        ("a/*/ b{background:url(no)} /* */ c{background:url(x)}", ["x"]),
+    ],
+)
+def test_a_comment_begins_only_where_one_can(sheet: str, expected: list[str]) -> None:
+    assert list(addresses(sheet)) == expected
+    placed = with_addresses(sheet, lambda address: "/" + address)
+    assert list(addresses(placed)) == ["/" + one for one in expected]
+
+
+def test_a_sheet_with_other_addresses_says_the_same() -> None:
+    sheet = 'a/* c */.b:after{content:"url(no) /* no */"} @namespace url(n); .c/**/d{background:url( x ) }'
+    expected = 'a.b:after{content:"url(no) /* no */"} @namespace url(n); .c/**/d{background:url("y") }'
+    assert with_addresses(sheet, lambda _: "y") == expected
+
+
+def test_a_stylesheet_in_another_encoding_has_addresses_in_utf_8() -> None:
+    assert of("p{b:url('ж?ж')}".encode("cp1251"), "text/css", "windows-1251") == [D + "%D0%B6?%D0%B6"]
+
+
+def test_an_svg_image_is_a_document_of_its_own() -> None:
+    svg = b"""<?xml version="1.0"?><?xml-stylesheet type="text/css" href="s.css"?>
+    <svg xmlns="http://www.w3.org/2000/svg"><image href="i.png"/>
+    <style>p{fill:url(p.svg#x)}</style><use href="#y"/></svg>"""
+    assert of(svg, "image/svg+xml") == [D + "s.css", D + "i.png", D + "p.svg"]
+
+
+def test_it_wants_what_can_embed() -> None:
+    module = EmbedExtractor()
+    wanted = ("text/html", "application/xhtml+xml", "text/css", "image/svg+xml")
+    assert all(module.wants(kind) for kind in wanted)
+    assert not module.wants("text/plain")
+
+
+def test_alternative_texts_stand_with_their_images() -> None:
+    assert list(embedded(b"<img src=a alt=Words srcset='b 2x'>")) == [("a", "Words"), ("b", "Words")]
+
+
+def test_the_bound_on_links_holds_for_embeds_too() -> None:
+    found = Findings()
+    body = b"".join(b"<img src=%d>" % number for number in range(100))
+    EmbedExtractor(ProcessOptions(links_max=10)).process(Page(D, "text/html", "", (), body), found)
+    assert len(found.links) == 10
+
+
+HOSTILE: dict[str, Callable[[int], object]] = {
+    "url( without end": lambda size: list(addresses("url(" * (size // 4))),
+    "url( and spaces": lambda size: list(addresses("url(" + " " * size)),
+    "quotes without end": lambda size: list(addresses("url('" * (size // 5))),
+    "imports and spaces": lambda size: list(addresses(("@import" + " " * 20) * (size // 27))),
+    "comments without end": lambda size: list(addresses("/*" * (size // 2))),
+    "sets": lambda size: list(addresses("image-set(" * (size // 10))),
+    "strings of a set": lambda size: list(addresses("image-set(" + "'a'" * (size // 3))),
+    "escapes": lambda size: list(addresses("url(" + "\\a" * (size // 2))),
+    "brackets in a srcset": lambda size: list(srcset("a " + "(" * size)),
+    "commas in a srcset": lambda size: list(srcset("," * size)),
+    "candidates of a srcset": lambda size: list(srcset("a," * (size // 2))),
+    "tags without end": lambda size: list(embedded(b"<img " * (size // 5))),
+    "quotes in tags": lambda size: list(embedded(b'<p "' * (size // 4))),
+    "comment openings": lambda size: list(embedded(b"<!--" * (size // 4))),
+    "templates": lambda size: list(embedded(b"<template>" * (size // 10))),
+    "styles without end": lambda size: list(embedded(b"<style>" * (size // 7))),
+    "style attributes": lambda size: list(embedded(b" style='url(" * (size // 12))),
+    "images": lambda size: list(embedded(b"<img src=x>" * (size // 11))),
+}
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("case", HOSTILE)
+def test_cost_is_linear_whatever_is_written(case: str) -> None:
+    """Eight times as much may take twenty times as long, for noise; the square would be sixty-four."""
+
+    def seconds(size: int) -> float:
+        spent = []
+        for _ in range(3):
+            started = time.process_time()
+            HOSTILE[case](size)
+            spent.append(time.process_time() - started)
+        return min(spent)
+
+    assert seconds(800_000) < 20 * max(seconds(100_000), 0.001)

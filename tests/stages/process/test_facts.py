@@ -1,0 +1,181 @@
+"""Facts: dates, authors, licenses and types, from JSON-LD and from meta elements."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from gossamer.stages.process.facts import moment
+from gossamer.stages.process.metadata import Metadata
+
+from .test_content_modules import found
+
+JSON_LD = """<script type="application/ld+json">{"@graph": [{"@type": ["BlogPosting", "https://schema.org/Article"],
+"datePublished": "2024-02-03T04:05:06+01:00", "dateModified": "soon", "author":
+[{"name": "First  Author"}, "Second Author", {}],
+"license": {"url": "https://l.example/by"}}]}</script>"""
+
+
+def test_json_ld_comes_first() -> None:
+    columns = found(Metadata(), JSON_LD + "<meta name=author content=Other><meta name=date content=2000-01-01>").columns
+    assert columns["published"] == datetime(2024, 2, 3, 3, 5, 6, tzinfo=UTC)
+    assert columns["byline"] == "First Author, Second Author"
+    assert columns["license"] == "https://l.example/by"
+    assert columns["schema_types"] == ["BlogPosting", "Article"]
+    assert "modified" not in columns
+
+
+def test_meta_elements_and_links_come_second() -> None:
+    body = """<meta property="article:published_time" content="2024-01-02">
+    <meta itemprop=dateModified content="2024-01-03">
+    <meta name=article:author content=https://p.example/first><meta name=dc.creator content="By First Author">
+    <p>Under <a rel="license nofollow" href=/cc>CC</a>"""
+    columns = found(Metadata(), body).columns
+    assert columns["published"] == datetime(2024, 1, 2, tzinfo=UTC)
+    assert columns["modified"] == datetime(2024, 1, 3, tzinfo=UTC)
+    assert columns["byline"] == "First Author"
+    assert columns["license"] == "https://example.org/cc"
+    assert found(Metadata(), "<link rel=license href=x>" + body).columns["license"] == "https://example.org/dir/x"
+
+
+@pytest.mark.parametrize(
+    ("body", "published", "modified"),
+    [
+        ('<time class="entry-date published" datetime="2024-01-02">a</time><time datetime=2023-01-01>', (1, 2), None),
+        (
+            "<time itemprop=datePublished datetime=2024-01-02><time itemprop=dateModified datetime=2024-01-03>",
+            (1, 2),
+            (1, 3),
+        ),
+        ("<time pubdate datetime=2024-01-02><time class='updated' datetime=2024-01-03>", (1, 2), (1, 3)),
+        ("<p><time datetime=2024-01-02>one</time> and <time datetime=2024-01-02>again</time>", (1, 2), None),
+        ("<time datetime=2024-01-02><time datetime=2024-01-03>", None, None),
+        ("<time datetime=P2D><time>2024-01-02</time>", None, None),
+        ("<time class='entry-date published updated' datetime=2024-01-02>", (1, 2), (1, 2)),
+        (
+            "<time class='updated entry-date' datetime=2024-01-03><time class=published datetime=2024-01-02>",
+            (1, 2),
+            (1, 3),
+        ),
+        ("<time itemprop='datePublished dateModified' datetime=2024-01-02><time datetime=2023-01-01>", (1, 2), (1, 2)),
+        (
+            "<time class=post-date datetime=2024-01-02><time class='post-date modified' datetime=2024-01-03>",
+            (1, 2),
+            (1, 3),
+        ),
+        ("<time class=unpublished datetime=2024-01-02><time datetime=2024-01-04>", None, None),
+    ],
+)
+def test_time_elements_come_last(
+    body: str, published: tuple[int, int] | None, modified: tuple[int, int] | None
+) -> None:
+    expected = {
+        name: datetime(2024, *day, tzinfo=UTC)
+        for name, day in (("published", published), ("modified", modified))
+        if day is not None
+    }
+    columns = found(Metadata(), body).columns
+    assert {name: columns[name] for name in ("published", "modified") if name in columns} == expected
+    stated = found(Metadata(), "<meta name=date content=2020-01-01>" + body).columns
+    assert stated["published"] == datetime(2020, 1, 1, tzinfo=UTC)
+
+
+def test_links_name_author_and_license() -> None:
+    by = "<a href='http://creativecommons.org/licenses/by-sa/4.0/deed.en'>CC</a>"
+    columns = found(Metadata(), f"<p>By <a rel=author href=/ann>Ann Writer</a>. {by} {by}").columns
+    assert columns["byline"] == "Ann Writer"
+    assert columns["license"] == "http://creativecommons.org/licenses/by-sa/4.0/"
+    several = by + "<a href=https://creativecommons.org/publicdomain/zero/1.0/>0</a>"
+    assert "license" not in found(Metadata(), several).columns
+    assert found(Metadata(), several + "<a rel=license href=/own>").columns["license"] == "https://example.org/own"
+
+
+def test_open_graph_has_columns_of_its_own() -> None:
+    body = "<meta property=og:type content=article><meta property=og:image content=/i.png>"
+    body += "<meta property=og:image content=2>"
+    columns = found(Metadata(), body + "<meta property=og:site_name content='The  Site'>").columns
+    assert (columns["og_type"], columns["og_site_name"]) == ("article", "The Site")
+    assert columns["og_image"] == "https://example.org/i.png"
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("2024-05-06", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("2024-05-06 07:08", datetime(2024, 5, 6, 7, 8, tzinfo=UTC)),
+        ("2024-05-06T07:08:09.123Z", datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)),
+        ("2024-05-06T07:08:09+0200", datetime(2024, 5, 6, 5, 8, 9, tzinfo=UTC)),
+        ("Mon, 06 May 2024 07:08:09 GMT", datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)),
+        ("2024/05/06", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("20240506", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("202405067", None),
+        ("2024-05/06", None),
+        ("May 6, 2024", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("6. September 2024", datetime(2024, 9, 6, tzinfo=UTC)),
+        ("6 May 2024 07:08:09 +0100", datetime(2024, 5, 6, 6, 8, 9, tzinfo=UTC)),
+        ("2024-05-06 7:08 PM", datetime(2024, 5, 6, 19, 8, tzinfo=UTC)),
+        ("May 6, 2024 12:08:09 a.m.", datetime(2024, 5, 6, 0, 8, 9, tzinfo=UTC)),
+        ("6 May 2024 12:08 pm +0100", datetime(2024, 5, 6, 11, 8, tzinfo=UTC)),
+        ("6 May 2024 19:08 PM", datetime(2024, 5, 6, 19, 8, tzinfo=UTC)),
+        ("Mon, 06 May 2024 07:08:09 +01:00", datetime(2024, 5, 6, 6, 8, 9, tzinfo=UTC)),
+        ("2024-05-06 07:08 CEST", datetime(2024, 5, 6, 5, 8, tzinfo=UTC)),
+        ("6 May 2024 12:08 pm EST", datetime(2024, 5, 6, 17, 8, tzinfo=UTC)),
+        ("31 June 2024", None),
+        ("05/06/2024", None),
+        ("\uff12\uff10\uff12\uff14-05-06", None),
+        ("2024-13-45", None),
+        ("0001-01-01", None),
+        ("yesterday", None),
+        ("", None),
+    ],
+)
+def test_times(written: str, expected: datetime | None) -> None:
+    assert moment(written) == expected
+
+
+VIDEO = '{"@type": "VideoObject", "uploadDate": "2020-01-01", "dateModified": "2020-01-02"}'
+ENTRY = "<time class=entry-date datetime=2024-05-06>"
+
+
+@pytest.mark.parametrize(
+    ("block", "body", "day"),
+    [
+        (f'[{{"@type": "Article", "dateCreated": "2024-05-06"}}, {VIDEO}]', "", 6),
+        (f'{{"@graph": [{VIDEO}, {{"@type": "NewsArticle"}}]}}', "<meta name=date content=2024-05-07>", 7),
+        (f'{{"@graph": [{VIDEO}, {{"@type": ["WebPage", "BlogPosting"]}}]}}', "", None),
+        (f'[{VIDEO}, {{"@type": "Recipe"}}]', "<time datetime=2024-05-08>", 8),
+        (VIDEO, ENTRY, 6),
+        ('{"@type": "ImageObject", "uploadDate": "2020-01-01", "datePublished": "2020-01-01"}', ENTRY, 6),
+        ('{"@type": "VideoObject", "uploadDate": "2024-05-09"}', "<time datetime=2020-01-01>", 9),
+        ('{"@type": "WebPage", "mainEntity": {"@type": "VideoObject", "uploadDate": "2024-05-09"}}', "", 9),
+    ],
+)
+def test_an_embedded_video_does_not_date_an_article(block: str, body: str, day: int | None) -> None:
+    columns = found(Metadata(), f'<script type="application/ld+json">{block}</script>{body}').columns
+    assert columns.get("published") == (None if day is None else datetime(2024, 5, day, tzinfo=UTC))
+    assert "modified" not in columns
+
+
+@pytest.mark.parametrize(
+    ("block", "column", "expected"),
+    [
+        ('{"datePublished": {"@value": "2024-05-06"}}', "published", datetime(2024, 5, 6, tzinfo=UTC)),
+        ('{"datePublished": ["2024-05-06", "2024-05-07"]}', "published", datetime(2024, 5, 6, tzinfo=UTC)),
+        ('{"author": {"name": [{"@value": "A. Writer"}]}}', "byline", "A. Writer"),
+        ('{"author": {"@id": "#writer"}}', "byline", None),
+        ('{"license": ["https://l.example/a", "https://l.example/b"]}', "license", "https://l.example/a"),
+        ('{"license": [], "author": [], "datePublished": {}}', "license", None),
+        ('{"@type": ["schema:Article", "https://schema.org/Article", 3, null]}', "schema_types", ["Article"]),
+    ],
+)
+def test_values_of_json_ld_have_many_forms(block: str, column: str, expected: object) -> None:
+    body = f'<script type="application/ld+json">{block}</script>'
+    assert found(Metadata(), body).columns.get(column) == expected
+
+
+def test_hostile_facts_are_bounded() -> None:
+    body = '<script type="application/ld+json">[' + '{"@type": "T", "mainEntity": [' * 200 + "]}" * 200 + "]</script>"
+    columns = found(Metadata(), body + "<meta name=author content='" + "x" * 90_000 + "'>").columns
+    assert columns["schema_types"] == ["T"]
+    assert len(str(columns["byline"])) == 500

@@ -1,0 +1,239 @@
+"""Items: what rules find on one page, what does not fit, what selectors refuse, and what hostile pages cost."""
+
+from __future__ import annotations
+
+import tomllib
+from datetime import UTC, datetime
+
+import pytest
+
+from gossamer.model.errors import ConfigError
+from gossamer.model.pages import Findings, Page
+from gossamer.options import convert
+from gossamer.stages.process.expressions import SelectError, compiled
+from gossamer.stages.process.html import is_regular
+from gossamer.stages.process.items import Follow, ItemPage, Items, date_of, extractor, number_of, truth_of
+from gossamer.stages.process.options import ExtractOptions, ProcessOptions
+from gossamer.stages.process.selectors import XPATH_ELEMENTS_MAX, SelectorSource
+
+BOOKS = """<!doctype html><base href="/shop/"><title>Books</title>
+<script type="application/ld+json">{"@type": "ItemList", "numberOfItems": 2, "open": true}</script>
+<div class="book" data-sku="a1"><h2> The <b>first</b>\n one</h2><span class="price">£1,051.77</span>
+ <a class="tag" href="t/x">x</a><a class="tag" href="t/y">y</a><time>2026-01-31</time></div>
+<div class="book" data-sku="b2"><h2>Second</h2><span class="price">on request</span></div>
+<div class="book"><h2>Third</h2></div>"""
+
+
+def page(body: str, media_type: str = "text/html", url: str = "http://e.example/list") -> Page:
+    return Page(url, media_type, "utf-8", (), body.encode())
+
+
+def found(rules: str, body: str = BOOKS, media_type: str = "text/html", **options: int) -> Findings:
+    module = Items(convert(ExtractOptions, tomllib.loads(rules)).rules, ProcessOptions(**options))
+    findings = Findings()
+    if module.wants(media_type):
+        module.process(page(body, media_type), findings)
+    return findings
+
+
+RULES = """
+[book]
+urls = ["/list$"]
+items = ".book"
+identity = "sku"
+[book.fields]
+sku = { attribute = "data-sku", required = true }
+title = "h2"
+price = { css = ".price", type = "number" }
+tags = { css = ".tag", list = true }
+links = { css = ".tag", list = true, fields = { name = {}, to = { type = "url" } } }
+added = { css = "time", type = "date" }
+markup = { css = "b", type = "html" }
+"""
+
+
+def test_each_element_is_an_item_whose_fields_have_their_types() -> None:
+    findings = found(RULES)
+    first, second = findings.rows["items/book"]
+    assert first == {
+        "item": "a1", "sku": "a1", "title": "The first one", "price": 1051.77, "tags": ["x", "y"],
+        "links": [{"name": "x", "to": "http://e.example/shop/t/x"}, {"name": "y", "to": "http://e.example/shop/t/y"}],
+        "added": datetime(2026, 1, 31, tzinfo=UTC), "markup": "<b>first</b>",
+    }  # fmt: skip
+    assert second == {
+        "item": "b2",
+        "sku": "b2",
+        "title": "Second",
+        "price": None,
+        "tags": [],
+        "links": [],
+        "added": None,
+        "markup": None,
+    }
+
+
+def test_what_is_missing_or_does_not_fit_is_counted_by_field() -> None:
+    findings = found(RULES)
+    assert {one.module: one.error for one in findings.invalid} == {
+        "items/book.sku": "missing",
+        "items/book.price": "no number: 'on request'",
+    }
+    assert set(findings.fields) == {f"items/book.{name}" for name in tomllib.loads(RULES)["book"]["fields"]}
+    assert found('[book]\nurls = ["/other"]\nfields = { a = "h2" }') == Findings()
+
+
+def test_a_page_is_one_item_by_xpath_json_and_regular_expressions() -> None:
+    findings = found("""
+        [list.fields]
+        title = { xpath = "//title/text()" }
+        skus = { xpath = "//div/@data-sku", list = true }
+        count = { xpath = "count(//div)", type = "integer" }
+        size = { jsonpath = "$[*].numberOfItems", type = "integer" }
+        open = { jsonpath = "$[0].open", type = "boolean" }
+        pound = { re = "£([0-9,.]+)", type = "number" }
+        nowhere = { css = "aside" }
+    """)
+    assert findings.rows["items/list"] == [
+        {
+            "title": "Books", "skus": ["a1", "b2"], "count": 3, "size": 2, "open": True, "pound": 1051.77,
+            "nowhere": None,
+        }
+    ]  # fmt: skip
+    assert findings.invalid == []
+    assert found('[list.fields]\nnowhere = "aside"').rows == {"items/list": []}
+
+
+def test_a_json_document_has_items_too() -> None:
+    body = '{"books": [{"name": "One", "price": {"amount": 5}}, {"name": "Two", "tags": [1, 2]}]}'
+    rules = """
+        [book]
+        items = { jsonpath = "$.books[*]" }
+        [book.fields]
+        name = { jsonpath = "$.name" }
+        amount = { jsonpath = "$.price.amount", type = "integer" }
+        tags = { jsonpath = "$.tags[*]", type = "integer", list = true }
+    """
+    assert found(rules, body, "application/json").rows["items/book"] == [
+        {"name": "One", "amount": 5, "tags": []},
+        {"name": "Two", "amount": None, "tags": [1, 2]},
+    ]
+    assert found(rules, "no json", "application/json").invalid[0].error.startswith("no JSON")
+    assert found(rules, body, "image/png") == Findings()
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("12", 12), ("£51.77", 51.77), ("1,234", 1234), ("1.234", 1.234), ("1,5 %", 1.5), ("1.234.567", 1234567),
+        ("1.234,50 €", 1234.5), ("1,234.50", 1234.5), ("1 234,5", 1234.5), ("1 234 567", 1234567),
+        ("1 234 567,89 zł", 1234567.89), ("1 234,500 kg", 1234.5),
+        ("1\N{NO-BREAK SPACE}234", 1234), ("-3", -3), ("-£3.50", -3.5), ("\N{MINUS SIGN} 2", -2), ("SKU-12", 12),
+        ("12'500", 12500), (7, 7), (2.5, 2.5), ("1.5e6", 1_500_000), ("2,5E-3", 0.0025), ("-1e2", -100), ("3e rang", 3),
+    ],
+)  # fmt: skip
+def test_a_number_is_read_as_it_is_written(text: object, number: float) -> None:
+    assert number_of(text) == number
+
+
+@pytest.mark.parametrize("text", ["", "none", "-.5", "1_000", "3 of 5", "1" * 300, "1.2.3", "1,2,3.4", "1e400", 9**999])
+def test_what_is_not_one_number_is_none(text: object) -> None:
+    with pytest.raises(ValueError, match="number"):
+        number_of(text)
+    with pytest.raises(ValueError, match="whole"):
+        number_of("2.5", whole=True)
+    assert number_of("12,345", whole=True) == 12345
+    assert number_of("1e3", whole=True) == 1000
+    for much in (str(2**63), 2**63, "1e30"):
+        with pytest.raises(ValueError, match="64 bits"):
+            number_of(much, whole=True)
+
+
+def test_dates_and_truth_values() -> None:
+    assert date_of("Sat, 31 Jan 2026 12:00:00 GMT") == datetime(2026, 1, 31, 12, tzinfo=UTC)
+    assert date_of("March 14, 1879", "%B %d, %Y") == datetime(1879, 3, 14, tzinfo=UTC)
+    assert truth_of("Yes")
+    assert not truth_of(False)
+    for wrong in ("31.1.", "x" * 300):
+        with pytest.raises(ValueError, match="no date"):
+            date_of(wrong)
+    with pytest.raises(ValueError, match="neither true nor false"):
+        truth_of("perhaps")
+
+
+@pytest.mark.parametrize(
+    ("kind", "selector", "reason"),
+    [
+        ("css", "div[", "not a CSS selector"), ("css", "a::attr(href)", "use the type or `attribute`"),
+        ("xpath", "//div[", "not an XPath 1.0 expression"), ("xpath", "//a[//b]", "whole page for each element"),
+        ("xpath", "//a/following::b", "following-sibling::"), ("xpath", "//a[b[.//c]]", "brackets within brackets"),
+        ("jsonpath", "$[", "not a JSONPath query"), ("jsonpath", "$[?match(@.a, 'b')]", "not a JSONPath query"),
+        ("re", "(", "not a regular expression"),
+    ],
+)  # fmt: skip
+def test_a_wrong_or_costly_selector_is_refused(kind: str, selector: str, reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        compiled(kind, selector)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<b>" * 30_000, b"<font size=1><p>" * 8_000, b"<p><font a></p>" * 8_000, b"<a" + b" b" * 50_000 + b">",
+        b"<template>" + b"<i><p>" * 20_000, b"</x>" * 40_000 + b"<div>" * 30_000, b"<table><tr><p>" * 9_000,
+    ],
+)  # fmt: skip
+def test_a_long_page_that_does_not_nest_in_order_gets_no_tree(body: bytes) -> None:
+    findings = found('[one.fields]\na = "p"', body.decode())
+    assert "no tree is made of it" in findings.invalid[0].error
+
+
+def test_a_long_page_that_nests_in_order_is_searched() -> None:
+    body = "<ul>" + '<li class="one"><a href="x">y</a><br><img src=z><script>"</ul>"</script>' * 3_000 + "</ul>"
+    assert len(body) > ProcessOptions().tree_bytes_max
+    rules = '[one]\nitems = ".one"\nfields = { a = "a" }'
+    assert len(found(rules, body).rows["items/one"]) == 3_000
+    assert "longer than" in found(rules, body, items_bytes_max=100_000).invalid[0].error
+    assert is_regular(b"<table>" + b"<tr><td>1<td>2" * 10_000)
+
+
+def test_xpath_takes_pages_of_bounded_size() -> None:
+    source = SelectorSource(page("<i></i>" * (XPATH_ELEMENTS_MAX + 1)), ProcessOptions())
+    with pytest.raises(SelectError, match="start tags"):
+        source.select("xpath", "//i")
+    deep = SelectorSource(page("<div>" * 15_000), ProcessOptions())
+    assert len(deep.select("xpath", "//div//div//div")) < 256, "libxml2 goes no deeper"
+
+
+def test_a_function_yields_items_and_pages_to_follow() -> None:
+    @extractor("book", "/list$", columns={"price": "float"})
+    def books(page: ItemPage):
+        for book in page.css(".book"):
+            yield {"title": book.css("h2").text, "tags": book.css(".tag").texts, "sku": book.attribute("data-sku")}
+        yield from (Follow(url, priority=1) for url in page.css(".tag").urls)
+
+    findings = Findings()
+    books.process(page(BOOKS), findings)
+    books.process(page(BOOKS, url="http://e.example/other"), findings)
+    assert findings.rows["items/book"][0] == {"title": "The first one", "tags": ["x", "y"], "sku": "a1"}
+    assert [(one.url, one.link_type, one.level) for one in findings.links] == [
+        ("http://e.example/shop/t/x", "request", 1), ("http://e.example/shop/t/y", "request", 1),
+    ]  # fmt: skip
+    assert books.tables == {"items/book": {"price": "float"}}
+
+
+def test_a_page_has_every_kind_of_selector() -> None:
+    one = ItemPage.of(page(BOOKS))
+    assert one.xpath("//h2").texts == ["The first one", "Second", "Third"]
+    assert one.xpath("//div")[0].xpath(".//a/@href").texts == ["t/x", "t/y"]
+    assert one.json_ld[0]["open"] is True
+    assert one.jsonpath("$[0].numberOfItems").value == 2
+    assert one.re(r'data-sku="(\w+)"') == ["a1", "b2"]
+    assert one.css(".book")[0].re("[0-9,.]+") == ["1,051.77", "2026", "01", "31"]
+    assert one.css("aside").text == ""
+    assert one.css("aside").url is None
+    assert one.css(".tag").attribute("class") == "tag"
+    assert one.css("b").value == "first"
+    assert one.css("b")[0].html == "<b>first</b>"
+    assert ItemPage.of(page('{"a": [1]}', "application/json")).json == {"a": [1]}
+    with pytest.raises(ConfigError, match=r"begin with \.//"):
+        one.xpath("//div")[0].xpath("//a")

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import pytest
+
+from gossamer.model.pages import Findings, Page
+from gossamer.options import convert
+from gossamer.stages.process.listings import ListingLinks
+from gossamer.stages.process.options import ProcessOptions
+from gossamer.testing.conformance import check_processing_module
+
+FTP = "text/x-ftp-listing"
+
+
+def links(
+    url: str, body: bytes, media_type: str = FTP, *, is_cut: bool = False, **options: int
+) -> list[tuple[str, str]]:
+    module = ListingLinks(convert(ProcessOptions, options))
+    assert module.wants(media_type)
+    findings = Findings()
+    module.process(Page(url, media_type, "", (), body, is_cut=is_cut), findings)
+    assert all(link.link_type == "anchor" for link in findings.links)
+    return [(link.url, link.anchor_text) for link in findings.links]
+
+
+def ls(*lines: str) -> bytes:
+    kinds = {"d": "drwxr-xr-x", "-": "-rw-r--r--", "l": "lrwxrwxrwx"}
+    return "".join(f"{kinds[line[0]]} 1 a b 1 Jan  1 12:00 {line[1:]}\n" for line in lines).encode()
+
+
+def test_names_become_addresses_below_the_directory() -> None:
+    found = links("ftp://h.test:21/pub/a%20b/", ls("d d;e", "-ü #?%:.txt", "-../x", "-C:", "d%2e%2e"))
+    assert found == [
+        ("ftp://h.test/pub/a%20b/%20d%3Be/", "d;e"),
+        ("ftp://h.test/pub/a%20b/%C3%BC%20%23%3F%25:.txt", "ü #?%:.txt"),
+        ("ftp://h.test/pub/a%20b/C:", "C:"),
+        ("ftp://h.test/pub/a%20b/%252e%252e/", "%2e%2e"),
+    ]
+    assert links("ftps://h.test", ls("-a")) == [("ftps://h.test/a", "a")]
+    assert links("ftp://h.test/x/", b"type=file; \xff\n") == [("ftp://h.test/x/%FF", "ÿ")]
+
+
+@pytest.mark.parametrize(
+    ("target", "address"),
+    [
+        ("known", None), ("./known", None), ("dir", None), ("dir/", None), ("other", "a/b/other/"),
+        ("other.txt", "a/b/other.txt"), ("../c/", "a/c/"), ("../../../../up/x.gz", "up/x.gz"), ("/srv/ftp", "srv/ftp/"),
+        ("/a b;c.iso", "a%20b%3Bc.iso"), ("..", "a/"), (".", "a/b/"), ("..x", "a/b/..x"), ("v1.2", "a/b/v1.2/"),
+    ],
+)  # fmt: skip
+def test_a_symbolic_link_stands_for_its_target(target: str, address: str | None) -> None:
+    found = links("ftp://h.test/a/b/", ls(f"llink -> {target}", "-known", "ddir"))
+    assert found[:2] == [("ftp://h.test/a/b/known", "known"), ("ftp://h.test/a/b/dir/", "dir")]
+    assert found[2:] == ([] if address is None else [("ftp://h.test/" + address, "link")])
+
+
+def test_menus_and_lists_of_addresses() -> None:
+    menu = b"0About us\t/a\th.test\t70\r\nhWeb\tURL:http://w.test\tx\t70\r\nhBad\tURL:javascript:x\tx\t70\r\n.\r\n"
+    found = links("gopher://h.test/", menu, "application/gopher-menu")
+    assert found == [("gopher://h.test/0/a", "About us"), ("http://w.test/", "Web")]
+    listed = b"# remark\r\nfile:///a%20b/\r\n\r\nfile:///a%20b/\nmailto:x@y\nfile:///cut"
+    assert links("file:///", listed, "text/uri-list", is_cut=True) == [("file:///a%20b/", "")] * 2
+    assert links("file:///", listed, "text/uri-list")[2:] == [("file:///cut", "")]
+    for whole in (menu + b"\r\n.", menu.removesuffix(b"\r\n.\r\n"), menu):
+        assert links("gopher://h.test/", whole, "application/gopher-menu") == found
+    item = b"0A\t/a\th.test\t7070"
+    assert links("gopher://h.test/", item, "application/gopher-menu") == [("gopher://h.test:7070/0/a", "A")]
+    assert links("gopher://h.test/", item[:-2], "application/gopher-menu", is_cut=True) == []
+
+
+def test_bounds_hold() -> None:
+    body = ls(*(f"-{number:04}" for number in range(100)))
+    assert len(links("ftp://h.test/", body, links_max=10)) == 10
+    assert links("ftp://h.test/", body, url_bytes_max=10) == []
+
+
+def test_it_keeps_the_contract_of_a_processing_module() -> None:
+    bodies = [b"", b"\n\n", ls("-a", "lb -> c"), b"0a\tb\tc\t70\n", b"//[\nhttp://[\n\xff\n", b"x" * 100_000]
+    pages = [
+        Page(url, media_type, "", (), body)
+        for url in ("ftp://h.test", "gopher://h.test/1/x", "file:///a/", "http://h.test/?x")
+        for media_type in (FTP, "application/gopher-menu", "text/uri-list")
+        for body in bodies
+    ]
+    check_processing_module(ListingLinks(), pages)
