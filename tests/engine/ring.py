@@ -13,22 +13,23 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from gossamer.engine.commit import Committer, Storage
+from gossamer.engine.copies import CopyMarks, NearCopies
 from gossamer.engine.counters import CrawlCounters, Telemetry, Totals
 from gossamer.engine.examine import Examiner, Look
 from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, PageRecord, UrlMemory
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
+from gossamer.engine.optional import NoHints, NoIsolation, NoOthers, NoRendering
 from gossamer.engine.options import CrawlOptions, LimitsOptions
 from gossamer.engine.pending_scope import ScopeMemory
 from gossamer.engine.pipeline import Pipeline
+from gossamer.engine.quarantine import Quarantine
 from gossamer.engine.ring import Retries
 from gossamer.engine.shard import CrawlLoop
-from gossamer.engine.stages import Stages
-from gossamer.features.copies import CopyMarks, NearCopies
+from gossamer.engine.stages import BatchEnding, Stages
+from gossamer.engine.traps import Trapping, watch_key
 from gossamer.features.permit import Exclusions, RobotsTxt, Usage
-from gossamer.features.quarantine import Quarantine
-from gossamer.features.traps import Trapping, watch_key
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.pages import PageRow
 from gossamer.options import convert
@@ -161,7 +162,7 @@ class Ring:
             prioritizer=BreadthFirst(),
             frontier=self.frontier,
             resolver=self.resolver,
-            exclusions=exclusions,
+            excludes=exclusions.excludes,
             robots=self.robots,
             middlewares=Middlewares(self.features),
             protocols=self.web,
@@ -177,6 +178,11 @@ class Ring:
             ),
             trapping=self.trapping,
             pending_scope=memory.pending_scope,
+            exchange=NoOthers(),
+            hints=NoHints(),
+            isolated=NoIsolation(),
+            rendering=NoRendering(),
+            ending=BatchEnding(self.history, self.chain, self.frontier, BreadthFirst()),
         )  # fmt: skip
         storage = Storage(self.store, self.epochs, self.journals, self.contacts, self.slots)
         self.telemetry = Telemetry(self.clock, self.logs, self.counters)

@@ -28,7 +28,9 @@ class Driven:
         self.frontier = shard.frontier
         self.now = shard.clock.now()
         self.refused: list[tuple[str, str]] = []
-        prerequisites = Prerequisites(stages.middlewares, stages.frontier.control, stages.exclusions.excludes)
+        prerequisites = Prerequisites(
+            stages.middlewares, stages.frontier.control, stages.excludes, lambda _: None, stages.exchange
+        )
         self.rejected: set[str] = set()
         self.ring = Ring(
             stages.frontier, stages.middlewares, prerequisites, lambda _host: None, self._refuse, self._rejects

@@ -13,6 +13,7 @@ from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
 from gossamer.engine.options import CrawlOptions
 from gossamer.engine.ring import Retries
+from gossamer.engine.stages import level_of
 from gossamer.features.permit import Exclusions, RobotsTxt
 from gossamer.model.links import Link, Prerequisite, Visit
 from gossamer.model.visits import Failure, Reply
@@ -53,7 +54,7 @@ def test_a_prioritizer_that_fails_is_named(tmp_path: Path, error: BaseException)
         failing = msgspec.structs.replace(ring.stages, prioritizer=FailingPrioritizer(error))
         says = f"^the prioritizer FailingPrioritizer failed on {ROOT}: {type(error).__name__}: no$"
         with pytest.raises(RuntimeError, match=says):
-            failing.level(link)
+            level_of(link, failing.prioritizer)
 
 
 # ---- retries

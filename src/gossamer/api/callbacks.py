@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 from xxhash import xxh3_128
 
+from gossamer.assembly.ring import CrawlRing
 from gossamer.engine.counters import Telemetry
-from gossamer.engine.shard import CrawlRing
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.websub import Check, Subscription, Subscriptions
 from gossamer.model.links import FEED, Link, Notice

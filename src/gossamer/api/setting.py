@@ -30,7 +30,7 @@ from gossamer.world.clock import Clock
 
 if TYPE_CHECKING:
     from gossamer.assembly.kept import DurableState
-    from gossamer.engine.shard import CrawlRing
+    from gossamer.assembly.ring import CrawlRing
 
 CHANGES_SHOWN_MAX = 100
 

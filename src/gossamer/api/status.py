@@ -15,6 +15,7 @@ from gossamer.api.shards import held_stopped, last_status, owner_of, require_her
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import half_forgotten, lost_views
 from gossamer.assembly.parts import budget_of
+from gossamer.assembly.ring import CrawlRing
 from gossamer.assembly.stopped import open_stopped
 from gossamer.assembly.values import Shard
 from gossamer.cluster.aggregate import whole
@@ -22,7 +23,6 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.engine.counters import SeedCounters, Telemetry, Totals
 from gossamer.engine.history import holding
-from gossamer.engine.shard import CrawlRing
 from gossamer.features.revisit.state import whole_facts
 from gossamer.model.errors import Damage
 from gossamer.model.modules import module_facts

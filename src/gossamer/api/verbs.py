@@ -42,8 +42,8 @@ from gossamer.stages.scope.roots import seed_url
 from gossamer.world.process import dies_with_parent
 
 if TYPE_CHECKING:
+    from gossamer.assembly.ring import CrawlRing
     from gossamer.assembly.values import Controls
-    from gossamer.engine.shard import CrawlRing
 
 Checkpoint = Callable[[], Awaitable[dict[str, str]]]
 Status = Callable[..., dict[str, object]]

@@ -35,6 +35,7 @@ from gossamer.assembly.parts import (
 from gossamer.assembly.permits import earlier_of, forgotten_of, scope_of
 from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, revisiting_of, schedule_of
+from gossamer.assembly.ring import CrawlRing, CrawlScope, Recrawl
 from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.schemes import namer_of, without_robots
 from gossamer.assembly.values import Controls, Outputs, Shard
@@ -48,10 +49,11 @@ from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, UrlMemory
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
-from gossamer.engine.pending_scope import CrawlScope, PendingScope, ScopeMemory
+from gossamer.engine.optional import Ending, NoHints, NoOthers, NoRendering
+from gossamer.engine.pending_scope import PendingScope, ScopeMemory
 from gossamer.engine.pipeline import Pipeline
-from gossamer.engine.shard import CrawlLoop, CrawlRing, Recrawl
-from gossamer.engine.stages import Stages
+from gossamer.engine.shard import CrawlLoop
+from gossamer.engine.stages import BatchEnding, Stages
 from gossamer.features.isolation import WALL_FACTOR
 from gossamer.features.permit import Exclusions
 from gossamer.features.revisit.schedule import Schedule
@@ -59,6 +61,7 @@ from gossamer.features.revisit.state import page_facts
 from gossamer.model.links import Verdict
 from gossamer.model.product import __version__
 from gossamer.plugins import build
+from gossamer.ports import Prioritizer
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.uploads import uploads_of
 from gossamer.stages.frontier.frontier import Frontier
@@ -201,7 +204,7 @@ def ring_of(
     middlewares = Middlewares([*listed, rendering.resources] if rendering is not None else listed)
     stages = Stages(
         namer=namer, chain=scope.chain, roots=scope.roots, url_seen=urls.url_seen, prioritizer=prioritizer,
-        frontier=frontier, resolver=resolver, exclusions=exclusions, robots=robots, middlewares=middlewares,
+        frontier=frontier, resolver=resolver, excludes=exclusions.excludes, robots=robots, middlewares=middlewares,
         protocols=(protocols := protocol_modules(config, config.operator.user_agent(__version__), clock, spills)),
         content_seen=content_seen,
         examiner=looks,
@@ -212,24 +215,30 @@ def ring_of(
         copies=copies_of(config, epochs, content_seen, urls),
         trapping=scope.trapping,
         isolated=(isolated := isolated_of(config, setup.home.directory, modules.isolated)),
-        revisiting=recrawl.revisiting if recrawl is not None else None,
-        hints=hints,
+        hints=hints or NoHints(),
+        ending=_ending(recrawl, urls.history, scope.chain, frontier, prioritizer),
         pending_scope=memory.pending_scope,
-        exchange=exchange,
-        rendering=rendering,
+        exchange=exchange or NoOthers(),
+        rendering=rendering or NoRendering(),
     )  # fmt: skip
     for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)
     pipeline = Pipeline(stages, retries_of(config, setup.dice), config.crawl, clock, telemetry.logs, counters)
     pipeline.judges_again = judges_again(scope.chain, epochs)
     schedule = recrawl.schedule if recrawl is not None else None
-    _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule, stages.rendering))
+    _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule, rendering))
     _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
     _count(kept, counters, (resolver, robots, urls.url_seen, frontier.control, counters), frontier, schedule)
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions)
     return ring, _membership(exchange, ring, epochs, telemetry, memory.pending_scope, kept.committer)
+
+
+def _ending(
+    recrawl: Recrawl | None, history: PageHistory, chain: Chain, frontier: Frontier, prioritizer: Prioritizer
+) -> Ending:
+    return recrawl.revisiting if recrawl is not None else BatchEnding(history, chain, frontier, prioritizer)
 
 
 def _scope_memory(config: Config, epochs: Epochs, scope: CrawlScope, *, alone: bool) -> ScopeMemory:

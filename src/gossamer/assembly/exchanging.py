@@ -29,7 +29,7 @@ from gossamer.world.loop import wait_at_most
 
 if TYPE_CHECKING:
     from gossamer.assembly.moving import PartitionMoves
-    from gossamer.engine.shard import CrawlRing
+    from gossamer.assembly.ring import CrawlRing
 
 
 def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:

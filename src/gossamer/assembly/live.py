@@ -10,10 +10,10 @@ import msgspec
 
 from gossamer.assembly.parts import budget_of, crawl_options_of, judges_again, politeness_of, retries_of
 from gossamer.assembly.revisits import frontier_options_of, patient, scope_options
+from gossamer.assembly.ring import CrawlRing
 from gossamer.config import Config
 from gossamer.engine.commit import Committer
 from gossamer.engine.counters import Telemetry
-from gossamer.engine.shard import CrawlRing
 from gossamer.engine.watchdogs import Brakes, Resources, Watchdogs
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.model.counters import Counters

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from gossamer.assembly.modules import walls_of
+from gossamer.assembly.ring import Recrawl
 from gossamer.config import Config
 from gossamer.engine.examine import Examiner
 from gossamer.engine.logs import Logs
-from gossamer.engine.shard import Recrawl
+from gossamer.engine.quarantine import Quarantine
+from gossamer.engine.traps import Trapping
 from gossamer.features.permit import Exclusions, RobotsTxt, Usage
-from gossamer.features.quarantine import Quarantine
 from gossamer.features.revisit.hints import SitemapHints
-from gossamer.features.traps import Trapping
 from gossamer.features.walls import Walling
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Prerequisite, Visit

@@ -28,7 +28,7 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FAMILIES, partition_range
 
 if TYPE_CHECKING:
-    from gossamer.engine.shard import CrawlRing
+    from gossamer.assembly.ring import CrawlRing
 
 STEP_KEYS_MAX: Final = 5_000
 """Keys that one commit copies at the most, beside those that it changed: about 15 ms, and 20 ms more for the sums of

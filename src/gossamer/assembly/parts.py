@@ -14,22 +14,22 @@ from gossamer.assembly.home import Home
 from gossamer.assembly.modules import chosen_modules, judge_of
 from gossamer.config import Config, effective_toml
 from gossamer.config.secret import redacted
+from gossamer.engine.copies import CopyMarks, NearCopies
 from gossamer.engine.history import UrlMemory, page_key
 from gossamer.engine.options import CrawlOptions
+from gossamer.engine.quarantine import Quarantine
 from gossamer.engine.ring import Retries
-from gossamer.features.copies import CopyMarks, NearCopies
+from gossamer.engine.traps import watch_key
 from gossamer.features.isolation import IsolatedModules
-from gossamer.features.quarantine import Quarantine
 from gossamer.features.revisit.policies import POLICIES
-from gossamer.features.traps import watch_key
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
 from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import ContentSeen, Resolver, RevisitPolicy, UrlSeen
-from gossamer.stages.archive.archive import Archives, Closable, Followers
-from gossamer.stages.archive.follower import followed
+from gossamer.stages.archive.archive import Archives, Closable, Followers, Following
+from gossamer.stages.archive.follower import Follower, Sealer
 from gossamer.stages.archive.tables import TableWriters
 from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from gossamer.stages.frontier.options import BudgetOptions, BudgetOverride, politeness
@@ -276,7 +276,7 @@ def archives_of(
         for name in config.components.archives
     ]
     tables = TableWriters(config.archive, journals, shard, incarnation, modules.columns, modules.tables)
-    logs, followers = followed(config.search, journals, clock, shard, incarnation, config.archive.table_group_bytes_max)
+    logs, followers = _followers(config, journals, clock, shard, incarnation)
     return Archives([warc, tables, *logs], components), followers
 
 
@@ -331,3 +331,25 @@ def policy_of(name: str) -> RevisitPolicy:
     component(name, "revisit.policy", POLICIES, "policy")
     made = fitting(name, "revisit.policy", RevisitPolicy)
     return cast("RevisitPolicy", naming(made, name, "revisit.policy", "rate"))
+
+
+def _followers(
+    config: Config, journals: Journals, clock: Clock, shard: int, incarnation: int
+) -> tuple[list[Closable], Followers]:
+    """Return archives whose logs are for a follower, and all followers; remove files left by a crash.
+
+    Raises:
+        ConfigError: search is on and its library is not installed, or its index is one that we cannot read.
+    """
+    logs: list[Closable] = []
+    tables = Follower(journals, config.archive.table_group_bytes_max)
+    tables.sweep()
+    # What is sealed takes effect with the commits that the others need.
+    followers: list[Following] = [Sealer(journals), tables]
+    if config.search.enabled:
+        require("tantivy", "search.enabled")
+        from gossamer.results.search import log  # noqa: PLC0415 - a crawl without an index has no use for it
+
+        logs.append(log.SearchLog(config.search, journals, clock, shard, incarnation))
+        followers.append(log.IndexFollower(config.search, journals))
+    return logs, Followers(followers)

@@ -17,14 +17,14 @@ from gossamer.assembly.integrity import running_store
 from gossamer.assembly.modules import filters_of
 from gossamer.assembly.parts import scoped, traps_of
 from gossamer.assembly.revisits import scope_options
+from gossamer.assembly.ring import CrawlScope
 from gossamer.assembly.schemes import url_rules
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.lists import forgotten_in, scope_lists
 from gossamer.engine.counters import CrawlCounters
 from gossamer.engine.history import PageRecord, page_key, read_page_record
-from gossamer.engine.pending_scope import CrawlScope
-from gossamer.features.traps import Trapping
+from gossamer.engine.traps import Trapping
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.outcomes import WITH_CONTENT

@@ -113,7 +113,7 @@ def enrolment_of(
 
 
 def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Schedule | None) -> SitemapHints | None:
-    """Return the hints of sitemaps and feeds; None if these are not read."""
+    """Return the hints of sitemaps and feeds; None if links are not followed."""
     if config.crawl.mode == "offline":
         return None
     wanted = config.discovery.sitemaps

@@ -10,12 +10,12 @@ from gossamer.assembly.exchanging import Membership
 from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import changed, lost, require_sound
 from gossamer.assembly.kept import DurableState
+from gossamer.assembly.ring import CrawlRing
 from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.live import Settings
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.explain import Explainer
-from gossamer.engine.shard import CrawlRing
 from gossamer.engine.watchdogs import Watchdogs
 from gossamer.stages.archive.archive import Archives, Followers
 from gossamer.stages.archive.cdxj import INDEX, entries_of_tables, write_index

@@ -85,6 +85,8 @@ class ShardRun(NamedTuple):
 class Exchange:
     """The shard's links, roots and prerequisite fetches from and to the other shards. Only for the loop."""
 
+    is_alone = False
+
     def __init__(
         self,
         start: ShardRun,

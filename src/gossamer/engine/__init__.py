@@ -3,8 +3,7 @@
 Takes    the frontier, duplicate eliminators, filters, robots rules, resolver, protocol and processing modules, archives
 Gives    a crawl that goes on until nothing is left, a limit is reached or the operator stops it
 Keeps    what happened to each URL, and changes that the operator makes while it runs
-Imports  cluster, copies, fetch, frontier, isolation, logins, model, options, permit, ports, process, quarantine,
-         render, requests, revisit, robots, scope, seen, state, traps, url, world
+Imports  fetch, frontier, model, options, ports, process, robots, scope, seen, state, url, world
 Touches  the control socket, the logs
 Never    reaches a server but through the frontier's gates, or builds a part of itself: assembly does
 """

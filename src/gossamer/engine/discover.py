@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from gossamer.cluster.exchange import Exchange
 from gossamer.engine.counters import CrawlCounters
 from gossamer.engine.history import holding
 from gossamer.engine.links import LINKS_AT_ONCE
+from gossamer.engine.optional import ShardExchange
 from gossamer.engine.pending_scope import SCOPE
-from gossamer.engine.stages import Stages
+from gossamer.engine.stages import Stages, level_of
 from gossamer.model.links import LEADING_ON, Link
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.ports import KNOWN, NEW, SHORTER
@@ -99,13 +99,13 @@ class Discovery:
                 yield
         found = admitted
         asked = judged
-        if stages.exchange is not None:
+        if not stages.exchange.is_alone:
             links, admitted = self._routed(links, admitted, page, stages.exchange)
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
         risen = self._importance.note(page, admitted) if self._importance is not None else {}
         # Some belong to other shards, and known URLs may become more urgent.
-        if stages.exchange is not None or self._importance is not None:
+        if not stages.exchange.is_alone or self._importance is not None:
             asked = list(range(len(admitted)))
         answers = [] if answers is None else answers
         answers += [KNOWN] * len(admitted)
@@ -133,10 +133,10 @@ class Discovery:
         if not bounces:
             return
         for link in links:
-            if link.link_type in LEADING_ON and (stages.exchange is None or stages.exchange.has(link.url)):
+            if link.link_type in LEADING_ON and stages.exchange.has(link.url):
                 record = stages.history.get(link.url)
                 if record is not None and record.final and any(one(link.url, record.outcome, now) for one in bounces):
-                    stages.visit_again(link, now)
+                    stages.ending.visit_again(link, now, 0.0)
                     if link.seed:
                         stages.pending_scope.open(link.url, link.seed)
 
@@ -182,7 +182,7 @@ class Discovery:
         for link, answer in zip(links, answers, strict=True):
             rises = risen.pop(link.url.fingerprint, None) if risen else None
             if answer == NEW:
-                level = link.level if link.level is not None else stages.level(link)
+                level = link.level if link.level is not None else level_of(link, stages.prioritizer)
                 stages.frontier.add(link, level, now)
             elif rises is not None and stages.history.get(link.url) is None:
                 stages.frontier.add(link, rises, now)  # A second entry: the earlier one is dropped in its turn.
@@ -216,7 +216,7 @@ class Discovery:
             admitted.append(link)
 
     def _routed(
-        self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: Exchange
+        self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: ShardExchange
     ) -> tuple[Sequence[Link], list[Link]]:
         """Send other shards their links; return this shard's links among all, and among those that were admitted."""
         if page is not None and self._stages.frontier.watches_links:
@@ -230,9 +230,11 @@ class Discovery:
         """Queue a segment's URLs, with their levels, if they are in scope and new. About 10 µs each."""
         stages = self._stages
         now = self._clock.now()
-        ours = [(link, level) for link, level in zip(links, levels, strict=True) if stages.chain.reason(link) is None]
-        if stages.exchange is not None:  # Every shard reads the whole segment, and takes its own URLs.
-            ours = [(link, level) for link, level in ours if stages.exchange.has(link.url)]
+        ours = [
+            (link, level)
+            for link, level in zip(links, levels, strict=True)
+            if stages.chain.reason(link) is None and stages.exchange.has(link.url)  # Each shard reads all segments.
+        ]
         answers = self._offer_now([link for link, _ in ours])
         for (link, level), answer in zip(ours, answers, strict=True):
             if answer == NEW:

@@ -17,7 +17,6 @@ from gossamer.engine.examine import Examined, page_of
 from gossamer.engine.links import LINKS_AT_ONCE
 from gossamer.engine.logs import Logs
 from gossamer.engine.stages import Stages
-from gossamer.features.isolation import IsolatedModules
 from gossamer.model.links import ANNOUNCING, SEED, Link
 from gossamer.model.visits import Reply
 from gossamer.stages.frontier.host import UNREAD, Lease
@@ -28,7 +27,6 @@ from gossamer.world.loop import LONG_S, LONG_SHARE, LoopShare, MeasuredWork
 if TYPE_CHECKING:
     from gossamer.engine.discover import Discovery
     from gossamer.engine.outcomes import Outcomes
-    from gossamer.features.render.rendering import PageRendering
 
 PAGES_SHARE = 10.0
 """Seconds of reading pages per second of other work on the event loop. Many pages may arrive at once, and a large one
@@ -126,31 +124,31 @@ class DocumentReader:
         """Examine a document, conclude it and follow its links. `is_slow` is the result of `may_be_slow`."""
         stages = self._stages
         isolated = stages.isolated
+        rendering = stages.rendering
         link_type = _link_type(lease)
-        if isolated is not None and not isolated.wants(reply.media_type, link_type):
-            isolated = None
+        is_asked = isolated.wants(reply.media_type, link_type)
         examined: Examined | None
-        if stages.rendering is None and isolated is None and not stages.quarantine.suspects(lease.url.fingerprint):
+        if not (rendering.is_on or is_asked or stages.quarantine.suspects(lease.url.fingerprint)):
             page = FetchedPage(lease, reply, link_type, is_slow)
             is_concluded = await self._read_with_others(page)
             examined = page.examined
             if examined is None or is_concluded:
                 return
         else:
-            if isolated is None:
-                examined = await self._examine(lease, reply, isolated)
-            else:
+            if is_asked:
                 await self._parked(lease.url, isolated.enter(), parks=isolated.is_full)
                 try:
                     if self.is_late():
                         return
-                    examined = await self._examine(lease, reply, isolated)
+                    examined = await self._examine(lease, reply, is_asked=True)
                 finally:
                     isolated.leave()
+            else:
+                examined = await self._examine(lease, reply, is_asked=False)
             if self.is_late():
                 return
-            if stages.rendering is not None and examined is not None:
-                examined = await self._render(lease, reply, examined, isolated, stages.rendering)
+            if rendering.is_on and examined is not None:
+                examined = await self._render(lease, reply, examined, is_asked=is_asked)
                 if self.is_late():
                     return
         if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
@@ -258,7 +256,7 @@ class DocumentReader:
         link_type = page.link_type
         is_left = None
         # Pages with the same empty document may differ when rendered. A sitemap is valid only for its host.
-        if not stages.copies.processes_all and stages.rendering is None and link_type not in ANNOUNCING:
+        if not stages.copies.processes_all and not stages.rendering.is_on and link_type not in ANNOUNCING:
             is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
         return stages.examiner.examine_in_slices(reply, url.fingerprint, link_type, is_left)
 
@@ -309,8 +307,8 @@ class DocumentReader:
                 for _ in following:  # The crawl is ending: finish without pauses.
                     pass
 
-    async def _examine(self, lease: Lease, reply: Reply, isolated: IsolatedModules | None) -> Examined | None:
-        """Examine a document; None if a process died of it. Waits for isolated processes."""
+    async def _examine(self, lease: Lease, reply: Reply, *, is_asked: bool) -> Examined | None:
+        """Examine a document; None if a process died of it. `is_asked`: isolated modules look at it too."""
         quarantine = self._stages.quarantine
         fingerprint = lease.url.fingerprint
         if quarantine.suspects(fingerprint):
@@ -325,37 +323,33 @@ class DocumentReader:
             finally:
                 self._begun.remove(page)
             examined = page.examined
-        if examined is not None and isolated is not None:
-            await self._look_isolated(lease, reply, examined, isolated)
+        if examined is not None and is_asked:
+            await self._look_isolated(lease, reply, examined)
         return examined
 
-    async def _render(
-        self,
-        lease: Lease,
-        reply: Reply,
-        examined: Examined,
-        isolated: IsolatedModules | None,
-        rendering: PageRendering,
-    ) -> Examined:
+    async def _render(self, lease: Lease, reply: Reply, examined: Examined, *, is_asked: bool) -> Examined:
         """Render a page if it is to be rendered, and return the result; else return `examined`. Waits for its
         resources.
         """
+        rendering = self._stages.rendering
         if not (self._outcomes.is_page(lease, reply, examined) and rendering.wants(reply, examined)):
             return examined
         if self._stages.quarantine.suspects(lease.url.fingerprint):
             return examined
         found = await rendering.render(lease.url, reply, examined)
         if found.rendered is not None:
-            if isolated is not None:
-                await self._look_isolated(lease, reply, found, isolated)
+            if is_asked:
+                await self._look_isolated(lease, reply, found)
         elif found.rendering:
             self._logs.info("not_rendered", url=lease.url.text, reason=found.rendering, error=found.rendering_error)
         return found
 
-    async def _look_isolated(self, lease: Lease, reply: Reply, examined: Examined, isolated: IsolatedModules) -> None:
+    async def _look_isolated(self, lease: Lease, reply: Reply, examined: Examined) -> None:
         """Add the findings of isolated modules."""
         if not examined.left:
-            seen = await isolated.look(page_of(reply, examined.content, _link_type(lease)), examined.findings)
+            seen = await self._stages.isolated.look(
+                page_of(reply, examined.content, _link_type(lease)), examined.findings
+            )
             examined.errors += seen.errors
             examined.ran += seen.ran
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from gossamer.engine.examine import Examined
-from gossamer.features.revisit.hints import SitemapHints
+from gossamer.engine.optional import Hints
 from gossamer.model.links import EMBED, NOT_SEED, SITEMAP, Found, Link, Visit
 from gossamer.model.modules import whole
 from gossamer.model.pages import Findings, PageRow
@@ -37,8 +37,7 @@ class FoundLinks(NamedTuple):
 class PageLinks:
     """Selects the links of a page. The filters judge them later, in the ring."""
 
-    def __init__(self, namer: Namer, chain: Chain, hints: SitemapHints | None) -> None:
-        """`hints` is None if sitemaps and feeds are not read."""
+    def __init__(self, namer: Namer, chain: Chain, hints: Hints) -> None:
         self._namer = namer
         self._chain = chain
         self._hints = hints
@@ -110,8 +109,6 @@ class PageLinks:
         """
         hints = self._hints
         announcement = findings.announcement
-        if hints is None:
-            return links
         if announcement is not None:
             visit = msgspec.structs.replace(visit, seed=seed)
             links = hints.admitted(visit, announcement, links, self._is_in_scope)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gossamer.cluster.exchange import Exchange
+from gossamer.engine.optional import ShardExchange
 from gossamer.model.links import ALLOWED, Prerequisite, Verdict
 from gossamer.model.visits import Failure, Reply
 from gossamer.ports import ExaminedPage, VisitMiddleware
@@ -86,8 +86,8 @@ class Prerequisites:
         middlewares: Middlewares,
         control: HostControl,
         excludes: Callable[[Url], bool],
-        on_read: Callable[[Url], None] = lambda _: None,
-        exchange: Exchange | None = None,
+        on_read: Callable[[Url], None],
+        exchange: ShardExchange,
     ) -> None:
         """`excludes` says whether a URL must not be requested at all; `on_read` is called with an origin about which a
         document was read.
@@ -102,8 +102,7 @@ class Prerequisites:
         """Handle the result of a prerequisite fetch."""
         if isinstance(result, Failure) and result.again and self._run(prerequisite, now):
             return
-        is_remote = self._exchange is not None and not self._exchange.has(prerequisite.origin)
-        if self._exchange is not None and is_remote and prerequisite.is_about_origin:
+        if prerequisite.is_about_origin and not self._exchange.has(prerequisite.origin):
             self._exchange.answer_prerequisite(prerequisite, result, body)
             return
         owner = self._middlewares.of(prerequisite.owner)
@@ -145,7 +144,7 @@ class Prerequisites:
         """Make a prerequisite fetch, and have its origin wait, but not the other origins of its host."""
         if not prerequisite.is_about_origin:
             return self._control.run_prerequisite(prerequisite, now)
-        if self._exchange is None or self._exchange.has(prerequisite.url):
+        if self._exchange.has(prerequisite.url):
             runs = self._control.run_prerequisite(prerequisite, now)
         else:
             runs = self._exchange.run_prerequisite(prerequisite)

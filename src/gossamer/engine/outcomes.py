@@ -199,13 +199,13 @@ class Outcomes:
         if not self._middlewares.leads_on(lease.url, reply):
             return []
         kept = visit.link_type in (EMBED, *ANNOUNCING)
-        if visit.link_type == SITEMAP_FILE and stages.hints is not None:
+        if visit.link_type == SITEMAP_FILE:
             kept = stages.hints.leads_to(visit.url, target)
         kind = visit.link_type if kept else "redirect" if seed else stages.chain.followed_as("redirect", target)
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
-        if kind == SITEMAP_FILE and stages.hints is not None and stages.hints.redirected(visit.url, target):
+        if kind == SITEMAP_FILE and stages.hints.redirected(visit.url, target):
             self.read_again([link], now)
-        if link.hops > stages.chain.hops_max and (stages.exchange is None or stages.exchange.has(target)):
+        if link.hops > stages.chain.hops_max and stages.exchange.has(target):
             stages.history.stop(link)
         return [link]
 
@@ -213,10 +213,10 @@ class Outcomes:
         """Fetch this shard's sitemaps again that were read before they had authority over all hosts."""
         stages = self._stages
         for link in sitemaps:
-            if stages.exchange is not None and not stages.exchange.has(link.url):
+            if not stages.exchange.has(link.url):
                 continue  # The shard that owns it reads it.
-            if stages.revisiting is not None or stages.chain.explain(link) is None:
-                stages.visit_again(link, now, not_before=now + SITEMAP_GATHER_S)
+            if stages.ending.is_continuous or stages.chain.explain(link) is None:
+                stages.ending.visit_again(link, now, now + SITEMAP_GATHER_S)
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
         """Add the target of a seed's redirect to the scope, as far as the kind of seed allows; notify operator and
@@ -225,8 +225,7 @@ class Outcomes:
         note = self.widen_here(url, target, seed)
         if note:
             self._counters.note(note)
-            if self._stages.exchange is not None:
-                self._stages.exchange.widened(url, target, seed)
+            self._stages.exchange.widened(url, target, seed)
 
     def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
         """Do the same only in this shard; return the note for the operator, None if nothing changed."""

@@ -11,13 +11,10 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from gossamer.features.traps import Trapping
 from gossamer.model.links import NOT_SEED, Link
 from gossamer.stages.scope.chain import Chain
 from gossamer.stages.scope.lists import ExcludedHost
-from gossamer.stages.scope.options import ScopeOptions
 from gossamer.stages.scope.roots import Roots
-from gossamer.stages.scope.traps import Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import EXCLUDED, PARTITIONED, PENDING_SCOPE, REJECTED, ROOTS, under
 from gossamer.url.name import Namer
@@ -261,15 +258,3 @@ class ScopeMemory:
             self._epochs.put("meta", EXCLUDED, self._exclusions.dump())
         self.pending_scope.cut()
         self._epochs.put("meta", REJECTED, msgspec.msgpack.encode(self._rejected))
-
-
-class CrawlScope(msgspec.Struct, frozen=True):
-    """The filters of a crawl, and the state of its scope."""
-
-    chain: Chain
-    chain_of: Callable[[ScopeOptions], Chain]
-    """Builds the filters for other options."""
-    roots: Roots
-    exclusions: ExcludedHost
-    traps: Traps
-    trapping: Trapping

@@ -80,7 +80,7 @@ class Pipeline:
         self.prerequisites = Prerequisites(
             stages.middlewares,
             stages.frontier.control,
-            stages.exclusions.excludes,
+            stages.excludes,
             self._look_into_sitemaps,
             stages.exchange,
         )
@@ -103,12 +103,12 @@ class Pipeline:
     @property
     def rendering(self) -> int:
         """Visits that have been fetched and are being rendered, or wait for a browser."""
-        return self._stages.rendering.visits if self._stages.rendering is not None else 0
+        return self._stages.rendering.visits
 
     @property
     def is_full(self) -> bool:
         """Whether too many pages wait for a browser, so that no more pages are fetched for now."""
-        return self._stages.rendering is not None and self._stages.rendering.is_full
+        return self._stages.rendering.is_full
 
     @property
     def is_accused(self) -> bool:
@@ -313,7 +313,7 @@ class Pipeline:
         """Discover the sitemaps in an origin's robots.txt."""
         stages = self._stages
         now = self._clock.now()
-        if stages.hints is None or stages.chain.is_elsewhere(origin) or not stages.roots.touches(origin):
+        if stages.chain.is_elsewhere(origin) or not stages.roots.touches(origin):
             return
         links, again = stages.hints.named(origin, stages.robots.sitemaps(origin))
         self.discovery.discover(links)
@@ -322,7 +322,7 @@ class Pipeline:
     def discover_from_afar(self, links: Sequence[Link]) -> None:
         """Discover the links that other shards sent."""
         hints = self._stages.hints
-        again = [link for link in links if link.link_type == SITEMAP_FILE and hints is not None and hints.vouched(link)]
+        again = [link for link in links if link.link_type == SITEMAP_FILE and hints.vouched(link)]
         self.discovery.discover(links)
         self._outcomes.read_again(again, self._clock.now())
 

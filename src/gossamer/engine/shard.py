@@ -5,27 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal
-
-import msgspec
+from typing import Any, Literal
 
 from gossamer.engine.commit import Committer
 from gossamer.engine.counters import Telemetry
-from gossamer.engine.history import UrlMemory
-from gossamer.engine.middleware import Middlewares
 from gossamer.engine.options import CrawlOptions, LimitsOptions
-from gossamer.engine.pending_scope import CrawlScope
 from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.watchdogs import Brakes
-from gossamer.features.revisit.revisiting import Enrolment, Revisiting
-from gossamer.features.revisit.schedule import Schedule
-from gossamer.features.revisit.websub import Subscriptions
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import Lease
-
-if TYPE_CHECKING:
-    from gossamer.features.logins.sessions import Sessions
-    from gossamer.features.requests import Requests
 
 End = Literal["finished", "limit", "low_water", "patience", "stopped"]
 """`patience`: finished, except for URLs that wait for longer than `crawl.patience_s`."""
@@ -450,31 +438,3 @@ def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-class Recrawl(msgspec.Struct, frozen=True):
-    """The revisits of a continuous crawl."""
-
-    schedule: Schedule
-    revisiting: Revisiting
-    enrolment: Enrolment
-    """Schedules the pages of an earlier batch crawl."""
-    hubs: Subscriptions | None
-    """WebSub; None if hubs cannot call back."""
-
-
-class CrawlRing(msgspec.Struct, frozen=True):
-    """The crawl itself: URLs wait in the frontier, and the loop sends them through the pipeline."""
-
-    loop: CrawlLoop
-    pipeline: Pipeline
-    frontier: Frontier
-    scope: CrawlScope
-    urls: UrlMemory
-    recrawl: Recrawl | None
-    """None in a batch crawl."""
-    middlewares: Middlewares
-    requests: Requests | None = None
-    """None without a list of requests."""
-    sessions: Sessions | None = None
-    """None without cookies and logins."""

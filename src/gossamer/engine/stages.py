@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
 import msgspec
 
-from gossamer.cluster.exchange import Exchange
+from gossamer.engine.copies import CopyMarks
 from gossamer.engine.counters import CrawlCounters
 from gossamer.engine.examine import Examiner
 from gossamer.engine.history import PageHistory, attempt_row, page_record
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
+from gossamer.engine.optional import BrowserRendering, Ending, Hints, Isolation, ShardExchange
 from gossamer.engine.pending_scope import PendingScope
-from gossamer.features.copies import CopyMarks
-from gossamer.features.isolation import IsolatedModules
-from gossamer.features.permit import Exclusions
-from gossamer.features.quarantine import Quarantine
-from gossamer.features.revisit.hints import SitemapHints
-from gossamer.features.revisit.revisiting import Revisiting
-from gossamer.features.traps import Trapping
+from gossamer.engine.quarantine import Quarantine
+from gossamer.engine.traps import Trapping
 from gossamer.model.errors import is_fatal, is_mistake
-from gossamer.model.links import NOT_SEED, Found, Link, Notice, RevisitPlan, Visit
-from gossamer.model.pages import Original, PageRow, Visited, digest_text
+from gossamer.model.links import NOT_SEED, Found, Link, RevisitPlan, Visit
+from gossamer.model.pages import Archived, Original, PageRow, Visited, digest_text
 from gossamer.model.visits import Reply
 from gossamer.ports import ContentSeen, PrerequisiteArchive, Prioritizer, ProtocolModule, Resolver, UrlSeen
 from gossamer.stages.frontier.frontier import Frontier
@@ -33,9 +28,7 @@ from gossamer.stages.robots.robots import SiteRobots
 from gossamer.stages.scope.chain import Chain
 from gossamer.stages.scope.roots import Roots
 from gossamer.url.name import Namer
-
-if TYPE_CHECKING:
-    from gossamer.features.render.rendering import PageRendering
+from gossamer.url.url import Url
 
 
 class Stages(msgspec.Struct, frozen=True):
@@ -48,7 +41,8 @@ class Stages(msgspec.Struct, frozen=True):
     prioritizer: Prioritizer
     frontier: Frontier
     resolver: Resolver
-    exclusions: Exclusions
+    excludes: Callable[[Url], bool]
+    """Says whether a URL must not be requested at all."""
     robots: SiteRobots
     middlewares: Middlewares
     protocols: ProtocolModule
@@ -61,43 +55,57 @@ class Stages(msgspec.Struct, frozen=True):
     history: PageHistory
     copies: CopyMarks
     trapping: Trapping
+    exchange: ShardExchange
+    """Exchange with other shards, if there are some."""
     pending_scope: PendingScope
     """Links that may still come into scope."""
-    isolated: IsolatedModules | None = None
-    """Modules in separate processes; None if there are none."""
-    revisiting: Revisiting | None = None
-    """Revisits pages; None except in a continuous crawl."""
-    hints: SitemapHints | None = None
-    """Hints of sitemaps and feeds; None if these are not read."""
-    exchange: Exchange | None = None
-    """Exchange with other shards; None if there is only one shard."""
-    rendering: PageRendering | None = None
-    """Renders pages; None if no page is rendered."""
+    hints: Hints
+    """Hints of sitemaps and feeds."""
+    isolated: Isolation
+    """Modules in separate processes."""
+    rendering: BrowserRendering
+    ending: Ending
+    """How the visits of pages end."""
 
-    def visit_again(self, link: Link, now: float, not_before: float = 0.0) -> None:
-        """Queue a URL again whose visit has ended."""
-        if self.revisiting is not None:
-            self.revisiting.revisits.note(Notice(link.url, "sitemap", due_now=True, not_before=not_before), now)
-            return
-        record = self.history.get(link.url)
-        if record is not None and record.final and self.chain.explain(link) in {None, *self.chain.by_place}:
-            self.history.put(link.url, msgspec.structs.replace(record, final=False))
-            self.frontier.add(link, self.level(link), now)
 
-    def level(self, link: Link) -> int:
-        """Return the level of a link. Raises RuntimeError: the prioritizer failed."""
-        try:
-            level = self.prioritizer.level(link)
-            if not isinstance(level, int):
-                raise TypeError(f"it returned a {type(level).__name__}, not a level from 0 to 7")
-        except BaseException as error:
-            if not is_mistake(error):
-                raise
-            name = type(self.prioritizer).__name__
-            raise RuntimeError(
-                f"the prioritizer {name} failed on {link.url.text}: {type(error).__name__}: {error}"
-            ) from error
-        return level
+def level_of(link: Link, prioritizer: Prioritizer) -> int:
+    """Return the level of a link. Raises RuntimeError: the prioritizer failed."""
+    try:
+        level = prioritizer.level(link)
+        if not isinstance(level, int):
+            raise TypeError(f"it returned a {type(level).__name__}, not a level from 0 to 7")
+    except BaseException as error:
+        if not is_mistake(error):
+            raise
+        name = type(prioritizer).__name__
+        raise RuntimeError(
+            f"the prioritizer {name} failed on {link.url.text}: {type(error).__name__}: {error}"
+        ) from error
+    return level
+
+
+class BatchEnding:
+    """Ends visits of a batch crawl: URLs are finished."""
+
+    is_continuous = False
+
+    def __init__(self, history: PageHistory, chain: Chain, frontier: Frontier, prioritizer: Prioritizer) -> None:
+        self._history = history
+        self._chain = chain
+        self._frontier = frontier
+        self._prioritizer = prioritizer
+
+    def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
+        def finish(_: Archived, now: float) -> None:
+            self._frontier.finish(lease, visited.row.outcome, now)
+
+        return finish
+
+    def visit_again(self, link: Link, now: float, not_before: float) -> None:
+        record = self._history.get(link.url)
+        if record is not None and record.final and self._chain.explain(link) in {None, *self._chain.by_place}:
+            self._history.put(link.url, msgspec.structs.replace(record, final=False))
+            self._frontier.add(link, level_of(link, self._prioritizer), now)
 
 
 class Recorder:
@@ -156,8 +164,7 @@ class Recorder:
         row = visited.row
         visit = lease.visit
         assert visit is not None, "a prerequisite fetch where a visit was expected"
-        revisiting = stages.revisiting if again is None else None
-        sight = revisiting.look(visit, visited) if revisiting is not None else None
+        finish = stages.ending.look(lease, visited) if again is None else None
         archived = stages.archive.add(visited)
         if self._logs.tells_visits:
             self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
@@ -168,14 +175,11 @@ class Recorder:
             stages.content_seen.remember(visited.digest, visit.url, original)
         stages.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
         seed = not self._counters.totals.seeds.any_fetched and self.seed(visit) != NOT_SEED
-        if again is None:
-            if revisiting is not None and sight is not None:
-                revisiting.conclude(lease, visited, sight, archived, now)
-            else:
-                stages.frontier.finish(lease, row.outcome, now)
+        if finish is not None:
+            finish(archived, now)
             if stages.pending_scope.is_open:
                 stages.pending_scope.conclude(visit.url)
-        else:
+        elif again is not None:
             stages.frontier.retry(lease, again, now)
         self._counters.ended(visited, seed=seed)
         for concluded in stages.middlewares.concluded:

@@ -126,7 +126,7 @@ MANIFEST: Final = _key(
     "meta", b"manifest", "gossamer.engine.commit", "list[gossamer.state.journals.ManifestEntry]", _ADDED
 )
 TOTALS: Final = _key("meta", b"tally", "gossamer.engine.counters", "gossamer.engine.counters.Totals", _ADDED)
-SUSPECTS: Final = _key("meta", b"suspects", "gossamer.features.quarantine", "dict[int, str]", _OWN)
+SUSPECTS: Final = _key("meta", b"suspects", "gossamer.engine.quarantine", "dict[int, str]", _OWN)
 ENROLLED: Final = _key("meta", b"enrolled", "gossamer.features.revisit.revisiting", "bytes", _OWN)
 """The lowest of all shards' after scaling."""
 ABSORBED: Final = _key("meta", b"absorbed", "gossamer.assembly.scaling", "int", _OWN)

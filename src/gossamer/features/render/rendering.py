@@ -254,6 +254,8 @@ class Auto(msgspec.Struct, frozen=True):
 class PageRendering:
     """Renders the pages of a shard: all of them, or those that `auto` chooses."""
 
+    is_on = True
+
     def __init__(
         self,
         options: RenderOptions,

@@ -6,7 +6,7 @@ Gives    the due time of each page, by a policy that can be replaced; an estimat
          for the schedule, requests to hubs
 Keeps    a page's memory in the family `revisit`, a host's rhythm in `rhythm`, sums over all pages in `meta`, a record
          for each sitemap and feed in `told`, subscriptions in `websub`; in memory a bounded number of hosts
-Imports  copies, engine, frontier, model, options, ports, state, url, world
+Imports  engine, frontier, model, options, ports, state, url, world
 Touches  the shard's store, through its epochs
 Never    reads a clock, makes a request, iterates over all pages, or trusts a hint without a check
 """

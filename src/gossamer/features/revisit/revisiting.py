@@ -12,10 +12,10 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.engine.commit import Storage
+from gossamer.engine.copies import is_text
 from gossamer.engine.history import read_page_record
-from gossamer.features.copies import is_text
 from gossamer.features.revisit.schedule import Schedule
-from gossamer.model.links import Visit
+from gossamer.model.links import Link, Notice, Visit
 from gossamer.model.pages import Archived, Held, Original, Sight, Sketch, Visited
 from gossamer.model.visits import Reply, Request
 from gossamer.ports import Conclusion, VisitMiddleware
@@ -97,13 +97,20 @@ class Revisiting(VisitMiddleware):
             headers.append(("If-Modified-Since", held.last_modified))
         return tuple(headers)
 
-    def look(self, visit: Visit, visited: Visited) -> Sight:
-        """Return what a visit saw, and write the change into its row."""
-        sight = self._sight(visit, visited)
-        visited.row.change = self.revisits.change(sight)
-        return sight
+    is_continuous = True
 
-    def conclude(self, lease: Lease, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
+    def visit_again(self, link: Link, now: float, not_before: float) -> None:
+        """Make a page due again."""
+        self.revisits.note(Notice(link.url, "sitemap", due_now=True, not_before=not_before), now)
+
+    def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
+        """Write what has changed into the row of a visit; return what ends the visit once the row is archived."""
+        assert lease.visit is not None, "a prerequisite fetch where a visit was expected"
+        sight = self._sight(lease.visit, visited)
+        visited.row.change = self.revisits.change(sight)
+        return lambda archived, now: self._conclude(lease, visited, sight, archived, now)
+
+    def _conclude(self, lease: Lease, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
         """Schedule the next visit by what a visit saw, and return its URL to the frontier: due again, or finished."""
         row = visited.row
         reply = visited.reply

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec.structs import replace
 
 from gossamer.engine.middleware import Middlewares, Prerequisites
+from gossamer.engine.optional import NoOthers
 from gossamer.engine.ring import Retries, Ring
 from gossamer.features.permit import Exclusions, RobotsTxt
 from gossamer.lab.simulate.options import SimulateOptions
@@ -102,7 +103,9 @@ class Components(StoredShard):
         excludes = Exclusions(ExcludedHost()).excludes
         robots_txt = RobotsTxt(robots, self.frontier.control, name_url, excludes, _ignore)
         self._middlewares = Middlewares([robots_txt] if options.web.robots else [])
-        self._prerequisites = Prerequisites(self._middlewares, self.frontier.control, excludes)
+        self._prerequisites = Prerequisites(
+            self._middlewares, self.frontier.control, excludes, lambda _: None, NoOthers()
+        )
         self.retries = Retries(
             options.frontier.attempts_max, options.frontier.retry_s_first, options.frontier.retry_s_max, dice
         )

@@ -15,8 +15,8 @@ from typing import BinaryIO
 from gossamer.assembly.modules import chosen_modules, examiner
 from gossamer.config import Config
 from gossamer.config.gather import reopen
+from gossamer.engine.quarantine import examine_alone
 from gossamer.features.isolation import LimitedModules
-from gossamer.features.quarantine import examine_alone
 from gossamer.world.clock import WallClock
 from gossamer.world.pool import PoolSeat
 from gossamer.world.process import limit_memory

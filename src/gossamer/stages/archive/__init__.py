@@ -3,7 +3,7 @@
 Takes    Visited
 Gives    WARC records, rows of `pages` and `links`, Parquet, CDXJ
 Keeps    one open WARC and one open log per table, as journals
-Imports  model, options, ports, search, state, url, world
+Imports  model, options, ports, state, url, world
 Touches  disk, and an object store where one is configured: our own, not the web
 Never    decides what is kept, or reads its own tables to crawl by
 """

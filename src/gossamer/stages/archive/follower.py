@@ -14,15 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.model.errors import DamagedError
-from gossamer.model.extras import require
-from gossamer.stages.archive.archive import Closable, Followers, Following
 from gossamer.stages.archive.logs import batches, schemas, table_of
-from gossamer.stages.archive.options import SearchOptions
 from gossamer.stages.archive.schema import ITEMS, TABLES, fitted, united
 from gossamer.stages.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.state.journals import Journals, ManifestEntry
 from gossamer.state.sums import Sums, sums_of
-from gossamer.world.clock import Clock
 from gossamer.world.files import make_directory, publish
 
 
@@ -182,25 +178,3 @@ def _write_group(writer: pq.ParquetWriter, waiting: list[pa.RecordBatch], schema
     if waiting:
         table = pa.Table.from_batches(waiting, schema).unify_dictionaries().combine_chunks()
         writer.write_table(table, row_group_size=ROW_GROUP_ROWS_MAX)
-
-
-def followed(
-    options: SearchOptions, journals: Journals, clock: Clock, shard: int, incarnation: int, group_bytes_max: int
-) -> tuple[list[Closable], Followers]:
-    """Return archives whose logs are for a follower, and all followers; removes files left by a crash.
-
-    Raises:
-        ConfigError: search is on and its library is not installed, or its index is one that we cannot read.
-    """
-    logs: list[Closable] = []
-    tables = Follower(journals, group_bytes_max)
-    tables.sweep()
-    # What is sealed takes effect with the commits that the others need.
-    followers: list[Following] = [Sealer(journals), tables]
-    if options.enabled:
-        require("tantivy", "search.enabled")
-        from gossamer.results.search import log  # noqa: PLC0415 - a crawl without an index has no use for it
-
-        logs.append(log.SearchLog(options, journals, clock, shard, incarnation))
-        followers.append(log.IndexFollower(options, journals))
-    return logs, Followers(followers)

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from gossamer.engine.examine import Examiner
-from gossamer.features.quarantine import examine_alone
+from gossamer.engine.quarantine import examine_alone
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.process.chain import Modules
@@ -35,7 +35,7 @@ CLEARS = (
     "-c",
     f"""import sys
 sys.path[:0] = [{str(HERE)!r}, {str(HERE / "src")!r}]
-from tests.features.test_quarantine import alone
+from tests.engine.test_quarantine import alone
 alone()
 """,
 )

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from xxhash import xxh3_64_digest
 
+from gossamer.engine.copies import Sketcher, is_text
 from gossamer.engine.counters import CrawlCounters
 from gossamer.engine.history import PageHistory
-from gossamer.features.copies import Sketcher, is_text
 from gossamer.model.links import ALLOWED, Link, Verdict
 from gossamer.model.pages import PageRow
 from gossamer.model.visits import Content

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from gossamer.features.traps import hosts_named
+from gossamer.engine.traps import hosts_named
 from gossamer.model.visits import Reply
 from gossamer.stages.scope.farms import HOSTS_FIRST, SPARED_MAX
 from gossamer.testing import page, reply

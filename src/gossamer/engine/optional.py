@@ -1,0 +1,204 @@
+"""Optional: what a crawl may do without, as the engine uses it, and its substitutes where it is off."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from gossamer.engine.examine import Examined
+from gossamer.model.links import Announcement, Link, Prerequisite, Visit
+from gossamer.model.pages import Archived, Findings, Page, Visited
+from gossamer.model.visits import Failure, Reply
+from gossamer.stages.frontier.host import Lease
+from gossamer.stages.process.chain import Processed
+from gossamer.url.url import Url
+
+
+class ShardExchange(Protocol):
+    """Exchanges links and prerequisite fetches with the other shards of a crawl (`cluster.exchange`)."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there are no other shards."""
+
+    def has(self, url: Url) -> bool:
+        """Say whether this shard has the partition of a URL."""
+
+    def own(self, links: Sequence[Link]) -> list[Link]:
+        """Return this shard's links, and send the others to their shards."""
+
+    def linked(self, page: Url, links: Sequence[Link]) -> None:
+        """Send counts of links from a page to the shards that need them."""
+
+    def widened(self, seed: Url, target: Url, kind: int) -> None:
+        """Send the others a root that the redirect of a seed added."""
+
+    def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
+        """Ask the shard that owns a prerequisite fetch to make it; False if too many are under way."""
+
+    def answer_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
+        """Send the result of a prerequisite fetch to the shard that wants it."""
+
+
+class NoOthers:
+    """A crawl of one shard: everything is its own."""
+
+    is_alone = True
+
+    def has(self, url: Url) -> bool:
+        return True
+
+    def own(self, links: Sequence[Link]) -> list[Link]:
+        return list(links)
+
+    def linked(self, page: Url, links: Sequence[Link]) -> None:
+        pass
+
+    def widened(self, seed: Url, target: Url, kind: int) -> None:
+        pass
+
+    def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
+        raise AssertionError("there is no other shard")
+
+    def answer_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
+        raise AssertionError("there is no other shard")
+
+
+class BrowserRendering(Protocol):
+    """Renders pages in browsers (`features.render`)."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether any page is rendered."""
+
+    @property
+    def visits(self) -> int:
+        """Visits that wait for a browser, or are in one."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether no more pages are fetched until a browser is free."""
+
+    def wants(self, reply: Reply, examined: Examined) -> bool:
+        """Say whether a page may be rendered."""
+
+    async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
+        """Return the page as rendered; as it was before if rendering fails or the page is not chosen."""
+
+
+class NoRendering:
+    """No page is rendered."""
+
+    is_on = False
+    visits = 0
+    is_full = False
+
+    def wants(self, reply: Reply, examined: Examined) -> bool:
+        return False
+
+    async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
+        return examined
+
+
+class Isolation(Protocol):
+    """Runs processing modules in separate processes (`features.isolation`)."""
+
+    def wants(self, media_type: str, link_type: str) -> bool:
+        """Say whether any module is for such a page."""
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the next page has to wait before it is decoded."""
+
+    async def enter(self) -> None:
+        """Wait until one more page may be decoded. `leave` follows in any case."""
+
+    def leave(self) -> None:
+        """Note that a page that entered is done, or needs no process."""
+
+    async def look(self, page: Page, findings: Findings) -> Processed:
+        """Add the modules' findings to `findings`; return them with the errors and the modules that ran."""
+
+
+class NoIsolation:
+    """All modules run in the process of the crawl."""
+
+    is_full = False
+
+    def wants(self, media_type: str, link_type: str) -> bool:
+        return False
+
+    async def enter(self) -> None:
+        pass
+
+    def leave(self) -> None:
+        pass
+
+    async def look(self, page: Page, findings: Findings) -> Processed:
+        raise AssertionError("no module runs isolated")
+
+
+class Ending(Protocol):
+    """How URLs return to the frontier: finished, or due again in a continuous crawl (`features.revisit`)."""
+
+    is_continuous: bool
+
+    def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
+        """Write what has changed into the row of a visit; return what ends the visit once the row is archived."""
+
+    def visit_again(self, link: Link, now: float, not_before: float) -> None:
+        """Queue a URL again whose visit has ended."""
+
+
+class Hints(Protocol):
+    """What sitemaps and feeds may announce (`features.revisit.hints`)."""
+
+    wants_feeds: bool
+
+    def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
+        """Return the sitemaps in an origin's robots.txt that are fetched, and those that are fetched again because they
+        were read before they had authority over this host.
+        """
+
+    def admitted(
+        self, visit: Visit, announcement: Announcement, links: list[Link], in_scope: Callable[[Url], bool]
+    ) -> list[Link]:
+        """Return a document's links that it may announce; `announcement.error` says if some are left out."""
+
+    def feeds(self, links: list[Link]) -> list[Link]:
+        """Return a page's links without feeds beyond the limit per host."""
+
+    def leads_to(self, sitemap: Url, target: Url) -> bool:
+        """Say whether the target of a sitemap's redirect is fetched as a sitemap, also outside the scope."""
+
+    def redirected(self, sitemap: Url, target: Url) -> bool:
+        """Give the target of a sitemap's redirect its authority; say whether the target was read before."""
+
+    def vouched(self, link: Link) -> bool:
+        """Give a sitemap that another shard has named authority over that host; say whether it was read before."""
+
+
+class NoHints:
+    """Links are not followed: sitemaps and feeds are pages."""
+
+    wants_feeds = False
+
+    def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
+        return [], []
+
+    def admitted(
+        self, visit: Visit, announcement: Announcement, links: list[Link], in_scope: Callable[[Url], bool]
+    ) -> list[Link]:
+        return links
+
+    def feeds(self, links: list[Link]) -> list[Link]:
+        return links
+
+    def leads_to(self, sitemap: Url, target: Url) -> bool:
+        return True
+
+    def redirected(self, sitemap: Url, target: Url) -> bool:
+        return False
+
+    def vouched(self, link: Link) -> bool:
+        return False
