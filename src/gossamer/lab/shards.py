@@ -134,9 +134,9 @@ class Shards:
 
     def check(self) -> None:
         """Open and close a shard: raises what a start would."""
-        asyncio.run(self._opened_and_closed())
+        asyncio.run(self._open_and_close())
 
-    async def _opened_and_closed(self) -> None:
+    async def _open_and_close(self) -> None:
         await self._assemble(self.config, self.directory, shard=0, shards=self.shards).close()
 
     async def stop(self) -> None:
@@ -179,7 +179,7 @@ class Shards:
         while True:
             answers = []
             for number in list(self.members):
-                answer = self._looked(self.members[number])
+                answer = self._look(self.members[number])
                 answers += [answer] if answer is not None else []
                 await self.between_answers()
             self.coordination.took(answers, self.clock.now())
@@ -192,7 +192,7 @@ class Shards:
             if asyncio.iscoroutine(found):
                 await found
 
-    def _looked(self, member: LabShard) -> ShardAnswer | None:
+    def _look(self, member: LabShard) -> ShardAnswer | None:
         """Give a shard its orders, and return its answer; None if it does not answer in time."""
         if member.is_done:
             return ShardAnswer(shard=member.number, state="done")

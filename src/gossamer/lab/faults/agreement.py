@@ -35,7 +35,7 @@ def disagreements(coordination: Coordination, shards: Mapping[int, Shard]) -> It
         if set(moves.owners[move.first : move.end]) != {move.sender}:
             yield f"{move} is ordered, and not all of it is with shard {move.sender}"
     if moves.kept.version and len(places) == coordination.shards:
-        yield from _owned_twice(places)
+        yield from _find_double_owners(places)
     if moves.kept.under_way:
         return
     for number, known in places.items():
@@ -53,7 +53,7 @@ def untaken(reports: Sequence[ShardReport]) -> Iterator[str]:
                 yield f"it was over before shard {to} had batch {number} of shard {report.shard}"
 
 
-def _owned_twice(places: Mapping[int, Places]) -> Iterator[str]:
+def _find_double_owners(places: Mapping[int, Places]) -> Iterator[str]:
     """Yield the shards of which two have a partition. About 0.2 ms a shard."""
     owned = {
         shard: {one for one, owner in enumerate(known.owners) if owner == shard} for shard, known in places.items()

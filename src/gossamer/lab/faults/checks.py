@@ -37,8 +37,8 @@ def broken_in(world: World) -> list[str]:
         *hosts,
         *shared,
         *_hasty(world.log, world.forgot),
-        *_stalled(world.log, IDLE_S_MAX + apart_s),
-        *_denied(world),
+        *_find_stalls(world.log, IDLE_S_MAX + apart_s),
+        *_find_disallowed(world),
         *_outcomes(world),
     ]
 
@@ -89,7 +89,7 @@ def _hasty(log: list[SeenRequest], forgot: Sequence[float]) -> Iterator[str]:
             busy[asked.host] = asked
 
 
-def _stalled(log: list[SeenRequest], idle_s_max: float) -> Iterator[str]:
+def _find_stalls(log: list[SeenRequest], idle_s_max: float) -> Iterator[str]:
     """Yield the requests before which nothing happened for longer than anything had to be waited for."""
     ended = 0.0
     for asked in sorted(log, key=lambda one: one.began):
@@ -98,7 +98,7 @@ def _stalled(log: list[SeenRequest], idle_s_max: float) -> Iterator[str]:
         ended = max(ended, asked.ended)
 
 
-def _denied(world: World) -> Iterator[str]:
+def _find_disallowed(world: World) -> Iterator[str]:
     for asked in world.log:
         if asked.path.startswith("/private/"):
             yield f"{asked.host}{asked.path} was requested against robots.txt"

@@ -139,12 +139,12 @@ class ModelDisk:
                 (there / name).mkdir()
                 self._restore(f"{below}/{name}".lstrip("/"), after)
             else:
-                data = self._left(file, here / name if now.get(name) is file else None)
+                data = self._after_power_cut(file, here / name if now.get(name) is file else None)
                 (there / name).write_bytes(data)
                 after._file(there / name, (there / name).stat().st_ino, _ModelFile(data))
         after._synced[below] = after._names(there)
 
-    def _left(self, file: _ModelFile, path: Path | None) -> bytes:
+    def _after_power_cut(self, file: _ModelFile, path: Path | None) -> bytes:
         """Return what a file holds after a power cut: what was synced, what was written, or a part of that."""
         chance = self._dice.below(4)
         synced = file.synced
@@ -210,7 +210,7 @@ class Platter:
     def __init__(self, synced: list[_Table] | None = None) -> None:
         self.tables = synced or [_Table({}, []) for _ in FAMILIES]
         """As they are read."""
-        self._synced = _copied(self.tables)
+        self._synced = _copy_tables(self.tables)
         self._since: list[Chunk] = []
 
     def write(self, chunk: Chunk) -> None:
@@ -226,11 +226,11 @@ class Platter:
 
     def copy(self) -> Platter:
         """Return what a killed process leaves."""
-        return Platter(_copied(self.tables))
+        return Platter(_copy_tables(self.tables))
 
     def cut(self, dice: Dice) -> Platter:
         """Return what a power cut leaves: what was synced, and the first of the writes since."""
-        after = Platter(_copied(self._synced))
+        after = Platter(_copy_tables(self._synced))
         for chunk in self._since[: dice.below(len(self._since) + 1)]:
             after.write(chunk)
         after.sync()
@@ -245,7 +245,7 @@ def _apply(tables: list[_Table], chunk: Chunk) -> None:
             tables[family].set(key, value)
 
 
-def _copied(tables: list[_Table]) -> list[_Table]:
+def _copy_tables(tables: list[_Table]) -> list[_Table]:
     return [_Table(table.values.copy(), table.keys.copy()) for table in tables]
 
 

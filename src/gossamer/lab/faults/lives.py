@@ -318,14 +318,14 @@ def unwind(loop: SimulatedLoop) -> None:
         task.cancel()
     while left := asyncio.all_tasks(loop):
         with suppress(Killed):  # Groups of tasks pass it on.
-            loop.run_until_complete(_ended(left))
+            loop.run_until_complete(_wait_for(left))
     while loop.threads:
         with suppress(Killed):
             loop.threads[0].go_on()
     loop.close()
 
 
-async def _ended(tasks: Collection[asyncio.Task[object]]) -> None:
+async def _wait_for(tasks: Collection[asyncio.Task[object]]) -> None:
     await asyncio.wait(tasks)
 
 

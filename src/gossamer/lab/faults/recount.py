@@ -149,7 +149,7 @@ def different_sums(kept: RevisitState, again: RevisitState) -> list[str]:
     """Return in what two sums differ: numbers exactly, and what is rounded about."""
     pairs = [(name, getattr(kept, name), getattr(again, name)) for name in COUNTS]
     pairs.append(("due", kept.due.spans, again.due.spans))
-    pairs.append(("census", _counted(kept), _counted(again)))
+    pairs.append(("census", _census_counts(kept), _census_counts(again)))
     pairs += [
         (f"promise {mine.pattern}", (mine.pages, mine.deadlines.spans), (other.pages, other.deadlines.spans))
         for mine, other in zip(kept.promises, again.promises, strict=True)
@@ -161,7 +161,7 @@ def different_sums(kept: RevisitState, again: RevisitState) -> list[str]:
     ]
 
 
-def _counted(state: RevisitState) -> dict[int, int]:
+def _census_counts(state: RevisitState) -> dict[int, int]:
     return {cell: round(sums[0]) for cell, sums in state.census.cells.items()}
 
 

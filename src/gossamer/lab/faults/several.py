@@ -101,7 +101,7 @@ class SimulatedShards(Shards):
         self._folder = folder
         self.is_covered = is_covered
         self.loop = SimulatedLoop(world, suspends=any(one.kind == "suspend" for one in found.faults))
-        self.loop.set_exception_handler(self._heard)
+        self.loop.set_exception_handler(self._on_callback_error)
         self.loop.set_task_factory(self._task)
         self._tasks: dict[int, list[asyncio.Task[Any]]] = {}
         """Those that a shard's process began, in order."""
@@ -466,14 +466,14 @@ class SimulatedShards(Shards):
         copy = machine.disk.killed(self.directory / f"checkpoint-{self._copied}", "contacts", "slots")
         epoch = member.running.kept.storage.store.epoch
         self._under_way.add(number)
-        self.loop.call_later(self.world.dice.uniform(0.0, SENT_S_MAX), self._saved, member, copy, epoch, report)
+        self.loop.call_later(self.world.dice.uniform(0.0, SENT_S_MAX), self._on_saved, member, copy, epoch, report)
 
-    def _saved(self, member: LabShard, copy: ModelDisk, epoch: int, before: ShardReport) -> None:
+    def _on_saved(self, member: LabShard, copy: ModelDisk, epoch: int, before: ShardReport) -> None:
         """End a checkpoint: it is where it is restored from."""
         number = member.number
         machine = self._machines[member.number]
         if machine.suspended:
-            self.loop.call_at(machine.suspended_until, self._saved, member, copy, epoch, before)
+            self.loop.call_at(machine.suspended_until, self._on_saved, member, copy, epoch, before)
             return
         self._under_way.discard(number)
         if not member.dead:
@@ -496,7 +496,7 @@ class SimulatedShards(Shards):
             (self.world.unwinding if machine.is_over else self._tasks.setdefault(machine.number, [])).append(task)
         return task
 
-    def _heard(self, _loop: object, context: dict[str, object]) -> None:
+    def _on_callback_error(self, _loop: object, context: dict[str, object]) -> None:
         """Note an error in a callback: a frame that could not be taken."""
         if "handle" in context:
             self.world.faulty.append(f"a callback failed: {context.get('exception')!r}")

@@ -29,12 +29,12 @@ def shards_in(
     return found(shards, world, moves) if found is not None else []
 
 
-def _lent(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
+def _lenders(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the owners of addresses that another shard requests, and a third one, or the owner, waits for."""
     return [owner for owner, _ in _loans(shards, world)]
 
 
-def _borrowed(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
+def _borrowers(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shards that request an address of another one, while others wait for it."""
     return [holder for _, holder in _loans(shards, world)]
 
@@ -45,7 +45,7 @@ def _loans(shards: Mapping[int, Shard], world: World) -> list[tuple[int, int]]:
     return [(owner, machine) for owner, machine in owners if owner is not None and owner != machine]
 
 
-def _returned(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
+def _owners_after_return(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the owners of addresses that wait for their delay after a request of another shard, and are waited for."""
     found = []
     for asked in reversed(world.log):
@@ -85,7 +85,7 @@ def _giving(shards: Mapping[int, Shard], _world: World, moves: Sequence[Move]) -
     ]
 
 
-def _taken(shards: Mapping[int, Shard], _world: World, moves: Sequence[Move]) -> list[int]:
+def _givers_of_moved(shards: Mapping[int, Shard], _world: World, moves: Sequence[Move]) -> list[int]:
     """Return the shards that gave partitions which have just arrived."""
     return [
         move.sender
@@ -99,7 +99,7 @@ def _asking(shards: Mapping[int, Shard], _world: World, _moves: Sequence[Move]) 
     return [number for number, shard in shards.items() if shard.exchange.prerequisites.waits]
 
 
-def _redirected(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
+def _robots_followers(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shard that was just sent to another host for a robots.txt, and has not requested that yet."""
     asked = next((one for one in reversed(world.log) if one.path == "/robots.txt"), None)
     is_redirected = asked is not None and f"http://{asked.host}/robots.txt" in world.site.robots
@@ -114,7 +114,7 @@ def _resting(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) 
     return list(shards) if all(one.report().passive for one in memberships) else []
 
 
-def _requested(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
+def _users_of_first_host(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shard that requests the host which would move first, of which the last commit has pages on disk."""
     first = min((url.split("/")[2] for url in world.site.pages), key=partition_of)
     users = [machine for asked, (machine, _) in world.running.items() if asked.host == first and machine in shards]
@@ -151,16 +151,16 @@ def _lonely(shards: Mapping[int, Shard], world: World, moves: Sequence[Move]) ->
 
 
 _FOUND: Mapping[When, Callable[[Mapping[int, Shard], World, Sequence[Move]], list[int]]] = {
-    "lent": _lent,
-    "borrowed": _borrowed,
-    "returned": _returned,
+    "lent": _lenders,
+    "borrowed": _borrowers,
+    "returned": _owners_after_return,
     "copying": _copying,
     "giving": _giving,
-    "taken": _taken,
+    "taken": _givers_of_moved,
     "asking": _asking,
-    "redirected": _redirected,
+    "redirected": _robots_followers,
     "resting": _resting,
-    "requested": _requested,
+    "requested": _users_of_first_host,
     "session": _in_session,
     "lonely": _lonely,
 }

@@ -169,14 +169,14 @@ def _lives(machine: Machine, found: Trial) -> None:
     config = configure(options=OPTIONS, sets=(*sets_of(machine.world.seed), *at_once), seeds=[SEED])
     for fault in web_faults(machine.world, found.faults):
         machine.fault = fault
-        if _lived(machine, config):
+        if _run_life(machine, config):
             return
         found.happened.append(fault)
         machine.world.elapsed_s += machine.next_life(fault)
-    assert _lived(machine, config), "a life without a fault ends by itself"
+    assert _run_life(machine, config), "a life without a fault ends by itself"
 
 
-def _lived(machine: Machine, config: Config) -> bool:
+def _run_life(machine: Machine, config: Config) -> bool:
     """Crawl until the end, or until a fault ends the process; say which."""
     directory = machine.disk.root
     fault = machine.fault
@@ -261,7 +261,7 @@ def main() -> None:
         if found.broken:
             bad += 1
             found = shortest(seed, found, kind)
-            print(f"seed {seed}:", *map(_said, found.happened), *found.broken, sep="\n  ", flush=True)
+            print(f"seed {seed}:", *map(_describe, found.happened), *found.broken, sep="\n  ", flush=True)
     counts = ", ".join(f"{count} {name}" for name, count in happened.most_common())
     rate = given.trials / (time.process_time() - began) * 60
     print(
@@ -275,7 +275,7 @@ def _kind_of(fault: Fault) -> str:
     return "older checkpoint" if fault.restored else "power" if fault.power else fault.kind
 
 
-def _said(fault: Fault) -> str:
+def _describe(fault: Fault) -> str:
     where = "on disk" if fault.in_disk else "anywhere"
     then = " then the power is cut;" if fault.power else ""
     then += " then another machine goes on from the last checkpoint;" if fault.restored else ""

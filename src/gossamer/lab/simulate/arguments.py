@@ -41,7 +41,7 @@ def options_of(
     _refuse_unknown(given, known_keys())
     merged: Values = {"preset": preset, **(PRESETS[preset].values if preset else {})}
     try:
-        merged |= _described(preset, given)
+        merged |= _synthetic_values(preset, given)
         others = {key: value for key, value in given.items() if not key.startswith(SIMWEB)}
         return convert(SimulateOptions, nested(merged | others))
     except OptionsError as error:
@@ -64,7 +64,7 @@ def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> Revis
         raise ConfigError(_one_line(error)) from error
 
 
-def _described(preset: str, given: Values) -> Values:
+def _synthetic_values(preset: str, given: Values) -> Values:
     """Return what a preset of a synthetic web says of that web, as the operator changed it."""
     changes = {key.removeprefix(SIMWEB): value for key, value in given.items() if key.startswith(SIMWEB)}
     synthetic = PRESETS[preset].synthetic if preset else None
@@ -123,11 +123,11 @@ def number(text: str, option: str) -> int:
 def _put_together(values: Mapping[str, object], sets: Iterable[str]) -> Values:
     given = {key: value for key, value in values.items() if value is not None}
     for text in sets:
-        given |= _assigned(text)
+        given |= _parse_assignment(text)
     return given
 
 
-def _assigned(text: str) -> Values:
+def _parse_assignment(text: str) -> Values:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"--set {text}: write --set section.key=value, such as --set web.hosts=1e6")

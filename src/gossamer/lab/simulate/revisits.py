@@ -313,10 +313,10 @@ def kept(options: RevisitsOptions, *, chosen: bool) -> Iterator[PolicyResult]:
         {name: policy_of(name)} if chosen else {name: policy() for name, policy in POLICIES.items()}
     )
     web = ChangingWeb(options.changing)
-    return (_kept(options, web, name, policy) for name, policy in policies.items())
+    return (_try_policy(options, web, name, policy) for name, policy in policies.items())
 
 
-def _kept(options: RevisitsOptions, web: ChangingWeb, name: str, policy: RevisitPolicy) -> PolicyResult:
+def _try_policy(options: RevisitsOptions, web: ChangingWeb, name: str, policy: RevisitPolicy) -> PolicyResult:
     with tempfile.TemporaryDirectory(prefix="gossamer-simulate-") as folder:
         visits = crawl(web, options.revisit, policy, Path(folder) / "shard")
     seen = watched(web, visits, options.changing.burn_in_share * options.changing.days)

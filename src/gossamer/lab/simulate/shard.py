@@ -121,7 +121,7 @@ class SimulatedShard:
         self._send = shared.send
         self._fetched = shared.fetched
         self._frontier = components.frontier
-        self._ring = components.ring(self._refused)
+        self._ring = components.ring(self._refuse)
         self.slots = max(1, round(options.machine.concurrency / scale))
         self.out = 0
         """Slots in use."""
@@ -177,11 +177,11 @@ class SimulatedShard:
         step = self._ring.leased(lease, now)
         if step is RingStep.RESOLVE:
             self.out += 1
-            self._events.at(now + self._options.web.lookup_s, lambda at: self._looked_up(lease, at))
+            self._events.at(now + self._options.web.lookup_s, lambda at: self._on_lookup(lease, at))
         elif step is RingStep.FETCH and self._ring.begun(lease, now):
             self._fetch(lease, self._web.host(lease.url.host), now)
 
-    def _looked_up(self, lease: Lease, now: float) -> None:
+    def _on_lookup(self, lease: Lease, now: float) -> None:
         self.out -= 1
         address = self._web.host(lease.url.host).address
         self._ring.resolved(lease, Located((address,), now + DAY_S), now)
@@ -193,7 +193,7 @@ class SimulatedShard:
         if host.dead:
             wait_s = self._options.web.connect_s_max
             result = Failure("connect_error", "no answer", retry=True, host_level=True, fetch_s=wait_s)
-            self._events.at(now + wait_s, lambda at: self._failed(lease, host, result, now, at))
+            self._events.at(now + wait_s, lambda at: self._on_failure(lease, host, result, now, at))
             return
         page_bytes = self._web.page_bytes() if lease.prerequisite is None else 0.0
         fetch_s = self._web.fetch_s(host)
@@ -201,11 +201,11 @@ class SimulatedShard:
         if page_bytes:
             wire_bytes += self._exchange_bytes
         fetch_s = max(fetch_s, self.network.wait_s(wire_bytes, now))
-        self._events.at(now + fetch_s, lambda at: self._replied(lease, host, page_bytes, now, at))
+        self._events.at(now + fetch_s, lambda at: self._on_reply(lease, host, page_bytes, now, at))
 
     # ---- the ends of a visit
 
-    def _failed(self, lease: Lease, host: ModelHost, result: Failure, started: float, now: float) -> None:
+    def _on_failure(self, lease: Lease, host: ModelHost, result: Failure, started: float, now: float) -> None:
         self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
         self._ring.fetched(lease, result, started, now)
         if lease.prerequisite is not None:
@@ -218,7 +218,7 @@ class SimulatedShard:
             host.pending = 0
         self._leave(now)
 
-    def _replied(self, lease: Lease, host: ModelHost, page_bytes: float, started: float, now: float) -> None:
+    def _on_reply(self, lease: Lease, host: ModelHost, page_bytes: float, started: float, now: float) -> None:
         body = host.robots_txt if lease.prerequisite is not None else b""
         is_error = not body if lease.prerequisite is not None else self._web.is_error()
         status = 404 if is_error else 200
@@ -235,11 +235,11 @@ class SimulatedShard:
             cpu_s = cpu_page_s(page_bytes, self._options.web, self._options.machine) + self._cpu_exchange_s
         wait_s = self.cpu.wait_s(cpu_s, now)
         if wait_s:
-            self._events.at(now + wait_s, lambda at: self._processed(lease, host, at, is_error=is_error))
+            self._events.at(now + wait_s, lambda at: self._finish_page(lease, host, at, is_error=is_error))
         else:
-            self._processed(lease, host, now, is_error=is_error)
+            self._finish_page(lease, host, now, is_error=is_error)
 
-    def _processed(self, lease: Lease, host: ModelHost, now: float, *, is_error: bool) -> None:
+    def _finish_page(self, lease: Lease, host: ModelHost, now: float, *, is_error: bool) -> None:
         self._finish(lease, host, "http_error" if is_error else "fetched", now)
         if not is_error:
             self.counters.pages += 1
@@ -257,7 +257,7 @@ class SimulatedShard:
         else:
             self._finish(lease, host, failure.outcome, now)
 
-    def _refused(self, lease: Lease, failure: Failure, now: float) -> None:
+    def _refuse(self, lease: Lease, failure: Failure, now: float) -> None:
         self._finish(lease, self._web.host(lease.url.host), failure.outcome, now)
 
     def _finish(self, lease: Lease, host: ModelHost, outcome: str, now: float) -> None:

@@ -94,7 +94,7 @@ class Simulation:
         self._milestones = Milestones()
         self._ended: Ended = "finished"
         self._shards: list[SimulatedShard] = []
-        shared = Shared(options, self._web, self._events, self._send, self._fetched)
+        shared = Shared(options, self._web, self._events, self._send, self._count_page)
         for number in range(simulated):
             components = Components(
                 options, directory / f"{number:04}", self._scale, self._web.name_url, options.seed + number, STARTS_AT
@@ -137,7 +137,7 @@ class Simulation:
         for shard in self._shards:
             shard.components.close()
 
-    def _fetched(self, now: float) -> None:
+    def _count_page(self, now: float) -> None:
         self._milestones.fetched(now - STARTS_AT)
 
     def _send(self, shard: int, links: list[Link], at: float) -> None:

@@ -188,13 +188,13 @@ def _medians(options: WebOptions, seed: int, hosts: int) -> list[float]:
     """Deal the quantiles of a log-normal to the hosts: no sample is faster than another by luck."""
     normal = NormalDist()
     medians = [0.0] * hosts
-    for place, index in enumerate(_shuffled(seed, "fetch", hosts)):
+    for place, index in enumerate(_shuffle(seed, "fetch", hosts)):
         factor = exp(options.fetch_sigma_host * normal.inv_cdf((place + 0.5) / hosts))
         medians[index] = options.fetch_s_median * factor
     return medians
 
 
-def _shuffled(seed: int, what: str, hosts: int) -> list[int]:
+def _shuffle(seed: int, what: str, hosts: int) -> list[int]:
     return sorted(range(hosts), key=lambda index: xxh3_64_intdigest(f"{seed}/{what}/{index}".encode()))
 
 

@@ -127,7 +127,7 @@ def _row(
         needed += len(asked_for)
         found += sum(path not in faults for path in asked_for)
         wrong += [f"{path} {fault}" for path, fault in faults.items()]
-        wrong += [f"{path} asked for, which nothing names" for path in _unnamed(one, behaviour, walked, web)]
+        wrong += [f"{path} asked for, which nothing names" for path in _find_unnamed(one, behaviour, walked, web)]
     expected_text = f"{behaviour.right}: {needed} pages"
     seen = f"{found} pages"
     most = SPENT_MAX.get(behaviour.name)
@@ -161,7 +161,7 @@ def _faults(one: _Asked, behaviour: Behavior, outcomes: Mapping[str, str] | None
     return faults
 
 
-def _unnamed(one: _Asked, behaviour: Behavior, walked: TruthWalk, web: Web) -> Iterator[str]:
+def _find_unnamed(one: _Asked, behaviour: Behavior, walked: TruthWalk, web: Web) -> Iterator[str]:
     """Yield what was asked for although no page that may be followed names it."""
     pages = one.of(behaviour)
     for path in one.counts:

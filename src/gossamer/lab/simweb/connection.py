@@ -155,7 +155,7 @@ class ServedConnection(asyncio.Protocol):
                 self._closing = True
                 self._finish_with(b"", answer.body)
             case "chunked":
-                self._finish_with(b"Transfer-Encoding: chunked\r\n", _chunked(answer.body))
+                self._finish_with(b"Transfer-Encoding: chunked\r\n", _encode_chunks(answer.body))
             case "bytewise":
                 framed = b"".join(b"1\r\n%c\r\n" % byte for byte in answer.body) + b"0\r\n\r\n"
                 self._finish_with(b"Transfer-Encoding: chunked\r\n", framed)
@@ -255,7 +255,7 @@ class ServedConnection(asyncio.Protocol):
         self._server.logged(entry)
 
 
-def _chunked(body: bytes) -> bytes:
+def _encode_chunks(body: bytes) -> bytes:
     size = max(1, len(body) // 3)
     chunks = (body[at : at + size] for at in range(0, len(body), size))
     framed = b"".join(b"%x;note=made\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)

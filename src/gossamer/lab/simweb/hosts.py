@@ -39,11 +39,11 @@ def populate(options: SimwebOptions) -> tuple[WebHost, ...]:
     sizes = _sizes(options)
     shares = _shares(options)
     robots = _robots(options, shares)
-    mirrors = _mirrors(options, _chosen(options, "mirror", shares.get("mirror", 0), range(1, options.hosts)))
+    mirrors = _mirrors(options, _draw_hosts(options, "mirror", shares.get("mirror", 0), range(1, options.hosts)))
     # A mirror's behaviors are its original's: given to mirrors, a rare one might show nowhere.
     originals = [index for index in range(1, options.hosts) if index not in mirrors]
     shown = {
-        name: _chosen(options, name, share, originals if name in PAGED else range(1, options.hosts))
+        name: _draw_hosts(options, name, share, originals if name in PAGED else range(1, options.hosts))
         for name, share in shares.items()
         if name not in ROBOTS
     }
@@ -102,14 +102,14 @@ def _sizes(options: SimwebOptions) -> list[int]:
     """Pages per host: rank k gets a share of k to the minus exponent; ranks are dealt by the seed."""
     weights = [(rank + 1) ** -options.zipf_exponent for rank in range(options.hosts)]
     scale = options.pages / sum(weights)
-    ranks = _shuffled(options, "rank", range(options.hosts))
+    ranks = _shuffle(options, "rank", range(options.hosts))
     sizes = [0] * options.hosts
     for rank, index in enumerate(ranks):
         sizes[index] = max(1, round(weights[rank] * scale))
     return sizes
 
 
-def _shuffled(options: SimwebOptions, what: str, indexes: Iterable[int]) -> list[int]:
+def _shuffle(options: SimwebOptions, what: str, indexes: Iterable[int]) -> list[int]:
     return sorted(indexes, key=lambda index: lot(options, what, index))
 
 
@@ -120,11 +120,11 @@ def _shares(options: SimwebOptions) -> dict[str, float]:
     return {name: options.shares.get(name, share) for name, share in SHARES.items() if name in wanted}
 
 
-def _chosen(options: SimwebOptions, name: str, share: float, among: Iterable[int]) -> frozenset[int]:
+def _draw_hosts(options: SimwebOptions, name: str, share: float, among: Iterable[int]) -> frozenset[int]:
     """Draw the hosts that show a behaviour: its share of them, one at least if there is a share."""
     if share <= 0:
         return frozenset()
-    ordered = _shuffled(options, name, among)
+    ordered = _shuffle(options, name, among)
     return frozenset(ordered[: max(1, round(share * options.hosts))])
 
 
@@ -132,7 +132,7 @@ def _robots(options: SimwebOptions, shares: dict[str, float]) -> list[str]:
     """Deal one kind of robots.txt to each host: every kind once while there are hosts, then by share."""
     kinds = [(name, shares[name]) for name in ROBOTS if shares.get(name, 0) > 0]
     dealt = ["robots_allow"] * options.hosts
-    free = _shuffled(options, "robots", range(1, options.hosts))
+    free = _shuffle(options, "robots", range(1, options.hosts))
     hand: list[str] = []
     for name, share in sorted(kinds, key=lambda kind: kind[1]):
         hand += [name] * max(1, round(share * options.hosts))

@@ -172,7 +172,7 @@ def _gaps_of_host(
     ended_at = retry_at = 0.0
     gaps = promised_gaps(mine, promise, truth.crawl_delay_s(host), restarts)
     for (one, then), (gap_s, asked) in zip(pairwise(mine), gaps, strict=False):
-        ended_at = max(ended_at, _ended(one))
+        ended_at = max(ended_at, _end_for_client(one))
         retry_at = max(retry_at, one.retry_at)
         actual_s = then.contacted_at - ended_at
         if -tolerance_s <= actual_s < gap_s - tolerance_s:
@@ -189,7 +189,7 @@ def _early_among_others(mine: list[Logged], tolerance_s: float) -> list[Violatio
     for one in mine:
         by_connection[one.connection].append(one)
     for asking in (one for one in mine if one.retry_at):
-        known_at = _known_at(asking, by_connection.values())
+        known_at = _time_of_reading(asking, by_connection.values())
         for one in mine:
             if known_at <= one.contacted_at < asking.retry_at - tolerance_s:
                 actual_s = one.contacted_at - asking.ended_at
@@ -197,7 +197,7 @@ def _early_among_others(mine: list[Logged], tolerance_s: float) -> list[Violatio
     return list(found.values())
 
 
-def _known_at(answer: Logged, connections: Iterable[Sequence[Logged]]) -> float:
+def _time_of_reading(answer: Logged, connections: Iterable[Sequence[Logged]]) -> float:
     """Return when the client certainly had read an answer, however busy its machine is: on some connection it has since
     read one that was sent no earlier, asked again, read that answer too, and asks once more. In the turn in which it
     reads an answer, a request may go out that was permitted before.
@@ -215,7 +215,7 @@ def _gaps_of_address(mine: list[Logged], promise: Promise, tolerance_s: float) -
     found: list[Violation] = []
     ended_at = 0.0
     for one, then in pairwise(mine):
-        ended_at = max(ended_at, _ended(one))
+        ended_at = max(ended_at, _end_for_client(one))
         actual_s = then.contacted_at - ended_at
         if promise.per_address == 1 and -tolerance_s <= actual_s < promise.address_delay_s - tolerance_s:
             found.append(_violation("gap_address", then, promise.address_delay_s, actual_s))
@@ -229,11 +229,11 @@ def _overlaps(kind: str, mine: list[Logged], most: int, tolerance_s: float) -> l
         running = [end for end in running if end > one.contacted_at + tolerance_s]
         if most and len(running) >= most:
             found.append(_violation(kind, one, 0.0, one.contacted_at - min(running)))
-        running.append(_ended(one))
+        running.append(_end_for_client(one))
     return found
 
 
-def _ended(one: Logged) -> float:
+def _end_for_client(one: Logged) -> float:
     """Return when the client may have thought that the request ended."""
     return one.ended_at if one.whole else max(one.started_at, one.ended_at - ABORTED_S)
 

@@ -96,10 +96,10 @@ def read_log(path: Path) -> list[Logged]:
     if data and not data.startswith(HEADER):
         raise ValueError(f"{path} is no simweb log")
     lines = data.decode().split("\n")[1:-1]
-    return [_parsed(line) for line in lines if line]
+    return [_parse_line(line) for line in lines if line]
 
 
-def _parsed(line: str) -> Logged:
+def _parse_line(line: str) -> Logged:
     started, ended, opened, address, host, path, status, connection, nth, sent, whole, retry, method, agent = (
         line.split("\t")
     )

@@ -18,7 +18,7 @@ def _token(agent: str) -> str:
     return agent
 
 
-def _known(names: Names) -> Names:
+def _check_names(names: Names) -> Names:
     unknown = set(names) - set(SHARES)
     if unknown:
         raise ValueError(f"unknown behaviours {sorted(unknown)}; there are {sorted(SHARES)}")
@@ -62,10 +62,10 @@ class SimwebOptions(Section, frozen=True):
     change_sigma: Annotated[float, Key("Spread of these times (log-normal).", ge=0, le=5)] = 1.5
     agent: Annotated[str, Key("The product token for which some robots.txt hold a group.", check=_token)] = "gossamer"
     behaviours: Annotated[
-        tuple[str, ...] | None, Key("Only these behaviours; none given: all but traps.", check=_known)
+        tuple[str, ...] | None, Key("Only these behaviours; none given: all but traps.", check=_check_names)
     ] = None
     shares: Annotated[
-        dict[str, float], Key("Share of the hosts that show a behaviour, by its name.", check=_known)
+        dict[str, float], Key("Share of the hosts that show a behaviour, by its name.", check=_check_names)
     ] = {}
     traps: Annotated[bool, Key("Add endless spaces: calendars, session ids, facets and others.")] = False
 

@@ -51,7 +51,7 @@ def rates(
     """
     requests = sorted((one for one in log if one.host != "-"), key=lambda one: one.contacted_at)
     truth = Truth(web)
-    known = _known_at(requests, web)
+    known = _discovery_times(requests, web)
     addresses = _busy(requests)
     by_host: defaultdict[str, list[Logged]] = defaultdict(list)
     for one in requests:
@@ -81,7 +81,7 @@ def _busy(requests: Sequence[Logged]) -> dict[str, _Busy]:
     return found
 
 
-def _known_at(requests: Sequence[Logged], web: Web) -> dict[tuple[str, str], float]:
+def _discovery_times(requests: Sequence[Logged], web: Web) -> dict[tuple[str, str], float]:
     """Return when the crawler could know of each page, by host and path."""
     known: dict[tuple[str, str], float] = {}
     for one in sorted(requests, key=lambda one: one.ended_at):

@@ -48,7 +48,7 @@ async def serving(options: SimwebOptions, log: Path | None = None) -> AsyncItera
     """
     loop = asyncio.get_running_loop()
     with ExitStack() as stack:
-        web, sockets = _bound(options)
+        web, sockets = _bind(options)
         for listener in sockets:
             stack.callback(listener.close)
         request_log = stack.enter_context(closing(RequestLog(log))) if log is not None else None
@@ -106,7 +106,7 @@ def _heed_stdin(stop: asyncio.Event) -> None:
         stop.set()
 
 
-def _bound(options: SimwebOptions) -> tuple[Web, Sequence[socket.socket]]:
+def _bind(options: SimwebOptions) -> tuple[Web, Sequence[socket.socket]]:
     """Bind every address to one port. A port that the system chose for the first may be taken on another: try again."""
     addresses = Web(options).addresses
     _allow_files(len(addresses) + 2 * FILES_SPARE)

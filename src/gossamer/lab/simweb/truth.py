@@ -116,7 +116,7 @@ class Truth:
         if host is None:
             dead = "connect_error" if name in self._web.names else "dns_error"
             return Expected(dead, DEAD_ALSO, once=False), None
-        denied = self._denied(host, path)
+        denied = self._robots_denial(host, path)
         if denied is not None:
             return denied, None
         made = self._web.made(host, path)
@@ -127,13 +127,13 @@ class Truth:
 
     def may_fetch(self, host: WebHost, path: str) -> bool:
         """Say whether the host's robots.txt lets the robot fetch a path."""
-        return self._denied(host, path) is None
+        return self._robots_denial(host, path) is None
 
     def crawl_delay_s(self, host: WebHost) -> float:
         """Return the Crawl-delay that the host asks of the robot, or 0."""
         return robots.crawl_delay_s(self._plan(host).groups, self._agent)
 
-    def _denied(self, host: WebHost, path: str) -> Expected | None:
+    def _robots_denial(self, host: WebHost, path: str) -> Expected | None:
         plan = self._plan(host)
         if robots.STANDING.fullmatch(path):
             return None

@@ -69,12 +69,12 @@ class Web:
     def host(self, name: str) -> WebHost | None:
         """Return the host with a name (lower case, without port); a name of a farm has its owner's address."""
         host = self._by_name.get(name)
-        return host if host is not None else self._farmed(name)
+        return host if host is not None else self._farm_host(name)
 
     def address(self, name: str) -> str | None:
         """Return the address that a name resolves to, names of farms included; None for a name that does not exist."""
         known = self.names.get(name)
-        if known is None and (host := self._farmed(name)) is not None:
+        if known is None and (host := self._farm_host(name)) is not None:
             known = host.address
         return known
 
@@ -120,14 +120,14 @@ class Web:
             front = self._front_links(host) if number == 0 else ""
             body = self._pages.body(host, number, front)
             if self.options.changing_share:
-                return self._changed(host, number, body, at)
+                return self._page_at(host, number, body, at)
             return ServedAnswer(200, HTML, body, "whole", self._delay_s(host, path), 0, host.compressed)
         answers = self._special(host, path).answers
         answer = answers[min(nth, len(answers) - 1)]
         delay_s = self._delay_s(host, path)
         return msgspec.structs.replace(answer, delay_s=delay_s) if delay_s else answer
 
-    def _changed(self, host: WebHost, number: int, body: bytes, at: float) -> ServedAnswer:
+    def _page_at(self, host: WebHost, number: int, body: bytes, at: float) -> ServedAnswer:
         """Return an ordinary page as it is at an instant, with validators that tell its versions apart."""
         changed_at = self.changing.changed_at(host.index, number, at)
         headers = (*HTML, ("ETag", f'"{lot(self.options, number, changed_at):x}"'))
@@ -180,7 +180,7 @@ class Web:
     def is_trap(self, url: str) -> bool:
         """Say whether an address is in an endless space."""
         name, path = parts_of(url)
-        return bool(traps.kind_of(path)) or self._farmed(name) is not None
+        return bool(traps.kind_of(path)) or self._farm_host(name) is not None
 
     def _marks(self, host: WebHost, number: int) -> Iterator[Mark]:
         yield from self._pages.marks(host, number)
@@ -214,7 +214,7 @@ class Web:
             return Made((ServedAnswer(200, TEXT, robots.text_of("robots_redirect_host", self.options)),), once=False)
         return NOT_FOUND
 
-    def _farmed(self, name: str) -> WebHost | None:
+    def _farm_host(self, name: str) -> WebHost | None:
         """Return the host that a farm makes of a name: it has the address and the robots.txt of the farm's owner."""
         index = traps.farm_owner(name)
         if index is None or index >= len(self.hosts) or "farm" not in self.hosts[index].behaviors:

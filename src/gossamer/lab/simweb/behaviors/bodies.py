@@ -91,12 +91,12 @@ def _bad(place: PagePlace) -> dict[str, Made]:
     bomb = ServedAnswer(200, gzip, _spaces(place.options.bomb_bytes))
     return found | {
         "bomb": Made((bomb,), also=("too_large", "protocol_error")),
-        "oversized": _oversized(place.options.oversized_bytes),
+        "oversized": _large_body(place.options.oversized_bytes),
         "nothing": Made((ServedAnswer(200, HTML, b""),)),
     }
 
 
-def _oversized(body_bytes: int) -> Made:
+def _large_body(body_bytes: int) -> Made:
     return Made((ServedAnswer(200, HTML, BLOCK[:body_bytes], body_bytes=body_bytes),), also=("too_large",))
 
 
@@ -249,16 +249,16 @@ def hostile(place: PagePlace) -> dict[str, Made]:
         "comments": "<!-->" * COMMENTS,
     }
     many = [f"many/{number}.html" for number in range(MANY_PAGES)]
-    found = {name: _proved(place, name).tag(html).made() for name, html in costly.items()}
+    found = {name: _proof_sheet(place, name).tag(html).made() for name, html in costly.items()}
     links = "".join(f'<a href="{many[number % MANY_PAGES]}#{number}">.</a>' for number in range(MANY_LINKS))
-    found["links"] = _proved(place, "links").anchors(many).tag(links).made()
+    found["links"] = _proof_sheet(place, "links").anchors(many).tag(links).made()
     proofs = leaves(place, [f"{name}.html" for name in found])
     bomb: Headers = (("Content-Type", "text/html"), ("Content-Encoding", "gzip"))
     found["bomb"] = Made((ServedAnswer(200, bomb, _zeros()),), also=("too_large", "protocol_error"))
     return found | proofs | leaves(place, many) | index(place, "Hostile", found)
 
 
-def _proved(place: PagePlace, name: str) -> Sheet:
+def _proof_sheet(place: PagePlace, name: str) -> Sheet:
     return Sheet(place, name).anchors([f"{name}.html"])
 
 

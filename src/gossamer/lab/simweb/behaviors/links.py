@@ -18,7 +18,7 @@ def frames(place: PagePlace) -> dict[str, Made]:
     found = {
         "frameset": _frameset(place),
         "inline": _inline(place),
-        "base": _based(place),
+        "base": _base_page(place),
         "refresh": _refresh(place),
         "relations": _relations(place),
         "markup": _markup(place),
@@ -50,7 +50,7 @@ def _inline(place: PagePlace) -> Made:
     return sheet.tag(area, _to(place, "to-area", "area")).made()
 
 
-def _based(place: PagePlace) -> Made:
+def _base_page(place: PagePlace) -> Made:
     sheet = Sheet(place, "base").head(f'<base href="{place.at}under/"><base href="/second/is/ignored/">')
     sheet.tag('<p><a href="to-base.html">below the base</a></p>', _to(place, "under/to-base"))
     sheet.tag('<p><a href="../to-base-up.html">beside it</a></p>', _to(place, "to-base-up"))

@@ -21,14 +21,14 @@ from gossamer.lab.simweb.sheet import (
 def errors(place: PagePlace) -> dict[str, Made]:
     """Return pages that are gone, refused, broken once or for ever, and servers that ask for a pause."""
     wait_s = place.options.retry_after_s
-    found = {f"{status}": Made((_said(status),)) for status in (400, 401, 403, 404, 410, 451)}
-    found["500"] = Made((_said(500),), once=False)
+    found = {f"{status}": Made((_status_answer(status),)) for status in (400, 401, 403, 404, 410, 451)}
+    found["500"] = Made((_status_answer(500),), once=False)
     first = {
-        "500-once": _said(500),
-        "429-once": _said(429),
-        "503-seconds": _said(503, wait_s),
-        "503-date": _said(503, wait_s, as_date=True),
-        "429-seconds": _said(429, wait_s),
+        "500-once": _status_answer(500),
+        "429-once": _status_answer(429),
+        "503-seconds": _status_answer(503, wait_s),
+        "503-date": _status_answer(503, wait_s, as_date=True),
+        "429-seconds": _status_answer(429, wait_s),
     }
     found |= {name: _after(place, name, answer) for name, answer in first.items()}
     # Nothing answers at the last one: an ordinary dead link.
@@ -36,7 +36,7 @@ def errors(place: PagePlace) -> dict[str, Made]:
     return found | listing | leaves(place, map(_proof, first))
 
 
-def _said(status: int, retry_after_s: int = 0, *, as_date: bool = False) -> ServedAnswer:
+def _status_answer(status: int, retry_after_s: int = 0, *, as_date: bool = False) -> ServedAnswer:
     return ServedAnswer(status, TEXT, b"no\n", retry_after_s=retry_after_s, retry_as_date=as_date)
 
 
@@ -63,36 +63,36 @@ def redirects(place: PagePlace) -> dict[str, Made]:
     url = place.url
     front = place.front(place.other())
     found = {
-        "short-1": _moved(301, "short-2", url("short-2")),
-        "short-2": _moved(302, path("short-3"), url("short-3")),
-        "short-3": _moved(307, url("end.html"), url("end.html")),
-        "see-other": _moved(303, "../redirects/seen.html#here", url("seen.html")),
-        "permanent": _moved(308, "./kept.html", url("kept.html")),
-        "loop-a": _moved(302, path("loop-b"), url("loop-b")),
-        "loop-b": _moved(302, path("loop-a"), url("loop-a")),
+        "short-1": _redirect(301, "short-2", url("short-2")),
+        "short-2": _redirect(302, path("short-3"), url("short-3")),
+        "short-3": _redirect(307, url("end.html"), url("end.html")),
+        "see-other": _redirect(303, "../redirects/seen.html#here", url("seen.html")),
+        "permanent": _redirect(308, "./kept.html", url("kept.html")),
+        "loop-a": _redirect(302, path("loop-b"), url("loop-b")),
+        "loop-b": _redirect(302, path("loop-a"), url("loop-a")),
         "itself": _itself(place),
-        "away": _moved(301, front, front),
+        "away": _redirect(301, front, front),
         "nowhere": _astray(url("nowhere")),
         "mail": _astray("mailto:nobody@example.org", ("Location", "mailto:nobody@example.org")),
-        "%7Etilde": _moved(301, path("~tilde"), url("~tilde")),
+        "%7Etilde": _redirect(301, path("~tilde"), url("~tilde")),
         "~tilde": Made(leaf(place, "~tilde").answers, once=False, links_optional=True),
     }
     for k in range(1, LONG):
-        found[f"long-{k}"] = _moved(301, f"long-{k + 1}", url(f"long-{k + 1}"))
+        found[f"long-{k}"] = _redirect(301, f"long-{k + 1}", url(f"long-{k + 1}"))
     found |= leaves(place, ("end.html", "seen.html", "kept.html", f"long-{LONG}"))
     names = ("short-1", "long-1", "see-other", "permanent", "loop-a", "itself", "away", "nowhere", "mail")
     sheet = Sheet(place, "", "Redirects").anchors(names)
     return found | {"": sheet.anchor(path("%7Etilde"), url("%7Etilde"), key=url("~tilde")).made()}
 
 
-def _moved(status: int, location: str, to: str, also: tuple[str, ...] = ()) -> Made:
+def _redirect(status: int, location: str, to: str, also: tuple[str, ...] = ()) -> Made:
     answer = ServedAnswer(status, (*HTML, ("Location", location)), b"<p>It is elsewhere.\n")
     return Made((answer,), (Mark(to, "redirect"),), also)
 
 
 def _itself(place: PagePlace) -> Made:
     # Its target has its own key: the hops of one entry, until the limit ends them.
-    made = _moved(302, place.path("itself"), place.url("itself"), ("http_error", "protocol_error"))
+    made = _redirect(302, place.path("itself"), place.url("itself"), ("http_error", "protocol_error"))
     return Made(made.answers, made.marks, made.also, once=False)
 
 

@@ -280,11 +280,11 @@ def lookalikes(place: PagePlace) -> dict[str, Made]:
     }  # fmt: skip
     posts = {f"blog/{2020 + n // 12 % 5}/{n % 12 + 1:02d}/p{n + 1}.html": f"Post {n + 1}" for n in range(POSTS)}
     entries = (f"calendar/{FIRST_YEAR}/01/", "shop?page=1", "blog/2020/01/p1.html")
-    chained = _chained(place, months, "calendar") | _chained(place, posts)
+    chained = _chain_pages(place, months, "calendar") | _chain_pages(place, posts)
     return index(place, "Lookalikes", entries) | chained | _catalogue(place)
 
 
-def _chained(place: PagePlace, titles: dict[str, str], about: str | None = None) -> dict[str, Made]:
+def _chain_pages(place: PagePlace, titles: dict[str, str], about: str | None = None) -> dict[str, Made]:
     """Return pages by their titles, each with links to the one before it and the next."""
     names = list(titles)
     return {
