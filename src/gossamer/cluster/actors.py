@@ -61,7 +61,7 @@ class ShardActor:
 
     async def look(self, question: bytes) -> bytes:
         """Answer a round's question. The first question, also after a restart, starts the shard."""
-        keeper = self._started()
+        keeper = self._ensure_process()
         seen = await keeper.look(
             self._shard, self._node, decoded(question, type=Look), self._plan.answer_s_max
         )  # fmt: skip
@@ -72,14 +72,14 @@ class ShardActor:
 
     async def ask(self, question: bytes) -> bytes:
         """Return the shard's answer to a verb."""
-        answer = await self._started().ask(decoded(question, type=dict[str, object]), ASK_S_MAX)
+        answer = await self._ensure_process().ask(decoded(question, type=dict[str, object]), ASK_S_MAX)
         return encoded(answer if answer is not None else {"ok": False, "error": f"shard {self._shard} is starting"})
 
     async def deliver(self, sender: int, frame: bytes) -> bool:
         """Deliver a frame of another shard."""
         return self._process is not None and self._process.deliver(sender, frame)
 
-    def _started(self) -> ShardProcess:
+    def _ensure_process(self) -> ShardProcess:
         if self._process is None:
             start = ShardStart(
                 command=[sys.executable, "-P", *self._plan.command],
@@ -90,7 +90,7 @@ class ShardActor:
             )
             self._process = ShardProcess(start, self._carry, WallClock())
             self._keeping = asyncio.create_task(self._process.run())
-            self._keeping.add_done_callback(_ended)
+            self._keeping.add_done_callback(_exit_on_failure)
         return self._process
 
     def _job(self, line: int) -> bytes:
@@ -151,7 +151,7 @@ class CoordinatorActor:
         if self._going is None:
             await self._meet()
             self._going = asyncio.create_task(self._rounds())
-            self._going.add_done_callback(_ended)
+            self._going.add_done_callback(_exit_on_failure)
         failure, refused = self.coordination.failure
         return encoded(
             {
@@ -248,7 +248,7 @@ class CoordinatorActor:
         write_whole(self._file, msgspec.json.encode(kept))
 
 
-def _ended(task: asyncio.Task[None]) -> None:
+def _exit_on_failure(task: asyncio.Task[None]) -> None:
     """End this process when its task has failed, so that Ray starts another."""
     if not task.cancelled() and (error := task.exception()) is not None:
         sys.stderr.write(f"{type(error).__name__}: {error}\n")

@@ -56,9 +56,9 @@ class LeaseClient:
         self._owners: dict[int, Owner] = {shard: Owner(opening=0, declare=False, until=float("inf"))}
         self._of_owner: dict[int, dict[str, None]] = {}
         """Addresses in the order of their requests; the order of a set would differ from run to run."""
-        self.on_opened: Callable[[str, float], None] = _opened
+        self.on_opened: Callable[[str, float], None] = _ignore_opening
         """Called with an address and the time from which it may be requested."""
-        self.on_closed: Callable[[str], None] = _closed
+        self.on_closed: Callable[[str], None] = _ignore_closing
         """Called when it may no longer be requested."""
         self.on_outgoing: Callable[[], None] = _nothing
 
@@ -174,11 +174,11 @@ class LeaseClient:
                     self._open(address, borrowed)
         # A grant from before the owner ended all leases may arrive after newer messages.
         for address, ticket, rest_s in message.grants if message.loans >= owner.loans else ():
-            self._granted(address, ticket, now + rest_s, owner.until > now)
+            self._on_grant(address, ticket, now + rest_s, owner.until > now)
         for address, ticket in message.returned:
-            self._given_back(address, ticket)
+            self._on_return(address, ticket)
         for address, ticket in message.recalls:
-            self._recalled(address, ticket)
+            self._on_recall(address, ticket)
 
     def restarted(self, shard: int, opening: int) -> None:
         """Note that an owner was restarted."""
@@ -202,7 +202,7 @@ class LeaseClient:
         """Return how many addresses are in a state."""
         return sum(one.state == state for one in self._borrowed.values())
 
-    def _granted(self, address: str, ticket: int, rest_until: float, usable: bool) -> None:
+    def _on_grant(self, address: str, ticket: int, rest_until: float, usable: bool) -> None:
         borrowed = self._borrowed.get(address)
         if borrowed is None or borrowed.ticket != ticket:
             if borrowed is None:  # A grant of an address that was returned long ago: return it again.
@@ -217,7 +217,7 @@ class LeaseClient:
             if usable:
                 self._open(address, borrowed)
 
-    def _recalled(self, address: str, ticket: int) -> None:
+    def _on_recall(self, address: str, ticket: int) -> None:
         borrowed = self._borrowed.get(address)
         if borrowed is None or borrowed.ticket != ticket or borrowed.state != "held":
             return
@@ -229,7 +229,7 @@ class LeaseClient:
             borrowed.said_at = -1e9
             self._speak(address)
 
-    def _given_back(self, address: str, ticket: int) -> None:
+    def _on_return(self, address: str, ticket: int) -> None:
         borrowed = self._borrowed.get(address)
         if borrowed is None or borrowed.ticket != ticket or borrowed.state != "returning":
             return
@@ -263,11 +263,11 @@ class LeaseClient:
             self.on_outgoing()  # Otherwise `tick` sends it.
 
 
-def _opened(address: str, at: float) -> None:
+def _ignore_opening(address: str, at: float) -> None:
     """Do nothing: the default until a listener is set."""
 
 
-def _closed(address: str) -> None:
+def _ignore_closing(address: str) -> None:
     """The same."""
 
 

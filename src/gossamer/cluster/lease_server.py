@@ -158,15 +158,15 @@ class LeaseServer:
         borrower.heard_at = now
         borrower.owed = True
         for address, ticket in message.holds:
-            self._declared(sender, borrower, address, ticket, now)
+            self._on_declaration(sender, borrower, address, ticket, now)
         borrower.known |= message.knows
         for address, ticket in [*((address, ticket) for address, ticket, _ in message.returns), *message.wants]:
             if borrower.refused.get(address, ticket + 1) <= ticket:
                 del borrower.refused[address]
         for address, ticket, rest_s in message.returns:
-            self._returned(sender, borrower, address, ticket, now + rest_s, now)
+            self._on_return(sender, borrower, address, ticket, now + rest_s, now)
         for address, ticket in message.wants:
-            self._wanted(sender, address, ticket, now)
+            self._on_request(sender, address, ticket, now)
         self._may_lend(now)  # Also if nothing is wanted, since it sets the time from which delays are unknown.
         self.on_outgoing()
 
@@ -193,7 +193,7 @@ class LeaseServer:
         for address in list(self._contended):
             self._settle(address, now)
 
-    def _declared(self, sender: int, borrower: Borrower, address: str, ticket: int, now: float) -> None:
+    def _on_declaration(self, sender: int, borrower: Borrower, address: str, ticket: int, now: float) -> None:
         lent = self._lent.get(address, Lent())
         if lent.holder < 0 and lent.rest_until <= now:
             lent.holder = sender
@@ -204,7 +204,7 @@ class LeaseServer:
         elif lent.holder != sender:  # Too late: another shard has the address, or its delay is not over.
             borrower.refused[address] = ticket
 
-    def _wanted(self, sender: int, address: str, ticket: int, now: float) -> None:
+    def _on_request(self, sender: int, address: str, ticket: int, now: float) -> None:
         lent = self._lent.setdefault(address, Lent())
         if lent.holder == sender:
             if lent.ticket == ticket:
@@ -215,7 +215,7 @@ class LeaseServer:
         lent.waiting[sender] = ticket
         self._settle(address, now)
 
-    def _returned(
+    def _on_return(
         self, sender: int, borrower: Borrower, address: str, ticket: int, rest_until: float, now: float
     ) -> None:
         borrower.returned.append((address, ticket))

@@ -89,7 +89,7 @@ class ShardProcess:
         try:
             while True:
                 status, overran, since = await self._one_life()
-                if self._concluded(status):
+                if self._conclude(status):
                     return
                 self.deaths += 1
                 if overran or -status in CONTENT_DEATHS:
@@ -165,7 +165,7 @@ class ShardProcess:
         since = self._clock.now()
         try:
             # The child dies with the thread that starts it, so this thread must live as long as this process.
-            process = self._process = _started(self._start, its)
+            process = self._process = _spawn(self._start, its)
         finally:
             its.close()
         self._line = line = await FrameLine.over(ours)
@@ -194,7 +194,7 @@ class ShardProcess:
         status = process.returncode
         return status, overran and status == -signal.SIGKILL, since
 
-    def _concluded(self, status: int) -> bool:
+    def _conclude(self, status: int) -> bool:
         refused, why = self._last_words
         if status == 0:
             self.state = "done"
@@ -248,7 +248,7 @@ class ShardProcess:
             self._line.send(kind, to)
 
 
-def _started(start: ShardStart, end: socket.socket) -> subprocess.Popen[bytes]:
+def _spawn(start: ShardStart, end: socket.socket) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(  # noqa: S603 - ourselves
         [*start.command],
         stdin=subprocess.PIPE,
