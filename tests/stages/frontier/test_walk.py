@@ -15,7 +15,7 @@ from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import Contact
 from gossamer.stages.frontier.options import PolitenessOptions, WalkOptions
 from gossamer.stages.frontier.walk import RandomWalk
-from gossamer.stages.frontier.walked import _expected_of, all_pages, sample
+from gossamer.stages.frontier.walked import _poisson_mean, all_pages, sample
 from gossamer.world.dice import Dice
 from tests.stages.frontier.disk import check_disk
 from tests.stages.frontier.names import T0, Shard, named
@@ -321,5 +321,5 @@ def test_the_sample_is_far_closer_to_uniform_than_visits_are(tmp_path: Path, see
 
 @pytest.mark.parametrize("visits", [2, 3, 10, 1_000])
 def test_expected_arrivals_are_those_whose_mean_where_there_are_any_is_what_was_seen(visits: int) -> None:
-    expected = _expected_of(visits)
+    expected = _poisson_mean(visits)
     assert expected / (1.0 - math.exp(-expected)) == pytest.approx(visits, rel=0.01)

@@ -223,7 +223,7 @@ class Reputation:
         cash is created.
         """
         if self._moves_cash:
-            taker = self._funded(partition, host)
+            taker = self._fund(partition, host)
             taker.account.cash += amount
             self._accounts.touch(taker)
 
@@ -233,7 +233,7 @@ class Reputation:
 
     def cash(self, partition: int, host: str) -> float:
         """Return a host's cash, as a multiple of the mean."""
-        return self._funded(partition, host).account.cash if self._moves_cash else 0.0
+        return self._fund(partition, host).account.cash if self._moves_cash else 0.0
 
     def cut(self) -> None:
         """Put changes into the open epoch, except the accounts, which their owner cuts."""
@@ -258,20 +258,20 @@ class Reputation:
             self.linking_max = max(self.linking_max, linking_sites(held.account.linking))
 
     def _give(self, page: Url, links: Sequence[Link], queued: int) -> None:
-        giver = self._funded(page.partition, page.host)
+        giver = self._fund(page.partition, page.host)
         if not links:
             return
         share = giver.account.cash / (queued + 1)
         giver.account.cash -= share
         self._accounts.touch(giver)  # Now, so that it stays in memory while the accounts of many receivers are loaded.
         each = share / len(links)
-        ours = links if self.others is None else self._sent(links, each, self.others)
+        ours = links if self.others is None else self._send_cash(links, each, self.others)
         for (host, partition), count in Counter((link.url.host, link.url.partition) for link in ours).items():
-            taker = self._funded(partition, host)
+            taker = self._fund(partition, host)
             taker.account.cash += each * count
             self._accounts.touch(taker)
 
-    def _sent(self, links: Sequence[Link], each: float, others: OtherShards) -> list[Link]:
+    def _send_cash(self, links: Sequence[Link], each: float, others: OtherShards) -> list[Link]:
         """Send other shards the cash for their hosts; return the links to this shard's hosts."""
         ours = []
         for link in links:
@@ -281,7 +281,7 @@ class Reputation:
                 others.send_cash(link.url.host, link.url.partition, each)
         return ours
 
-    def _funded(self, partition: int, host: str) -> AccountHolder:
+    def _fund(self, partition: int, host: str) -> AccountHolder:
         held = self._accounts.get(HOST, partition, host)
         if not held.account.known:
             held.account.known = True

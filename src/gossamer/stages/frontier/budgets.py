@@ -360,12 +360,12 @@ def _facts(
     factor = growth(linking, linking_max, options.growth_max)
     return BudgetFacts(
         number, factor, linking,
-        _shown(host, number, host_budget(options, url.host).grown(factor)),
-        _shown(site, number, site_budget(options, url.site).grown(factor)),
+        _describe(host, number, host_budget(options, url.host).grown(factor)),
+        _describe(site, number, site_budget(options, url.site).grown(factor)),
     )  # fmt: skip
 
 
-def _shown(account: Account, number: int, budget: Budget) -> dict[str, object]:
+def _describe(account: Account, number: int, budget: Budget) -> dict[str, object]:
     is_current = account.round == number
     spent = (account.pages, account.wire_bytes, account.time_s) if is_current else (0, 0, 0.0)
     shown: dict[str, object] = {}

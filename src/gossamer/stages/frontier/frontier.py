@@ -205,7 +205,7 @@ class Frontier:
     def retry(self, lease: Lease, again: RevisitPlan, now: float) -> None:
         """Queue a leased URL again: for another attempt, or for the next hop of a redirect with the same key."""
         host = lease.host
-        old = self._returned(lease)
+        old = self._take_back(lease)
         entry = QueueEntry(
             again.url.text, old.depth, again.hops, old.link_type, old.referrer, again.attempt, old.seed, again.error,
             old.revisit,
@@ -340,7 +340,7 @@ class Frontier:
     def finish(self, lease: Lease, outcome: str, now: float) -> None:
         """Remove a leased URL from its queue, with this epoch."""
         host = lease.host
-        item = self._returned(lease)
+        item = self._take_back(lease)
         self._queues.finish(host, item)
         if not item.revisit:
             self.counts.end(outcome)
@@ -355,7 +355,7 @@ class Frontier:
         """Dequeue a URL that is finished but was queued again with a more urgent level: it counts only once."""
         host = lease.host
         self.ended(lease, None, now)
-        self._queues.finish(host, self._returned(lease))
+        self._queues.finish(host, self._take_back(lease))
         self.counts.pending -= 1
         self.counts.discovered -= 1
         self.hosts.touch(host)
@@ -402,7 +402,7 @@ class Frontier:
         """Take back an unused lease: no request was made."""
         host = lease.host
         if lease.visit is not None:
-            item = self._returned(lease)
+            item = self._take_back(lease)
             if not host.record.closed:
                 self._queues.put_back(host, item)
             else:
@@ -518,7 +518,7 @@ class Frontier:
             self.scheduler.schedule(host, now)  # Otherwise it gets no turn until this lease is returned.
         return lease
 
-    def _returned(self, lease: Lease) -> QueuedUrl:
+    def _take_back(self, lease: Lease) -> QueuedUrl:
         """Note that a lease's URL was returned; return the URL."""
         assert lease.visit is not None, "a prerequisite fetch has no URL to return"
         assert not lease.is_finished, "a URL was returned twice"

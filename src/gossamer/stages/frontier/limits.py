@@ -68,7 +68,7 @@ class Sites:
         """Note that hosts of some partitions no longer wait here."""
         for site in self._bench.sites():
             for partition in [one for one in site.waits_in if first <= one < end]:
-                self._emptied(site, partition)
+                self._note_empty(site, partition)
 
     def reconfigure(self, options: FrontierOptions) -> None:
         """Apply new options."""
@@ -141,7 +141,7 @@ class Sites:
             if found is not None:
                 site.waits_in[partition] = site.waits_in.pop(partition)  # The next one comes from another partition.
                 return found
-            self._emptied(site, partition)
+            self._note_empty(site, partition)
         return None
 
     def _roomy(self) -> Site | None:
@@ -153,7 +153,7 @@ class Sites:
                 return site
         return None
 
-    def _emptied(self, site: Site, partition: int) -> None:
+    def _note_empty(self, site: Site, partition: int) -> None:
         """Note that no more hosts of a site wait in a partition."""
         site.waits_in.pop(partition, None)
         if site.crowded:

@@ -299,11 +299,11 @@ def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride]
         backoff_s_first=options.backoff_s_first,
         backoff_s_max=options.backoff_s_max,
     )
-    own = {host: _agreed(everybody, one, alone=options.per_host is None) for host, one in (overrides or {}).items()}
+    own = {host: _override(everybody, one, alone=options.per_host is None) for host, one in (overrides or {}).items()}
     return msgspec.structs.replace(everybody, hosts=own) if own else everybody
 
 
-def _agreed(rules: Politeness, override: HostOverride, *, alone: bool) -> Politeness:
+def _override(rules: Politeness, override: HostOverride, *, alone: bool) -> Politeness:
     """Return the rules with one host's changes; `alone`: a delay means one request at a time."""
     if override.delay_s is not None:
         rules = msgspec.structs.replace(

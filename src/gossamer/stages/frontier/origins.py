@@ -341,7 +341,7 @@ def settle(
             answered = has_answered(record, origin)
             one.first_failed_at = one.first_failed_at or ended
             failed_s = ended - one.first_failed_at - absent_s(absences, one.first_failed_at, ended)
-            _failed(
+            _note_failure(
                 one, contact, ended, failed_s, options,
                 answered=answered, no_answers=no_answers, is_robots=is_robots,
             )  # fmt: skip
@@ -363,7 +363,7 @@ def _busy_s(record: HostRecord, contact: Contact, politeness: Politeness, dice: 
     return min(contact.retry_after_s, politeness.retry_after_s_max)
 
 
-def _failed(
+def _note_failure(
     one: Origin,
     contact: Contact,
     ended: float,

@@ -55,9 +55,9 @@ def overview(active: Iterable[Host], known: Iterable[Host], now: float, most: in
     worst = nlargest(most, failing, key=lambda host: (*_worst(host), host.record.queued))
     return {
         "limits": dict(Counter(limit_of(host, now) for host in active)),
-        "active": [_shown(host, now) for host in largest],
-        "slowest": [_shown(host, now) for host in slowest],
-        "failing": [_shown(host, now) for host in worst],
+        "active": [_describe(host, now) for host in largest],
+        "slowest": [_describe(host, now) for host in slowest],
+        "failing": [_describe(host, now) for host in worst],
     }
 
 
@@ -91,7 +91,7 @@ def mean_s(host: Host) -> float:
     return sum(host.record.fetches_s) / len(host.record.fetches_s)
 
 
-def _shown(host: Host, now: float) -> dict[str, object]:
+def _describe(host: Host, now: float) -> dict[str, object]:
     record = host.record
     return {
         "host": host.name,

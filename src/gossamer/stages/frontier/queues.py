@@ -245,7 +245,7 @@ class Queues:
         host.window = [item, *(host.window or ())]
         self.window_bytes += len(item.url.text) + ITEM_BYTES
 
-    def _named(self, text: str) -> Url:
+    def _url_of(self, text: str) -> Url:
         url = self._name_url(text)
         assert url is not None, f"{text} was named when it was put"
         return url
@@ -370,7 +370,7 @@ class Queues:
         # A single URL shows whether the origin answers; the others would be set aside again.
         most = 1 if level >= LEVELS and on_trial(host.record, level) else self._window_urls(host)
         stop = min(begin + most, block.count)
-        items = block.items(host.record.name, level, begin, stop, self._named)
+        items = block.items(host.record.name, level, begin, stop, self._url_of)
         if queue.done or reading.next < queue.head:
             items = [item for item in items if not queue.finished(item.number)]
         self.window_bytes += sum([len(item.url.text) + ITEM_BYTES for item in items])
@@ -427,7 +427,7 @@ class Queues:
 
     def _due_item(self, entry: QueueEntry, key: bytes) -> QueuedUrl:
         return QueuedUrl(
-            self._named(entry.url), entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt,
+            self._url_of(entry.url), entry.depth, entry.hops, entry.link_type, entry.referrer, entry.attempt,
             entry.seed, entry.revisit, entry.error, due_key=key,
         )  # fmt: skip
 

@@ -64,7 +64,7 @@ class Remembered:
     def recall(self, record: HostRecord, partition: int, *, is_new: bool) -> None:
         """Put the state from earlier crawls into a record; if the record is not new, only the end of the delay."""
         data = self._store.get(_key(partition, record.name))
-        memory = _decoded(data) if data is not None else None
+        memory = _decode(data) if data is not None else None
         if memory is None:
             return
         # If the clock was set back since then, the remaining delay at that time starts now.
@@ -108,7 +108,7 @@ class Remembered:
         self._store.put(HOSTS_ROUND, _encode((number, began_at)))
 
 
-def _decoded(data: bytes) -> HostMemory | None:
+def _decode(data: bytes) -> HostMemory | None:
     """Decode a stored record; None for another version: then the host counts as new."""
     return of_version(VERSION, _decoder.decode, data)
 

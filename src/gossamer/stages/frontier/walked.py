@@ -178,9 +178,9 @@ def sample(
     Three passes over all walked pages: about 1 µs a link, and 200 bytes of memory for each linked page.
     """
     arrivals: dict[int, float] = {}
-    once = _expected_of_one(epochs)
+    once = _poisson_mean_of_one(epochs)
     for _, page in all_pages(epochs):
-        visits = once if page.visits <= 1 else _expected_of(page.visits)
+        visits = once if page.visits <= 1 else _poisson_mean(page.visits)
         for text in page.links:
             url = name_url(text)
             if url is not None:
@@ -199,12 +199,12 @@ def sample(
     return [Drawn(url, visits, weight / mean) for _, weight, url, visits in keyed[:size]]
 
 
-def _expected_of_one(epochs: Epochs) -> float:
+def _poisson_mean_of_one(epochs: Epochs) -> float:
     counts = Counter(min(page.visits, 3) for _, page in all_pages(epochs) if page.outcome)
     return min(1.0, 2.0 * max(counts[2], 1) / max(counts[1], 1))
 
 
-def _expected_of(visits: int) -> float:
+def _poisson_mean(visits: int) -> float:
     """Return the λ for which λ / (1 - exp(-λ)) is `visits`, at least 2."""
     expected = float(visits)
     for _ in range(ITERATIONS):
