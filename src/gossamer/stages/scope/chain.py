@@ -219,10 +219,10 @@ def scope_chain(
     at = len(filters) - isinstance(filters[-1], Depth)
     filters[at:at] = more
     languages = WantedLanguages(options.languages) if options.languages else None
-    return Chain(filters, languages, _made_of(options, lists), roots if options.outlinks else None)
+    return Chain(filters, languages, _digest_of(options, lists), roots if options.outlinks else None)
 
 
-def _made_of(options: ScopeOptions, lists: Lists) -> bytes:
+def _digest_of(options: ScopeOptions, lists: Lists) -> bytes:
     keys = {key for declared in FILTERS if judges_again(declared) for key in declared.keys}
     held = msgspec.json.encode({key: getattr(options, key) for key in declared(ScopeOptions) if key in keys}).decode()
     return xxh3_128_digest(msgspec.json.encode([held, lists.include, lists.exclude]))

@@ -43,7 +43,7 @@ USELESS_DEFAULT: Final = ("listing_order",)
 """The kinds that are rejected by default."""
 
 
-def _known(names: tuple[str, ...], known: Sequence[str], what: str) -> tuple[str, ...]:
+def _check_names(names: tuple[str, ...], known: Sequence[str], what: str) -> tuple[str, ...]:
     for name in names:
         if name not in known:
             hint = nearest(name, known, f"known are {', '.join(known)}")
@@ -52,11 +52,11 @@ def _known(names: tuple[str, ...], known: Sequence[str], what: str) -> tuple[str
 
 
 def _link_types(follow: tuple[str, ...]) -> tuple[str, ...]:
-    return _known(follow, LINK_TYPES, "type of link")
+    return _check_names(follow, LINK_TYPES, "type of link")
 
 
 def _kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
-    return _known(kinds, tuple(USELESS), "kind of useless path")
+    return _check_names(kinds, tuple(USELESS), "kind of useless path")
 
 
 def _schemes(schemes: tuple[str, ...]) -> tuple[str, ...]:

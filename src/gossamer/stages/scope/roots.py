@@ -43,23 +43,23 @@ def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what:
         raise ConfigError(f"an empty {what}: give an address such as https://example.org/")
     scheme = _SCHEME(text)
     if scheme is None:
-        raise ConfigError(f"the {what} {_shown(text)} has no scheme; {_suggestion(text)}")
+        raise ConfigError(f"the {what} {_printable(text)} has no scheme; {_suggestion(text)}")
     if schemes is not None and scheme[1].lower() not in schemes:
         hint = _hint(scheme[1].lower(), text[scheme.end() :], schemes)
-        raise ConfigError(f"the {what} {_shown(text)} has the scheme {scheme[1].lower()!r}{hint}")
+        raise ConfigError(f"the {what} {_printable(text)} has the scheme {scheme[1].lower()!r}{hint}")
     if _LONE_SURROGATE(text):  # What Python makes of bytes that are no text in the locale.
         raise ConfigError(
-            f"the {what} {_shown(text)} is not UTF-8; escape its bytes, as in %C3%A9, or use a UTF-8 locale"
+            f"the {what} {_printable(text)} is not UTF-8; escape its bytes, as in %C3%A9, or use a UTF-8 locale"
         )
     url = absolute(text)
     if url is None or host_of(url, schemes) is None:
         raise ConfigError(
-            f"the {what} {_shown(text)} is not an address: its host or its port cannot be; check it for misprints"
+            f"the {what} {_printable(text)} is not an address: its host or its port cannot be; check it for misprints"
         )
     return url
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     return ascii(text[:_SHOWN_CHARACTERS_MAX])
 
 

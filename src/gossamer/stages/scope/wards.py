@@ -51,7 +51,7 @@ class Ward:
                     del counts[min(counts, key=counts.__getitem__)]
                 counts[name] = count
                 return None
-            if len(self.nodes) >= NODES_MAX and not self._made_room():
+            if len(self.nodes) >= NODES_MAX and not self._make_room():
                 return None
             self.counts.pop(name, None)
             node = self.nodes[name] = TemplateNode(count - 1)
@@ -91,7 +91,7 @@ class Ward:
         self.counts = record.counts
         self.nodes = {node.name: node_of(node) for node in record.nodes}
 
-    def _made_room(self) -> bool:
+    def _make_room(self) -> bool:
         idle = [name for name, node in self.nodes.items() if not node.suspected]
         if idle:
             del self.nodes[min(idle, key=lambda name: self.nodes[name].pages)]
