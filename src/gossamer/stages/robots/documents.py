@@ -101,7 +101,7 @@ class SiteDocuments:
         """Return the request for the first unknown document; or a time to check again, if it is being requested for
         another origin; None if all are known, or none is needed.
         """
-        for target in self._named(url):
+        for target in self._documents_of(url):
             if self._is_known(url, target.text, now):
                 continue
             if target.origin != url.origin:
@@ -121,7 +121,7 @@ class SiteDocuments:
             if rules is None:
                 return None
             if not self._is_known(url, rules.text, now):
-                return self._requested(url, rules, now)
+                return self._request_or_wait(url, rules, now)
             record = _read(self._epochs.get("meta", _key(url, rules.text)) or b"")
             options = self._options
             if record is not None and not RobotsRules.parse(
@@ -131,9 +131,9 @@ class SiteDocuments:
                 return None
         elif said != "allowed":
             return None
-        return self._requested(url, target, now)
+        return self._request_or_wait(url, target, now)
 
-    def _requested(self, url: Url, target: Url, now: float) -> Prerequisite | float:
+    def _request_or_wait(self, url: Url, target: Url, now: float) -> Prerequisite | float:
         is_asked = now < (self._asked.get(target.text) or 0.0)
         return now + LOOK_AGAIN_S if is_asked else _request(url, target)
 
@@ -144,7 +144,7 @@ class SiteDocuments:
     def statements(self, url: Url) -> Iterator[Statement]:
         """Yield the statements of the known documents about a URL."""
         target = target_of(url.text)
-        for document in self._named(url):
+        for document in self._documents_of(url):
             held = self._get(url, document.text)
             for path, one in held[1] if held is not None else ():
                 if path.matches(target):
@@ -189,7 +189,7 @@ class SiteDocuments:
         self._epochs.put("meta", _key(url, address), _encode(record))
         self._hold(url, address, record)
 
-    def _named(self, url: Url) -> tuple[Url, ...]:
+    def _documents_of(self, url: Url) -> tuple[Url, ...]:
         """Return the documents of a URL's origin, those on the same origin first."""
         if not self._rsl or not url.text.startswith("http"):
             return ()
@@ -260,7 +260,7 @@ def license_rules(text: bytes, origin: str, address: str = "") -> Iterator[tuple
     for url, licenses in contents[:RULES_MAX]:
         path = pattern_of(url.encode("utf-8", "replace"), allow=False, origin=origin)
         if path is not None:
-            answers = _licensed(licenses)
+            answers = _license_answers(licenses)
             uses = ", ".join(f"{purpose}={'yes' if allowed else 'no'}" for purpose, allowed in answers.items())
             said = f"{uses or 'no usage'} for {url}{address and f' in {address}'}"
             yield Pattern(path), statement(Rank.SITE, "license", "RSL", said, answers)
@@ -276,7 +276,7 @@ class License(msgspec.Struct):
     """Whether it requires a payment, a token of a license server, a kind of user or a country."""
 
 
-def _licensed(licenses: Sequence[License]) -> dict[str, bool]:
+def _license_answers(licenses: Sequence[License]) -> dict[str, bool]:
     """Return the combined answers of alternative licenses. Uses that any license prohibits are refused; a list of
     permits refuses uses that no list names, or that are permitted only under conditions.
     """

@@ -97,14 +97,14 @@ class RobotsGate:
             return _UNKNOWN
         if record.kind != AnswerKind.UNREACHABLE:
             if now < record.expires_at:
-                return self._judged(record, url)
+                return self._judge(record, url)
             if record.failures == 0 or now >= record.retry_at:
                 return _UNKNOWN
             if now < record.fetched_at + options.stale_s_max:
-                return self._judged(record, url)
+                return self._judge(record, url)
         if now >= record.retry_at:
             return _UNKNOWN
-        given_up_at = self._given_up_at(record.first_failed_at, now)
+        given_up_at = self._deadline(record.first_failed_at, now)
         attempts = f"{record.failures} attempt{'s' * (record.failures != 1)}"
         tries = f"could not fetch {robots_url(url)} ({attempts})"
         error = record.error and f": {record.error}"
@@ -121,13 +121,13 @@ class RobotsGate:
 
     def sitemaps(self, record: RobotsRecord | None, origin: str) -> tuple[str, ...]:
         """Return the sitemaps in the file, as written."""
-        return self._parsed(record, origin).sitemaps if record is not None and record.kind == AnswerKind.RULES else ()
+        return self._rules_of(record, origin).sitemaps if record is not None and record.kind == AnswerKind.RULES else ()
 
     def rules(self, record: RobotsRecord | None, origin: str) -> RobotsRules | None:
         """Return the rules of a record; None if it has none, or if robots.txt is not obeyed."""
         if record is None or record.kind != AnswerKind.RULES or not self._options.obey:
             return None
-        return self._parsed(record, origin)
+        return self._rules_of(record, origin)
 
     def turn_at(self, record: RobotsRecord | None, origin: str, now: float) -> float:
         """Return when the rules of an origin may be parsed: now, unless they are long and other long ones are before
@@ -187,20 +187,20 @@ class RobotsGate:
             # A refused handshake costs the server as little as a refused connection, and waiting rarely helps.
             first_s = options.unanswered_first_s if lasting or failure.outcome in UNCONNECTED else None
             spent_s = failure.fetch_s if failure.has_others and failure.outcome in UNCONNECTED else None
-            return self._failed(previous, now, failure.error, first_s=first_s, lasting=lasting, spent_s=spent_s)
+            return self._fail(previous, now, failure.error, first_s=first_s, lasting=lasting, spent_s=spent_s)
         status = reply.status
         if 200 <= status < 300:
             if reply.truncated not in ("", "length"):
-                return self._failed(previous, now, CUT_SHORT)  # The missing part may have the rules that disallow.
+                return self._fail(previous, now, CUT_SHORT)  # The missing part may have the rules that disallow.
             text = cut(decoded_body, self._options.body_bytes_max)
             return RobotsRecord(AnswerKind.RULES, text, now, now + self._ttl_s(reply))
         if 300 <= status < 400:
-            return self._redirected(previous, reply, now, hops)
+            return self._follow_redirect(previous, reply, now, hops)
         if 400 <= status < 500 and status != 429:
             return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
-        return self._failed(previous, now, status_error(status), asked_s=asked_s(reply, now))
+        return self._fail(previous, now, status_error(status), asked_s=asked_s(reply, now))
 
-    def _redirected(
+    def _follow_redirect(
         self, previous: RobotsRecord | None, reply: Reply, now: float, hops: int
     ) -> RobotsRecord | Redirect:
         if reply.status == 304 and previous is not None and previous.kind != AnswerKind.UNREACHABLE:
@@ -212,7 +212,7 @@ class RobotsGate:
             return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
         return Redirect(target, hops + 1)
 
-    def _failed(
+    def _fail(
         self,
         previous: RobotsRecord | None,
         now: float,
@@ -239,7 +239,7 @@ class RobotsGate:
         of_the_kind = (previous.lasting if previous is not None else 0) + 1 if lasting else 0
         copy = previous if previous is not None and previous.kind != AnswerKind.UNREACHABLE else None
         usable = copy is not None and now < copy.fetched_at + options.stale_s_max
-        too_long = now >= self._given_up_at(first_failed_at, now)
+        too_long = now >= self._deadline(first_failed_at, now)
         if not usable and (too_long or of_the_kind >= options.certificate_tries_max):
             # Given up, for as long as an answer would be valid. If it were requested again at each URL's turn, a host
             # with turns rarer than its pauses would never be given up.
@@ -256,7 +256,7 @@ class RobotsGate:
             failed_at=now,
         )
 
-    def _given_up_at(self, first_failed_at: float, now: float) -> float:
+    def _deadline(self, first_failed_at: float, now: float) -> float:
         return first_failed_at + self._options.robots_wait_max_s + absent_s(self.absences, first_failed_at, now)
 
     def _ttl_s(self, reply: Reply) -> float:
@@ -266,12 +266,12 @@ class RobotsGate:
         ttl_s = options.ttl_s if said_s is None else said_s
         return max(options.ttl_s_min, min(options.ttl_s_max, ttl_s))
 
-    def _judged(self, record: RobotsRecord, url: Url) -> RobotsVerdict:
+    def _judge(self, record: RobotsRecord, url: Url) -> RobotsVerdict:
         if record.kind == AnswerKind.ALLOW_ALL:
             return ALLOWED
-        return ALLOWED if self._parsed(record, url.origin).allows(url.text) else _DENIED
+        return ALLOWED if self._rules_of(record, url.origin).allows(url.text) else _DENIED
 
-    def _parsed(self, record: RobotsRecord, origin: str) -> RobotsRules:
+    def _rules_of(self, record: RobotsRecord, origin: str) -> RobotsRules:
         key = origin, record.fetched_at
         rules = self._rules.get(key)
         if rules is None:

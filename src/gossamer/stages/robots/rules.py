@@ -137,7 +137,7 @@ class RobotsRules:
         if not self._stated:
             return found
         if self._statements is None:
-            self._statements = tuple(_parsed(kind, value) for kind, value in self._stated)
+            self._statements = tuple(_parse_statement(kind, value) for kind, value in self._stated)
         target = target_of(url_or_path)
         matching = [(len(path.text), one) for path, one in self._statements if path.matches(target)]
         longest: dict[str, int] = {}
@@ -146,7 +146,7 @@ class RobotsRules:
         return (*found, *(one for length, one in matching if length == longest[one.kind]))
 
 
-def _parsed(kind: str, value: bytes) -> tuple[Pattern, Statement]:
+def _parse_statement(kind: str, value: bytes) -> tuple[Pattern, Statement]:
     """Return the path of a line, in normal form, and its statement."""
     path = b""
     if kind in ("usage", "signal") and value[:1] == b"/" and len(value.split(None, 1)) == 2:
