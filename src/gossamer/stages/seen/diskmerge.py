@@ -133,7 +133,7 @@ class DiskMergeUrlSeen:
         if not urls:
             return answers
         ways, asked = self._popular.unknown(urls, depths, hops)
-        may_have = (self._filter or self._filled()).may_have
+        may_have = (self._filter or self._build_filter()).may_have
         for index in asked:
             fingerprint = urls[index].fingerprint
             group = urls[index].partition >> GROUP_SHIFT
@@ -153,7 +153,7 @@ class DiskMergeUrlSeen:
             return answers
         urls = [link.url for link in links]
         popular = self._popular
-        may_have = (self._filter or self._filled()).may_have
+        may_have = (self._filter or self._build_filter()).may_have
         ways, asked = popular.unknown(urls, [link.depth for link in links], [link.hops for link in links])
         held = []
         for index in asked:
@@ -284,7 +284,7 @@ class DiskMergeUrlSeen:
         self._filter.add(fingerprint)
         return NEW
 
-    def _filled(self) -> UrlFilter:
+    def _build_filter(self) -> UrlFilter:
         """Build the filter of all URLs, and return it: reads all runs, about 0.05 µs a URL."""
         known = sum(run.urls for of_group in self._runs for run in of_group)
         self._filter = filled = UrlFilter(max(self._options.expected_urls, known), self._options.filter_bits)
@@ -327,7 +327,7 @@ class DiskMergeUrlSeen:
         made = self._merge(front, runs, serial)
         for group, run, _, replaced in made:
             runs[group][len(runs[group]) - replaced :] = [run]
-        return Work(made, _compared(batch, runs) if batch is not None else None)
+        return Work(made, _compare(batch, runs) if batch is not None else None)
 
     def _merge(self, front: Front, runs: list[list[FingerprintRun]], serial: int) -> list[Merged]:
         """Write one new run for each group with new URLs. Reads only immutable data."""
@@ -386,7 +386,7 @@ class DiskMergeUrlSeen:
         return self._journals.path(FOLDER)
 
 
-def _compared(batch: HeldBatch, runs: Sequence[Sequence[FingerprintRun]]) -> Compared:
+def _compare(batch: HeldBatch, runs: Sequence[Sequence[FingerprintRun]]) -> Compared:
     """Look up a batch of held links in the runs of all groups."""
     fingerprints = np.frombuffer(batch.fingerprints, np.uint64)
     offered = np.frombuffer(batch.ways, np.uint32)

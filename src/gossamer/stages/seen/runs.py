@@ -75,11 +75,11 @@ class FingerprintRun:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             tail = os.pread(self._fd, _TAIL.size, max(0, self.bytes - _TAIL.size))
-            _checked(len(tail) == _TAIL.size and tail.startswith(MAGIC), path)
+            _require_sound(len(tail) == _TAIL.size and tail.startswith(MAGIC), path)
             _, self.urls, self.word_count, check = _TAIL.unpack(tail)
             blocks = -(-self.urls // BLOCK_URLS)
             index = os.pread(self._fd, 8 * (blocks + self.word_count), blocks * BLOCK_BYTES)
-            _checked(xxh3_64_intdigest(index) == check, path)
+            _require_sound(xxh3_64_intdigest(index) == check, path)
         except BaseException:
             os.close(self._fd)
             raise
@@ -107,7 +107,7 @@ class FingerprintRun:
             return None
         data = os.pread(self._fd, BLOCK_BYTES, block * BLOCK_BYTES)
         whole = len(data) == BLOCK_BYTES
-        _checked(whole and _check(memoryview(data)) == int.from_bytes(data[_CHECK_AT:], "little"), self.path)
+        _require_sound(whole and _check(memoryview(data)) == int.from_bytes(data[_CHECK_AT:], "little"), self.path)
         held = min(BLOCK_URLS, self.urls - block * BLOCK_URLS)
         fingerprints = _numbers(data[: 8 * held])
         at = bisect_left(fingerprints, fingerprint)
@@ -136,7 +136,7 @@ class FingerprintRun:
             _check(view[at : at + BLOCK_BYTES]) == check
             for at, check in zip(range(0, len(data), BLOCK_BYTES), blocks["check"].tolist(), strict=True)
         )
-        _checked(sound, self.path)
+        _require_sound(sound, self.path)
         held = min(len(blocks) * BLOCK_URLS, self.urls - first * BLOCK_URLS)
         fingerprints = blocks["fingerprints"].reshape(-1)[:held]
         ways = blocks["depths"].reshape(-1)[:held].astype(np.uint32) << 8 | blocks["hops"].reshape(-1)[:held]
@@ -156,7 +156,7 @@ def merged(runs: Sequence[FingerprintRun], fresh: Slice) -> Iterator[Slice]:
     edges = [0, *bounds, 1 << 64]
     for begin, end in pairwise(edges):
         parts = [run.between(begin, end) for run in runs] + [_cut(*fresh, begin, end)]
-        yield _united(parts)
+        yield _unite(parts)
         give_way()
 
 
@@ -226,7 +226,7 @@ def _write_blocks(file: BinaryIO, fingerprints: Fingerprints, ways: Ways) -> Fin
     return fingerprints[::BLOCK_URLS]
 
 
-def _united(parts: Sequence[Slice]) -> Slice:
+def _unite(parts: Sequence[Slice]) -> Slice:
     fingerprints = np.concatenate([part[0] for part in parts])
     ways = np.concatenate([part[1] for part in parts])
     if not len(fingerprints):
@@ -269,7 +269,7 @@ def _check(block: memoryview) -> int:
     return xxh3_64_intdigest(block[:_CHECK_AT]) & 0xFFFFFFFF
 
 
-def _checked(sound: bool, path: Path) -> None:
+def _require_sound(sound: bool, path: Path) -> None:
     if not sound:
         raise OSError(f"{path} is damaged: restore the crawl from a checkpoint")
 
