@@ -92,7 +92,7 @@ def _reason(address: IPv4Address | IPv6Address) -> str | None:
         return "link-local"
     if str(address) in _METADATA:
         return "a cloud's metadata service"
-    carried = _carried(address)
+    carried = _inner_ipv4(address)
     if carried is not None:
         return _reason_v4(carried)
     for network, reason in _V6:
@@ -110,7 +110,7 @@ def _reason_v4(address: IPv4Address) -> str | None:
     return None
 
 
-def _carried(address: IPv6Address) -> IPv4Address | None:
+def _inner_ipv4(address: IPv6Address) -> IPv4Address | None:
     """Return the IPv4 address inside: mapped (RFC 4291), NAT64 (RFC 6052), 6to4 (RFC 3056)."""
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
@@ -149,17 +149,17 @@ class GuardedResolver:
     def cached(self, host: str) -> Located | None:
         """Return the permitted addresses that the resolver knows without waiting."""
         known = self._inner.cached(host)
-        passed = self._passed(known) if known is not None else None
+        passed = self._filter(known) if known is not None else None
         return passed if isinstance(passed, Located) else None
 
     async def resolve(self, host: str) -> Located | Failure:
         """Return the permitted addresses that the resolver finds."""
         found = await self._inner.resolve(host)
-        return found if isinstance(found, Failure) else self._passed(found)
+        return found if isinstance(found, Failure) else self._filter(found)
 
     async def close(self) -> None:
         """Close the resolver."""
         await self._inner.close()
 
-    def _passed(self, located: Located) -> Located | Failure:
+    def _filter(self, located: Located) -> Located | Failure:
         return guarded(located.addresses, located.expires_at, allow_private=self._allow_private)

@@ -28,7 +28,7 @@ def server_address(text: str) -> str:
     return f"[{address}]:{port}" if address.version == 6 else f"{address}:{port}"
 
 
-def _spelled(servers: tuple[str, ...]) -> tuple[str, ...]:
+def _normalize(servers: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(server_address(server) for server in servers)
 
 
@@ -36,7 +36,7 @@ class ResolveOptions(Section, frozen=True):
     """How host names are resolved."""
 
     servers: Annotated[
-        tuple[str, ...], Key("Name servers, ADDRESS[:PORT]; none takes the system's.", basic=True, check=_spelled)
+        tuple[str, ...], Key("Name servers, ADDRESS[:PORT]; none takes the system's.", basic=True, check=_normalize)
     ] = ()
     hosts_file: Annotated[
         str, Key("File of addresses and names, as /etc/hosts; used before name servers.", basic=True, path="read")

@@ -120,7 +120,7 @@ class DnsResolver:
                 asked_at = self._clock.now()
                 answer = await self._ask(host)
             records = await self._alone.ask(host, answer.found) if answer.is_doubtful else answer.found
-        self._counted(self._clock.now() - asked_at, failed=isinstance(records, Failure))
+        self._count(self._clock.now() - asked_at, failed=isinstance(records, Failure))
         if isinstance(records, Failure):
             return self._remember(host, records)
         if self._on_answer is not None:
@@ -154,7 +154,7 @@ class DnsResolver:
             del self._late[oldest]
             oldest.reschedule(asyncio.get_running_loop().time())
 
-    def _counted(self, took_s: float, *, failed: bool) -> None:
+    def _count(self, took_s: float, *, failed: bool) -> None:
         counters = self._counters
         counters.dns_lookups += 1
         counters.dns_failures += failed
