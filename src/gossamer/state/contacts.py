@@ -93,10 +93,10 @@ class Contacts:
         the crawl's last commit.
         """
         self.path = path = directory / FILE
-        self.recovered = _recovered(path, boot_id, now, wall_offset_s)
+        self.recovered = _recover(path, boot_id, now, wall_offset_s)
         if heir_of is not None:
-            self.recovered = _both(self.recovered, _recovered(heir_of / FILE, boot_id, now, wall_offset_s))
-        kept = _kept(self.recovered, now)
+            self.recovered = _both(self.recovered, _recover(heir_of / FILE, boot_id, now, wall_offset_s))
+        kept = _carry_over(self.recovered, now)
         # Write a new file and rename it, so that a death half-way leaves the old file intact.
         fresh = path.with_name(FILE + ".new")
         self._made_at_epoch = epoch if self.recovered.missing else self.recovered.made_at_epoch
@@ -130,7 +130,7 @@ class Contacts:
         ticket = self._free.pop()
         at = _UNDER_WAY_AT + ticket * SLOT_BYTES
         record = _RECORD.pack(host, address, now, rest.least_s, rest.per_second, rest.most_s)
-        self._map[at : at + SLOT_BYTES] = _summed(record)
+        self._map[at : at + SLOT_BYTES] = _add_sum(record)
         return ticket
 
     def end(self, ticket: int, host: int, address: int, host_at: float, address_at: float, now: float) -> None:
@@ -158,16 +158,16 @@ class Contacts:
         self._map.close()
 
     def _header(self, unknown_at: float) -> bytes:
-        return _summed(_HEADER.pack(self._boot_id, unknown_at, self._wall_offset_s, self._made_at_epoch + 1))
+        return _add_sum(_HEADER.pack(self._boot_id, unknown_at, self._wall_offset_s, self._made_at_epoch + 1))
 
     def _append(self, host: int, address: int, host_at: float, address_at: float, now: float) -> None:
         at = _ENDED_AT + self._next * SLOT_BYTES
-        self._map[at : at + SLOT_BYTES] = _summed(_RECORD.pack(host, address, host_at, address_at, now, 0))
+        self._map[at : at + SLOT_BYTES] = _add_sum(_RECORD.pack(host, address, host_at, address_at, now, 0))
         self._next = self._next + 1 if self._next + 1 < ENDED_MAX else self._first
         self.ended_since_commit += 1
 
 
-def _recovered(path: Path, boot_id: bytes, now: float, wall_offset_s: float) -> Recovered:
+def _recover(path: Path, boot_id: bytes, now: float, wall_offset_s: float) -> Recovered:
     if not path.exists():
         return Recovered({}, {}, missing=True)
     if path.stat().st_size != _SIZE:  # It held contacts, but which is unknown.
@@ -240,22 +240,22 @@ def _slots(data: bytes, begin: int, end: int) -> Iterator[tuple[int, bytes]]:
 
 
 def _is_sound(slot: bytes) -> bool:
-    return slot == _summed(slot[: _RECORD.size])
+    return slot == _add_sum(slot[: _RECORD.size])
 
 
-def _summed(record: bytes) -> bytes:
+def _add_sum(record: bytes) -> bytes:
     """Return the bytes of a slot: a record, its sum, and zeros."""
     padded = record.ljust(_RECORD.size, b"\0")
     return padded + _SUM.pack(crc(padded) + 1) + _PAD
 
 
-def _kept(recovered: Recovered, now: float) -> bytes:
+def _carry_over(recovered: Recovered, now: float) -> bytes:
     """Return the records that this process takes over, since they must survive its death too."""
     hosts = _longest(recovered.hosts, now)
     addresses = _longest(recovered.addresses, now)
     pairs = zip_longest(hosts, addresses, fillvalue=(0, 0.0))
     return b"".join(
-        _summed(_RECORD.pack(host, address, host_at, at, now, 0)) for (host, host_at), (address, at) in pairs
+        _add_sum(_RECORD.pack(host, address, host_at, at, now, 0)) for (host, host_at), (address, at) in pairs
     )
 
 

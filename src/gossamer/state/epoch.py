@@ -227,12 +227,12 @@ class Epochs:
                 continue
             cleared = changes.cleared.get(number)
             if cleared is not None:
-                below = _uncovered(below, cleared)
+                below = _skip_cleared(below, cleared)
                 over = {key: value for key, value in over.items() if not cleared.covers(key)}
             changed = changes.families[number]
             for key in changes.between(number, begin, end):
                 over[key] = changed[key]
-        return _merged(below, over) if over else below
+        return _merge(below, over) if over else below
 
     def changes(
         self, family: str, begin: bytes, end: bytes
@@ -305,11 +305,11 @@ def _not_cleared(asked: list[int], keys: Sequence[bytes], found: list[bytes | No
     return left
 
 
-def _uncovered(pairs: Iterator[tuple[bytes, bytes]], cleared: Cleared) -> Iterator[tuple[bytes, bytes]]:
+def _skip_cleared(pairs: Iterator[tuple[bytes, bytes]], cleared: Cleared) -> Iterator[tuple[bytes, bytes]]:
     return (pair for pair in pairs if not cleared.covers(pair[0]))
 
 
-def _merged(below: Iterator[tuple[bytes, bytes]], over: dict[bytes, bytes | None]) -> Iterator[tuple[bytes, bytes]]:
+def _merge(below: Iterator[tuple[bytes, bytes]], over: dict[bytes, bytes | None]) -> Iterator[tuple[bytes, bytes]]:
     keys = sorted(over)
     at = 0
     for key, value in below:

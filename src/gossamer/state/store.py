@@ -88,7 +88,7 @@ class Store(Redo):
         if writable:
             path.mkdir(parents=True, exist_ok=True)
         else:
-            path = self._undo.enter_context(_linked(path))
+            path = self._undo.enter_context(_link_files(path))
         self._current = path / "CURRENT"
         fresh = not self._current.exists()
         # One cache for all families: each uses as much as it needs.
@@ -229,7 +229,7 @@ class Store(Redo):
 
 
 @contextmanager
-def _linked(path: Path) -> Iterator[Path]:
+def _link_files(path: Path) -> Iterator[Path]:
     """Yield a folder with symbolic links to the same files: rocksdict writes a file into the folder even if it only
     reads.
     """
