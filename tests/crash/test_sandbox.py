@@ -190,7 +190,7 @@ import errno, os, sys
 from gossamer.world import sandbox
 load, equal, leave = 0x20, 0x15, 0x06
 program = [(load, 0, 0, 0), (equal, 1, 0, 444), (leave, 0, 0, 0x7FFF0000), (leave, 0, 0, 0x00050000 | errno.ENOSYS)]
-assert sandbox._filtered(program)
+assert sandbox._apply_filter(program)
 os.execv(sys.executable, [sys.executable, "-m", "gossamer", *sys.argv[1:]])
 """
 

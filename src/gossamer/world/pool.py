@@ -112,7 +112,7 @@ class WorkerPool:
         try:
             self._put(number, place, head, body, file)
         except BaseException:
-            self._taken(number)
+            self._take(number)
             raise
         try:
             self._start_one()
@@ -140,7 +140,7 @@ class WorkerPool:
     def _put(self, number: int, place: int, head: bytes, body: bytes, file: int | None) -> None:
         if self._queue is None:
             self._queue = socket.socketpair()
-            self._memory = _shared_memory()
+            self._memory = _make_shared_memory()
         parts = [_HEAD.pack(number, len(head), len(body)), head, body]
         _write(self._memory, parts, place * PLACE_BYTES)
         files = [file] if file is not None else []
@@ -154,9 +154,9 @@ class WorkerPool:
         if len(self._tasks) < min(self._processes_max, len(self._asked)):
             task = asyncio.create_task(self._run())
             self._tasks.add(task)
-            task.add_done_callback(self._ended)
+            task.add_done_callback(self._on_end)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _on_end(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled():
             self._start_one()
@@ -165,12 +165,12 @@ class WorkerPool:
         """Start a process and pass its answers on until it ends."""
         progress = -1
         try:
-            progress = _shared_memory()
+            progress = _make_shared_memory()
             one = _Process(await self._begin(progress), progress)
             self._processes.append(one)
             error = WorkerError("its process ended")
             try:
-                error = await self._passed_on(one.process)
+                error = await self._pass_on(one.process)
             finally:
                 self._processes.remove(one)
                 await end_process(one.process)
@@ -196,7 +196,7 @@ class WorkerPool:
             pass_fds=files,
         )
 
-    async def _passed_on(self, process: asyncio.subprocess.Process) -> WorkerError:
+    async def _pass_on(self, process: asyncio.subprocess.Process) -> WorkerError:
         """Pass on what a process answers; return why it gives no more answers."""
         assert process.stdout is not None
         try:
@@ -205,7 +205,7 @@ class WorkerPool:
                 if length > self._answer_bytes_max or number not in self._asked:
                     return WorkerError(f"its process answered what cannot be read: {length} bytes")
                 data = await process.stdout.readexactly(length)
-                asked = self._taken(number)
+                asked = self._take(number)
                 if asked.answered.done():
                     continue
                 try:
@@ -231,13 +231,13 @@ class WorkerPool:
             number = next((number for number, asked in self._asked.items() if asked.place == place), 0)
         if number not in self._asked:
             return
-        asked = self._taken(number)
+        asked = self._take(number)
         if isinstance(error, WorkerError):
             error.begun = begun
         if not asked.answered.done():
             asked.answered.set_exception(error)
 
-    def _taken(self, number: int) -> _Outstanding[Any]:
+    def _take(self, number: int) -> _Outstanding[Any]:
         """Remove a question and free its place; return the question."""
         asked = self._asked.pop(number)
         self._places.put_nowait(asked.place)
@@ -291,7 +291,7 @@ class PoolSeat:
         self._sink.flush()
 
 
-def _shared_memory() -> int:
+def _make_shared_memory() -> int:
     """Return the descriptor of memory that processes share."""
     if hasattr(os, "memfd_create"):
         return os.memfd_create("gossamer-pool")

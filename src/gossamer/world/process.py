@@ -111,7 +111,7 @@ class DirectoryLock:
         """Take the lock and say whether that succeeded; wait up to `wait_s` for a holder that is about to end.
         Blocks.
         """
-        taken = _locked(self._fd, fcntl.LOCK_EX, wait_s)
+        taken = _try_lock(self._fd, fcntl.LOCK_EX, wait_s)
         if taken and self.writable:
             os.ftruncate(self._fd, 0)
             os.pwrite(self._fd, str(os.getpid()).encode(), 0)
@@ -130,12 +130,12 @@ class DirectoryLock:
         except FileNotFoundError:
             return False
         try:
-            return not _locked(descriptor, fcntl.LOCK_SH, wait_s)
+            return not _try_lock(descriptor, fcntl.LOCK_SH, wait_s)
         finally:
             os.close(descriptor)
 
 
-def _locked(descriptor: int, kind: int, wait_s: float) -> bool:
+def _try_lock(descriptor: int, kind: int, wait_s: float) -> bool:
     deadline = time.monotonic() + wait_s
     while True:
         try:

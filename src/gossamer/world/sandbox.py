@@ -135,10 +135,10 @@ def refuse_sockets(family: int | None = None) -> bool:
         (_EQUAL, 1, 0, socket), (_RETURN, 0, 0, _ALLOW),
         *kind, (_RETURN, 0, 0, failed),
     ]  # fmt: skip
-    return _filtered(program)
+    return _apply_filter(program)
 
 
-def _filtered(program: Sequence[tuple[int, int, int, int]]) -> bool:
+def _apply_filter(program: Sequence[tuple[int, int, int, int]]) -> bool:
     """Apply a seccomp program to all threads of this process; return whether the kernel accepted it."""
     code = b"".join(struct.pack("=HBBI", *one) for one in program)
     held = ctypes.create_string_buffer(code, len(code))
@@ -165,12 +165,12 @@ def _restrict(files: int, network: int, scopes: int, rules: Iterable[tuple[str, 
     libc = _libc()
     # The kernel accepts fields that it does not know if they are zero.
     described = struct.pack("=QQQ", files, network, scopes)
-    ruleset = _checked(libc.syscall(_CREATE_RULESET, described, ctypes.c_size_t(len(described)), 0))
+    ruleset = _check(libc.syscall(_CREATE_RULESET, described, ctypes.c_size_t(len(described)), 0))
     try:
         for path, rights in rules:
             _allow(libc, ruleset, path, rights)
-        _checked(libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-        _checked(libc.syscall(_RESTRICT_SELF, ruleset, 0))
+        _check(libc.prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        _check(libc.syscall(_RESTRICT_SELF, ruleset, 0))
     finally:
         os.close(ruleset)
 
@@ -182,10 +182,10 @@ def _drop_capabilities(kept: int) -> None:
     libc = _libc()
     header = struct.pack("=Ii", _CAPABILITIES_3, 0)
     held = ctypes.create_string_buffer(24)
-    _checked(libc.capget(header, held))
+    _check(libc.capget(header, held))
     permitted = struct.unpack("=6I", held.raw)
     mask = (kept & 0xFFFFFFFF,) * 3 + (kept >> 32,) * 3
-    _checked(libc.capset(header, struct.pack("=6I", *(one & most for one, most in zip(permitted, mask, strict=True)))))
+    _check(libc.capset(header, struct.pack("=6I", *(one & most for one, most in zip(permitted, mask, strict=True)))))
 
 
 def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
@@ -196,12 +196,12 @@ def _allow(libc: ctypes.CDLL, ruleset: int, path: str, rights: int) -> None:
     try:
         is_folder = stat.S_ISDIR(os.fstat(opened).st_mode)
         rule = struct.pack("=Qi", rights if is_folder else rights & _OF_FILES, opened)
-        _checked(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0))
+        _check(libc.syscall(_ADD_RULE, ruleset, _PATH_BENEATH, rule, 0))
     finally:
         os.close(opened)
 
 
-def _checked(result: int) -> int:
+def _check(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

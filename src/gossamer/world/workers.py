@@ -45,7 +45,7 @@ class DiedError(WorkerError):
 
     def __init__(self, returncode: int | None) -> None:
         """Take the exit status, negative for a signal; None: unknown."""
-        super().__init__(f"its process died ({_ended_by(returncode)})")
+        super().__init__(f"its process died ({_exit_cause(returncode)})")
         self.returncode = returncode
 
 
@@ -212,7 +212,7 @@ async def end_process(process: asyncio.subprocess.Process) -> None:
             await process.wait()
 
 
-def _ended_by(returncode: int | None) -> str:
+def _exit_cause(returncode: int | None) -> str:
     if returncode is None:
         return "unknown"
     return f"signal {-returncode}" if returncode < 0 else f"exit status {returncode}"
