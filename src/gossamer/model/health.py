@@ -56,23 +56,23 @@ def health_of(status: Status) -> Health:
     """Return the condition of a crawl. A detailed status, with `hosts` and `course`, gives a fuller answer. About 20
     µs.
     """
-    level, says = _judged(status)
+    level, says = _judge(status)
     runs = status.state not in OVER
     return Health(
         level,
         says,
         _trend(status) if runs else "",
-        _limited_by(status) if runs else "",
+        _limit(status) if runs else "",
         _remaining(status) if status.state == "running" else "",
     )
 
 
-def _judged(status: Status) -> tuple[Level, str]:
+def _judge(status: Status) -> tuple[Level, str]:
     if status.state == "failed":
         why = f": {status.ended_says}" if status.ended_says else ""
         return "bad", f"the crawl failed{why}; `gossamer resume` continues it"
     if status.state in OVER:
-        return _ended(status)
+        return _judge_end(status)
     if status.alarms:
         return "bad", status.alarms[0].says
     if status.state == "paused":
@@ -89,7 +89,7 @@ def _judged(status: Status) -> tuple[Level, str]:
     return "good", "running well"
 
 
-def _ended(status: Status) -> tuple[Level, str]:
+def _judge_end(status: Status) -> tuple[Level, str]:
     if status.seeds is not None and status.seeds.count and not status.seeds.any_fetched and status.state == "finished":
         return "bad", "no seed could be fetched"
     return "over", f"{status.state}: {status.ended_says}" if status.ended_says else status.state
@@ -115,7 +115,7 @@ def _trend(status: Status) -> str:
     return "steady" if abs(change) < TREND_MIN else "rising" if change > 0 else "falling"
 
 
-def _limited_by(status: Status) -> str:
+def _limit(status: Status) -> str:
     if status.state == "paused":
         return status.waiting_for
     if 0 < status.concurrency <= status.in_flight:

@@ -33,12 +33,12 @@ def counted(number: float, noun: str) -> str:
 
 def size(size_bytes: float) -> str:
     """Return a size in decimal units: 12.3 MB."""
-    return f"{size_bytes:.0f} B" if size_bytes < 1000 else _scaled(size_bytes, ("B", "kB", "MB", "GB", "TB", "PB"))
+    return f"{size_bytes:.0f} B" if size_bytes < 1000 else _scale(size_bytes, ("B", "kB", "MB", "GB", "TB", "PB"))
 
 
 def bit_rate(bits_s: float) -> str:
     """Return a rate of bits per second in decimal units."""
-    return _scaled(bits_s, ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"))
+    return _scale(bits_s, ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"))
 
 
 def shell_word(path: object) -> str:
@@ -47,7 +47,7 @@ def shell_word(path: object) -> str:
     return shlex.quote(f"./{text}" if text.startswith("-") else text)
 
 
-def _scaled(number: float, units: Sequence[str]) -> str:
+def _scale(number: float, units: Sequence[str]) -> str:
     for unit in units[:-1]:
         if number < 1000:
             return f"{number:.1f} {unit}"
