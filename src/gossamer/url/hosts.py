@@ -55,7 +55,7 @@ class HostNameRules:
         at = site
         way = {site}
         while at not in self._known:
-            other = self._moved(at)
+            other = self._target_of(at)
             if other is None:
                 return at
             if other in way:
@@ -97,7 +97,7 @@ class HostNameRules:
                 return other if meant and _is_name(other) and site_of(other) == goal else host
         return host
 
-    def _moved(self, site: str) -> str | None:
+    def _target_of(self, site: str) -> str | None:
         """Return the site to which a rule maps a whole site; None if no rule does."""
         for old, new in self._ends:
             if site.endswith(old) and _is_open(old[1:]):

@@ -133,7 +133,7 @@ class Namer:
             if start.plain and "%" not in text and "#" not in text:
                 key = text
             elif REQUEST_MARK in text:
-                named.append(self._listed(text))
+                named.append(self._name_listed(text))
                 continue
             else:
                 rest = text[len(prefix) :]
@@ -148,7 +148,7 @@ class Namer:
             named.append(Url(text, key, xxh3_64_intdigest(key.encode()), start.host, start.site, start.partition))
         return named
 
-    def _listed(self, text: str) -> Url | None:
+    def _name_listed(self, text: str) -> Url | None:
         """Name a listed request: its key is that of its address, with its method and body."""
         address, mark, sent = text.partition(REQUEST_MARK)
         url = self.names((address,))[0]

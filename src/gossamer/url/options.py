@@ -23,19 +23,19 @@ class HostOptions(Section, frozen=True):
         return HostNameRules(self.starts_with, self.ends_with, self.synonyms)
 
 
-def _known(rules: tuple[str, ...]) -> tuple[str, ...]:
+def _check(rules: tuple[str, ...]) -> tuple[str, ...]:
     check_rules(rules)
     return rules
 
 
-def _sorted(sites: tuple[str, ...]) -> tuple[str, ...]:
+def _sort_sites(sites: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted({check_site(site) for site in sites}))
 
 
 class SiteRules(Section, frozen=True):
     """The rules of one site, in place of those of all."""
 
-    rules: Annotated[tuple[str, ...], Key("Canonical rules for this site.", check=_known)] = DEFAULT_RULES
+    rules: Annotated[tuple[str, ...], Key("Canonical rules for this site.", check=_check)] = DEFAULT_RULES
 
 
 class UrlOptions(Section, frozen=True):
@@ -43,7 +43,7 @@ class UrlOptions(Section, frozen=True):
 
     rules: Annotated[
         tuple[str, ...],
-        Key("Canonical rules by which addresses are compared; docs/reference/scope.md lists them.", check=_known),
+        Key("Canonical rules by which addresses are compared; docs/reference/scope.md lists them.", check=_check),
     ] = DEFAULT_RULES
     hosts: Annotated[
         HostOptions, Key("Hosts compared as one: `starts_with`, `ends_with` and `synonyms`, each from old to new.")
@@ -56,7 +56,7 @@ class UrlOptions(Section, frozen=True):
         Key(
             "Large sites (registrable domains) whose hosts are divided among the shards of a crawl; one shard has "
             "all hosts of any other site. A crawl keeps the value that it began with.",
-            check=_sorted,
+            check=_sort_sites,
         ),
     ] = ()
 

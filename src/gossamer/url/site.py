@@ -77,7 +77,7 @@ def _suffix_of(host: str) -> str:
         return _longest(host)
     # Rules are in Unicode, so decode each label.
     labels = host.split(".")
-    suffix = _longest(".".join(_decoded(label) for label in labels))
+    suffix = _longest(".".join(_decode_label(label) for label in labels))
     return ".".join(labels[-suffix.count(".") - 1 :]) if suffix else ""
 
 
@@ -95,7 +95,7 @@ def _longest(host: str) -> str:
     return ""
 
 
-def _decoded(label: str) -> str:
+def _decode_label(label: str) -> str:
     """Return a Punycode label in Unicode (RFC 3492); any other label unchanged."""
     if not label.startswith("xn--"):
         return label
