@@ -321,7 +321,7 @@ async def check_protocol_module(
             await _check_whole(module, address, body, ip)
             await _check_bound(module, address, body, ip)
         for address in redirects:
-            result = _reply(await _fetched(module, address, ip), address)
+            result = _reply(await _fetch(module, address, ip), address)
             _promise(300 <= result.status < 400, f"nothing is followed: {address} redirects, {result.status} came")
         some = next(iter(served))
         await _check_closed_port(module, some, ip)
@@ -331,7 +331,7 @@ async def check_protocol_module(
 
 
 async def _check_whole(module: ProtocolModule, address: str, body: bytes, ip: str) -> None:
-    result = _reply(await _fetched(module, address, ip), address)
+    result = _reply(await _fetch(module, address, ip), address)
     _promise(result.url == address, f"a reply carries the address that was asked for, not {result.url}")
     _promise(result.ip == ip, f"the connection goes to the address of the request, {ip}, not to {result.ip!r}")
     _promise(result.body == body, f"the body is what was sent: {len(result.body)} bytes of {len(body)} for {address}")
@@ -346,14 +346,14 @@ async def _check_bound(module: ProtocolModule, address: str, body: bytes, ip: st
     if len(body) < 2:
         return
     most = len(body) // 2
-    cut = _reply(await _fetched(module, address, ip, most), address)
+    cut = _reply(await _fetch(module, address, ip, most), address)
     _promise(len(cut.body) <= most, f"a body is cut at its bound: {len(cut.body)} bytes came, {most} were allowed")
     _promise(cut.truncated == "length", "a body that was cut is marked (`truncated` is `length`)")
     _promise(body.startswith(cut.body), "a body that was cut is the beginning of the whole")
 
 
 async def _check_closed_port(module: ProtocolModule, address: str, ip: str) -> None:
-    failure = await _fetched(module, address, ip, port=CLOSED_PORT)
+    failure = await _fetch(module, address, ip, port=CLOSED_PORT)
     _promise(isinstance(failure, Failure), "where no server listens the result is a Failure")
     assert isinstance(failure, Failure)
     _promise(failure.outcome in OUTCOMES, f"a failure's outcome is one of OUTCOMES, not {failure.outcome!r}")
@@ -366,11 +366,11 @@ async def _check_cancelled(module: ProtocolModule, address: str, ip: str) -> Non
     await asyncio.sleep(0)
     task.cancel()
     await asyncio.wait([task])
-    after = await _fetched(module, address, ip)
+    after = await _fetch(module, address, ip)
     _promise(isinstance(after, Reply), "a request that was cancelled harms none that come after it")
 
 
-async def _fetched(
+async def _fetch(
     module: ProtocolModule, address: str, ip: str, body_bytes_max: int = 0, port: int = 0
 ) -> Reply | Failure:
     try:
@@ -392,16 +392,16 @@ def check_processing_module(module: ProcessingModule, pages: Sequence[Page] = ()
     for one in [*pages, *_odd_pages()]:
         if not module.wants(one.media_type):
             continue
-        first = _found(module, one)
-        second = _found(module, one)
+        first = _process(module, one)
+        second = _process(module, one)
         _promise(first == second, f"a module is pure: {one.url} gave other findings the second time")
         earlier = Found("http://earlier.example/", "anchor")
-        added = _found(module, one, earlier)
+        added = _process(module, one, earlier)
         _promise(earlier in added.links, f"a module adds to the findings: on {one.url} it removed another's link")
         _promise(all(link.link_type in LINK_TYPES for link in added.links), "a link's type is one of LINK_TYPES")
 
 
-def _found(module: ProcessingModule, one: Page, *earlier: Found) -> Findings:
+def _process(module: ProcessingModule, one: Page, *earlier: Found) -> Findings:
     findings = Findings(links=list(earlier))
     try:
         module.process(one, findings)
@@ -455,18 +455,18 @@ def _odd_pages() -> list[Page]:
 
 def _visits() -> list[Visited]:
     """Return one finished attempt of every outcome, some responses of odd shape among them."""
-    visits = [_visited(number, outcome, reply=None) for number, outcome in enumerate(OUTCOMES)]
+    visits = [_make_visited(number, outcome, reply=None) for number, outcome in enumerate(OUTCOMES)]
     bodies = [b"", b"x", b"some words " * 1_000, bytes(range(256))]
-    visits += [_visited(100 + number, "fetched", reply=body) for number, body in enumerate(bodies)]
-    visits.append(_visited(200, "redirected", reply=b"gone", status=301))
-    visits.append(_visited(201, "http_error", reply=b"", status=500))
-    copy = _visited(202, "fetched", reply=b"x")
+    visits += [_make_visited(100 + number, "fetched", reply=body) for number, body in enumerate(bodies)]
+    visits.append(_make_visited(200, "redirected", reply=b"gone", status=301))
+    visits.append(_make_visited(201, "http_error", reply=b"", status=500))
+    copy = _make_visited(202, "fetched", reply=b"x")
     copy.revisit_of = Original("http://a.example/101", 1_000_000.0, "<urn:uuid:00000000-0000-4000-8000-000000000001>")
     copy.row.duplicate_of = copy.revisit_of.url
     return [*visits, copy]
 
 
-def _visited(number: int, outcome: str, reply: bytes | None, status: int = 200) -> Visited:
+def _make_visited(number: int, outcome: str, reply: bytes | None, status: int = 200) -> Visited:
     url = _url(f"http://a.example/{number}")
     row = PageRow(url.text, url.key, url.host, url.site, 1_000_000.0 + number, outcome)
     visited = Visited(url, row)

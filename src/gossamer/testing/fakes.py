@@ -111,7 +111,7 @@ class FakeWeb:
             if self.held is not None:
                 await self.held.wait()
             await self._clock.sleep_until(started + self._fetch_s)
-            return self._answered(request, started)
+            return self._respond(request, started)
         finally:
             self.in_flight -= 1
 
@@ -119,20 +119,20 @@ class FakeWeb:
         """Refuse further requests. Twice is as good as once."""
         self.is_closed = True
 
-    def _answered(self, request: Request, started: float) -> Reply | Failure:
+    def _respond(self, request: Request, started: float) -> Reply | Failure:
         answer = self._answer(request)
         took_s = self._clock.now() - started
         if isinstance(answer, Exception):
             raise answer
         if isinstance(answer, Failure):
-            came = self._sent(answer.came, request, started, took_s) if answer.came is not None else None
+            came = self._make_reply(answer.came, request, started, took_s) if answer.came is not None else None
             return Failure(
                 answer.outcome, answer.error, answer.retry, answer.host_level, request.ip, started, took_s, came,
                 again=answer.again,
             )  # fmt: skip
-        return self._sent(answer, request, started, took_s)
+        return self._make_reply(answer, request, started, took_s)
 
-    def _sent(self, answer: Reply, request: Request, started: float, took_s: float) -> Reply:
+    def _make_reply(self, answer: Reply, request: Request, started: float, took_s: float) -> Reply:
         cut = 0 < request.body_bytes_max < len(answer.body)
         body = answer.body[: request.body_bytes_max] if cut else answer.body
         return Reply(
