@@ -23,7 +23,7 @@ from gossamer.features.revisit.estimate import VisitHistory, rate_of
 from gossamer.features.revisit.options import DAY_S, RevisitOptions
 from gossamer.features.revisit.policies import POLICIES, Optimal
 from gossamer.features.revisit.rhythm import Census
-from gossamer.lab.simulate.revisits import ChangingOptions, ChangingWeb, Watched, best, crawl, watched
+from gossamer.lab.simulate.revisits import ChangingOptions, ChangingWeb, Watched, best, crawl, measure
 from gossamer.model.standing import Habits
 
 DAYS, BURN_IN_DAYS, INTERVAL_DAYS = 56.0, 24.0, 4.0
@@ -72,13 +72,13 @@ def policies(pages: int, figure: Path | None) -> dict[str, dict[str, float]]:
         with tempfile.TemporaryDirectory() as folder:
             visits = crawl(web, options, policy(), Path(folder) / "shard")
         cpu_us = (time.process_time() - began) / sum(map(len, visits)) * 1e6
-        seen = watched(web, visits, BURN_IN_DAYS)
+        seen = measure(web, visits, BURN_IN_DAYS)
         most = best(web, seen.visits_per_day)
         if name == "optimal":
             limit = most.freshness
         rows[name] = _row(seen, most, cpu_us)
         courses[name] = [
-            watched(web, visits, week * WEEK, (week + 1) * WEEK).freshness for week in range(int(DAYS / WEEK))
+            measure(web, visits, week * WEEK, (week + 1) * WEEK).freshness for week in range(int(DAYS / WEEK))
         ]
         _print_row(name, rows[name])
     most = best(web, rows["uniform"]["visits_per_day"])

@@ -88,7 +88,7 @@ def real(preset: str, seed: int, directory: Path, *sets: str) -> Told:
 
 def measured(preset: str, seed: int, log: list[Logged]) -> Told:
     """Return the same figures from a server's log."""
-    began = min(one.contacted_at for one in log)
+    began = min(one.contact_at for one in log)
     ends = sorted(one.ended_at - began for one in log if one.status == 200 and one.path != "/robots.txt")
     pages = len(ends)
     half, nine_tenths = ends[round(pages * 0.5) - 1], ends[round(pages * 0.9) - 1]

@@ -54,7 +54,7 @@ def measure(hosts: int, shards: int, per_site: int, slots: int) -> dict[str, flo
             ended = asyncio.run(running.run(within_s=600.0))
             assert ended == "finished", ended
         log = simweb.requests()
-    took_s = max(one.ended_at for one in log) - min(one.contacted_at for one in log)
+    took_s = max(one.ended_at for one in log) - min(one.contact_at for one in log)
     return {
         "shards": shards,
         "requests": len(log),
@@ -66,7 +66,7 @@ def measure(hosts: int, shards: int, per_site: int, slots: int) -> dict[str, flo
 
 def most_at_once(log: Sequence[Logged]) -> int:
     """Return how many requests were at the server at once."""
-    steps = sorted([(one.contacted_at, 1) for one in log] + [(one.ended_at, -1) for one in log])
+    steps = sorted([(one.contact_at, 1) for one in log] + [(one.ended_at, -1) for one in log])
     return max(accumulate(step for _, step in steps))
 
 

@@ -114,7 +114,7 @@ class Synthetic:
             one
             for one in found
             if not any(
-                one.address == then.address and then.contacted_at <= one.at < then.started_at + NEXT_S for then in old
+                one.address == then.address and then.contact_at <= one.at < then.started_at + NEXT_S for then in old
             )
         ]
         return [str(one) for one in found if not self._just_woke(one.at)]

@@ -66,7 +66,7 @@ def test_a_large_crawl_that_is_killed_breaks_no_promise_and_wastes_no_time(
         if not line.startswith("missing") or not walked.pages[line.split()[1]].allows("host_closed")
     ]
     with capsys.disabled():
-        lasted_s = max(one.ended_at for one in log) - min(one.contacted_at for one in log)
+        lasted_s = max(one.ended_at for one in log) - min(one.contact_at for one in log)
         print(
             f"\npoliteness: {len(log)} requests to {len({one.host for one in log})} hosts on "
             f"{len(web.addresses)} addresses in {lasted_s:.0f} s, {KILLS} kills; {len(outcomes)} URLs, "

@@ -35,7 +35,7 @@ WEB = SimwebOptions(
 class ManyCommits(Shards):
     """Shards that give few keys with each commit, as those do that have partitions of millions of URLs."""
 
-    def opened(self, member: LabShard) -> None:
+    def on_open(self, member: LabShard) -> None:
         assert member.assembled is not None
         assert member.assembled.membership is not None
         member.assembled.membership.moves.step_keys_max = 7

@@ -66,7 +66,7 @@ def pages_of_each(directory: Path) -> list[int]:
 
 def most_at_once(log: Sequence[Logged]) -> int:
     """Return how many requests of all hosts were at the server at once."""
-    instants = sorted([(one.contacted_at, 1) for one in log] + [(one.ended_at, -1) for one in log])
+    instants = sorted([(one.contact_at, 1) for one in log] + [(one.ended_at, -1) for one in log])
     most = now = 0
     for _, step in instants:
         now += step
@@ -76,8 +76,8 @@ def most_at_once(log: Sequence[Logged]) -> int:
 
 def least_gap_s(log: Sequence[Logged]) -> float:
     """Return the shortest time from the end of a request to the beginning of the next one, of whatever host."""
-    ordered = sorted(log, key=lambda one: one.contacted_at)
-    return min(after.contacted_at - before.ended_at for before, after in pairwise(ordered))
+    ordered = sorted(log, key=lambda one: one.contact_at)
+    return min(after.contact_at - before.ended_at for before, after in pairwise(ordered))
 
 
 @pytest.mark.promise("Several shards", "The hosts of a site in `url.split_sites` are divided among the shards.")

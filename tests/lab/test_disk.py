@@ -153,7 +153,7 @@ def test_a_directory_made_durable_is_there_with_those_above_it(disk: ModelDisk) 
 
 def test_a_killed_process_leaves_what_it_wrote_and_the_next_power_cut_takes_what_nobody_synced(disk: ModelDisk) -> None:
     (disk.root / "file").write_bytes(b"written")
-    killed = disk.killed(disk.root.with_name("life-1"))
+    killed = disk.copy_after_kill(disk.root.with_name("life-1"))
     assert (killed.root / "file").read_bytes() == b"written"
     left = cuts(killed)
     assert {} in left

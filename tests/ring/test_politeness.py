@@ -63,13 +63,13 @@ def odd_web(**changes: object) -> SimwebOptions:
 def early_after_backoff(log: Sequence[Logged], backoff_s: float) -> list[tuple[Logged, Logged]]:
     """Return pairs of a 429 or 503 without Retry-After, and a contact that came before the back-off was over."""
     by_host: defaultdict[str, list[Logged]] = defaultdict(list)
-    for one in sorted(log, key=lambda one: one.contacted_at):
+    for one in sorted(log, key=lambda one: one.contact_at):
         by_host[one.host].append(one)
     return [
         (busy, then)
         for mine in by_host.values()
         for busy, then in pairwise(mine)
-        if busy.status in (429, 503) and not busy.retry_at and then.contacted_at < busy.ended_at + backoff_s - 0.005
+        if busy.status in (429, 503) and not busy.retry_at and then.contact_at < busy.ended_at + backoff_s - 0.005
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.lab.simulate.costs import Footprint, footprint_of, seen_disk_bytes, seen_memory_bytes
+from gossamer.lab.simulate.costs import Footprint, footprint_of, url_seen_disk_bytes, url_seen_memory_bytes
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.options import convert
 from gossamer.stages.frontier.workbench import HOST_BYTES
@@ -48,10 +48,10 @@ def test_what_each_form_of_the_eliminator_takes() -> None:
         SeenOptions(backend="memory"),
         SeenOptions(backend="diskmerge", popular_urls_max=1_000, front_urls_max=10),
     )
-    assert seen_memory_bytes(memory, 1e6) == 90e6
-    assert seen_memory_bytes(merged, 1e6) == 1.5e6 + 12_000 + 3_000
-    assert seen_disk_bytes(merged, 1e6) == 13e6
+    assert url_seen_memory_bytes(memory, 1e6) == 90e6
+    assert url_seen_memory_bytes(merged, 1e6) == 1.5e6 + 12_000 + 3_000
+    assert url_seen_disk_bytes(merged, 1e6) == 13e6
     bloom = SeenOptions(backend="bloom", expected_urls=1_000_000, false_positive_rate=1e-4)
-    assert seen_memory_bytes(bloom, 10) == seen_disk_bytes(bloom, 1e6) == bloom.filter_bytes
-    assert seen_memory_bytes(bloom, 1e6 + 1) == pytest.approx(3 * bloom.filter_bytes)
-    assert seen_memory_bytes(bloom, 7e6) == pytest.approx(7 * bloom.filter_bytes)
+    assert url_seen_memory_bytes(bloom, 10) == url_seen_disk_bytes(bloom, 1e6) == bloom.filter_bytes
+    assert url_seen_memory_bytes(bloom, 1e6 + 1) == pytest.approx(3 * bloom.filter_bytes)
+    assert url_seen_memory_bytes(bloom, 7e6) == pytest.approx(7 * bloom.filter_bytes)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from gossamer.features.revisit.estimate import freshness
 from gossamer.features.revisit.options import DAY_S, RevisitOptions
 from gossamer.features.revisit.policies import POLICIES
-from gossamer.lab.simulate.revisits import BEGUN_AT, ChangingOptions, ChangingWeb, Watched, best, crawl, watched
+from gossamer.lab.simulate.revisits import BEGUN_AT, ChangingOptions, ChangingWeb, Watched, best, crawl, measure
 from gossamer.options import convert
 
 OPTIONS = ChangingOptions(pages=500, hosts=12, days=56.0)
@@ -27,7 +27,7 @@ def web() -> ChangingWeb:
 def reached(web: ChangingWeb, policy: str, directory: Path, **options: object) -> tuple[Watched, list[list[float]]]:
     given = convert(RevisitOptions, {"interval_s_mean": 4 * DAY_S, **options})
     visits = crawl(web, given, POLICIES[policy](), directory / policy)
-    return watched(web, visits, BURN_IN_DAYS), visits
+    return measure(web, visits, BURN_IN_DAYS), visits
 
 
 @pytest.mark.heavy
@@ -68,7 +68,7 @@ def test_dates_are_made_use_of(web: ChangingWeb, tmp_path: Path) -> None:
     options = RevisitOptions(interval_s_mean=4 * DAY_S)
     saying = ChangingWeb(replace(OPTIONS, dated=True))
     dated = crawl(saying, options, POLICIES["optimal"](), tmp_path / "dated")
-    found = watched(web, dated, BURN_IN_DAYS)
+    found = measure(web, dated, BURN_IN_DAYS)
     assert found.freshness >= 0.96 * best(web, found.visits_per_day).freshness
 
 
@@ -77,7 +77,7 @@ def test_what_is_measured_is_what_theory_says_of_even_visits() -> None:
     every_s = 3.0 * DAY_S
     whole = int(400.0 * DAY_S / every_s)
     visits = [[BEGUN_AT + number * every_s for number in range(whole + 1)] for _ in range(400)]
-    seen = watched(web, visits, 10.0)
+    seen = measure(web, visits, 10.0)
     expected = np.average([freshness(rate, 1 / every_s) for rate in web.rates], weights=web.importances)
     assert seen.freshness == pytest.approx(expected, abs=0.01)
     assert seen.freshness <= best(web, seen.visits_per_day).freshness + 0.01

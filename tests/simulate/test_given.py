@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.lab.simulate.arguments import given_keys, known_keys, number, options_of, revisits_of
+from gossamer.lab.simulate.arguments import explicit_keys, number, options_of, revisits_of, settable_keys
 from gossamer.lab.simulate.presets import ASSUMED, MEASURED, PRESETS, source_of
 from gossamer.model.errors import ConfigError
 
@@ -11,7 +11,7 @@ from gossamer.model.errors import ConfigError
 def test_presets_are_whole_and_their_sources_name_their_keys(preset: str) -> None:
     options = options_of(preset)
     assert options.preset == preset
-    known = set(known_keys())
+    known = set(settable_keys())
     assert set(PRESETS[preset].values) <= known
     assert set(PRESETS[preset].sources) <= known
 
@@ -66,7 +66,7 @@ def test_numbers_are_written_as_people_do() -> None:
 
 def test_every_value_has_a_source_or_is_called_assumed() -> None:
     options = options_of("irlbot2007")
-    given = given_keys({"pages": 3, "seed": None}, ["web.hosts = 5"])
+    given = explicit_keys({"pages": 3, "seed": None}, ["web.hosts = 5"])
     assert given == {"pages", "web.hosts"}
     assert source_of(options, "web.hosts", given) == "given"
     assert source_of(options, "web.hosts").startswith("IRLbot")

@@ -18,7 +18,7 @@ from gossamer.lab.simulate.options import ExchangeOptions, MachineOptions, Simul
 def test_nobody_waits_while_there_is_room() -> None:
     processor = Capacity(per_s=2.0, typical=0.1)
     assert [processor.wait_s(0.1, now) for now in range(1, 100)] == [0.0] * 99
-    assert processor.done(100.0) == pytest.approx(9.9)
+    assert processor.work_done(100.0) == pytest.approx(9.9)
 
 
 def test_who_asks_for_too_much_is_served_at_the_rate_there_is() -> None:
@@ -33,7 +33,7 @@ def test_work_that_came_in_a_rush_is_done_at_the_rate_there_is() -> None:
     processor = Capacity(per_s=2.0, typical=0.1)
     for _ in range(200):
         processor.wait_s(0.1, 10.0)
-    assert [processor.done(now) for now in (10.0, 12.5, 20.0, 50.0)] == pytest.approx([0.0, 5.0, 20.0, 20.0])
+    assert [processor.work_done(now) for now in (10.0, 12.5, 20.0, 50.0)] == pytest.approx([0.0, 5.0, 20.0, 20.0])
 
 
 def test_a_page_costs_the_sum_of_its_parts_or_what_it_is_said_to() -> None:

@@ -21,7 +21,7 @@ def test_milestones_tell_when_a_share_was_reached() -> None:
     for pages in (1, 7, 1_000, 1_024, 50_000):
         milestones = Milestones()
         for page in range(1, pages + 1):
-            milestones.fetched(page / 10)
+            milestones.count_page(page / 10)
         for share in (0.5, 0.9, 1.0):
-            assert abs(milestones.reached_s(share) - share * pages / 10) <= max(0.1, pages / 10 / 500)
-    assert Milestones().reached_s(0.5) == 0.0
+            assert abs(milestones.time_to_share_s(share) - share * pages / 10) <= max(0.1, pages / 10 / 500)
+    assert Milestones().time_to_share_s(0.5) == 0.0

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gossamer.lab.simulate.arguments import known_keys, options_of
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.presets import PRESETS
-from gossamer.lab.simulate.sensitivity import ASSUMPTIONS, Sensitivity, as_table, changed, sensitivity_of
+from gossamer.lab.simulate.sensitivity import ASSUMPTIONS, Sensitivity, as_table, sensitivity_of, vary
 from gossamer.lab.simulate.simulation import simulate
 from gossamer.stages.frontier.options import PolitenessOptions, politeness
 from tests.commands import run
@@ -68,12 +68,12 @@ def test_changes_stay_possible() -> None:
     base = options_of("nielsen2012", {"scale": 250, "shards_simulated": 20})
     for one in ASSUMPTIONS:
         for amount in (one.low, one.high):
-            other = changed(base, one, amount)
+            other = vary(base, one, amount)
             assert other != base or amount in (0.0, 1.0), (one.name, amount)
-    assert changed(base, BY_NAME["shards"], 0.5).shards_simulated == 10
-    assert politeness(changed(base, BY_NAME["politeness.delay_s_min"], 2.0).politeness).rest_s([9.0], None) == 140.0
-    assert changed(base, BY_NAME["machine.cpu_us_per_*"], 3.0).machine.cpu_us_per_kb == 82.5
-    assert changed(base, BY_NAME["machine.cpu_us_per_*"], 3.0).machine.cpu_us_per_page is None
+    assert vary(base, BY_NAME["shards"], 0.5).shards_simulated == 10
+    assert politeness(vary(base, BY_NAME["politeness.delay_s_min"], 2.0).politeness).rest_s([9.0], None) == 140.0
+    assert vary(base, BY_NAME["machine.cpu_us_per_*"], 3.0).machine.cpu_us_per_kb == 82.5
+    assert vary(base, BY_NAME["machine.cpu_us_per_*"], 3.0).machine.cpu_us_per_page is None
     assert {key for one in ASSUMPTIONS for key in one.keys} <= set(known_keys())
 
 

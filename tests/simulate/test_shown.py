@@ -12,7 +12,7 @@ import pytest
 
 import gossamer
 from gossamer.features.revisit.policies import POLICIES
-from gossamer.lab.simulate.arguments import known_keys, options_of
+from gossamer.lab.simulate.arguments import options_of, settable_keys
 from gossamer.lab.simulate.figure import as_html, as_svg
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.result import Simulated
@@ -150,6 +150,6 @@ def test_help_and_presets_come_without_what_simulates(tmp_path: Path) -> None:
 
 def test_every_key_is_documented() -> None:
     page = (REPOSITORY / "docs/reference/simulate.md").read_text(encoding="utf-8")
-    for key in [*known_keys(), *known_keys(RevisitsOptions)]:
+    for key in [*settable_keys(), *settable_keys(RevisitsOptions)]:
         if key.split(".")[0] not in {"politeness", "frontier", "seen", "simweb", "revisit"}:
             assert f"`{key}`" in page, key

@@ -34,7 +34,7 @@ async def visit(process: SimwebProcess, host: WebHost, gate: asyncio.Lock, haste
         async with gate:
             recent.append(await fetch(process, host, path))
             await asyncio.sleep(PROMISE.address_delay_s / haste)
-        delay_s = PROMISE.clamped_s(sum(recent) / 5) if len(recent) == 5 else PROMISE.delay_s_min
+        delay_s = PROMISE.clamp_s(sum(recent) / 5) if len(recent) == 5 else PROMISE.delay_s_min
         await asyncio.sleep(delay_s / haste)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.lab.simweb.hosts import WebHost
-from gossamer.lab.simweb.judge import Promise, judge, promised_gaps, repeats
+from gossamer.lab.simweb.judge import Promise, judge, politeness_gaps, repeats
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.rates import rates
@@ -65,7 +65,7 @@ def test_the_gap_grows_with_the_last_five_fetch_times() -> None:
     assert kinds(visit(PLAIN, paths, gap_s=2.0, fetch_s=0.1)) == []
     # The first fetch of 0.3 s demands 3 s already: all that follow come too soon.
     assert kinds(visit(PLAIN, paths, gap_s=2.0, fetch_s=0.3)) == ["gap_host"] * 6
-    gaps = promised_gaps(visit(PLAIN, paths, fetch_s=100.0), PROMISE, 0.0)
+    gaps = politeness_gaps(visit(PLAIN, paths, fetch_s=100.0), PROMISE, 0.0)
     assert [gap for gap, _ in gaps] == [60] * 7
 
 
@@ -215,7 +215,7 @@ def test_time_without_a_backlog_is_not_idle() -> None:
         for host in WEB.hosts
         for number in range(host.pages)
         if host.address != PLAIN.address
-        and any(mark.url == target for mark in WEB.made(host, WEB.url(host, number).partition(":8480")[2]).marks)
+        and any(mark.url == target for mark in WEB.describe(host, WEB.url(host, number).partition(":8480")[2]).marks)
     )
     robots, late = entry(PLAIN, "/robots.txt", 100.0), entry(PLAIN, path, 150.0)
     assert rates([robots, late], PROMISE, WEB)[PLAIN.name].idle_s == pytest.approx(150 - 101.01)

@@ -67,7 +67,7 @@ def test_sizes_and_link_counts_are_as_asked() -> None:
     pages = [(host, number) for host in web.hosts for number in range(1, host.pages)]
     sizes = sorted(len(web.page(host.name, web.url(host, number).partition(":0")[2]).body) for host, number in pages)
     assert sizes[len(sizes) // 2] == pytest.approx(12_000, rel=0.1)
-    marks = [web.made(host, web.url(host, number).partition(":0")[2]).marks for host, number in pages]
+    marks = [web.describe(host, web.url(host, number).partition(":0")[2]).marks for host, number in pages]
     assert sum(map(len, marks)) / len(pages) == pytest.approx(40, rel=0.1)
     origin = {id(found): web.front(host) for (host, _), found in zip(pages, marks, strict=True)}
     near = sum(mark.url.startswith(origin[id(found)]) for found in marks for mark in found)
@@ -140,7 +140,7 @@ def test_traps_have_no_end() -> None:
         for _ in range(40):
             for url in sorted(seen - asked)[:20]:
                 asked.add(url)
-                made = web.made(host, url.partition(":8480")[2])
+                made = web.describe(host, url.partition(":8480")[2])
                 assert made.answers[0].status == 200, url
                 assert len(made.marks) >= 2
                 seen |= {mark.url for mark in made.marks}
@@ -186,7 +186,7 @@ def test_presets_have_their_sizes_and_take_changes() -> None:
 def test_a_farm_has_hosts_without_end_at_one_address() -> None:
     web = Web(SimwebOptions(hosts=8, pages=40, behaviours=("farm",), port=8480))
     owner = next(host for host in web.hosts if "farm" in host.behaviors)
-    (entry,) = (mark.url for mark in web.made(owner, "/farm/").marks)
+    (entry,) = (mark.url for mark in web.describe(owner, "/farm/").marks)
     seen, asked, bodies = {entry}, set[str](), set[bytes]()
     for _ in range(3):
         for url in sorted(seen - asked):
@@ -196,7 +196,7 @@ def test_a_farm_has_hosts_without_end_at_one_address() -> None:
             assert host is not None
             assert web.address(name) == host.address == owner.address
             bodies.add(web.page(name, path).body)
-            seen |= {mark.url for mark in web.made(host, path).marks}
+            seen |= {mark.url for mark in web.describe(host, path).marks}
     assert len({url.partition(":8480")[0] for url in seen}) > 100
     assert len(bodies) == len(asked), "no two pages are alike"
     assert all(web.is_trap(url) for url in seen)

@@ -11,10 +11,10 @@ import msgspec
 import typer
 
 from gossamer.cli.arguments import Json, Sets
-from gossamer.lab.simulate.arguments import given_keys, number, options_of, revisits_of
+from gossamer.lab.simulate.arguments import explicit_keys, number, options_of, revisits_of
 from gossamer.lab.simulate.figure import as_html, as_svg
 from gossamer.lab.simulate.presets import PRESETS
-from gossamer.lab.simulate.revisits import heading, kept
+from gossamer.lab.simulate.revisits import compare_policies, heading
 from gossamer.lab.simulate.sensitivity import as_table, sensitivity_of
 from gossamer.lab.simulate.simulation import simulate as run
 from gossamer.lab.simulate.text import as_text
@@ -143,7 +143,7 @@ def _simulated(
     _check_figure(figure)
     values = _values(options)
     chosen = options_of(preset, values, sets)
-    given = given_keys(values, sets)
+    given = explicit_keys(values, sets)
     result = run(chosen, _tell if sys.stderr.isatty() else None)
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
@@ -173,7 +173,7 @@ def _revisits(
         if text is not None
     }
     options = revisits_of(values, sets)
-    rows = kept(options, chosen="revisit.policy" in given_keys(values, sets))
+    rows = compare_policies(options, chosen="revisit.policy" in explicit_keys(values, sets))
     if as_json:
         typer.echo(msgspec.json.encode({"options": to_table(options, defaults=True), "policies": list(rows)}))
         return 0

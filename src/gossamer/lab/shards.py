@@ -197,7 +197,7 @@ class Shards:
         if member.is_done:
             return ShardAnswer(shard=member.number, state="done")
         look = self.coordination.look(member.number)
-        if self.suspended(member.number):
+        if self.is_suspended(member.number):
             self.order(member, look.orders)
             return None
         report = member.report()
@@ -206,7 +206,7 @@ class Shards:
         self.order(member, look.orders)
         if report is None:
             return ShardAnswer(shard=member.number, state="starting")
-        secured = self.secured(member, report, wanted=look.secure)
+        secured = self.is_safe(member, report, wanted=look.secure)
         return ShardAnswer(shard=member.number, state="running", report=report, secured=secured)
 
     def order(self, member: LabShard, orders: Orders) -> None:
@@ -214,19 +214,19 @@ class Shards:
         if member.assembled is None:
             return
         obey = member.membership.obey
-        if self.suspended(member.number):
+        if self.is_suspended(member.number):
             asyncio.get_running_loop().call_soon(obey, orders, context=member.place.context)
         else:
             obey(orders)
 
-    def suspended(self, number: int) -> bool:
+    def is_suspended(self, number: int) -> bool:
         """Say whether a shard's process is suspended: frames and orders reach it later, then."""
         return False
 
     async def between_answers(self) -> None:
         """Do nothing: shards answer at once."""
 
-    def secured(self, member: LabShard, report: ShardReport, *, wanted: bool) -> bool:
+    def is_safe(self, member: LabShard, report: ShardReport, *, wanted: bool) -> bool:
         """Say whether all that a shard did is safe: it is, where there are no checkpoints."""
         return True
 
@@ -253,7 +253,7 @@ class Shards:
         """Return the number that a shard's next process has at least; 0: its own state says which."""
         return 0
 
-    def opened(self, member: LabShard) -> None:
+    def on_open(self, member: LabShard) -> None:
         """Do nothing: what else a shard that was opened needs."""
 
     async def start(self, number: int) -> None:
@@ -278,7 +278,7 @@ class Shards:
         member.assembled = assembled
         try:
             with record_end(assembled):
-                self.opened(member)
+                self.on_open(member)
                 life = ShardLife(assembled)
                 life.beside.insert(0, partial(self._send_frames, member))
                 await life.run()
@@ -301,7 +301,7 @@ class Shards:
         member = self.members.get(to)
         reached = frozenset((sender.number, to)) not in self.wire.cut
         if member is not None and member.begun.is_set() and not member.dead and reached:
-            if self.suspended(to):
+            if self.is_suspended(to):
                 asyncio.get_running_loop().call_soon(self._take, member, frame, context=member.place.context)
             else:
                 member.place.context.run(self._take, member, frame)

@@ -73,7 +73,7 @@ class Traffic:
         self._heard: dict[tuple[int, int], float] = {}
         """Shard and its start, and when it last asked another one for a fetch, or had none to ask for."""
 
-    def sent(self, to: int, data: bytes, now: float) -> Iterator[str]:
+    def note_frame(self, to: int, data: bytes, now: float) -> Iterator[str]:
         """Note a frame; yield what is wrong with it."""
         frame = decode_frame(data)
         for number, batch in enumerate(frame.batches, frame.first):

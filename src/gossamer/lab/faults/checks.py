@@ -24,7 +24,7 @@ NO_PAGES = (401, 503)
 SEED = "http://h0.test/"
 
 
-def broken_in(world: World) -> list[str]:
+def find_broken_promises(world: World) -> list[str]:
     """Return every promise that a crawl which has ended broke."""
     hosts = _early(world.log, lambda asked: asked.host, world.delay_s, world.at_once)
     shared = (
@@ -128,7 +128,7 @@ def _outcomes(world: World) -> Iterator[str]:
             yield f"{url} has {wanted} links, and {links[url]} rows of them"
 
 
-def unscheduled(world: World, stores: Sequence[Store]) -> list[str]:
+def wrong_revisits(world: World, stores: Sequence[Store]) -> list[str]:
     """Return the pages of a continuous crawl that are not, or not once, among those that its shards visit again."""
     waiting = Counter[bytes]()
     memories = []

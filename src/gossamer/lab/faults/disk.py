@@ -97,7 +97,7 @@ class ModelDisk:
         if number := self._refuses(call):
             raise OSError(number, os.strerror(number))
 
-    def opened_store(self, path: Path, *_sizes: int) -> ModelStore:
+    def open_store(self, path: Path, *_sizes: int) -> ModelStore:
         """Open or make the store, where it would be: its directory says that there is one."""
         fresh = not (path / "CURRENT").exists()
         if fresh:
@@ -109,7 +109,7 @@ class ModelDisk:
 
     # ---- what a later process finds
 
-    def killed(self, root: Path, *without: str) -> ModelDisk:
+    def copy_after_kill(self, root: Path, *without: str) -> ModelDisk:
         """Return a copy as a killed process leaves it, without the files of some names."""
         after = ModelDisk(root, *self._means)
         after.platter, after._synced = self.platter.copy(), dict(self._synced)

@@ -142,7 +142,7 @@ def map_of(seed: int) -> PartitionMap:
     return PartitionMap(1, shards, few if is_uneven(seed) else [shards - 1 - one for one in few])
 
 
-def slowed(world: World) -> World:
+def slow_down(world: World) -> World:
     """Return a world with what its seed has in addition: a few hosts with many pages and a long delay."""
     if (delay_s := DELAYS_S.get(further(world.seed))) is not None:
         world.delay_s = delay_s

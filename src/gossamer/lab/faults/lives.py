@@ -147,7 +147,7 @@ class Trial(msgspec.Struct):
     trace: str = ""
     """Digest of every request with its time: equal for equal seeds."""
 
-    def ended(self, world: World) -> Trial:
+    def record_totals(self, world: World) -> Trial:
         """Note how much there was."""
         self.happened += [fault for fault, until in world.troubles.items() if until < inf]
         self.steps, self.requests = world.steps, len(world.log)
@@ -227,7 +227,7 @@ def in_world(*, is_real: bool, also: Iterable[Place] = ()) -> Iterator[None]:
         *also,
     ]
     if not is_real:
-        places.append((integrity, "Store", lambda *given, **_named: HERE.get().disk.opened_store(*given)))
+        places.append((integrity, "Store", lambda *given, **_named: HERE.get().disk.open_store(*given)))
     before = [getattr(holder, name) for holder, name, _ in places]
     try:
         for holder, name, value in places:

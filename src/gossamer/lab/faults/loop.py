@@ -67,7 +67,7 @@ class _Ready(deque[asyncio.Handle]):
     def popleft(self) -> Any:
         handle: Any = super().popleft()
         machine = handle._context.get(HERE)  # noqa: SLF001 - asyncio has no other way
-        if machine is None or not machine.suspended:
+        if machine is None or not machine.is_suspended:
             return handle
         machine.held.append(handle)
         return _NOTHING

@@ -60,7 +60,7 @@ def faults_of(seed: int) -> list[Fault]:
         faults = _together(dice, faults, scalings)
         scalings = _together(dice, scalings, scalings)
     given = _after_giving(dice, seed, scalings)
-    situated = [*situated_of(seed, scalings), *suspensions_of(seed)]
+    situated = [*situation_faults(seed, scalings), *suspensions_of(seed)]
     return [*faults, *scalings, *given, *loss_of(seed, scalings), *last_of(seed), *situated]
 
 
@@ -107,7 +107,7 @@ def last_of(seed: int) -> list[Fault]:
     return [kill._replace(restored=is_lost and is_covered(seed))]
 
 
-def situated_of(seed: int, scalings: list[Fault]) -> list[Fault]:
+def situation_faults(seed: int, scalings: list[Fault]) -> list[Fault]:
     """Return what happens in situations of some seeds."""
     dice = Dice(seed + 7)
     is_safe = is_covered(seed)

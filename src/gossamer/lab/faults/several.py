@@ -27,7 +27,7 @@ from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config, configure
 from gossamer.lab.faults.agreement import Traffic, disagreements, untaken
-from gossamer.lab.faults.checks import SEED, unscheduled
+from gossamer.lab.faults.checks import SEED, wrong_revisits
 from gossamer.lab.faults.disk import ModelDisk
 from gossamer.lab.faults.further import Feeds, in_batch, map_of, sets_in
 from gossamer.lab.faults.lives import (
@@ -190,7 +190,7 @@ class SimulatedShards(Shards):
         self._opening[number] = self._opening.get(number, 0) + 1
         return self._opening[number]
 
-    def opened(self, member: LabShard) -> None:
+    def on_open(self, member: LabShard) -> None:
         check_books(self._machines[member.number], member.running, self.config)
         member.membership.lost = self.world.faulty.append  # type: ignore[assignment, method-assign]
         self._epochs[member.number] = member.running.kept.storage.store.epoch
@@ -241,14 +241,14 @@ class SimulatedShards(Shards):
             before = machine.disk
             machine.disk = machine.empty_disk()
             if (copy := self._copies.get(number)) is not None:
-                machine.disk = copy.killed(machine.disk.root)
+                machine.disk = copy.copy_after_kill(machine.disk.root)
             before.let_go()
         return down_s
 
     # ---- between two rounds
 
-    def suspended(self, number: int) -> bool:
-        return self._machines[number].suspended
+    def is_suspended(self, number: int) -> bool:
+        return self._machines[number].is_suspended
 
     def order(self, member: LabShard, orders: Orders) -> None:
         super().order(member, orders)
@@ -263,14 +263,14 @@ class SimulatedShards(Shards):
         running = self._running()
         for (number, version), (move, orders) in list(self._orders.items()):
             membership = running[number].membership if number in running else None
-            if membership is None or move in under_way or self.suspended(number):
+            if membership is None or move in under_way or self.is_suspended(number):
                 continue
             if membership.exchange.places.has(move.first):
                 del self._orders[number, version]
                 super().order(self.members[number], orders)
 
     def _deliver(self, sender: LabShard, to: int, frame: bytes) -> None:
-        self.world.faulty += self._traffic.sent(to, frame, self.world.elapsed_s)
+        self.world.faulty += self._traffic.note_frame(to, frame, self.world.elapsed_s)
         super()._deliver(sender, to, frame)
 
     async def between_answers(self) -> None:
@@ -311,7 +311,7 @@ class SimulatedShards(Shards):
         stores = [shard.kept.storage.store for shard in self._running().values()]
         if self.coordination.kept.end or not is_whole or len(stores) < self.shards:
             return
-        if requests >= (REQUESTS_AGAIN if is_quiet else REQUESTS_AGAIN_MAX) and not unscheduled(self.world, stores):
+        if requests >= (REQUESTS_AGAIN if is_quiet else REQUESTS_AGAIN_MAX) and not wrong_revisits(self.world, stores):
             self._others = []
             for machine, lives in zip(machines, self._lives, strict=True):
                 machine.fault = None
@@ -408,7 +408,7 @@ class SimulatedShards(Shards):
         if ends and coordination.moves.is_moving:
             found.append("it was over while partitions moved")
         for number, shard in running.items():
-            found += self._traffic.waits(shard.exchange, self.world.elapsed_s, is_suspended=self.suspended(number))
+            found += self._traffic.waits(shard.exchange, self.world.elapsed_s, is_suspended=self.is_suspended(number))
         self._is_ending = bool(coordination.kept.end)
         self.world.faulty += found[:1] if not self.world.faulty else []
 
@@ -441,7 +441,7 @@ class SimulatedShards(Shards):
         """Have a shard be cut off from another one, or suspended, for a while."""
         self._found.happened += [fault] if fault.when else []
         if fault.kind == "suspend":
-            if fault.shard in self._running() and not self.suspended(fault.shard):
+            if fault.shard in self._running() and not self.is_suspended(fault.shard):
                 self.loop.suspend(self._machines[fault.shard], fault.jump_s)
             return
         pair = frozenset({fault.shard, (fault.shard + 1 + fault.steps % (self.shards - 1)) % self.shards})
@@ -450,7 +450,7 @@ class SimulatedShards(Shards):
 
     # ---- checkpoints
 
-    def secured(self, member: LabShard, report: ShardReport, *, wanted: bool) -> bool:
+    def is_safe(self, member: LabShard, report: ShardReport, *, wanted: bool) -> bool:
         if self.is_covered and wanted and self._safe.get(member.number) != report.activity:
             self._copy(member)
         return not self.is_covered or self._safe.get(member.number) == report.activity
@@ -460,10 +460,10 @@ class SimulatedShards(Shards):
         report = member.report()
         number = member.number
         machine = self._machines[member.number]
-        if report is None or machine.is_over or machine.suspended or number in self._under_way:
+        if report is None or machine.is_over or machine.is_suspended or number in self._under_way:
             return
         self._copied += 1
-        copy = machine.disk.killed(self.directory / f"checkpoint-{self._copied}", "contacts", "slots")
+        copy = machine.disk.copy_after_kill(self.directory / f"checkpoint-{self._copied}", "contacts", "slots")
         epoch = member.running.kept.storage.store.epoch
         self._under_way.add(number)
         self.loop.call_later(self.world.dice.uniform(0.0, SENT_S_MAX), self._on_saved, member, copy, epoch, report)
@@ -472,7 +472,7 @@ class SimulatedShards(Shards):
         """End a checkpoint: it is where it is restored from."""
         number = member.number
         machine = self._machines[member.number]
-        if machine.suspended:
+        if machine.is_suspended:
             self.loop.call_at(machine.suspended_until, self._on_saved, member, copy, epoch, before)
             return
         self._under_way.discard(number)

@@ -133,7 +133,7 @@ def _record(store: Store, host: str) -> HostRecord | None:
 
 def _in_session(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move]) -> list[int]:
     """Return the shard whose session is good and in a commit, while pages need it."""
-    first = world.session.kept(world.elapsed_s) if world.session is not None else None
+    first = world.session.first_use(world.elapsed_s) if world.session is not None else None
     if first is None or first.machine not in shards:
         return []
     record = _record(shards[first.machine].kept.storage.store, HOST_OF_LOGIN)

@@ -25,8 +25,8 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Shard
 from gossamer.config import Config, configure
 from gossamer.engine.control import Verb
-from gossamer.lab.faults.checks import SEED, broken_in
-from gossamer.lab.faults.further import all_faults_of, slowed, small
+from gossamer.lab.faults.checks import SEED, find_broken_promises
+from gossamer.lab.faults.further import all_faults_of, slow_down, small
 from gossamer.lab.faults.lives import (
     OF_THE_WEB,
     OPTIONS,
@@ -155,12 +155,12 @@ def trial(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
     try:
         with in_world(is_real=not seed % REAL_ONE_IN):
             Context().run(_lives, machine, found)
-        found.broken = broken_in(world)
+        found.broken = find_broken_promises(world)
     except (AssertionError, OSError, ConfigError, DamagedError) as error:  # That it refuses to go on is a finding too.
         found.broken = [f"in life {machine.life}: {error!r}"]
     finally:
         machine.disk.let_go()
-    return found.ended(world)
+    return found.record_totals(world)
 
 
 def _lives(machine: Machine, found: Trial) -> None:
@@ -201,21 +201,21 @@ def _run_life(machine: Machine, config: Config) -> bool:
 def trial_of_several(seed: int, folder: Path, faults: list[Fault] | None = None) -> Trial:
     """Crawl the seed's world to its end; return what was broken. `faults` replaces the seed's."""
     found = Trial(seed, all_faults_of(seed) if faults is None else faults)
-    world = slowed(World(seed, shards_of(seed), changes=is_continuous(seed)))
+    world = slow_down(World(seed, shards_of(seed), changes=is_continuous(seed)))
     folder.mkdir(parents=True, exist_ok=True)
     shards: SimulatedShards | None = None
     try:
         with in_world(is_real=False, also=small(seed)):
             shards = SimulatedShards(world, folder, found, is_covered=is_covered(seed))
             Context().run(shards.crawl)
-        found.broken = broken_in(world)
+        found.broken = find_broken_promises(world)
     except (Exception, Killed) as error:  # noqa: BLE001 - that it does not go on, or not end, is a finding too
         found.broken = [*world.faulty, f"it ended with {error!r}"]
     finally:
         if shards is not None:
             found.balanced = len(shards.coordination.moves.kept.balanced)
             shards.let_go()
-    return found.ended(world)
+    return found.record_totals(world)
 
 
 Kept = Callable[[int, Path, "list[Fault] | None"], Trial]

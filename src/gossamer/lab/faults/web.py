@@ -143,11 +143,11 @@ class Session:
 
     def needless(self, now: float, forgot: Sequence[float]) -> Iterator[str]:
         """Yield why a login that comes now has no reason: the session is good, and a commit has it."""
-        first = self.kept(now)
+        first = self.first_use(now)
         if first is not None and not any(at >= first.at for at in forgot):
             yield f"a login at {now:.0f} s, and the session of shard {first.machine} was good until {self._ends_at:.0f}"
 
-    def kept(self, now: float) -> Use | None:
+    def first_use(self, now: float) -> Use | None:
         """Return the first use of the session, if that is good, and a commit of the process that began it has it."""
         first = self._used[0] if self._used and now < self._ends_at else None
         since_s = [one.at - first.at for one in self._used if first is not None and one[1:] == first[1:]]

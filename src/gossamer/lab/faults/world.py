@@ -277,7 +277,7 @@ class Machine:
         return self._next_disk is not None
 
     @property
-    def suspended(self) -> bool:
+    def is_suspended(self) -> bool:
         """Its process is suspended."""
         return self.suspended_until > self.world.elapsed_s and not self.is_over
 
@@ -362,7 +362,7 @@ class Machine:
 
     def _after(self, fault: Fault) -> ModelDisk:
         root = self.disk.root.with_name(f"life-{self.life + 1}")
-        return self.disk.cut(root) if fault.power else self.disk.killed(root)
+        return self.disk.cut(root) if fault.power else self.disk.copy_after_kill(root)
 
     def _refuses(self, call: str) -> int:
         refused, number = self._refused

@@ -38,7 +38,7 @@ def options_of(
     given = _put_together(values or {}, sets)
     if preset and preset not in PRESETS:
         raise ConfigError(f"--preset {preset}: expected one of {', '.join(PRESETS)}{nearest(preset, PRESETS)}")
-    _refuse_unknown(given, known_keys())
+    _refuse_unknown(given, settable_keys())
     merged: Values = {"preset": preset, **(PRESETS[preset].values if preset else {})}
     try:
         merged |= _synthetic_values(preset, given)
@@ -55,7 +55,7 @@ def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> Revis
         ConfigError: one line that names the error and the fix.
     """
     given = _put_together(values, sets)
-    _refuse_unknown(given, known_keys(RevisitsOptions))
+    _refuse_unknown(given, settable_keys(RevisitsOptions))
     try:
         default = to_table(RevisitsOptions(), defaults=True)
         merged = {section: default[section] | one for section, one in nested(given).items() if isinstance(one, dict)}
@@ -86,13 +86,13 @@ def _synthetic_values(preset: str, given: Values) -> Values:
         raise ConfigError(_one_line(error, SIMWEB)) from error
 
 
-def given_keys(values: Mapping[str, object], sets: Iterable[str]) -> frozenset[str]:
+def explicit_keys(values: Mapping[str, object], sets: Iterable[str]) -> frozenset[str]:
     """Return the dotted keys that an operator gave."""
     named = {text.partition("=")[0].strip() for text in sets}
     return frozenset(named | {key for key, value in values.items() if value is not None})
 
 
-def known_keys(options: type[Section] = SimulateOptions) -> list[str]:
+def settable_keys(options: type[Section] = SimulateOptions) -> list[str]:
     """Return every dotted key that can be set."""
     keys = []
     for name, one in declared(options).items():

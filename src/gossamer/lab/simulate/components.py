@@ -87,10 +87,10 @@ class Components(StoredShard):
         """Make an empty shard that represents `scale` times its content."""
         super().__init__(directory, now)
         dice = Dice(seed)
-        self.options = scaled(options.frontier, scale)
+        self.options = scale_frontier(options.frontier, scale)
         self._journals = Journals(directory)
         self._journals.recover(())
-        self._seen = _url_seen(seen_scaled(options.seen, scale), self._epochs, self._journals)
+        self._seen = _url_seen(scale_seen(options.seen, scale), self._epochs, self._journals)
         self._prioritizer: Prioritizer = BreadthFirst()
         self.frontier = Frontier(
             self._hosts,
@@ -126,7 +126,7 @@ class Components(StoredShard):
             self.frontier.add(link, self._prioritizer.level(link), now)
         return new
 
-    def visited(self, now: float) -> None:
+    def count_visit(self, now: float) -> None:
         """Count a visit's end; commit when there have been enough."""
         self._visits += 1
         if self._visits >= self._commit_visits or self._contacts.crowded:
@@ -153,13 +153,13 @@ def _ignore(prerequisite: Prerequisite, why: str) -> None:
     """A robots.txt of the model that could not be fetched goes into no log."""
 
 
-def scaled(options: FrontierOptions, scale: float) -> FrontierOptions:
+def scale_frontier(options: FrontierOptions, scale: float) -> FrontierOptions:
     """Return what a shard that holds one host in `scale` keeps in memory; its times stay as they are."""
     bounds = ("active_hosts_max", "active_hosts_first", "active_hosts_bytes_max", "records_cached_max")
     return replace(options, **{name: max(1, round(getattr(options, name) / scale)) for name in bounds})
 
 
-def seen_scaled(options: SeenOptions, scale: float) -> SeenOptions:
+def scale_seen(options: SeenOptions, scale: float) -> SeenOptions:
     """Return what an eliminator is made for that is offered one URL in `scale`; none of it changes an exact answer."""
     bounds = {"expected_urls": options.expected_urls, "front_urls_max": options.front_urls_max}
     changes = {name: max(1, round(value / scale)) for name, value in bounds.items()}

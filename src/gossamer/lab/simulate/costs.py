@@ -36,7 +36,7 @@ class Capacity:
         self._busy_until = max(self._busy_until, now) + work / self._per_s
         return max(0.0, self._busy_until - now - self._ahead_s)
 
-    def done(self, now: float) -> float:
+    def work_done(self, now: float) -> float:
         """Return the work that is done by now: what was taken on in a rush takes its time as well."""
         return self._taken - max(0.0, self._busy_until - now) * self._per_s
 
@@ -144,14 +144,14 @@ def footprint_of(
         + state.write_buffer_bytes
         + hosts_benched / shards * (HOST_BYTES + options.frontier.window_urls_max * WINDOW_URL_BYTES)
         + hosts_cached * CACHED_HOST_BYTES
-        + seen_memory_bytes(options.seen, urls / shards)
+        + url_seen_memory_bytes(options.seen, urls / shards)
         + options.machine.concurrency * IN_FLIGHT_PAGES * web.page_bytes_mean
         + EPOCH_VISITS * EPOCH_VISIT_BYTES
     )
     state_disk = (
         pending * QUEUED_URL_BYTES
         + hosts_known * HOST_RECORD_BYTES
-        + shards * seen_disk_bytes(options.seen, urls / shards)
+        + shards * url_seen_disk_bytes(options.seen, urls / shards)
         + pages * HISTORY_BYTES
     )
     archive_disk = wire_bytes * ARCHIVED_SHARE + pages * web.links_per_page * LINK_ROW_BYTES
@@ -165,7 +165,7 @@ def footprint_of(
     )
 
 
-def seen_memory_bytes(options: SeenOptions, urls: float) -> float:
+def url_seen_memory_bytes(options: SeenOptions, urls: float) -> float:
     """Return what one shard's eliminator keeps in memory when it has seen this number of URLs."""
     if options.backend == "bloom":
         return _filter_bytes(options, urls)
@@ -177,7 +177,7 @@ def seen_memory_bytes(options: SeenOptions, urls: float) -> float:
     return grown
 
 
-def seen_disk_bytes(options: SeenOptions, urls: float) -> float:
+def url_seen_disk_bytes(options: SeenOptions, urls: float) -> float:
     """Return what one shard's eliminator keeps in files, merges under way and logs left out."""
     return _filter_bytes(options, urls) if options.backend == "bloom" else urls * SEEN_URL_BYTES[options.backend]
 

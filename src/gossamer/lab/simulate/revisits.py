@@ -106,7 +106,7 @@ def crawl(web: ChangingWeb, options: RevisitOptions, policy: RevisitPolicy, dire
         return shard.run()
 
 
-def watched(web: ChangingWeb, visits: list[list[float]], begin_days: float, end_days: float | None = None) -> Watched:
+def measure(web: ChangingWeb, visits: list[list[float]], begin_days: float, end_days: float | None = None) -> Watched:
     """Return how fresh copies were in a time, exactly, by the instants of changes and visits."""
     end_days = web.options.days if end_days is None else end_days
     begin = BEGUN_AT + begin_days * DAY_S
@@ -302,7 +302,7 @@ class PolicyResult(msgspec.Struct, frozen=True):
         )
 
 
-def kept(options: RevisitsOptions, *, chosen: bool) -> Iterator[PolicyResult]:
+def compare_policies(options: RevisitsOptions, *, chosen: bool) -> Iterator[PolicyResult]:
     """Watch the same pages by each policy in turn, or by the one that is chosen. About 250 µs a visit.
 
     Raises:
@@ -319,7 +319,7 @@ def kept(options: RevisitsOptions, *, chosen: bool) -> Iterator[PolicyResult]:
 def _try_policy(options: RevisitsOptions, web: ChangingWeb, name: str, policy: RevisitPolicy) -> PolicyResult:
     with tempfile.TemporaryDirectory(prefix="gossamer-simulate-") as folder:
         visits = crawl(web, options.revisit, policy, Path(folder) / "shard")
-    seen = watched(web, visits, options.changing.burn_in_share * options.changing.days)
+    seen = measure(web, visits, options.changing.burn_in_share * options.changing.days)
     most = best(web, seen.visits_per_day).freshness
     of_best = seen.freshness / most if most else 0.0
     return PolicyResult(name, seen.freshness, of_best, seen.age_days, seen.visits_per_day, seen.visits_median)

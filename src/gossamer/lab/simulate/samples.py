@@ -72,7 +72,7 @@ class Milestones:
         """Pages fetched."""
         return self._pages
 
-    def fetched(self, at_s: float) -> None:
+    def count_page(self, at_s: float) -> None:
         """Count a page."""
         self._pages += 1
         if self._pages % self._step == 0:
@@ -81,7 +81,7 @@ class Milestones:
                 self._at_s = self._at_s[1::2]
                 self._step *= 2
 
-    def reached_s(self, share: float) -> float:
+    def time_to_share_s(self, share: float) -> float:
         """Return when a share of the pages was fetched, to a five-hundredth of them; 0 when there are none."""
         place = min(round(share * self._pages / self._step), len(self._at_s))
         return self._at_s[place - 1] if place else 0.0

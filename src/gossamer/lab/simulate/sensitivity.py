@@ -113,14 +113,14 @@ def sensitivity_of(options: SimulateOptions, progress: Callable[[float], None] |
     for number, one in enumerate(ASSUMPTIONS):
         if progress is not None:
             progress(number / len(ASSUMPTIONS))
-        low, high = (_case(one.text(amount), simulate(changed(options, one, amount))) for amount in (one.low, one.high))
+        low, high = (_case(one.text(amount), simulate(vary(options, one, amount))) for amount in (one.low, one.high))
         hours = [case.hours for case in (low, prediction, high)]
         rows.append(SensitivityRow(one.name, (low, high), max(hours) / max(min(hours), 1e-9)))
     rows.sort(key=lambda row: -log(max(row.effect, 1.0)))
     return Sensitivity(prediction, tuple(rows), whole.scale, whole.pages_simulated)
 
 
-def changed(options: SimulateOptions, assumption: Assumption, amount: float) -> SimulateOptions:
+def vary(options: SimulateOptions, assumption: Assumption, amount: float) -> SimulateOptions:
     """Return the options with one assumption changed, and what follows from it."""
     values = to_table(options, defaults=True)
     values["politeness"]["delay_s_min"] = politeness(options.politeness).delay_s_min

@@ -265,7 +265,7 @@ class SimulatedShard:
         if host.pending:
             host.pending -= 1
             self.counters.hosts_active -= not host.pending
-        self.components.visited(now)
+        self.components.count_visit(now)
 
     def _discover(self, lease: Lease, host: ModelHost, now: float) -> None:
         visit = lease.visit

@@ -138,7 +138,7 @@ class Simulation:
             shard.components.close()
 
     def _count_page(self, now: float) -> None:
-        self._milestones.fetched(now - STARTS_AT)
+        self._milestones.count_page(now - STARTS_AT)
 
     def _send(self, shard: int, links: list[Link], at: float) -> None:
         receiver = self._shards[shard]
@@ -165,8 +165,8 @@ class Simulation:
             hosts_benched=scale * sum(shard.components.frontier.benched for shard in shards),
             hosts_known=scale * self._web.hosts_found,
             pending=scale * sum(shard.components.frontier.counts.pending for shard in shards),
-            wire_bytes=scale * sum(shard.network.done(now) for shard in shards),
-            cpu_s=scale * sum(shard.cpu.done(now) for shard in shards),
+            wire_bytes=scale * sum(shard.network.work_done(now) for shard in shards),
+            cpu_s=scale * sum(shard.cpu.work_done(now) for shard in shards),
             used_s=sum(one.used_s for one in counters) / len(shards),
             full_s=sum(one.full_s for one in counters) / len(shards),
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer.lab.simulate.arguments import OF_DRAWN_HOSTS, known_keys
+from gossamer.lab.simulate.arguments import OF_DRAWN_HOSTS, settable_keys
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import PRESETS, source_of
 from gossamer.lab.simulate.result import Simulated
@@ -109,7 +109,7 @@ def _timeline(result: Simulated) -> Iterator[str]:
 def _assumptions(options: SimulateOptions, given: frozenset[str]) -> Iterator[str]:
     yield "Assumptions (--set KEY=VALUE changes them)"
     values = to_table(options, defaults=True)
-    for key in known_keys():
+    for key in settable_keys():
         if options.simweb is not None and key in OF_DRAWN_HOSTS:
             continue
         if key.startswith(SHOWN_SECTIONS) or key in SHOWN_KEYS or (options.simweb and key in SYNTHETIC_KEYS):

@@ -73,7 +73,7 @@ def largest(hosts: int, pages: int, exponent: float) -> float:
     return pages / weight_of_ranks(0, hosts, exponent)
 
 
-def sampled_sizes(hosts: int, pages: int, exponent: float, scale: int) -> list[int]:
+def sample_sizes(hosts: int, pages: int, exponent: float, scale: int) -> list[int]:
     """Return the sizes of one host in `scale`, largest first.
 
     Ranks are cut into bands of `scale`; each band is one host with the band's mean size, so the sample has the pages of
@@ -140,20 +140,20 @@ GIANT_ADDRESS = "10.255.255.254"
 
 def population(options: WebOptions, seed: int, scale: int, shards: int) -> list[ModelHost]:
     """Return one host in `scale`; about 5 µs each."""
-    sizes = sampled_sizes(options.hosts, options.pages, options.zipf_exponent, scale)
+    sizes = sample_sizes(options.hosts, options.pages, options.zipf_exponent, scale)
     addresses = max(1, int(len(sizes) / options.hosts_per_address))
     medians = _medians(options, seed, len(sizes))
     hosts = [
         ModelHost(f"h{index}.example", _address(index % addresses), pages, medians[index], shards)
         for index, pages in enumerate(sizes)
     ]
-    for host in chosen(hosts, seed, "dead", options.dead_host_share):
+    for host in choose_hosts(hosts, seed, "dead", options.dead_host_share):
         host.dead = True
-    for host in chosen(hosts, seed, "denied", options.denied_host_share):
+    for host in choose_hosts(hosts, seed, "denied", options.denied_host_share):
         host.denied = True
-    for host in chosen(hosts, seed, "slow", options.slow_share):
+    for host in choose_hosts(hosts, seed, "slow", options.slow_share):
         host.slow = True
-    for host in chosen(hosts, seed, "crawl_delay", options.crawl_delay_share):
+    for host in choose_hosts(hosts, seed, "crawl_delay", options.crawl_delay_share):
         host.crawl_delay_s = options.crawl_delay_s
     if options.giant_pages:
         hosts.append(ModelHost("giant.example", GIANT_ADDRESS, options.giant_pages, options.giant_fetch_s, shards))
@@ -173,7 +173,7 @@ def synthetic(simweb: SimwebOptions, options: WebOptions, shards: int) -> list[M
     return hosts
 
 
-def chosen(hosts: Sequence[ModelHost], seed: int, what: str, share: float, least: int = 0) -> list[ModelHost]:
+def choose_hosts(hosts: Sequence[ModelHost], seed: int, what: str, share: float, least: int = 0) -> list[ModelHost]:
     """Return a share of the hosts, one drawn by the seed from each of as many bands of equal size.
 
     Hosts stand by size, so that no sample loses more of its pages than another by luck.
@@ -241,7 +241,7 @@ class ModelWeb:
         wanted = self.options.seed_hosts
         if not wanted:
             return self.hosts
-        return chosen(self.hosts, self._seed, "seed", min(1.0, wanted / self.options.hosts), least=1)
+        return choose_hosts(self.hosts, self._seed, "seed", min(1.0, wanted / self.options.hosts), least=1)
 
     def find(self, host: ModelHost) -> int:
         """Let a link lead to the next page of a host that none led to before, and return its number."""

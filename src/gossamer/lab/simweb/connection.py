@@ -60,7 +60,7 @@ class ServedConnection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=0)
         self._opened_at = self._started_at = self.idle_since = self._server.clock.now()
         self._address = str(transport.get_extra_info("sockname")[0])
-        self._number = self._server.opened(self)
+        self._number = self._server.register(self)
 
     def data_received(self, data: bytes) -> None:
         if not self._buffer and self._asked is None:
@@ -86,7 +86,7 @@ class ServedConnection(asyncio.Protocol):
         elif self._nth == 0:
             self._asked = NO_REQUEST
             self._log(whole=False)
-        self._server.closed(self)
+        self._server.forget(self)
 
     @property
     def idle(self) -> bool:
@@ -252,7 +252,7 @@ class ServedConnection(asyncio.Protocol):
         )  # fmt: skip
         # What was sent before this one ended belongs to the next: it began no earlier than this ended.
         self._started_at = ended_at
-        self._server.logged(entry)
+        self._server.log(entry)
 
 
 def _encode_chunks(body: bytes) -> bytes:
@@ -300,7 +300,7 @@ class Simweb:
             return self._web.page(asked.host, asked.path, nth)
         return answer
 
-    def opened(self, connection: ServedConnection) -> int:
+    def register(self, connection: ServedConnection) -> int:
         """Register a connection; beyond the bound, close the one that is idle for longest."""
         self._connections.add(connection)
         self._last += 1
@@ -308,11 +308,11 @@ class Simweb:
             min(self._connections, key=lambda one: (not one.idle, one.idle_since)).abort()
         return self._last
 
-    def closed(self, connection: ServedConnection) -> None:
+    def forget(self, connection: ServedConnection) -> None:
         """Forget a connection."""
         self._connections.discard(connection)
 
-    def logged(self, entry: Logged) -> None:
+    def log(self, entry: Logged) -> None:
         """Log a request; it reaches the file within `FLUSH_S`."""
         if self._log is None:
             return

@@ -78,7 +78,7 @@ def populate(options: SimwebOptions) -> tuple[WebHost, ...]:
     return tuple(hosts)
 
 
-def closed_address(options: SimwebOptions) -> str:
+def refusing_address(options: SimwebOptions) -> str:
     """Return the address that refuses connections."""
     return _address(options, options.addresses)
 

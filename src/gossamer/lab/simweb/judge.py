@@ -41,7 +41,7 @@ class Promise(msgspec.Struct, frozen=True):
     crawl_delay_s_max: float = 0.0
     """No longer Crawl-delay is heeded; 0: any."""
 
-    def clamped_s(self, mean_s: float) -> float:
+    def clamp_s(self, mean_s: float) -> float:
         """Return the delay after fetches that took so long."""
         return min(max(self.factor * mean_s, self.delay_s_min), self.delay_s_max)
 
@@ -80,7 +80,7 @@ def judge(
     then, though not its delays, so the minimum is demanded until there are five new ones.
     """
     truth = Truth(web, agent)
-    requests = sorted(log, key=lambda one: one.contacted_at)
+    requests = sorted(log, key=lambda one: one.contact_at)
     found: list[Violation] = []
     by_host: defaultdict[str, list[Logged]] = defaultdict(list)
     by_address: defaultdict[str, list[Logged]] = defaultdict(list)
@@ -118,7 +118,7 @@ def repeats(log: Iterable[Logged], web: Web) -> dict[str, int]:
     return found
 
 
-def promised_gaps(
+def politeness_gaps(
     requests: Sequence[Logged],
     promise: Promise,
     crawl_delay_s: float,
@@ -138,7 +138,7 @@ def promised_gaps(
     knows_robots = False
     samples_min = 1
     for one in requests:
-        while pending and pending[0] <= one.contacted_at:
+        while pending and pending[0] <= one.contact_at:
             pending.popleft()
             whole.clear()
             every.clear()
@@ -149,9 +149,9 @@ def promised_gaps(
             whole.append(fetch_s)
         gap_s = promise.delay_s_min
         if most:
-            gap_s = promise.clamped_s(max(_mean(whole), _mean(every)))
+            gap_s = promise.clamp_s(max(_mean(whole), _mean(every)))
         elif len(whole) >= samples_min:
-            gap_s = promise.clamped_s(min(_mean(whole), _mean(every)))
+            gap_s = promise.clamp_s(min(_mean(whole), _mean(every)))
         knows_robots = knows_robots or (one.path == "/robots.txt" and 200 <= one.status < 300 and one.whole)
         asked_s = crawl_delay_s if promise.use_crawl_delay and knows_robots else 0.0
         asked_s = min(asked_s, promise.crawl_delay_s_max or asked_s)
@@ -170,14 +170,14 @@ def _gaps_of_host(
         return _early_among_others(mine, tolerance_s)
     found: list[Violation] = []
     ended_at = retry_at = 0.0
-    gaps = promised_gaps(mine, promise, truth.crawl_delay_s(host), restarts)
+    gaps = politeness_gaps(mine, promise, truth.crawl_delay_s(host), restarts)
     for (one, then), (gap_s, asked) in zip(pairwise(mine), gaps, strict=False):
         ended_at = max(ended_at, _end_for_client(one))
         retry_at = max(retry_at, one.retry_at)
-        actual_s = then.contacted_at - ended_at
+        actual_s = then.contact_at - ended_at
         if -tolerance_s <= actual_s < gap_s - tolerance_s:
             found.append(_violation("crawl_delay" if asked else "gap_host", then, gap_s, actual_s))
-        if then.contacted_at < retry_at - tolerance_s:
+        if then.contact_at < retry_at - tolerance_s:
             found.append(_violation("retry_after", then, retry_at - ended_at, actual_s))
     return found
 
@@ -191,8 +191,8 @@ def _early_among_others(mine: list[Logged], tolerance_s: float) -> list[Violatio
     for asking in (one for one in mine if one.retry_at):
         known_at = _time_of_reading(asking, by_connection.values())
         for one in mine:
-            if known_at <= one.contacted_at < asking.retry_at - tolerance_s:
-                actual_s = one.contacted_at - asking.ended_at
+            if known_at <= one.contact_at < asking.retry_at - tolerance_s:
+                actual_s = one.contact_at - asking.ended_at
                 found[one] = _violation("retry_after", one, asking.retry_at - asking.ended_at, actual_s)
     return list(found.values())
 
@@ -203,7 +203,7 @@ def _time_of_reading(answer: Logged, connections: Iterable[Sequence[Logged]]) ->
     reads an answer, a request may go out that was permitted before.
     """
     proofs = [
-        third.contacted_at
+        third.contact_at
         for requests in connections
         for first, third in zip(requests, requests[2:], strict=False)
         if first.ended_at >= answer.ended_at
@@ -216,7 +216,7 @@ def _gaps_of_address(mine: list[Logged], promise: Promise, tolerance_s: float) -
     ended_at = 0.0
     for one, then in pairwise(mine):
         ended_at = max(ended_at, _end_for_client(one))
-        actual_s = then.contacted_at - ended_at
+        actual_s = then.contact_at - ended_at
         if promise.per_address == 1 and -tolerance_s <= actual_s < promise.address_delay_s - tolerance_s:
             found.append(_violation("gap_address", then, promise.address_delay_s, actual_s))
     return found
@@ -226,9 +226,9 @@ def _overlaps(kind: str, mine: list[Logged], most: int, tolerance_s: float) -> l
     found: list[Violation] = []
     running: list[float] = []
     for one in mine:
-        running = [end for end in running if end > one.contacted_at + tolerance_s]
+        running = [end for end in running if end > one.contact_at + tolerance_s]
         if most and len(running) >= most:
-            found.append(_violation(kind, one, 0.0, one.contacted_at - min(running)))
+            found.append(_violation(kind, one, 0.0, one.contact_at - min(running)))
         running.append(_end_for_client(one))
     return found
 
@@ -256,15 +256,15 @@ def _robots(
 def _robots_known_at(mine: list[Logged], host: WebHost, web: Web, by_host: dict[str, list[Logged]]) -> float:
     """Return when the crawler had an answer to robots.txt that is one: where it was redirected, from there."""
 
-    def answered_at(requests: Iterable[Logged], path: str) -> float:
+    def first_answer_at(requests: Iterable[Logged], path: str) -> float:
         ends = (
             one.ended_at for one in requests if one.path == path and one.status not in (0, 429) and one.status < 500
         )
         return min(ends, default=float("inf"))
 
-    known_at = answered_at(mine, "/robots.txt")
+    known_at = first_answer_at(mine, "/robots.txt")
     moved = web.robots(host).moved_to
-    return known_at if moved is None else max(known_at, answered_at(by_host.get(moved[0], ()), moved[1]))
+    return known_at if moved is None else max(known_at, first_answer_at(by_host.get(moved[0], ()), moved[1]))
 
 
 def _repeats(mine: list[Logged], web: Web, host: WebHost) -> list[Violation]:
@@ -275,4 +275,4 @@ def _repeats(mine: list[Logged], web: Web, host: WebHost) -> list[Violation]:
 
 
 def _violation(kind: str, one: Logged, needed_s: float = 0.0, actual_s: float = 0.0) -> Violation:
-    return Violation(kind, one.host, one.address, one.path, one.contacted_at, needed_s, actual_s)
+    return Violation(kind, one.host, one.address, one.path, one.contact_at, needed_s, actual_s)

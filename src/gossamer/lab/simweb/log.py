@@ -45,7 +45,7 @@ class Logged(msgspec.Struct, frozen=True, gc=False):
     agent: str
 
     @property
-    def contacted_at(self) -> float:
+    def contact_at(self) -> float:
         """When the client touched the server: connecting counts."""
         return self.opened_at if self.nth <= 1 else self.started_at
 

@@ -242,7 +242,7 @@ class Changing:
         spread = _NORMAL.inv_cdf(((bits >> 32) + 0.5) / _BITS)
         return exp(options.change_sigma * spread) / options.change_s_median
 
-    def changed_at(self, host: int, page: int, at: float) -> float:
+    def last_change_at(self, host: int, page: int, at: float) -> float:
         """Return the instant of the last change until `at`; 0 if there was none."""
         rate = self.rate(host, page)
         if not rate:

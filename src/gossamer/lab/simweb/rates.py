@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from gossamer.lab.simweb.judge import Promise, promised_gaps
+from gossamer.lab.simweb.judge import Promise, politeness_gaps
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.truth import Truth
 from gossamer.lab.simweb.web import Web, parts_of
@@ -49,7 +49,7 @@ def rates(
     pause and the last request of its address were over. What came before `since` is not counted.
     Costs some 30 µs a request.
     """
-    requests = sorted((one for one in log if one.host != "-"), key=lambda one: one.contacted_at)
+    requests = sorted((one for one in log if one.host != "-"), key=lambda one: one.contact_at)
     truth = Truth(web)
     known = _discovery_times(requests, web)
     addresses = _busy(requests)
@@ -60,7 +60,7 @@ def rates(
     for name, mine in by_host.items():
         host = web.host(name)
         if host is not None:
-            gaps = promised_gaps(mine, promise, truth.crawl_delay_s(host), restarts, most=True)
+            gaps = politeness_gaps(mine, promise, truth.crawl_delay_s(host), restarts, most=True)
             found[name] = _rate(mine, [gap_s for gap_s, _ in gaps], known, addresses[host.address], promise, since)
     return found
 
@@ -76,7 +76,7 @@ def _busy(requests: Sequence[Logged]) -> dict[str, _Busy]:
     found: defaultdict[str, _Busy] = defaultdict(_Busy)
     for one in requests:
         busy = found[one.address]
-        busy.contacts.append(one.contacted_at)
+        busy.contacts.append(one.contact_at)
         busy.ends.append(max(one.ended_at, busy.ends[-1] if busy.ends else 0.0))
     return found
 
@@ -88,7 +88,7 @@ def _discovery_times(requests: Sequence[Logged], web: Web) -> dict[tuple[str, st
         host = web.host(one.host)
         if host is None or not 200 <= one.status < 400:
             continue
-        for mark in web.made(host, one.path).marks:
+        for mark in web.describe(host, one.path).marks:
             known.setdefault(parts_of(mark.url), one.ended_at)
     return known
 
@@ -109,11 +109,11 @@ def _rate(
         before = mine[k - 1]
         one = mine[k]
         retry_at = max(retry_at, before.retry_at)
-        begin = max(before.contacted_at, min(waiting_since[k], one.contacted_at))
-        span_s = one.contacted_at - begin
+        begin = max(before.contact_at, min(waiting_since[k], one.contact_at))
+        span_s = one.contact_at - begin
         earliest = max(before.ended_at + gaps[k - 1], retry_at, begin)
-        wasted_s = _free_s(busy, earliest, one.contacted_at, promise.address_delay_s)
-        if span_s <= 0 or before.contacted_at < since:
+        wasted_s = _free_s(busy, earliest, one.contact_at, promise.address_delay_s)
+        if span_s <= 0 or before.contact_at < since:
             continue
         backlog_s += span_s
         idle_s += wasted_s
@@ -141,8 +141,8 @@ def _waiting_since(mine: list[Logged], known: dict[tuple[str, str], float]) -> l
         again = one.path in asked or one.path.startswith("/robots")
         named_at = known.get((one.host, one.path), 0.0)
         # Asked for before anything named it: a seed.
-        named_at = named_at if named_at <= one.contacted_at else 0.0
-        since.append(one.contacted_at if again else named_at)
+        named_at = named_at if named_at <= one.contact_at else 0.0
+        since.append(one.contact_at if again else named_at)
         asked.add(one.path)
     for k in range(len(since) - 2, -1, -1):
         since[k] = min(since[k], since[k + 1])

@@ -192,11 +192,11 @@ class Sheet:
         """What was written so far."""
         return tuple(self._marks)
 
-    def made(self, *, headers: Headers = ()) -> Made:
+    def page(self, *, headers: Headers = ()) -> Made:
         """Return the page as plain UTF-8 HTML with status 200."""
-        return self.sent(self.html().encode(), headers=headers)
+        return self.page_of_bytes(self.html().encode(), headers=headers)
 
-    def sent(
+    def page_of_bytes(
         self,
         body: bytes,
         media_type: str = "text/html; charset=utf-8",
@@ -208,14 +208,14 @@ class Sheet:
         return Made((ServedAnswer(200, whole, body),), self.marks, also)
 
 
-def typed(media_type: str, body: bytes, marks: tuple[Mark, ...] = (), also: tuple[str, ...] = ()) -> Made:
+def file_of(media_type: str, body: bytes, marks: tuple[Mark, ...] = (), also: tuple[str, ...] = ()) -> Made:
     """Return a file of a media type."""
     return Made((ServedAnswer(200, (("Content-Type", media_type),), body),), marks, also)
 
 
 def leaf(place: PagePlace, name: str) -> Made:
     """Return a page without links."""
-    return Sheet(place, name).made()
+    return Sheet(place, name).page()
 
 
 def leaves(place: PagePlace, names: Iterable[str]) -> dict[str, Made]:
@@ -225,7 +225,7 @@ def leaves(place: PagePlace, names: Iterable[str]) -> dict[str, Made]:
 
 def index(place: PagePlace, title: str, names: Iterable[str]) -> dict[str, Made]:
     """Return the page that is the behavior's folder itself, with links to others."""
-    return {"": Sheet(place, "", title).anchors(names).made()}
+    return {"": Sheet(place, "", title).anchors(names).page()}
 
 
 SENTENCES = 6_144

@@ -85,7 +85,7 @@ class Truth:
         self._agent = agent or web.options.agent
         self._robots: dict[int, robots.RobotsPlan] = {}
 
-    def expected(
+    def outcomes(
         self, seeds: Iterable[str], scope: Scope = "any", depth_max: int | None = None, hops_max: int = HOPS_MAX
     ) -> dict[str, Expected]:
         """Return how every address must end. Costs about 35 µs a page."""
@@ -105,7 +105,7 @@ class Truth:
 
         `embeds`: what pages need to be shown is fetched as well.
         """
-        return _Walk(self, self._web, _Limits(scope, depth_max, hops_max, links, embeds), tuple(seeds)).done()
+        return _Walk(self, self._web, _Limits(scope, depth_max, hops_max, links, embeds), tuple(seeds)).run()
 
     def judge(self, url: str) -> tuple[Expected, Made | None]:
         """Return the expected outcome of a request, and the page if it has links."""
@@ -119,7 +119,7 @@ class Truth:
         denied = self._robots_denial(host, path)
         if denied is not None:
             return denied, None
-        made = self._web.made(host, path)
+        made = self._web.describe(host, path)
         answer = made.answers[-1]
         outcome = made.outcome or outcome_of(answer)
         expected = Expected(outcome, made.also, answer.status, once=made.once)
@@ -188,7 +188,7 @@ class _Walk:
             heapq.heappush(self._heap, (0, 0, url))
         self._from_seed = set(seeds)
 
-    def done(self) -> TruthWalk:
+    def run(self) -> TruthWalk:
         while self._heap:
             depth, hops, url = heapq.heappop(self._heap)
             known = self._ways.get(url)

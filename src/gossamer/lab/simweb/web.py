@@ -12,7 +12,7 @@ import msgspec
 from gossamer.lab.simweb import robots
 from gossamer.lab.simweb.behaviors import bodies, links, replies, traps
 from gossamer.lab.simweb.behaviors.declared import ROBOTS
-from gossamer.lab.simweb.hosts import WebHost, closed_address, lot, populate
+from gossamer.lab.simweb.hosts import WebHost, lot, populate, refusing_address
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.pages import Changing, PageMaker, path_of
 from gossamer.lab.simweb.sheet import HTML, TEXT, Made, Mark, PagePlace, ServedAnswer
@@ -54,12 +54,12 @@ class Web:
         self.options = options
         self.hosts = populate(options)
         self._by_name = {host.name: host for host in self.hosts}
-        closed = closed_address(options)
+        closed = refusing_address(options)
         self.names = {host.name: host.address for host in self.hosts}
         """Every name that resolves, with its address; also those that refuse connections. Farms have names without end,
         which are not among these.
         """
-        self.names |= {links.closed(host.index): closed for host in self.hosts if "away" in host.behaviors}
+        self.names |= {links.refusing_name(host.index): closed for host in self.hosts if "away" in host.behaviors}
         self._pages = PageMaker(options, self.hosts)
         self.changing = Changing(options)
         self._port = "" if options.port == 80 else f":{options.port}"
@@ -129,7 +129,7 @@ class Web:
 
     def _page_at(self, host: WebHost, number: int, body: bytes, at: float) -> ServedAnswer:
         """Return an ordinary page as it is at an instant, with validators that tell its versions apart."""
-        changed_at = self.changing.changed_at(host.index, number, at)
+        changed_at = self.changing.last_change_at(host.index, number, at)
         headers = (*HTML, ("ETag", f'"{lot(self.options, number, changed_at):x}"'))
         if changed_at:
             headers = (*headers, ("Last-Modified", http_date(changed_at)))
@@ -145,7 +145,7 @@ class Web:
             return False
         return len(self._special(host, path).answers) > 1
 
-    def made(self, host: WebHost, path: str) -> Made:
+    def describe(self, host: WebHost, path: str) -> Made:
         """Return a page with all that is known about it; of an ordinary one, without its body."""
         number = self._pages.number(host, path)
         if number is None:

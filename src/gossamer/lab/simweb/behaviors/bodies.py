@@ -20,10 +20,10 @@ from gossamer.lab.simweb.sheet import (
     PagePlace,
     ServedAnswer,
     Sheet,
+    file_of,
     index,
     leaf,
     leaves,
-    typed,
 )
 
 BLOCK = b"<p>More of the same, and no end to it in sight, since nobody asked how much it was to be.</p>\n" * 640
@@ -63,7 +63,7 @@ def bodies(place: PagePlace) -> dict[str, Made]:
     found: dict[str, Made] = {}
     for name, coding, encode in CODINGS:
         sheet = _proving(place, name)
-        found[name] = sheet.sent(encode(sheet.html().encode()), headers=(("Content-Encoding", coding),))
+        found[name] = sheet.page_of_bytes(encode(sheet.html().encode()), headers=(("Content-Encoding", coding),))
     framings: tuple[tuple[Manner, str], ...] = (("chunked", "chunked"), ("until_close", "until-close"))
     for manner, name in framings:
         sheet = _proving(place, name)
@@ -142,7 +142,7 @@ def charsets(place: PagePlace) -> dict[str, Made]:
         sheet = Sheet(place, name, f"{text} {name}")
         href = place.path(f"{name}/{text}.html")
         sheet.tag(f'<p><a href="{href}">{text}</a></p>', Mark(place.url(asked), text=text))
-        found[name] = sheet.sent(sheet.html(meta, declare=bool(meta)).encode(codec), media_type)
+        found[name] = sheet.page_of_bytes(sheet.html(meta, declare=bool(meta)).encode(codec), media_type)
         found[asked] = leaf(place, asked)
     return found | index(place, "Charsets", [name for name, *_ in CHARSET_PAGES])
 
@@ -169,13 +169,13 @@ def types(place: PagePlace) -> dict[str, Made]:
         "data.json": ("application/json", f'{{"html": "{bait.replace(chr(34), chr(39))}"}}\n'.encode()),
         "blob": ("application/octet-stream", bytes(range(256)) * 16),
     }  # fmt: skip
-    found = {name: typed(*file, also=NOT_HTML) for name, file in files.items()}
+    found = {name: file_of(*file, also=NOT_HTML) for name, file in files.items()}
     xhtml = Sheet(place, "page.xhtml").anchor(place.path("from-xhtml.html"), optional=True)
-    found["page.xhtml"] = xhtml.sent(xhtml.html().encode(), "application/xhtml+xml", also=NOT_HTML)
+    found["page.xhtml"] = xhtml.page_of_bytes(xhtml.html().encode(), "application/xhtml+xml", also=NOT_HTML)
     unsaid = Sheet(place, "unsaid").anchor(place.path("from-unsaid.html"), optional=True)
-    found["unsaid"] = unsaid.sent(unsaid.html().encode(), "", also=NOT_HTML)
+    found["unsaid"] = unsaid.page_of_bytes(unsaid.html().encode(), "", also=NOT_HTML)
     odd = Sheet(place, "odd-type").anchors(["from-odd-type.html"])
-    found["odd-type"] = odd.sent(odd.html().encode(), "TEXT/HTML ;Charset=utf-8")
+    found["odd-type"] = odd.page_of_bytes(odd.html().encode(), "TEXT/HTML ;Charset=utf-8")
     proofs = leaves(place, ("from-xhtml.html", "from-unsaid.html", "from-odd-type.html"))
     return found | proofs | index(place, "Types", found)
 
@@ -215,8 +215,8 @@ def embeds(place: PagePlace) -> dict[str, Made]:
         # A crawl that does not fetch embeds need not record them either.
         return Mark(place.url(name), "embed", optional=True)
 
-    found = {name: typed(*file) for name, file in EMBEDDED_FILES.items()}
-    found["main.css"] = typed("text/css", MAIN_CSS, tuple(map(embed, ("more.css", "ground.gif", "font.woff2"))))
+    found = {name: file_of(*file) for name, file in EMBEDDED_FILES.items()}
+    found["main.css"] = file_of("text/css", MAIN_CSS, tuple(map(embed, ("more.css", "ground.gif", "font.woff2"))))
     sheet = Sheet(place, "", "Embeds")
     sheet.head('<link rel="stylesheet" href="main.css">', embed("main.css"))
     sheet.head('<style>@import url("print.css");</style>', embed("print.css"))
@@ -225,7 +225,7 @@ def embeds(place: PagePlace) -> dict[str, Made]:
     sheet.tag('<script src="app.js"></script>', embed("app.js"))
     sheet.tag('<video src="film.mp4"></video>', embed("film.mp4"))
     sheet.tag('<div style="background: url(inline.gif)"></div>', embed("inline.gif"))
-    return found | {"": sheet.made()}
+    return found | {"": sheet.page()}
 
 
 NESTED_BYTES = 200 << 10
@@ -249,9 +249,9 @@ def hostile(place: PagePlace) -> dict[str, Made]:
         "comments": "<!-->" * COMMENTS,
     }
     many = [f"many/{number}.html" for number in range(MANY_PAGES)]
-    found = {name: _proof_sheet(place, name).tag(html).made() for name, html in costly.items()}
+    found = {name: _proof_sheet(place, name).tag(html).page() for name, html in costly.items()}
     links = "".join(f'<a href="{many[number % MANY_PAGES]}#{number}">.</a>' for number in range(MANY_LINKS))
-    found["links"] = _proof_sheet(place, "links").anchors(many).tag(links).made()
+    found["links"] = _proof_sheet(place, "links").anchors(many).tag(links).page()
     proofs = leaves(place, [f"{name}.html" for name in found])
     bomb: Headers = (("Content-Type", "text/html"), ("Content-Encoding", "gzip"))
     found["bomb"] = Made((ServedAnswer(200, bomb, _zeros()),), also=("too_large", "protocol_error"))

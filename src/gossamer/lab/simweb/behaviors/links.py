@@ -8,7 +8,7 @@ import gzip
 from collections.abc import Iterable
 from itertools import chain
 
-from gossamer.lab.simweb.sheet import Headers, Made, Mark, PagePlace, ServedAnswer, Sheet, index, leaf, leaves, typed
+from gossamer.lab.simweb.sheet import Headers, Made, Mark, PagePlace, ServedAnswer, Sheet, file_of, index, leaf, leaves
 
 
 def frames(place: PagePlace) -> dict[str, Made]:
@@ -40,26 +40,26 @@ def _frameset(place: PagePlace) -> Made:
         f'<frameset cols="*,*"><frame src="to-frame-1.html"><FRAME SRC={place.at}to-frame-2.html></frameset></html>\n'
     )
     sheet.tag("", _to(place, "to-frame-1", "frame"), _to(place, "to-frame-2", "frame"))
-    return sheet.sent(html.encode())
+    return sheet.page_of_bytes(html.encode())
 
 
 def _inline(place: PagePlace) -> Made:
     sheet = Sheet(place, "inline")
     sheet.tag(f'<iframe src="{place.at}to-iframe.html"></iframe>', _to(place, "to-iframe", "iframe"))
     area = '<map name="m"><area shape=rect coords="0,0,9,9" href="./to-area.html" alt="area"></map>'
-    return sheet.tag(area, _to(place, "to-area", "area")).made()
+    return sheet.tag(area, _to(place, "to-area", "area")).page()
 
 
 def _base_page(place: PagePlace) -> Made:
     sheet = Sheet(place, "base").head(f'<base href="{place.at}under/"><base href="/second/is/ignored/">')
     sheet.tag('<p><a href="to-base.html">below the base</a></p>', _to(place, "under/to-base"))
     sheet.tag('<p><a href="../to-base-up.html">beside it</a></p>', _to(place, "to-base-up"))
-    return sheet.tag('<p><a href="?page=2">the base itself</a></p>', Mark(place.url("under/?page=2"))).made()
+    return sheet.tag('<p><a href="?page=2">the base itself</a></p>', Mark(place.url("under/?page=2"))).page()
 
 
 def _refresh(place: PagePlace) -> Made:
     head = f'<meta http-equiv="Refresh" content="0; URL=\'{place.at}to-refresh.html\'">'
-    return Sheet(place, "refresh").head(head, _to(place, "to-refresh", "meta_refresh")).made()
+    return Sheet(place, "refresh").head(head, _to(place, "to-refresh", "meta_refresh")).page()
 
 
 def _relations(place: PagePlace) -> Made:
@@ -69,7 +69,7 @@ def _relations(place: PagePlace) -> Made:
     sheet.head(f'<link rel="contents" href="{place.at}only-contents.html">', _to(place, "only-contents", "related"))
     header = f'<{place.at}only-header-next.html>; rel="next"'
     sheet.head("", _to(place, "only-header-next", "next"))
-    return sheet.made(headers=(("Link", header),))
+    return sheet.page(headers=(("Link", header),))
 
 
 def _markup(place: PagePlace) -> Made:
@@ -86,7 +86,7 @@ def _markup(place: PagePlace) -> Made:
     sheet.tag('<a name="nowhere">no link</a><a href="">here</a>', Mark(place.url("markup"), optional=True))
     sheet.tag(f'<textarea><a href="{place.at}bait.html">no link</a></textarea>')
     query = Mark(place.url("search?q=a&copy=2"))
-    return sheet.tag(f'<a href="{place.at}search?q=a&amp;copy=2">query</a>', query).made()
+    return sheet.tag(f'<a href="{place.at}search?q=a&amp;copy=2">query</a>', query).page()
 
 
 def _schemes(place: PagePlace) -> Made:
@@ -94,7 +94,7 @@ def _schemes(place: PagePlace) -> Made:
     for href in ("mailto:me@example.org", "javascript:void(0)", "tel:+123", "data:text/html,hello"):
         sheet.tag(f'<a href="{href}">no page</a> ', Mark(href, optional=True))
     sheet.tag('<a href="http://">no host</a> <a href="http://a b/">no name</a>')
-    return sheet.anchors(["to-after-schemes.html"]).made()
+    return sheet.anchors(["to-after-schemes.html"]).page()
 
 
 def nofollow(place: PagePlace) -> dict[str, Made]:
@@ -123,12 +123,12 @@ def nofollow(place: PagePlace) -> dict[str, Made]:
     listed = Mark(place.url("hidden-rel-list.html"), nofollow=True)
     sheet.tag(f'<p><a rel="external NOFOLLOW ugc" href="{place.at}hidden-rel-list.html">paid</a></p>\n', listed)
     hidden = [f"hidden-{name}.html" for name in ("rel", "rel-list", *metas, *headers)]
-    return found | leaves(place, [*hidden, "open-noindex.html", "open-header-other.html"]) | {"": sheet.made()}
+    return found | leaves(place, [*hidden, "open-noindex.html", "open-header-other.html"]) | {"": sheet.page()}
 
 
 def _asking_page(place: PagePlace, name: str, *, head: str = "", headers: Headers = (), nofollow: bool = True) -> Made:
     target = f"{'hidden' if nofollow else 'open'}-{name}.html"
-    made = Sheet(place, name).head(head).anchors([target]).made(headers=headers)
+    made = Sheet(place, name).head(head).anchors([target]).page(headers=headers)
     # The page's directive reaches each of its links.
     return Made(made.answers, tuple(Mark(mark.url, nofollow=nofollow) for mark in made.marks))
 
@@ -138,7 +138,7 @@ def nameless(index: int) -> str:
     return f"nx{index:04d}.nowhere.test"
 
 
-def closed(index: int) -> str:
+def refusing_name(index: int) -> str:
     """Return a name whose address refuses connections."""
     return f"closed{index:04d}.nobody.test"
 
@@ -146,10 +146,10 @@ def closed(index: int) -> str:
 def away(place: PagePlace) -> dict[str, Made]:
     """Return links to a name that does not exist and to an address where nothing listens."""
     sheet = Sheet(place, "", "Away")
-    for name in (nameless(place.host.index), closed(place.host.index)):
+    for name in (nameless(place.host.index), refusing_name(place.host.index)):
         url = f"http://{name}{place.port}/"
         sheet.anchor(url, url)
-    return {"": sheet.made()}
+    return {"": sheet.page()}
 
 
 HOSTS_A_PAGE = 50
@@ -165,7 +165,7 @@ def directory(place: PagePlace) -> dict[str, Made]:
         sheet = Sheet(place, name, f"Hosts from {first}")
         for host in place.hosts[first : first + HOSTS_A_PAGE]:
             sheet.anchor(place.front(host), place.front(host), text=host.name)
-        found[name] = sheet.made()
+        found[name] = sheet.page()
     return found | index(place, "Directory", found)
 
 
@@ -203,18 +203,18 @@ def sitemaps(place: PagePlace) -> dict[str, Made]:
     rss = f'<rss version="2.0"><channel>{items}</channel></rss>'.encode()
     # The stolen one is recorded, and not followed: it is another host's.
     files = {
-        "plain.xml": typed(
+        "plain.xml": file_of(
             "application/xml", _urlset([*plain, stolen]), (*_marks(plain, "sitemap"), Mark(stolen, "alternate"))
         ),
-        "packed.xml.gz": typed(
+        "packed.xml.gz": file_of(
             "application/octet-stream", gzip.compress(_urlset(packed), mtime=0), _marks(packed, "sitemap")
         ),
-        "list.txt": typed("text/plain", "\n".join(text).encode(), _marks(text, "sitemap")),
-        "news.rss": typed("application/rss+xml", rss, _marks(feed, "feed")),
+        "list.txt": file_of("text/plain", "\n".join(text).encode(), _marks(text, "sitemap")),
+        "news.rss": file_of("application/rss+xml", rss, _marks(feed, "feed")),
     }
     entries = "".join(f"<sitemap><loc>{place.url(name)}</loc></sitemap>" for name in files)
     body = f'<sitemapindex xmlns="{SITEMAP_NAMESPACE}">{entries}</sitemapindex>'.encode()
-    found = files | {SITEMAP_INDEX: typed("application/xml", body, _marks(map(place.url, files), "sitemap_file"))}
+    found = files | {SITEMAP_INDEX: file_of("application/xml", body, _marks(map(place.url, files), "sitemap_file"))}
     return found | index(place, "Sitemaps", ()) | leaves(place, chain.from_iterable(listed.values()))
 
 
@@ -238,7 +238,7 @@ COPIED = ("one.html", "two.html", "three/", "four?page=1", "four?page=2")
 
 def copies(place: PagePlace) -> dict[str, Made]:
     """Return one body under several addresses. The copies lead to the same pages, whichever of them is read."""
-    copy = Sheet(place, "", "Copies of one page").anchors(["original.html", "/"]).made()
+    copy = Sheet(place, "", "Copies of one page").anchors(["original.html", "/"]).page()
     # A crawl may leave out the links of an exact copy on the same host.
     copy = Made(copy.answers, copy.marks, links_optional=True)
     return {**index(place, "Copies", COPIED), **leaves(place, ["original.html"]), **dict.fromkeys(COPIED, copy)}
@@ -263,7 +263,7 @@ def near(place: PagePlace) -> dict[str, Made]:
 
 def _article(place: PagePlace, name: str, text: str) -> Made:
     # The title differs, so that no two are equal byte for byte.
-    return Sheet(place, name, f"Article {len(name)}", about="near").tag(f"<p>{text}</p><!-- {name} -->").made()
+    return Sheet(place, name, f"Article {len(name)}", about="near").tag(f"<p>{text}</p><!-- {name} -->").page()
 
 
 DISTINCT_NAMES = (
@@ -297,4 +297,4 @@ def spellings(place: PagePlace) -> dict[str, Made]:
         sheet.anchor(place.path(written), place.url(written), key=to)
     page = leaf(place, SPELLED)
     # A server that knows its own pages: each spelling that a client may ask for is this page.
-    return {"": sheet.made(), SPELLED: page, **dict.fromkeys(ESCAPED, Made(page.answers, links_optional=True))}
+    return {"": sheet.page(), SPELLED: page, **dict.fromkeys(ESCAPED, Made(page.answers, links_optional=True))}

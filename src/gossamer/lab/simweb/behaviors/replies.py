@@ -42,7 +42,7 @@ def _status_answer(status: int, retry_after_s: int = 0, *, as_date: bool = False
 
 def _after(place: PagePlace, name: str, first: ServedAnswer) -> Made:
     """Return a page that is there after the first attempt; its link proves a second visit."""
-    made = Sheet(place, name).anchors([_proof(name)]).made()
+    made = Sheet(place, name).anchors([_proof(name)]).page()
     return Made((first, *made.answers), made.marks, once=False)
 
 
@@ -82,7 +82,7 @@ def redirects(place: PagePlace) -> dict[str, Made]:
     found |= leaves(place, ("end.html", "seen.html", "kept.html", f"long-{LONG}"))
     names = ("short-1", "long-1", "see-other", "permanent", "loop-a", "itself", "away", "nowhere", "mail")
     sheet = Sheet(place, "", "Redirects").anchors(names)
-    return found | {"": sheet.anchor(path("%7Etilde"), url("%7Etilde"), key=url("~tilde")).made()}
+    return found | {"": sheet.anchor(path("%7Etilde"), url("%7Etilde"), key=url("~tilde")).page()}
 
 
 def _redirect(status: int, location: str, to: str, also: tuple[str, ...] = ()) -> Made:
@@ -158,7 +158,7 @@ def dead_ports(place: PagePlace) -> dict[str, Made]:
     for port, name in zip(DEAD_PORTS, names, strict=True):
         dead = f"http://{place.host.name}:{port}/page.html"
         sheet.anchor(dead, dead).anchors([name])
-    return leaves(place, names) | {"": sheet.made()}
+    return leaves(place, names) | {"": sheet.page()}
 
 
 def schemes(place: PagePlace) -> dict[str, Made]:
@@ -168,7 +168,7 @@ def schemes(place: PagePlace) -> dict[str, Made]:
     answered = Made(
         (ServedAnswer(200, (), b"", "alert"),), also=("connect_error", "tls_error", "host_closed"), once=False
     )
-    return {"": sheet.made(), "alert": answered} | leaves(place, ["plain.html"])
+    return {"": sheet.page(), "alert": answered} | leaves(place, ["plain.html"])
 
 
 def ttl_0(place: PagePlace) -> dict[str, Made]:
@@ -197,7 +197,7 @@ def walls(place: PagePlace) -> dict[str, Made]:
     found["legal"] = Made((_answer(place, 451, (), "<title>Unavailable for legal reasons</title>"),))
     found["consent"] = _consent(place)
     about = "How a page with <code>window._cf_chl_opt</code> is recognized"
-    found["about"] = Sheet(place, "about", "Walls").tag(about).anchors(["read.html"]).made()
+    found["about"] = Sheet(place, "about", "Walls").tag(about).anchors(["read.html"]).page()
     listing = index(place, "Walls and what is none", found)
     return found | listing | leaves(place, ("agreed.html", "read.html"))
 

@@ -48,7 +48,7 @@ def trap(place: PagePlace, kind: str) -> dict[str, Made]:
     good = [f"good/{number}.html" for number in range(1, GOOD_PAGES + 1)]
     found = index(place, kind.replace("_", " ").capitalize(), [f"x/{ENTRIES[kind][0]}", good[0]])
     for number, name in enumerate(good, 1):
-        found[name] = Sheet(place, name, f"Good page {number}").anchors(["", *good[number : number + 1]]).made()
+        found[name] = Sheet(place, name, f"Good page {number}").anchors(["", *good[number : number + 1]]).page()
     return found
 
 
@@ -76,7 +76,7 @@ def _calendar(place: PagePlace, at: str, path: str) -> Made | None:
     for step in (-1, 1, 12):
         months = year * 12 + number - 1 + step
         sheet.anchor(f"{at}{months // 12:04d}/{months % 12 + 1:02d}/")
-    return sheet.made()
+    return sheet.page()
 
 
 def _session_path(place: PagePlace, at: str, path: str) -> Made | None:
@@ -87,7 +87,7 @@ def _session_path(place: PagePlace, at: str, path: str) -> Made | None:
     sheet = Sheet(place, path, f"Department {session[2]}", about=("session", session[2]))
     for page in range(1, 11):
         sheet.anchor(f"{at}{_fresh(place, path, page)}/{page}.html")
-    return sheet.made()
+    return sheet.page()
 
 
 def _session_query(place: PagePlace, at: str, path: str) -> Made | None:
@@ -99,7 +99,7 @@ def _session_query(place: PagePlace, at: str, path: str) -> Made | None:
     sheet = Sheet(place, path, f"Department {page}", about=("session", page))
     for number in range(1, 11):
         sheet.anchor(f"{at}show?page={number}&sid={_fresh(place, path, number)}")
-    return sheet.made()
+    return sheet.page()
 
 
 def _fresh(place: PagePlace, path: str, page: int) -> str:
@@ -119,7 +119,7 @@ def _facets(place: PagePlace, at: str, path: str) -> Made | None:
         rest = [(one, value) for one, value in chosen if one != name]
         for value in values:
             sheet.anchor(f"{at}?{urlencode([*rest, (name, value)])}", text=value)
-    return sheet.made()
+    return sheet.page()
 
 
 def _depth(place: PagePlace, at: str, path: str) -> Made | None:
@@ -131,7 +131,7 @@ def _depth(place: PagePlace, at: str, path: str) -> Made | None:
     for step in range(3) if len(path) < DEEP_BYTES_MAX else ():
         name = _WORDS[(first + 13 * step) % len(_WORDS)] + "/"
         sheet.anchor(name, f"{place.origin}{path}{name}")
-    return sheet.made()
+    return sheet.page()
 
 
 def _soft_404(place: PagePlace, _: str, path: str) -> Made | None:
@@ -140,7 +140,7 @@ def _soft_404(place: PagePlace, _: str, path: str) -> Made | None:
     sheet.tag(f"<p>There is no {path.rstrip('/').rpartition('/')[2]} here.</p>")
     for name in _WORDS[:6] if len(path) < DEEP_BYTES_MAX else ():
         sheet.anchor(f"{name}/", f"{place.origin}{path[: path.rindex('/') + 1]}{name}/")
-    return sheet.made()
+    return sheet.page()
 
 
 def _near(place: PagePlace, at: str, path: str) -> Made | None:
@@ -155,7 +155,7 @@ def _near(place: PagePlace, at: str, path: str) -> Made | None:
     sheet = Sheet(place, path, "An article", about="near").tag(f"<p>{' '.join(words)}</p>")
     for other in (number + 1, 2 * number, 3 * number + 1):
         sheet.anchor(f"{at}{other % 1_000_000_000}.html", text="More like this")
-    return sheet.made()
+    return sheet.page()
 
 
 def _segments(place: PagePlace, at: str, path: str) -> Made | None:
@@ -165,7 +165,7 @@ def _segments(place: PagePlace, at: str, path: str) -> Made | None:
     sheet = Sheet(place, path, "Deeper", about="segments")
     for name in ("more/", "again/") if len(path) < DEEP_BYTES_MAX else ():
         sheet.anchor(name, f"{place.origin}{path}{name}")
-    return sheet.made()
+    return sheet.page()
 
 
 def _maze(place: PagePlace, at: str, path: str) -> Made | None:
@@ -178,7 +178,7 @@ def _maze(place: PagePlace, at: str, path: str) -> Made | None:
     for door in range(5):
         code = hash_of(place.host.index, path, door)
         sheet.anchor(f"{at}{_WORDS[code % 8]}-{_WORDS[code // 8 % 8]}/{code:08x}.html")
-    return sheet.made()
+    return sheet.page()
 
 
 def _listings(place: PagePlace, at: str, path: str) -> Made | None:
@@ -192,7 +192,7 @@ def _listings(place: PagePlace, at: str, path: str) -> Made | None:
             sheet.anchor(f"{directory}?C={column};O={order}")
     for number in range(1, DIRECTORIES + 1) if directory == at else ():
         sheet.anchor(f"{at}dir-{number}/")
-    return sheet.made()
+    return sheet.page()
 
 
 def _letters(code: int) -> str:
@@ -244,7 +244,7 @@ def farm_owner(name: str) -> int | None:
 def farm(place: PagePlace) -> dict[str, Made]:
     """Return the pages: an index from which one link leads into the farm."""
     entry = f"http://www.{farm_site(place.host.index)}{place.port}/"
-    return {"": Sheet(place, "", "Farm").anchor(entry, entry).made()}
+    return {"": Sheet(place, "", "Farm").anchor(entry, entry).page()}
 
 
 def farm_endless(place: PagePlace, path: str) -> Made | None:
@@ -260,7 +260,7 @@ def farm_endless(place: PagePlace, path: str) -> Made | None:
         sheet.anchor(url, url)
     if path == "/":
         sheet.anchor(FARM_INNER)
-    return sheet.made()
+    return sheet.page()
 
 
 FIRST_YEAR = 2016
@@ -290,7 +290,7 @@ def _chain_pages(place: PagePlace, titles: dict[str, str], about: str | None = N
     return {
         name: Sheet(place, name, titles[name], about)
         .anchors([*names[max(0, at - 1) : at], *names[at + 1 : at + 2]])
-        .made()
+        .page()
         for at, name in enumerate(names)
     }
 
@@ -304,9 +304,9 @@ def _catalogue(place: PagePlace) -> dict[str, Made]:
         sheet.anchors(f"product/{number}" for number in range(first, first + 10))
         if first + 10 < PRODUCTS:
             sheet.anchors([f"shop?page={page + 1}"])
-        found[f"shop?page={page}"] = sheet.made()
+        found[f"shop?page={page}"] = sheet.page()
     for number in range(PRODUCTS):
         others = (number + 1, 3 * number + 1, 7 * number + 5)
         sheet = Sheet(place, f"product/{number}", f"Product {number}")
-        found[f"product/{number}"] = sheet.anchors(f"product/{other % PRODUCTS}" for other in others).made()
+        found[f"product/{number}"] = sheet.anchors(f"product/{other % PRODUCTS}" for other in others).page()
     return found
