@@ -57,17 +57,17 @@ class Ring:
 
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None: ...
 
-    def linked_from_afar(self, source: int, site: str, partition: int) -> None: ...
+    def note_remote_link(self, source: int, site: str, partition: int) -> None: ...
 
     def run_for_another(self, prerequisite: Prerequisite) -> bool:
         raise AssertionError(prerequisite)
 
     def prerequisite_answered(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None: ...
 
-    def failed(self, what: str, error: Exception) -> None:
+    def on_failure(self, what: str, error: Exception) -> None:
         raise AssertionError(what) from error
 
-    def lost(self, what: str) -> None:
+    def on_loss(self, what: str) -> None:
         raise AssertionError(what)
 
 
@@ -86,7 +86,7 @@ class Member:
     def commit(self) -> None:
         self.exchange.cut(0.0)
         number = self.epochs.close_at_once()
-        self.exchange.committed(number)
+        self.exchange.on_commit(number)
 
 
 async def _nothing() -> None: ...

@@ -46,7 +46,7 @@ class RestoredShards(Shards):
             shutil.copyfile(storage.journals.path(name), path)
         shutil.rmtree(target, ignore_errors=True)
         fresh.rename(target)
-        assembled.membership.exchange.covered(epoch)
+        assembled.membership.exchange.on_checkpoint(epoch)
 
     def restore(self, number: int) -> None:
         """Replace a dead shard's state by the last copy, if there is one."""

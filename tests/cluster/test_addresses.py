@@ -100,7 +100,7 @@ class World:
             if until <= self.now:
                 del node.asking[address]
                 self._is_over(address, shard, node)
-                node.addresses.ended(address, self.now + self.rest_s)
+                node.addresses.end(address, self.now + self.rest_s)
                 if self.dice.random() < 0.05:
                     node.addresses.leave(address)
 
@@ -130,7 +130,7 @@ class World:
                 continue
             if opening > node.heard.get(sender, -1):
                 node.heard[sender] = opening
-                node.addresses.restarted(sender, opening, self.now)
+                node.addresses.on_restart(sender, opening, self.now)
             if data:
                 node.addresses.take(sender, data, self.now, node.opening)
 
@@ -207,8 +207,8 @@ def wanted_of(now: float, *, owner_is_new: bool = True, rest_s: float = REST_S) 
     terms = Terms(TERM_S, TURN_S, REQUEST_S_MAX, rest_s)
     user, owner = Addresses(0, 2, terms, now, is_new=True), Addresses(1, 2, terms, now, is_new=owner_is_new)
     address = next(one for one in ADDRESSES if user.client.owner_of(one) == 1)
-    user.restarted(1, 1, now)
-    owner.restarted(0, 0, now)
+    user.on_restart(1, 1, now)
+    owner.on_restart(0, 0, now)
     user.want(address, now)
     owner.take(0, user.outgoing(1, now), now, 1)
     return user, owner, address
@@ -220,7 +220,7 @@ def test_a_grant_that_is_given_back_before_it_was_sent_is_forgotten() -> None:
     user, owner, address = wanted_of(now)
     user.leave(address)
     owner.take(0, user.outgoing(1, now), now, 1)
-    assert owner.server.lent == 0
+    assert owner.server.addresses_leased == 0
     user.take(1, owner.outgoing(0, now), now, 0)
     assert user.facts()["borrowed"] == user.facts()["wanted"] == 0
 
@@ -232,19 +232,19 @@ def test_a_process_that_is_gone_gets_nothing_that_it_waited_for(restarts: bool) 
     address = next(one for one in ADDRESSES if sides[0].client.owner_of(one) == 1)
     user, owner, waiting = sides
     for shard in (0, 2):
-        sides[shard].restarted(1, 1, now)
-        owner.restarted(shard, 0, now)
+        sides[shard].on_restart(1, 1, now)
+        owner.on_restart(shard, 0, now)
     user.want(address, now)
     owner.take(0, user.outgoing(1, now), now, 1)
     user.take(1, owner.outgoing(0, now), now, 0)
     waiting.want(address, now)
     owner.take(2, waiting.outgoing(1, now), now, 1)
     if restarts:
-        owner.restarted(2, 1, now)
-    assert owner.server.lent == 1
+        owner.on_restart(2, 1, now)
+    assert owner.server.addresses_leased == 1
     user.leave(address)
     owner.take(0, user.outgoing(1, now), now, 1)
-    assert owner.server.lent == (0 if restarts else 1)
+    assert owner.server.addresses_leased == (0 if restarts else 1)
 
 
 @pytest.mark.parametrize("is_new", [True, False])
@@ -272,7 +272,7 @@ def test_the_lease_of_a_process_that_is_gone_ends_with_the_delay_after_its_last_
     user, owner, address = wanted_of(now)
     user.take(1, owner.outgoing(0, now), now, 0)
     assert user.may_ask(address, now)
-    owner.restarted(0, 1, now)
+    owner.on_restart(0, 1, now)
     free_at = owner.want(address, now)
     assert free_at is not None
     assert free_at >= now + LEFT_S + REST_S
@@ -290,11 +290,11 @@ def test_a_restarted_owner_waits_for_the_delay_of_a_lease_that_ran_out_meanwhile
     assert user.may_ask(address, began)
     user.began(address)
     ended = began + REQUEST_S_MAX
-    user.ended(address, ended + rest_s)
+    user.end(address, ended + rest_s)
     at = ended + 2 * STEP_S
     if is_reached:
-        user.restarted(1, 2, at)
-        owner.restarted(0, 0, at)
+        user.on_restart(1, 2, at)
+        owner.on_restart(0, 0, at)
         owner.take(0, user.outgoing(1, at), at, 2)
         assert user.facts()["borrowed"] == 0
     leased_at = owner.want(address, at)
@@ -352,8 +352,8 @@ class Declared:
 
     def introduce(self, owner: Addresses, opening: int, now: float) -> None:
         for number, shard in ((0, self.user), (2, self.other)):
-            shard.restarted(1, opening, now)
-            owner.restarted(number, 0, now)
+            shard.on_restart(1, opening, now)
+            owner.on_restart(number, 0, now)
 
 
 def test_a_lease_that_is_declared_after_another_shard_used_the_address_is_refused() -> None:
@@ -361,7 +361,7 @@ def test_a_lease_that_is_declared_after_another_shard_used_the_address_is_refuse
     case = Declared()
     case.other.began(case.address)
     ended = case.other_at + STEP_S
-    case.other.ended(case.address, ended + REST_S)
+    case.other.end(case.address, ended + REST_S)
     case.other.leave(case.address)
     case.owner.take(2, case.other.outgoing(1, ended), ended, 2)
     case.owner.take(0, case.late, ended, 2)

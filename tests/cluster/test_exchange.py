@@ -61,7 +61,7 @@ class Ring:
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
         self.roots.append((seed.text, target.text, kind))
 
-    def linked_from_afar(self, source: int, site: str, partition: int) -> None:
+    def note_remote_link(self, source: int, site: str, partition: int) -> None:
         assert PARTITIONS.owner(partition) == 1
         self.linking.append((source, site))
 
@@ -76,10 +76,10 @@ class Ring:
     def prerequisite_answered(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
         self.answered.append((prerequisite, result, body))
 
-    def failed(self, what: str, error: Exception) -> None:
+    def on_failure(self, what: str, error: Exception) -> None:
         raise AssertionError(what) from error
 
-    def lost(self, what: str) -> None:
+    def on_loss(self, what: str) -> None:
         self.gone.append(what)
 
 
@@ -113,7 +113,7 @@ class Member:
     def commit(self) -> None:
         self.exchange.cut(0.0)
         number = self.epochs.close_at_once()
-        self.exchange.committed(number)
+        self.exchange.on_commit(number)
 
     def send(self, begin: int, end: int) -> None:
         assert (
@@ -173,7 +173,7 @@ def test_a_batch_goes_with_its_commit_in_order_and_is_dropped_when_it_is_safe(pa
     one, other = pair
     one.send(0, 500)
     assert list(one.exchange.outgoing(100.0)) != [], "a greeting"
-    assert one.exchange.sent() == {}, "nothing is sent before it is committed"
+    assert one.exchange.last_sent() == {}, "nothing is sent before it is committed"
     one.commit()
     one.send(500, 900)
     one.commit()
@@ -181,8 +181,8 @@ def test_a_batch_goes_with_its_commit_in_order_and_is_dropped_when_it_is_safe(pa
     carry(one, other)
     assert other.taken == texts(0, 900)
     assert one.exchange.traffic()["batches_waiting"] == 0
-    assert one.exchange.sent() == {1: 0}
-    assert other.exchange.taken() == {0: (one.exchange.incarnation, 2)}
+    assert one.exchange.last_sent() == {1: 0}
+    assert other.exchange.last_taken() == {0: (one.exchange.incarnation, 2)}
 
 
 def test_what_was_sent_lately_is_not_sent_again_but_by_a_shorter_way(pair: tuple[Member, Member]) -> None:
@@ -271,11 +271,13 @@ def test_a_batch_waits_for_the_receivers_checkpoint_where_there_are_any(tmp_path
     carry(one, other)
     assert other.taken == texts(0, 300)
     assert one.exchange.traffic()["batches_waiting"] == 2
-    other.exchange.covered(epoch)
+    other.exchange.on_checkpoint(epoch)
     carry(one, other)
     assert one.exchange.traffic()["batches_waiting"] == 1, "it stands in a commit, and in no checkpoint"
     assert list(one.exchange.outgoing(100.0)) == [], "it asked a moment ago"
-    assert other.exchange.taken()[0][1] == one.exchange.sent()[1] == 2, "the end of the crawl does not wait for that"
+    assert other.exchange.last_taken()[0][1] == one.exchange.last_sent()[1] == 2, (
+        "the end of the crawl does not wait for that"
+    )
     other.store.close()
     other.directory = tmp_path / "older"
     other.start(rolled_back=True)
@@ -346,7 +348,7 @@ def test_state_that_is_older_than_what_was_called_safe_is_reported(tmp_path: Pat
     other.store.close()
     other.directory = tmp_path / "ancient"
     other.start(rolled_back=True)
-    other.exchange._inbox.expected(0, one.exchange.incarnation, 1)  # It knew of the sender then.
+    other.exchange._inbox.next_number(0, one.exchange.incarnation, 1)  # It knew of the sender then.
     carry(one, other, 101.0)
     carry(one, other, 101.0 + RESEND_S)
     assert other.taken == texts(100, 200)
@@ -374,9 +376,9 @@ def test_what_has_no_room_comes_again(tmp_path: Path) -> None:
 def test_roots_and_linking_sites_travel_with_links(pair: tuple[Member, Member]) -> None:
     one, other = pair
     seed, page = url(0, 0), url(1, 0)
-    one.exchange.widened(seed, THEIRS[3], SEED_FILE)
+    one.exchange.send_root(seed, THEIRS[3], SEED_FILE)
     for _ in range(2):
-        one.exchange.linked(page, [Link(THEIRS[0], "anchor", 1), Link(THEIRS[1], "anchor", 1)])
+        one.exchange.send_linking(page, [Link(THEIRS[0], "anchor", 1), Link(THEIRS[1], "anchor", 1)])
     one.commit()
     assert one.exchange.seeds_sent() == {1: 1}
     carry(one, other)
@@ -395,7 +397,7 @@ def test_each_shard_that_has_hosts_of_a_split_site_hears_once_of_a_site_that_lin
     links = [Link(url, "anchor", 1) for url in hosts if url is not None]
     assert {exchange.partitions.owner(link.url.partition) for link in links} == {0, 1, 2}
     for _ in range(2):
-        exchange.linked(url(0, 0), links)
+        exchange.send_linking(url(0, 0), links)
     found = [exchange._outbox.packing(to).batch.linking for to in (1, 2)]
     assert [[one.site for one in each] for each in found] == [["big.test"]] * 2
     store.close()
@@ -514,13 +516,13 @@ def test_an_answer_is_taken_once_and_for_the_address_that_was_asked_for() -> Non
     wanted = Prerequisite(THEIRS[0], THEIRS[0])
     assert remote.ask(wanted, 1, 0.0)
     (asked,) = remote.to_ask(1, 0.0)
-    assert remote.answered(answer_of(asked.number + 1, asked.url, failed, b"")) is None
+    assert remote.take_answer(answer_of(asked.number + 1, asked.url, failed, b"")) is None
     assert remote.waits
-    assert remote.answered(answer_of(asked.number, asked.url, failed, b"")) == wanted
-    assert remote.answered(answer_of(asked.number, asked.url, failed, b"")) is None
+    assert remote.take_answer(answer_of(asked.number, asked.url, failed, b"")) == wanted
+    assert remote.take_answer(answer_of(asked.number, asked.url, failed, b"")) is None
     assert remote.ask(wanted, 1, 0.0)
     (asked,) = remote.to_ask(1, 0.0)
-    assert remote.answered(answer_of(asked.number, THEIRS[1].text, failed, b"")) is None
+    assert remote.take_answer(answer_of(asked.number, THEIRS[1].text, failed, b"")) is None
 
 
 def test_what_was_sent_recently_is_remembered_as_far_as_there_is_room() -> None:

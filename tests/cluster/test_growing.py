@@ -245,15 +245,15 @@ async def restarted_owner(crawl: Path, added: int) -> None:
         mine = [one for one in (f"192.0.2.{n}" for n in range(9)) if owner.client.owner_of(one) == 0]
         for number in range(1, SHARDS + added):
             owner.want(mine[0], now)
-            assert owner.server.lent == 0
+            assert owner.server.addresses_leased == 0
             other = LeaseClient(number, SHARDS, 1.0, 1.0, now)
-            other.restarted(0, exchange.opening)
+            other.on_restart(0, exchange.opening)
             other.want(mine[1])
             said = Message()
             assert other.say(0, said, now)
-            owner.restarted(number, 1, now)
+            owner.on_restart(number, 1, now)
             owner.take(number, encode_message(said), now, exchange.opening)
         owner.tick(now)
-        assert owner.server.lent > 0
+        assert owner.server.addresses_leased > 0
     finally:
         await shard.close()

@@ -47,7 +47,7 @@ class Chase:
             return
         self._pages = pages
         now = PartitionMap(1, running.shards, moves.owners)
-        numbers = (one for one in range(1, SHARDS_MAX + 1) if now.moved_to(one).owners[self.partition] != owner)
+        numbers = (one for one in range(1, SHARDS_MAX + 1) if now.scale_to(one).owners[self.partition] != owner)
         if (number := next(numbers, None)) is not None:
             await running.scale(number)
 

@@ -26,7 +26,7 @@ def test_the_first_map_is_even_to_one_partition(shards: int) -> None:
 def test_scaling_keeps_it_even_and_moves_no_more_than_it_must(shards: int, steps: list[int]) -> None:
     partitions = PartitionMap.even(shards)
     for step in steps:
-        moved = partitions.moved_to(step)
+        moved = partitions.scale_to(step)
         assert (moved.version, moved.shards) == (partitions.version + 1, step)
         counts = Counter(moved.owners)
         assert sorted(counts) == list(range(step))
@@ -40,7 +40,7 @@ def test_scaling_keeps_it_even_and_moves_no_more_than_it_must(shards: int, steps
 
 def test_it_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert PartitionMap.load(tmp_path) is None
-    partitions = PartitionMap.even(5).moved_to(3).moved_to(7)
+    partitions = PartitionMap.even(5).scale_to(3).scale_to(7)
     partitions.save(tmp_path)
     assert PartitionMap.load(tmp_path) == partitions
 
@@ -58,7 +58,7 @@ def test_a_number_of_shards_that_cannot_be(shards: int) -> None:
     with pytest.raises(ConfigError, match="1 to 1024 shards"):
         PartitionMap.even(shards)
     with pytest.raises(ConfigError, match="1 to 1024 shards"):
-        PartitionMap.even(2).moved_to(shards)
+        PartitionMap.even(2).scale_to(shards)
 
 
 def test_many_sites_are_spread_evenly() -> None:

@@ -47,7 +47,7 @@ class StoredPlaces:
 
     def commit(self) -> None:
         self.places.cut()
-        self.places.committed(self.epochs.close_at_once())
+        self.places.on_commit(self.epochs.close_at_once())
 
     def restart(self) -> Places:
         self.store.close()
@@ -107,9 +107,9 @@ def test_a_move_that_is_ordered_late_is_not_begun_again_though_its_partitions_ar
 def test_a_move_is_settled_with_the_commit_of_its_last_part(shard: StoredPlaces) -> None:
     moves = [Move(9, 10, 20, 0, 1), Move(8, 10, 20, 1, 0)]
     shard.places.took(part(9, 1, LAST))
-    assert shard.places.settled(moves) == []
+    assert shard.places.safe_versions(moves) == []
     shard.commit()
-    assert shard.places.settled(moves) == [9]
+    assert shard.places.safe_versions(moves) == [9]
 
 
 def test_new_shards_are_welcomed_with_a_commit_and_once(shard: StoredPlaces) -> None:
@@ -162,7 +162,7 @@ def test_what_is_given_is_sent_when_a_checkpoint_holds_that(tmp_path: Path) -> N
     giver.exchange.send_part(0, MovePart(1, partition, partition + 1, 0, 0, [], LAST))
     giver.commit()
     assert not any(decode_frame(data).batches for _, data in giver.exchange.outgoing(100.0))
-    giver.exchange.covered(giver.store.epoch)
+    giver.exchange.on_checkpoint(giver.store.epoch)
     assert any(decode_frame(data).batches for _, data in giver.exchange.outgoing(100.0))
     giver.store.close()
 
@@ -228,7 +228,7 @@ def test_keys_are_given_and_deleted_and_prerequisites_go_to_the_new_owner(tmp_pa
         await assembled.kept.committer.commit()
         assert not exchange.places.has(MOVED)
         assert pages_of(assembled) == []
-        batches = [decode_batch(data) for data in exchange._outbox.read(1, 1, exchange.sent()[1])]
+        batches = [decode_batch(data) for data in exchange._outbox.read(1, 1, exchange.last_sent()[1])]
         parts = [part for batch in batches for part in batch.parts if part.first == MOVED]
         assert [pair for part in parts for pair in part.pairs] == pages
         asked = [ask.url for _, data in exchange.outgoing(100.0) for ask in decode_frame(data).prerequisites]

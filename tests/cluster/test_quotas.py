@@ -56,7 +56,7 @@ def test_the_limit_is_never_passed_and_always_reached(seed: int, shards: int, pa
                 )
         assert sum(one.pages for one in crawling) <= pages_max
         assert sum(max(one.quota, one.pages) for one in crawling) <= pages_max
-        if quotas.exhausted([one.report(number) for number, one in enumerate(crawling)]):
+        if quotas.is_exhausted([one.report(number) for number, one in enumerate(crawling)]):
             assert sum(one.pages for one in crawling) == pages_max
             return
     for _ in range(3_000):
@@ -66,7 +66,7 @@ def test_the_limit_is_never_passed_and_always_reached(seed: int, shards: int, pa
             fetched = max(0, min(shard.quota - shard.pages, shard.work))
             shard.pages += fetched
             shard.work -= fetched
-    assert quotas.exhausted([one.report(number) for number, one in enumerate(crawling)])
+    assert quotas.is_exhausted([one.report(number) for number, one in enumerate(crawling)])
 
 
 def test_what_an_idle_shard_does_not_need_goes_to_the_others_once_it_said_so() -> None:
@@ -77,6 +77,6 @@ def test_what_an_idle_shard_does_not_need_goes_to_the_others_once_it_said_so() -
     used = ShardReport(0, 1, True, 0, pages=10, quota_serial=serial)
     lowered, later = quotas.order(used)
     assert lowered == 10
-    assert quotas.left == 100 - quota, "the shard has not said that it knows"
+    assert quotas.pages_left == 100 - quota, "the shard has not said that it knows"
     quotas.order(ShardReport(0, 1, True, 0, pages=10, quota_serial=later))
-    assert quotas.left == 90
+    assert quotas.pages_left == 90

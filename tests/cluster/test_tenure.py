@@ -45,7 +45,7 @@ def test_never_two_at_once(seed: int) -> None:
                     process.answers.append((now + dice.random() * 8.0, now))
             for at, asked_at in [one for one in process.answers if one[0] <= now]:
                 process.answers.remove((at, asked_at))
-                process.tenure.renewed(asked_at)
+                process.tenure.renew(asked_at)
             if process.tenure.holds(now) and process.requesting_until <= now and dice.random() < 0.5:
                 process.requesting_until = now + dice.random() * REQUEST_S_MAX
                 crawled.add(process.name)
@@ -71,9 +71,9 @@ def test_a_lender_that_forgot_lets_holders_go_on_and_others_wait() -> None:
 def test_a_shard_whose_lease_is_refused_begins_nothing_more() -> None:
     tenure = Tenure(TERM_S)
     assert not tenure.holds(0.0)
-    tenure.renewed(10.0)
+    tenure.renew(10.0)
     assert tenure.holds(10.0 + TERM_S - 0.01)
     assert not tenure.holds(10.0 + TERM_S)
-    tenure.renewed(20.0)
-    tenure.refused()
+    tenure.renew(20.0)
+    tenure.mark_lost()
     assert not tenure.holds(20.0)

@@ -40,7 +40,7 @@ def sides(per_site: int, shards: int = 2, *, has_delay: bool = False) -> list[Si
     for side in made:
         for other in made:
             if other is not side:
-                side.addresses.restarted(other.shard, 0, NOW)
+                side.addresses.on_restart(other.shard, 0, NOW)
     return made
 
 
@@ -72,7 +72,7 @@ def test_a_shard_gets_a_token_for_each_host_that_needs_one_and_no_more_than_ther
     begun = [one.tokens.begin(now) for _ in range(6)]
     assert len(set(begun)) == 6
     assert one.tokens.begin(now) == "", "all are out"
-    one.tokens.ended(begun[0], now)
+    one.tokens.end(begun[0], now)
     assert one.tokens.begin(now) == begun[0]
     for _ in range(9):
         other.tokens.ask(now)
@@ -93,7 +93,7 @@ def test_what_others_need_goes_to_them_after_a_turn_and_comes_back_when_it_is_ne
     assert (one.room, other.room) == (6, 0), "what is out counts until it has ended"
     assert one.tokens.begin(now) == ""
     for key in begun:
-        one.tokens.ended(key, now)
+        one.tokens.end(key, now)
     talk(pair, now + 1.1)
     assert (one.room, other.room) == (6 - WANTED_MAX, WANTED_MAX), "it requests that number at once"
     later = now + TERMS.turn_s + 3.0
@@ -125,7 +125,7 @@ def test_the_delay_of_a_site_travels_with_its_token() -> None:
     talk(pair, NOW)
     assert one.tokens.most is None, "no limit but the delay"
     key = one.tokens.begin(NOW)
-    one.tokens.ended(key, NOW + 30.0)
+    one.tokens.end(key, NOW + 30.0)
     one.tokens.leave()
     other.tokens.ask(NOW + 1.0)
     talk(pair, NOW + 1.0)
@@ -144,7 +144,7 @@ def test_a_shard_that_no_host_needs_keeps_nothing() -> None:
     one.tokens.leave()
     talk(pair, NOW + 1.1)
     talk(pair, NOW + 2.2)
-    assert sum(side.addresses.server.lent for side in pair) == 0
+    assert sum(side.addresses.server.addresses_leased for side in pair) == 0
     assert one.room == 0
     for _ in range(4):
         other.tokens.ask(NOW + 3.0)
@@ -157,7 +157,7 @@ def test_a_turn_begins_when_the_delay_is_over() -> None:
     one, other = pair = sides(1, has_delay=True)
     one.tokens.ask(NOW)
     talk(pair, NOW)
-    one.tokens.ended(one.tokens.begin(NOW), NOW + 30.0)
+    one.tokens.end(one.tokens.begin(NOW), NOW + 30.0)
     one.tokens.leave()
     other.tokens.ask(NOW + 1.0)
     talk(pair, NOW + 1.0)

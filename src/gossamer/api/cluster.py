@@ -424,7 +424,7 @@ class ClusterCrawler(BaseCrawler):
     def _for_all(self, name: str) -> Callable[[VerbRequest], Awaitable[object]]:
         async def answer(request: VerbRequest) -> object:
             if name == "seed":
-                await self._calls.call("seeded")
+                await self._calls.call("note_seeds")
             answers = await self._calls.ask(name, request, every_shard(self.config), some=name == "release")
             return joined_of_all(answers)
 

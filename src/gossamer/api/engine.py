@@ -122,7 +122,7 @@ def have_stopped(status: Mapping[str, Any]) -> bool:
 
 def no_room(shards: list[int], options: ClusterOptions) -> str:
     """Return, as one line, for which shards Ray has no machine, and what each needs."""
-    what = ", ".join(f"{name} {count:g}" for name, count in options.reserved.items() if count)
+    what = ", ".join(f"{name} {count:g}" for name, count in options.ray_resources.items() if count)
     named = "shards " + ", ".join(map(str, shards)) if len(shards) > 1 else f"shard {shards[0]}"
     return (
         f"Ray has no machine for {named} (cluster.placement = {options.placement}; each needs {what}); add machines, "

@@ -108,7 +108,7 @@ async def keep_copies(
             continue
         is_told = False
         with suppress(ConnectionError):  # The coordinator is restarting: it will ask again.
-            await engine.call("copied", version=moves.version, shards=moves.shards)
+            await engine.call("note_copy", version=moves.version, shards=moves.shards)
 
 
 def begin_shards(directory: Path, numbers: range) -> Config:

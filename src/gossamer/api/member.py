@@ -157,7 +157,7 @@ class ClusterMember(Crawler):
             elif membership is not None and kind == said.FRAME:
                 membership.exchange.take(rest, self._clock.now())
             elif membership is not None and kind == said.DROPPED:
-                membership.exchange.lost(number)
+                membership.exchange.on_peer_lost(number)
         os._exit(FAILED)  # The parent is gone, so this process ends too.
 
     def _looked(self, look: Look) -> dict[str, object]:
@@ -165,7 +165,7 @@ class ClusterMember(Crawler):
         now = self._clock.now()
         shard = self._shard
         if look.granted is not None:
-            self._tenure.renewed(look.granted)
+            self._tenure.renew(look.granted)
         answer: dict[str, object] = {
             "state": "starting",
             "holder": self._holder if self._is_locked else "",

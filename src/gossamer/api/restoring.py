@@ -187,7 +187,7 @@ class Vault:
             finally:  # In the thread that makes the links: cancelled, it may still be at it.
                 await committer.hold(lambda: shutil.rmtree(folder, ignore_errors=True))
             if membership is not None:
-                membership.exchange.covered(taken.epoch)
+                membership.exchange.on_checkpoint(taken.epoch)
             self.saved_activity = activity
 
     async def finish(self, shard: Shard) -> None:

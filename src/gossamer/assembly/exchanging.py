@@ -153,8 +153,8 @@ class Membership:
             passive,
             self._activity,
             exchange.incarnation,
-            exchange.sent(),
-            exchange.taken(),
+            exchange.last_sent(),
+            exchange.last_taken(),
             seeding or seeds,
             self._pending_scope.activity,
             exchange.seeds_sent(),
@@ -166,7 +166,7 @@ class Membership:
             None if seeding else self._frontier.hosts_left,
             self._frontier.counts.discovered,
             exchange.places.serial,
-            exchange.places.settled(self._ordered),
+            exchange.places.safe_versions(self._ordered),
             loop.is_behind,
             self.moves.frontier.survey(self._survey) if self._survey is not None else None,
         )
@@ -220,7 +220,7 @@ class Membership:
         self._committed_activity = self._cut_activity
         self._pages_committed = self._pages_cut
         self._bytes_committed = self._bytes_cut
-        self.exchange.committed(epoch)
+        self.exchange.on_commit(epoch)
         if self.moves.is_copying:
             self._loop.commit_soon()  # The rest of what moves must not wait.
 
@@ -233,9 +233,9 @@ class Membership:
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
         self._pipeline.discovery.widen_from_afar(seed, target, kind)
 
-    def linked_from_afar(self, source: int, site: str, partition: int) -> None:
+    def note_remote_link(self, source: int, site: str, partition: int) -> None:
         if self._reputation is not None:
-            self._reputation.linked_from_afar(source, site, partition)
+            self._reputation.note_remote_link(source, site, partition)
 
     def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
         if self._reputation is not None:
@@ -244,7 +244,7 @@ class Membership:
     def take_part(self, part: MovePart) -> None:
         self.moves.take(part, self._clock.now())
 
-    def welcomed(self, welcome: Welcome) -> None:
+    def on_welcome(self, welcome: Welcome) -> None:
         scope = self._ring.scope
         scope.roots.absorb(welcome.roots)
         scope.exclusions.load(welcome.excluded)
@@ -260,11 +260,11 @@ class Membership:
         self._pipeline.prerequisites.answer(prerequisite, body, result, self._clock.now())
         self._loop.stir()
 
-    def failed(self, what: str, error: Exception) -> None:
+    def on_failure(self, what: str, error: Exception) -> None:
         self._logs.critical("internal_error", error, url=what)
         self._counters.failed(error, self._clock.now())
 
-    def lost(self, what: str) -> None:
+    def on_loss(self, what: str) -> None:
         self._logs.critical("exchange", error_text=what)
         self._counters.note(what)
 

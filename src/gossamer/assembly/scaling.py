@@ -116,7 +116,7 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
         if partitions.version > plan.version:  # It was interrupted during the last step.
             _finish(directory, plan, partitions, write_config)
             return Scaled(plan.before, plan.after, 0, 0, partitions.evenness(), (0.0, 0.0))
-        target = partitions.moved_to(shards)
+        target = partitions.scale_to(shards)
         with ExitStack() as close:
             stores = [_opened(config, directory, number, close) for number in range(max(plan.before, plan.after))]
             moved = 0
@@ -184,7 +184,7 @@ def refuse_indivisible(config: Config, directory: Path, shards: int) -> Partitio
             f"`gossamer resume {shell_word(directory)}` completes that"
         )
     partitions = map_in(directory) or PartitionMap.even(config.cluster.workers)
-    partitions.moved_to(shards)  # Raises for an impossible number.
+    partitions.scale_to(shards)  # Raises for an impossible number.
     return partitions
 
 

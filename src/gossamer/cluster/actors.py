@@ -191,13 +191,13 @@ class CoordinatorActor:
         """Hold automatic moves of partitions, or permit them again; those of `scale` go on."""
         self.coordination.hold(held=held)
 
-    async def copied(self, *, version: int, shards: int) -> None:
+    async def note_copy(self, *, version: int, shards: int) -> None:
         """Note which record of moves has a copy beside the shards' checkpoints."""
         self.coordination.moves.copied = Copied(version, shards)
 
-    async def seeded(self) -> None:
+    async def note_seeds(self) -> None:
         """Note that seeds were added."""
-        self.coordination.seeded()
+        self.coordination.note_seeds()
 
     async def ask(self, question: bytes, shards: list[int]) -> list[bytes]:
         """Return the answers of shards to a verb."""

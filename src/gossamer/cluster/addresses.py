@@ -66,8 +66,8 @@ class Addresses:
     def began(self, address: str) -> None:
         self.client.began(address)
 
-    def ended(self, address: str, rest_until: float) -> None:
-        self.client.ended(address, rest_until)
+    def end(self, address: str, rest_until: float) -> None:
+        self.client.end(address, rest_until)
 
     def leave(self, address: str) -> None:
         self.client.leave(address)
@@ -93,10 +93,10 @@ class Addresses:
             self.server.hear(sender, message, now)
         self.client.hear(sender, message, now)
 
-    def restarted(self, shard: int, opening: int, now: float) -> None:
+    def on_restart(self, shard: int, opening: int, now: float) -> None:
         """Note that a shard was restarted."""
-        self.client.restarted(shard, opening)
-        self.server.restarted(shard, opening, now)
+        self.client.on_restart(shard, opening)
+        self.server.on_restart(shard, opening, now)
         self.client.on_outgoing()
 
     def tick(self, now: float) -> None:
@@ -110,8 +110,8 @@ class Addresses:
         return {
             "borrowed": self.client.count("held"),
             "wanted": self.client.count("wanted"),
-            "lent": self.server.lent,
-            "contended": self.server.contended,
+            "lent": self.server.addresses_leased,
+            "contended": self.server.addresses_waited_for,
             "messages_sent": self.messages_sent,
             "message_bytes_sent": self.message_bytes_sent,
             "loans_made": self.server.loans_made,

@@ -36,11 +36,11 @@ class Tenure:
         others can see.
         """
 
-    def renewed(self, asked_at: float) -> None:
+    def renew(self, asked_at: float) -> None:
         """Note that a request made at `asked_at`, by our clock, was granted."""
         self._until = max(self._until, asked_at + self.term_s)
 
-    def refused(self) -> None:
+    def mark_lost(self) -> None:
         """Note that another process has the shard."""
         self.lost = True
 
@@ -292,7 +292,7 @@ class Coordination:
         self.kept.paused = paused
         self._save(self.kept)
 
-    def seeded(self) -> None:
+    def note_seeds(self) -> None:
         """Say that seeds were added: their redirects may widen the scope again."""
         self._is_scope_final = False
         self._scope_final = ScopeFinal(self.shards)
@@ -383,7 +383,7 @@ class Coordination:
         out_of_pages = (
             self._quotas is not None
             and len(reports) == self.shards
-            and self._quotas.exhausted(reports)
+            and self._quotas.is_exhausted(reports)
             and not self.moves.is_moving
         )
         if not (is_finished or out_of_pages) and self._is_low(reports):

@@ -53,7 +53,7 @@ class LinkReceiver(Protocol):
 
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None: ...
 
-    def linked_from_afar(self, source: int, site: str, partition: int) -> None: ...
+    def note_remote_link(self, source: int, site: str, partition: int) -> None: ...
 
     def cash_from_afar(self, host: str, partition: int, amount: float) -> None: ...
 
@@ -63,11 +63,11 @@ class LinkReceiver(Protocol):
 
     def take_part(self, part: MovePart) -> None: ...
 
-    def welcomed(self, welcome: Welcome) -> None: ...
+    def on_welcome(self, welcome: Welcome) -> None: ...
 
-    def failed(self, what: str, error: Exception) -> None: ...
+    def on_failure(self, what: str, error: Exception) -> None: ...
 
-    def lost(self, what: str) -> None: ...
+    def on_loss(self, what: str) -> None: ...
 
 
 class ShardRun(NamedTuple):
@@ -162,13 +162,13 @@ class Exchange:
         packing.add(link)
         self._outbox.memory_bytes += packing.bytes - before
 
-    def widened(self, seed: Url, target: Url, kind: int) -> None:
+    def send_root(self, seed: Url, target: Url, kind: int) -> None:
         root = Root(seed.text, target.text, kind)
         for to in range(self.places.shards):
             if to != self.shard:
                 self._outbox.packing(to).add_root(root)
 
-    def linked(self, page: Url, links: Sequence[Link]) -> None:
+    def send_linking(self, page: Url, links: Sequence[Link]) -> None:
         source = xxh3_64_intdigest(page.site.encode())
         there = {(link.url.site, link.url.partition) for link in links if not self.has(link.url)}
         for site, partition in there:
@@ -213,7 +213,7 @@ class Exchange:
         return asked
 
     def answer_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
-        self.prerequisites.done(prerequisite, result, body)
+        self.prerequisites.note_result(prerequisite, result, body)
         self.on_outgoing()
 
     # ---- the epoch
@@ -230,20 +230,20 @@ class Exchange:
         self._inbox.cut()
         self.places.cut()
 
-    def committed(self, epoch: int) -> None:
+    def on_commit(self, epoch: int) -> None:
         """Note that an epoch is durable: its batches may be sent, and received ones confirmed."""
         self._is_durable = True
-        self.places.committed(epoch)
+        self.places.on_commit(epoch)
         self._sending.commit(self._cut, self.places.held)
         self._committed_seeds = self._cut_seeds
-        for sender in self._inbox.committed(epoch):
+        for sender in self._inbox.on_commit(epoch):
             self._sending.peer(sender).owed = True
         self.on_outgoing()
 
-    def covered(self, epoch: int) -> None:
+    def on_checkpoint(self, epoch: int) -> None:
         """Note that a checkpoint with an epoch is the one that this shard would be restored from."""
-        self._inbox.covered(epoch)
-        self.places.covered(epoch)
+        self._inbox.on_checkpoint(epoch)
+        self.places.on_checkpoint(epoch)
         self._sending.free(self.places.held)
         for peer in self._sending.peers.values():
             peer.owed = True
@@ -259,7 +259,7 @@ class Exchange:
         """
         if not self._is_durable:
             return
-        for prerequisite in self.prerequisites.expired(now):
+        for prerequisite in self.prerequisites.pop_expired(now):
             self._answer(
                 prerequisite, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True)
             )
@@ -288,7 +288,7 @@ class Exchange:
             peer.fresh = True
             peer.owed = True
             if self.addresses is not None:
-                self.addresses.restarted(frame.sender, frame.opening, now)
+                self.addresses.on_restart(frame.sender, frame.opening, now)
         peer.incarnation = frame.incarnation
         peer.silent = False
         self._sending.take_position(frame.sender, frame.position, gap=frame.gap)
@@ -300,13 +300,13 @@ class Exchange:
         for ask in frame.prerequisites:
             self._run_for(frame.sender, frame.opening, ask)
         for answer in frame.answers:
-            prerequisite = self.prerequisites.answered(answer)
+            prerequisite = self.prerequisites.take_answer(answer)
             if prerequisite is not None:
                 self._answer(prerequisite, result_of(answer), answer.body)
         if peer.owed:
             self.on_outgoing()
 
-    def lost(self, to: int) -> None:
+    def on_peer_lost(self, to: int) -> None:
         """Note that a shard may be gone: frames in flight to it are sent again when it is back."""
         self._sending.peer(to).fresh = True
 
@@ -346,7 +346,7 @@ class Exchange:
     def incarnation(self) -> int:
         return self._outbox.incarnation
 
-    def sent(self) -> dict[int, int]:
+    def last_sent(self) -> dict[int, int]:
         """Return, per receiver, the number of the last batch in a commit; 0 if the receiver has all of them safely."""
         channels = self._outbox.channels
         return {to: last if last >= channels[to].first else 0 for to, last in self._sending.sendable.items() if last}
@@ -356,7 +356,7 @@ class Exchange:
         channels = self._outbox.channels
         return {to: last if last >= channels[to].first else 0 for to, last in self._committed_seeds.items() if last}
 
-    def taken(self) -> dict[int, tuple[int, int]]:
+    def last_taken(self) -> dict[int, tuple[int, int]]:
         """Return, per sender, incarnation and number of the last batch in a commit."""
         return self._inbox.newest()
 
@@ -414,11 +414,11 @@ class Exchange:
         """Skip batches that the sender has dropped because this shard confirmed them: its state is older than that
         confirmation.
         """
-        expected = self._inbox.expected(frame.sender, frame.incarnation, frame.base)
+        expected = self._inbox.next_number(frame.sender, frame.incarnation, frame.base)
         if expected < frame.base:
-            self._inbox.arrived(frame.sender, frame.incarnation, frame.base - 1)
+            self._inbox.note_arrival(frame.sender, frame.incarnation, frame.base - 1)
             if self._ring is not None:
-                self._ring.lost(
+                self._ring.on_loss(
                     f"batches {expected} to {frame.base - 1} of shard {frame.sender} are gone: this shard's state is "
                     "older than what it said to be safe"
                 )
@@ -433,14 +433,14 @@ class Exchange:
         for part in batch.parts:
             ring.take_part(part)
         for welcome in batch.welcomes:
-            ring.welcomed(welcome)
+            ring.on_welcome(welcome)
         self._take_counts(batch, ring)
         self._take_links(batch, ring)
 
     def _take_counts(self, batch: Batch, ring: LinkReceiver) -> None:
         for linking in batch.linking:
             if self.places.has(linking.partition):
-                ring.linked_from_afar(linking.source, linking.site, linking.partition)
+                ring.note_remote_link(linking.source, linking.site, linking.partition)
             else:
                 self._outbox.packing(self._owners[linking.partition]).add_linking(linking)
         for cash in batch.cash:
@@ -462,12 +462,12 @@ class Exchange:
         try:
             ring.discover(links)
         except Exception as error:  # noqa: BLE001 - an internal error with one link must not stop the others
-            ring.failed("a batch from another shard", error)
+            ring.on_failure("a batch from another shard", error)
             for link in links:
                 try:
                     ring.discover([link])
                 except Exception as again:  # noqa: BLE001 - the same
-                    ring.failed(link.url.text, again)
+                    ring.on_failure(link.url.text, again)
 
     def _take_own(self, ring: LinkReceiver) -> None:
         """Take links from the outbox that were for a shard whose partitions have become ours."""
@@ -485,8 +485,8 @@ class Exchange:
             return
         self.activity += 1
         prerequisite = Prerequisite(named, target, ask.hops)
-        if self.prerequisites.asked(sender, opening, ask) and not self._ring.run_for_another(prerequisite):
-            self.prerequisites.done(prerequisite, Failure("host_closed", "its host is closed"), b"")
+        if self.prerequisites.note_request(sender, opening, ask) and not self._ring.run_for_another(prerequisite):
+            self.prerequisites.note_result(prerequisite, Failure("host_closed", "its host is closed"), b"")
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes = b"") -> None:
         self.activity += 1

@@ -44,12 +44,12 @@ class Inbox:
         self._changed: set[int] = set()
         self._marks: list[tuple[int, dict[int, Numbers]]] = []
 
-    def expected(self, sender: int, incarnation: int, base: int) -> int:
+    def next_number(self, sender: int, incarnation: int, base: int) -> int:
         """Return the number of the next batch; for an unknown incarnation, the oldest."""
         arrived = self._arrived.setdefault(sender, {})
         return arrived.setdefault(incarnation, base - 1) + 1
 
-    def arrived(self, sender: int, incarnation: int, number: int) -> None:
+    def note_arrival(self, sender: int, incarnation: int, number: int) -> None:
         """Note that a batch has arrived, in order, and will be taken."""
         self._arrived[sender][incarnation] = number
 
@@ -68,7 +68,7 @@ class Inbox:
             self._epochs.put("inbox", POSITIONS + sender.to_bytes(2), encode(numbers))
         self._changed = set()
 
-    def committed(self, epoch: int) -> set[int]:
+    def on_commit(self, epoch: int) -> set[int]:
         """Note that an epoch is durable; return the senders whose position changed."""
         self._committed.update(self._cut)
         if self._cut and self._needs_cover:
@@ -77,7 +77,7 @@ class Inbox:
                 del self._marks[1:-1:2]
         return set(self._cut)
 
-    def covered(self, epoch: int) -> None:
+    def on_checkpoint(self, epoch: int) -> None:
         """Note that a checkpoint which holds an epoch is where it will be restored from."""
         while self._marks and self._marks[0][0] <= epoch:
             self._safe = self._marks.pop(0)[1]
@@ -116,7 +116,7 @@ class Arrivals:
         """
         sender = frame.sender
         incarnation = frame.incarnation
-        expected = self._inbox.expected(sender, incarnation, frame.base)
+        expected = self._inbox.next_number(sender, incarnation, frame.base)
         before = len(self._waiting)
         for number, data in enumerate(frame.batches, frame.first):
             if number < expected:
@@ -130,7 +130,7 @@ class Arrivals:
             else:
                 self._waiting.append((sender, incarnation, number, data))
                 self._bytes += len(data)
-                self._inbox.arrived(sender, incarnation, number)
+                self._inbox.note_arrival(sender, incarnation, number)
                 expected += 1
         if self._waiting:
             self.stirred.set()

@@ -91,7 +91,7 @@ class LeaseClient:
     def began(self, address: str) -> None:
         self._borrowed[address].out += 1
 
-    def ended(self, address: str, rest_until: float) -> None:
+    def end(self, address: str, rest_until: float) -> None:
         borrowed = self._borrowed[address]
         borrowed.out -= 1
         borrowed.rest_until = max(borrowed.rest_until, rest_until)
@@ -180,7 +180,7 @@ class LeaseClient:
         for address, ticket in message.recalls:
             self._on_recall(address, ticket)
 
-    def restarted(self, shard: int, opening: int) -> None:
+    def on_restart(self, shard: int, opening: int) -> None:
         """Note that an owner was restarted."""
         owner = self._owners.setdefault(shard, Owner())
         if owner.opening != opening:

@@ -110,12 +110,12 @@ class LeaseServer:
         self.loans_made = self.recalls_made = 0
 
     @property
-    def lent(self) -> int:
+    def addresses_leased(self) -> int:
         """Addresses that are leased."""
         return sum(one.holder >= 0 for one in self._lent.values())
 
     @property
-    def contended(self) -> int:
+    def addresses_waited_for(self) -> int:
         """Addresses that a shard waits for."""
         return sum(bool(one.waiting) for one in self._lent.values())
 
@@ -173,7 +173,7 @@ class LeaseServer:
     def _borrower(self, shard: int) -> Borrower:
         return self._borrowers.setdefault(shard, Borrower(loans=self._first))
 
-    def restarted(self, shard: int, opening: int, now: float) -> None:
+    def on_restart(self, shard: int, opening: int, now: float) -> None:
         """Note that a borrower was restarted, which ends the leases of its previous process."""
         borrower = self._borrower(shard)
         if borrower.opening != opening:

@@ -101,7 +101,7 @@ class Moves:
 
     def scale(self, shards: int) -> None:
         """Divide all partitions among `shards` shards. Raises ConfigError if that is not possible."""
-        PartitionMap(1, self.kept.shards, self.owners).moved_to(shards)
+        PartitionMap(1, self.kept.shards, self.owners).scale_to(shards)
         self.kept.shards = max(self.kept.shards, shards)
         self.kept.wanted = shards
         self.kept.balanced = []
@@ -163,7 +163,7 @@ class Moves:
         to_be = array("H", self.owners)
         for move in kept.under_way:
             to_be[move.first : move.end] = array("H", [move.to]) * (move.end - move.first)
-        target = PartitionMap(1, kept.shards, to_be).moved_to(kept.wanted)
+        target = PartitionMap(1, kept.shards, to_be).scale_to(kept.wanted)
         busy = Counter(shard for move in kept.under_way for shard in (move.sender, move.to))
         held = Counter(self.owners)
         found = False

@@ -129,7 +129,7 @@ class ClusterOptions(Section, frozen=True):
     ] = 2.0
 
     @property
-    def reserved(self) -> dict[str, float]:
+    def ray_resources(self) -> dict[str, float]:
         """What Ray reserves for each shard, by Ray's names."""
         memory = {"memory": self.memory_bytes} if self.memory_bytes else {}
         return {"CPU": self.cpus, **memory, **self.resources}

@@ -33,7 +33,7 @@ class Written(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     crc: int | None = None
     """CRC-32 of the rest; None in files of versions that did not record it."""
 
-    def summed(self) -> int:
+    def checksum(self) -> int:
         """Return the checksum of the rest."""
         return crc(repr((self.version, self.shards, [tuple(run) for run in self.runs])).encode())
 
@@ -87,7 +87,7 @@ class PartitionMap:
                 found.append((partition, partition + 1, owner))
         return found
 
-    def moved_to(self, shards: int) -> PartitionMap:
+    def scale_to(self, shards: int) -> PartitionMap:
         """Return the map for another number of shards, with the fewest moves: of the partitions of removed shards, and
         of those that other shards have above an even share. A shard gives away its last partitions first.
 
@@ -126,7 +126,7 @@ class PartitionMap:
         """Return the content of the map's file."""
         runs = [(first, owner) for first, _, owner in self.runs()]
         written = Written(self.version, self.shards, runs)
-        return msgspec.json.encode(msgspec.structs.replace(written, crc=written.summed())) + b"\n"
+        return msgspec.json.encode(msgspec.structs.replace(written, crc=written.checksum())) + b"\n"
 
     @classmethod
     def decode(cls, encoded: bytes, name: object) -> Self:
@@ -137,7 +137,7 @@ class PartitionMap:
         """
         try:
             written = msgspec.json.decode(encoded, type=Written)
-            if written.crc not in (None, written.summed()):
+            if written.crc not in (None, written.checksum()):
                 raise ValueError("its checksum differs")
             owners = array("H", bytes(2 * PARTITIONS))
             ends = [first for first, _ in written.runs[1:]] + [PARTITIONS]

@@ -91,7 +91,7 @@ class Places:
         """By receiver: the epoch that a checkpoint must have before the receiver gets more batches, so that partitions
         that were given away never reappear in an older state of this shard."""
         if fresh or not needs_cover:
-            self.covered(epochs.number)
+            self.on_checkpoint(epochs.number)
 
     def has(self, partition: int) -> bool:
         return self.owners[partition] == self.shard
@@ -142,7 +142,7 @@ class Places:
         self._note(MovedRun(part.version, part.first, part.end, self.shard))
         self._taken.add(part.version)
 
-    def settled(self, moves: Sequence[Move]) -> list[int]:
+    def safe_versions(self, moves: Sequence[Move]) -> list[int]:
         """Return the versions of those moves to this shard that no restart can undo."""
         return [move.version for move in moves if move.to == self.shard and move.version in self._safe]
 
@@ -177,15 +177,15 @@ class Places:
             self._epochs.put("meta", PLACES, msgspec.msgpack.encode(self._kept))
             self._changed = False
 
-    def committed(self, epoch: int) -> None:
+    def on_commit(self, epoch: int) -> None:
         """Note that what was cut is durable."""
         if self._cut:
             self._marks.append((epoch, self._cut))
             self._cut = set()
         if not self._needs_cover:
-            self.covered(epoch)
+            self.on_checkpoint(epoch)
 
-    def covered(self, epoch: int) -> None:
+    def on_checkpoint(self, epoch: int) -> None:
         """Note that this shard would be restored with an epoch and all earlier ones."""
         while self._marks and self._marks[0][0] <= epoch:
             self._safe |= self._marks.pop(0)[1]

@@ -87,19 +87,19 @@ class RemotePrerequisites:
         """Drop the requesters of a fetch by us; they ask its new owner."""
         self._running.pop((prerequisite.origin.text, prerequisite.url.text), None)
 
-    def answered(self, answer: PrerequisiteAnswer) -> Prerequisite | None:
+    def take_answer(self, answer: PrerequisiteAnswer) -> Prerequisite | None:
         """Return the fetch that an answer belongs to, once."""
         out = self._out.pop(answer.number, None)
         return out.prerequisite if out is not None and out.prerequisite.url.text == answer.url else None
 
-    def expired(self, now: float) -> Iterator[Prerequisite]:
+    def pop_expired(self, now: float) -> Iterator[Prerequisite]:
         """Yield the fetches whose wait has ended without an answer."""
         for number in [number for number, out in self._out.items() if out.until <= now]:
             yield self._out.pop(number).prerequisite
 
     # ---- others', run by us
 
-    def asked(self, sender: int, opening: int, ask: AskPrerequisite) -> bool:
+    def note_request(self, sender: int, opening: int, ask: AskPrerequisite) -> bool:
         """Note a shard's request; return whether to make the fetch now."""
         who = (sender, opening, ask.number)
         known = self._answers.get(who)
@@ -112,7 +112,7 @@ class RemotePrerequisites:
             askers.append(who)
         return is_first
 
-    def done(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
+    def note_result(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes) -> None:
         """Note the result of a fetch."""
         for sender, opening, number in self._running.pop((prerequisite.origin.text, prerequisite.url.text), []):
             answer = answer_of(number, prerequisite.url.text, result, body)

@@ -152,7 +152,7 @@ def _places(shards: int, options: ClusterOptions) -> list[Any]:
     """Return Ray's placement of each shard. A placement group is reserved as a whole, and ends with this program."""
     if options.placement == "spread":
         return ["SPREAD"] * shards
-    group = placement_group([options.reserved] * shards, strategy=options.placement.upper())
+    group = placement_group([options.ray_resources] * shards, strategy=options.placement.upper())
     return [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=shard) for shard in range(shards)]
 
 

@@ -144,21 +144,21 @@ class Quotas:
             # It returns what it does not need, or all that is left where the limit was lowered: it is granted again.
             self._set(share, min(share.quota, used))
         elif used + self._step() // 2 >= share.quota:
-            self._set(share, share.quota + min(self._step(), self.left))
+            self._set(share, share.quota + min(self._step(), self.pages_left))
         return share.quota, share.serial
 
     @property
-    def left(self) -> int:
+    def pages_left(self) -> int:
         """Pages of the limit that are not granted."""
         return max(0, self.pages_max - sum(share.most for share in self.shares))
 
-    def exhausted(self, reports: Sequence[ShardReport]) -> bool:
+    def is_exhausted(self, reports: Sequence[ShardReport]) -> bool:
         """Say whether the limit is reached: all pages are fetched and committed."""
         return sum(report.pages for report in reports) >= self.pages_max
 
     def _step(self) -> int:
-        even = max(1, self.left // (PARTS * len(self.shares)))
-        return max(even, min(PAGES_MIN, -(-self.left // len(self.shares))))
+        even = max(1, self.pages_left // (PARTS * len(self.shares)))
+        return max(even, min(PAGES_MIN, -(-self.pages_left // len(self.shares))))
 
     def _set(self, share: LimitShare, quota: int) -> None:
         if quota != share.quota:

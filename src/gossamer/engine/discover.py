@@ -220,7 +220,7 @@ class Discovery:
     ) -> tuple[Sequence[Link], list[Link]]:
         """Send other shards their links; return this shard's links among all, and among those that were admitted."""
         if page is not None and self._stages.frontier.watches_links:
-            exchange.linked(page, admitted)
+            exchange.send_linking(page, admitted)
         ours = exchange.own(admitted)
         if len(ours) < len(admitted) or len(admitted) < len(links):
             links = [link for link in links if exchange.has(link.url)]

@@ -27,10 +27,10 @@ class ShardExchange(Protocol):
     def own(self, links: Sequence[Link]) -> list[Link]:
         """Return this shard's links, and send the others to their shards."""
 
-    def linked(self, page: Url, links: Sequence[Link]) -> None:
+    def send_linking(self, page: Url, links: Sequence[Link]) -> None:
         """Send counts of links from a page to the shards that need them."""
 
-    def widened(self, seed: Url, target: Url, kind: int) -> None:
+    def send_root(self, seed: Url, target: Url, kind: int) -> None:
         """Send the others a root that the redirect of a seed added."""
 
     def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
@@ -51,10 +51,10 @@ class NoOthers:
     def own(self, links: Sequence[Link]) -> list[Link]:
         return list(links)
 
-    def linked(self, page: Url, links: Sequence[Link]) -> None:
+    def send_linking(self, page: Url, links: Sequence[Link]) -> None:
         pass
 
-    def widened(self, seed: Url, target: Url, kind: int) -> None:
+    def send_root(self, seed: Url, target: Url, kind: int) -> None:
         pass
 
     def run_prerequisite(self, prerequisite: Prerequisite) -> bool:

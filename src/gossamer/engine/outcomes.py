@@ -225,7 +225,7 @@ class Outcomes:
         note = self.widen_here(url, target, seed)
         if note:
             self._counters.note(note)
-            self._stages.exchange.widened(url, target, seed)
+            self._stages.exchange.send_root(url, target, seed)
 
     def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
         """Do the same only in this shard; return the note for the operator, None if nothing changed."""

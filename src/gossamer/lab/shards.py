@@ -295,7 +295,7 @@ class Shards:
         for delay_s in copies:
             asyncio.get_running_loop().call_later(delay_s, self._deliver, member, to, frame)
         if not copies and self.wire.dice.random() < self.wire.lost and not self.wire.is_silent:
-            member.membership.exchange.lost(to)  # The transport noticed.
+            member.membership.exchange.on_peer_lost(to)  # The transport noticed.
 
     def _deliver(self, sender: LabShard, to: int, frame: bytes) -> None:
         member = self.members.get(to)

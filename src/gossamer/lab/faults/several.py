@@ -192,7 +192,7 @@ class SimulatedShards(Shards):
 
     def on_open(self, member: LabShard) -> None:
         check_books(self._machines[member.number], member.running, self.config)
-        member.membership.lost = self.world.faulty.append  # type: ignore[assignment, method-assign]
+        member.membership.on_loss = self.world.faulty.append  # type: ignore[assignment, method-assign]
         self._epochs[member.number] = member.running.kept.storage.store.epoch
         # Moves take several commits in most trials.
         member.membership.moves.step_keys_max = 1 + self.world.seed % STEP_KEYS_MAX
@@ -479,12 +479,12 @@ class SimulatedShards(Shards):
         if not member.dead:
             exchange = member.membership.exchange
             given = set(exchange.places.held)
-            exchange.covered(epoch)
+            exchange.on_checkpoint(epoch)
             if given - set(exchange.places.held):
                 self._meet("given", [one for one in (number, min(given)) if one in self._running()])
             self._safe[number] = before.activity if before.passive else -1
             self._copies[number], copy = copy, self._copies.get(number, copy)
-            if exchange.taken() != before.taken and number in self._running():
+            if exchange.last_taken() != before.taken and number in self._running():
                 self._meet("saved", [number])
         if copy is not self._copies.get(number):
             copy.let_go()

@@ -213,7 +213,7 @@ class Reputation:
         if self._moves_cash:
             self._give(page, links, queued)
 
-    def linked_from_afar(self, source: int, site: str, partition: int) -> None:
+    def note_remote_link(self, source: int, site: str, partition: int) -> None:
         """Note that a site of another shard, given by a hash of its name, links to one of ours. Idempotent."""
         if self._counts_linking:
             self._note(source, site, partition)

@@ -327,7 +327,7 @@ class Frontier:
                 )
                 lease.ticket = -1
                 if self._shared is not None:
-                    self._shared.ended(lease, rest_until, site_rest_until)
+                    self._shared.end(lease, rest_until, site_rest_until)
             self._bench.release(place, rest_until)
             lease.place = None
             if lease.site is not None:

@@ -245,14 +245,14 @@ class SharedGates:
             self._leases.began(place.address)
         return True
 
-    def ended(self, lease: Lease, rest_until: float, site_rest_until: float) -> None:
+    def end(self, lease: Lease, rest_until: float, site_rest_until: float) -> None:
         """Note that a request ended, with the ends of the delays of its address and its site."""
         place = lease.place
         site = lease.site
         if place is not None and self._is_leased(place):
-            self._leases.ended(place.address, rest_until)
+            self._leases.end(place.address, rest_until)
         if site is not None and site.tokens is not None and lease.token:
-            site.tokens.ended(lease.token, site_rest_until)
+            site.tokens.end(lease.token, site_rest_until)
 
     def leave(self, places: Sequence[AddressPlace]) -> None:
         """Give up the leases of addresses that no host here uses."""

@@ -35,7 +35,7 @@ class Leases(Protocol):
         """Note that a request to an address begins."""
         ...
 
-    def ended(self, address: str, rest_until: float) -> None:
+    def end(self, address: str, rest_until: float) -> None:
         """Note the end of a request, and until when its address is delayed."""
         ...
 
@@ -124,12 +124,12 @@ class SiteTokens:
                 return key
         return ""
 
-    def ended(self, key: str, rest_until: float) -> None:
+    def end(self, key: str, rest_until: float) -> None:
         """Release the token that `begin` took."""
         self._out[key] -= 1
         if not self._out[key]:
             del self._out[key]
-        self._leases.ended(key, rest_until)
+        self._leases.end(key, rest_until)
 
     def leave(self) -> None:
         """Give up all tokens, since no host of the site is here."""
