@@ -115,7 +115,7 @@ def best(count: int, scores: dict[str, int]) -> BestFirst:
 
 def linked(reputation: Reputation, web: list[tuple[Url, list[Link]]]) -> int:
     for url, links in web:
-        reputation.linked(url, links, 100)
+        reputation.count_links(url, links, 100)
     return len(web)
 
 
@@ -134,7 +134,7 @@ def charged(budgets: Budgets, hosts: list[Host]) -> int:
     for host in hosts:
         budgets.lend(host)
         budgets.spend(host, contact, page=True)
-        budgets.returned(host)
+        budgets.note_return(host)
     return len(hosts)
 
 

@@ -23,10 +23,10 @@ class Side:
         self.addresses.listen(self._opened, self._closed, lambda: None)
 
     def _opened(self, key: str, _: float) -> None:
-        self.tokens.opened(key)
+        self.tokens.on_open(key)
 
     def _closed(self, key: str) -> None:
-        self.tokens.closed(key, needed=self.waits)
+        self.tokens.on_close(key, needed=self.waits)
 
     @property
     def room(self) -> int:
@@ -119,7 +119,7 @@ def test_what_is_recalled_while_hosts_wait_is_asked_for_again() -> None:
 def test_the_delay_of_a_site_travels_with_its_token() -> None:
     one, other = pair = sides(0, has_delay=True)
     opened: list[float] = []
-    other.addresses.client.on_opened = lambda key, at: (opened.append(at), other.tokens.opened(key))[0]
+    other.addresses.client.on_opened = lambda key, at: (opened.append(at), other.tokens.on_open(key))[0]
     assert one.tokens.most == 0
     one.tokens.ask(NOW)
     talk(pair, NOW)

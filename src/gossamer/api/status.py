@@ -42,7 +42,7 @@ from gossamer.model.status import (
 from gossamer.model.words import counted, duration, shell_word
 from gossamer.ports import UrlSeen
 from gossamer.stages.archive.uploads import Uploads
-from gossamer.stages.frontier.budgets import stored_round
+from gossamer.stages.frontier.budgets import read_round
 from gossamer.stages.frontier.record import QueueCounts
 from gossamer.stages.scope.chain import DEPTH
 from gossamer.stages.scope.traps import Traps
@@ -110,7 +110,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.in_flight = loop.requests if ring.recrawl is not None else min(loop.requests, counts.pending)
     status.queued = max(0, counts.pending - status.in_flight)
     status.links_held = held_by(ring.urls.url_seen)
-    status.hosts_active = frontier.benched
+    status.hosts_active = frontier.active_hosts
     if status.hosts_deferred is not UNSET:
         status.budget_round = frontier.round
     status.pages_s, status.bytes_s = counters.rates(now)
@@ -208,7 +208,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         status.state = _state_of(counts, totals, config) if not status.links_held else "stopped"
         status.queued = counts.pending
         if status.hosts_deferred is not UNSET:
-            status.budget_round = stored_round(Epochs(opened.store))
+            status.budget_round = read_round(Epochs(opened.store))
         status.epoch = opened.store.epoch
         status.rejected = {name: count for name, count in opened.rejected.items() if count}
         _tell_rejected(status, totals, config)

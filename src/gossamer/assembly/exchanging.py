@@ -285,7 +285,7 @@ class Membership:
         # earlier batch crawl get their due times where they are.
         recrawl = self._ring.recrawl
         stays = self.seeding() or (recrawl is not None and not recrawl.enrolment.is_over)
-        stays = stays or self._clock.now() < self.moves.frontier.held_until
+        stays = stays or self._clock.now() < self.moves.frontier.earliest_move_at
         self.moves.order(() if stays else orders.moves)
 
     @property

@@ -241,7 +241,7 @@ class PartitionMoves:
         linking = self._reputation
         moves = self.frontier
         linking_max = linking.linking_max if linking is not None else 0.0
-        last = MoveEnd(moves.round, linking_max, revisits, moves.recovered_delays(now))
+        last = MoveEnd(moves.round, linking_max, revisits, moves.remaining_delays(now))
         self._send_part(copy, 0, last=last)
         del self._copies[move.version]
 
@@ -271,7 +271,7 @@ class PartitionMoves:
     def _travelling(self, family: str, pairs: list[tuple[bytes, bytes]], now: float) -> list[tuple[bytes, bytes]]:
         if family != HOST:
             return pairs
-        return [(key, self.frontier.left_of(data, now)) for key, data in pairs]
+        return [(key, self.frontier.record_to_move(data, now)) for key, data in pairs]
 
     def _admit(self, part: MovePart, last: MoveEnd, now: float) -> None:
         first = part.first

@@ -401,8 +401,8 @@ def _recount(stores: list[Store]) -> list[float]:
             record = decode_record(data)
             weights[int.from_bytes(key[:2])] += 1
             counts.hosts += 1
-            counts.pending += record.queued - record.revisits
-            counts.working += bool(record.queued)
+            counts.pending += record.urls_queued - record.revisits
+            counts.working += bool(record.urls_queued)
             counts.deferred += record.index_family == "deferred"
         counts.discovered = counts.pending + sum(counts.terminal.values())
         scope = beyond_counted(store.scan("scope", *PARTITIONED))

@@ -261,7 +261,7 @@ class CrawlLoop:
         except BaseExceptionGroup as errors:
             raise first_of(errors) from errors
         self._counters.totals.ended = end
-        self._counters.totals.awaited = self._frontier.awaited(AWAITED_MAX) if end == "patience" else []
+        self._counters.totals.awaited = self._frontier.next_hosts(AWAITED_MAX) if end == "patience" else []
         await self._committer.commit()
         self._raise_fatal()
         self.state = "finished" if end in {"finished", "limit"} else "stopped"

@@ -30,12 +30,12 @@ def queued(directory: Path) -> list[str]:
             text
             for level, block in blocks
             for number, text in enumerate((text for run in block.runs for text in run.urls), block.first)
-            if not record.levels[level].finished(number)
+            if not record.levels[level].is_finished(number)
         ]
         assert sum(queue.pending for queue in record.levels.values()) == len(texts)
         assert record.other == len(texts), "all name a port"
         texts += [decode_entry(data).url for _, data in store.scan("due", *PARTITIONED)]
-        assert record.queued == len(texts)
+        assert record.urls_queued == len(texts)
     finally:
         store.close()
     return texts

@@ -27,7 +27,7 @@ def _check_counts(store: Store, records: dict[bytes, HostRecord], frontier: Fron
         assert counts.hosts == len(records)
         assert counts.working == sum(bool(record.index_key) for record in records.values())
         assert counts.deferred == sum(record.index_family == "deferred" for record in records.values())
-        assert counts.pending == sum(record.queued - record.revisits for record in records.values())
+        assert counts.pending == sum(record.urls_queued - record.revisits for record in records.values())
         for level in range(LEVELS):
             queues = [
                 queue for record in records.values() for lane, queue in record.levels.items() if lane & 7 == level
@@ -50,7 +50,7 @@ def _check_origins(store: Store, prefix: bytes, record: HostRecord) -> None:
             assert data is not None
             block = decode_block(data)
             for number, entry in enumerate(block.entries(record.name), first):
-                if queue.finished(number):
+                if queue.is_finished(number):
                     continue
                 scheme, _, rest = entry.url.partition("://")
                 key = scheme + rest[: rest.index("/")].removeprefix(record.name)
@@ -69,7 +69,7 @@ def _check_index(store: Store, records: dict[bytes, HostRecord], frontier: Front
     entries |= {("sleep", key): key[10:].decode() for key, _ in store.scan("sleep", *ALL)}
     assert not [name for name, count in Counter(entries.values()).items() if count > 1], "one entry a host"
     for record in records.values():
-        if record.queued:
+        if record.urls_queued:
             assert entries.pop((record.index_family, record.index_key)) == record.name
         elif record.index_key:
             # On the bench for a prerequisite or a verdict; otherwise a host without work has no entry.

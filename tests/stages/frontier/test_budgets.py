@@ -92,11 +92,11 @@ def test_a_budget_grows_with_the_sites_that_link_in() -> None:
     assert growth(25, 50, 1001) == 501
     grown = Budget(10, None, 2.5).grown(3)
     assert grown == Budget(30, None, 7.5)
-    assert grown.used_up(29, 10**12, 7.0) == ""
-    assert grown.used_up(30, 0, 0.0) == "30 pages"
-    assert grown.used_up(0, 0, 7.5) == "7.5 s"
-    assert Budget(None, 50, None).used_up(0, 50, 0.0) == "50 bytes"
-    assert Budget(None, 50, None).used_up(0, 49, 0.0) == ""
+    assert grown.limit_reached(29, 10**12, 7.0) == ""
+    assert grown.limit_reached(30, 0, 0.0) == "30 pages"
+    assert grown.limit_reached(0, 0, 7.5) == "7.5 s"
+    assert Budget(None, 50, None).limit_reached(0, 50, 0.0) == "50 bytes"
+    assert Budget(None, 50, None).limit_reached(0, 49, 0.0) == ""
     assert not Budget().is_set
 
 
@@ -329,7 +329,7 @@ def test_a_round_ends_by_the_clock_while_the_bench_is_full(opened: Open) -> None
     shard = opened(host_pages=1, round_s=30.0, preset="polite", active_hosts_first=1)
     frontier, now = shard.frontier, T0
     for number in range(20):
-        if number and frontier.benched == frontier.scheduler.room.hosts:
+        if number and frontier.active_hosts == frontier.scheduler.room.hosts:
             break
         add(shard, f"slow{number}.test", 1)
         frontier.control.hold(named(f"http://slow{number}.test/"), T0 + 100, "a test", now)

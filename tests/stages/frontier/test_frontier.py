@@ -216,7 +216,7 @@ def test_due_urls_that_nobody_asked_for_before_their_host_went_to_sleep_come_whe
     shard.frontier.begin(lease, now)
     shard.frontier.ended(lease, Contact(0.05, "busy", 100.0), now)
     shard.frontier.finish(lease, "fetched", now)
-    assert shard.frontier.benched == 0
+    assert shard.frontier.active_hosts == 0
     assert sorted(text for _, text in drain(shard.frontier, now)) == sorted(
         {f"http://a.test/{number}" for number in (1, 2, 3)} - {lease.url.text}
     )
@@ -388,7 +388,7 @@ def test_hosts_beyond_the_bench_have_their_turn_when_others_are_done(opened: Ope
 
     assert len(set(visits)) == 120
     assert visits[-1][0] - T0 < 40 / 4 * 3 * 1.0
-    assert shard.frontier.benched == 0
+    assert shard.frontier.active_hosts == 0
 
 
 def test_own_asks_several_at_once(opened: Open) -> None:
@@ -555,7 +555,7 @@ def test_a_resume_with_a_smaller_bench_keeps_to_it(opened: Open) -> None:
     shard.crash()
     shard.options = FrontierOptions(active_hosts_max=3)
     frontier = shard.open(T0 + 1)
-    assert frontier.benched == 3
+    assert frontier.active_hosts == 3
     shard.commit_all(T0 + 1)
     check_disk(shard.store, frontier)
 
@@ -768,7 +768,7 @@ def test_room_on_the_workbench_is_used_at_once(opened: Open) -> None:
     add(shard, "http://a.test/1", "http://b.test/1")
     now = visit(shard.frontier, T0)
 
-    assert shard.frontier.benched == 0
+    assert shard.frontier.active_hosts == 0
     wake_at = shard.frontier.wake_at()
     assert wake_at is not None
     assert wake_at <= now

@@ -700,7 +700,7 @@ class FrontierMachine(RuleBasedStateMachine):
             raise AssertionError("it does not come to an end")
         self.check_counts()
         assert self.frontier.counts.pending == 0
-        assert self.frontier.benched == 0
+        assert self.frontier.active_hosts == 0
         self.commit_all()
         assert not list(self.shard.store.scan("queue", b"\0\0", b"\xff\xff"))
         assert not list(self.shard.store.scan("ready", b"\0\0", b"\xff\xff"))

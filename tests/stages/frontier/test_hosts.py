@@ -137,12 +137,12 @@ def test_recovered_contacts_hold_a_host_back(epochs: CountingEpochs) -> None:
 
 def test_the_longest_recovered_delays_move_and_none_becomes_shorter(epochs: CountingEpochs) -> None:
     giver = hosts_of(epochs, 10, Recovered({number: T0 + number for number in range(RESTS_MAX + 10)}, {}))
-    delays = giver.recovered_delays(T0 + 3)
+    delays = giver.remaining_delays(T0 + 3)
     assert delays == {number: number - 3.0 for number in range(10, RESTS_MAX + 10)}
 
     taker = hosts_of(epochs, 10, Recovered({20: T0 + 100}, {}))
     taker.learn_delays(delays, T0)
-    assert taker.recovered_delays(T0) == delays | {20: 100.0}
+    assert taker.remaining_delays(T0) == delays | {20: 100.0}
 
 
 @pytest.mark.promise(

@@ -44,9 +44,9 @@ def carry(giver: Shard, taker: Shard, now: float, taken_at: float) -> None:
     for family in FAMILIES:
         bounds = first.to_bytes(2), end.to_bytes(2)
         for key, value in list(giver.epochs.scan(family, *bounds)):
-            taker.epochs.put(family, key, moves.left_of(value, now) if family == "host" else value)
+            taker.epochs.put(family, key, moves.record_to_move(value, now) if family == "host" else value)
         giver.epochs.delete_range(family, *bounds)
-    FrontierMoves(taker.frontier, taker.epochs).admit(first, end, moves.round, moves.recovered_delays(now), taken_at)
+    FrontierMoves(taker.frontier, taker.epochs).admit(first, end, moves.round, moves.remaining_delays(now), taken_at)
     giver.epochs.close_at_once()
     taker.commit_all(taken_at)
 
@@ -145,7 +145,7 @@ def test_a_survey_counts_hosts_on_the_workbench_and_ready_on_disk(
     hosts = [f"https://h{number}.{site}.example/" for site in ("a", "b", "c", "d") for number in range(5)]
     add(shard, *hosts)
     expected = sorted(Counter(named(host).partition for host in hosts).items())
-    assert frontier.benched == 3
+    assert frontier.active_hosts == 3
     moves = FrontierMoves(frontier, shard.epochs)
     assert moves.survey(0) == expected
     begin = expected[2][0]

@@ -196,7 +196,7 @@ def test_a_host_that_is_one_origin_is_not_moved_about(directory: Path) -> None:
     crawl.run(T0 + 300)
     host = crawl.frontier.hosts.get("a.test", named("https://a.test/").partition)
     assert all(level < LEVELS for level in host.record.levels)
-    assert host.record.queued > 900
+    assert host.record.urls_queued > 900
     crawl.shard.crash()
 
 

@@ -162,7 +162,7 @@ def test_urls_finished_out_of_order_are_not_lent_again(one: OneHost) -> None:
     one.crash()
 
     left = [url for number, url in enumerate(put) if number not in {1, 2, 66, *range(40, 50)}]
-    assert one.host.record.queued == len(left)
+    assert one.host.record.urls_queued == len(left)
     assert one.drain() == left
 
 
@@ -266,7 +266,7 @@ def test_a_due_url_is_out_once_and_gone_when_finished(one: OneHost) -> None:
     assert one.take(2) == []
     assert one.dues() == 1
     one.finish(*items)
-    assert one.host.record.queued == 0
+    assert one.host.record.urls_queued == 0
     assert not one.host.due_out
     one.commit()
     assert one.dues() == 0
@@ -306,12 +306,12 @@ def test_clearing_drops_all_but_counts_what_is_lent_until_it_ends(one: OneHost) 
 
     assert one.queues.clear(one.host) == 62
     assert one.queues.clear(one.host) == 0, "clearing twice counts nothing twice"
-    assert one.host.record.queued == 3
+    assert one.host.record.urls_queued == 3
     one.finish(items[0])
     one.commit()
     assert (one.blocks(), one.dues()) == ([], 0)
-    assert one.host.record.queued == 2
+    assert one.host.record.urls_queued == 2
     one.crash()
     assert one.queues.clear(one.host) == 2, "nobody is left to end them"
-    assert one.host.record.queued == 0
+    assert one.host.record.urls_queued == 0
     assert one.take(1) == []

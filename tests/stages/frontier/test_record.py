@@ -29,10 +29,10 @@ from gossamer.stages.frontier.record import (
     encode_entry,
     encode_record,
     host_prefix,
-    lengthened,
+    lengthen,
     micros,
     range_end,
-    shortened,
+    shorten,
 )
 from tests.stages.frontier.names import named
 
@@ -49,7 +49,7 @@ def test_urls_finish_in_any_order(case: tuple[int, list[int], int]) -> None:
 
         assert queue.pending == len(left)
         assert queue.head == min(left, default=count)
-        assert [queue.finished(n) for n in range(count)] == [n not in left for n in range(count)]
+        assert [queue.is_finished(n) for n in range(count)] == [n not in left for n in range(count)]
         ranges = queue.done
         assert all(begin < end for begin, end in ranges)
         assert all(before[1] < after[0] for before, after in itertools.pairwise(ranges)), "no two that touch"
@@ -72,7 +72,7 @@ def test_a_record_comes_back_as_it_was() -> None:
     )  # fmt: skip
 
     assert decode_record(encode_record(record)) == record
-    assert record.queued == 2 + 7
+    assert record.urls_queued == 2 + 7
 
 
 def test_a_record_of_another_version_is_refused() -> None:
@@ -102,8 +102,8 @@ def test_a_blocks_urls_come_back_as_they_were_put(put: list[tuple[str, int, int,
     block = QueueBlock(7)
     for text, depth, hops, referrer, seed in put:
         link = Link(named(text), "anchor", depth, hops, referrer, seed)
-        url = shortened(named(text).text, "a.example")
-        assert block.add(url, link, shortened(referrer, "a.example")) >= len(url)
+        url = shorten(named(text).text, "a.example")
+        assert block.add(url, link, shorten(referrer, "a.example")) >= len(url)
     back = decode_block(encode_block(block))
 
     entries = [QueueEntry(named(text).text, d, h, "anchor", referrer, 1, seed) for text, d, h, referrer, seed in put]
@@ -121,7 +121,7 @@ def test_a_blocks_urls_come_back_as_they_were_put(put: list[tuple[str, int, int,
 @settings(deadline=None, derandomize=True)
 @given(ADDRESSES)
 def test_an_address_without_its_host_comes_back_whole(text: str) -> None:
-    assert lengthened(shortened(text, "a.example"), "a.example") == text
+    assert lengthen(shorten(text, "a.example"), "a.example") == text
 
 
 def test_urls_of_one_page_share_all_but_their_paths() -> None:

@@ -67,18 +67,18 @@ def test_what_counts_is_other_sites_not_pages_nor_hosts(tmp_path: Path) -> None:
     target = links("http://www.target.com/a", "http://target.com/b")
     for page in range(5):
         for host in ("www.one.com", "blog.one.com", "two.com"):
-            reputation.linked(named(f"http://{host}/{page}"), target, 1)
-        reputation.linked(named(f"http://shop.target.com/{page}"), target, 1)
+            reputation.count_links(named(f"http://{host}/{page}"), target, 1)
+        reputation.count_links(named(f"http://shop.target.com/{page}"), target, 1)
     assert linking_of(accounts, reputation, "target.com") == 2
     assert linking_of(accounts, reputation, "one.com") == 0
     commit(epochs, accounts, reputation)
-    reputation.linked(named("http://three.com/"), target, 1)
+    reputation.count_links(named("http://three.com/"), target, 1)
     store.close()  # What came after the commit is lost with its epoch, and its page is fetched again.
     store, epochs, accounts, reputation = opened(tmp_path)
     assert reputation.linking_max == 2
-    reputation.linked(named("http://two.com/again"), target, 1)
+    reputation.count_links(named("http://two.com/again"), target, 1)
     assert linking_of(accounts, reputation, "target.com") == 2
-    reputation.linked(named("http://three.com/"), target, 1)
+    reputation.count_links(named("http://three.com/"), target, 1)
     assert linking_of(accounts, reputation, "target.com") == reputation.linking_max == 3
     store.close()
 
@@ -92,7 +92,7 @@ def test_cash_is_moved_never_made_and_flows_to_whom_is_linked_to(tmp_path: Path)
         # Half of all links lead to the first host.
         to = [hosts[0] if dice.random() < 0.5 else dice.choice(hosts) for _ in range(4)]
         page = named(f"http://{dice.choice(hosts)}/{step}")
-        reputation.linked(page, links(*(f"http://{host}/x" for host in to)), queued=dice.randrange(5))
+        reputation.count_links(page, links(*(f"http://{host}/x" for host in to)), queued=dice.randrange(5))
         for host in hosts:
             mean[host] += reputation.cash(named(f"http://{host}/").partition, host) / 2_000
         if step % 500 == 499:
@@ -104,7 +104,7 @@ def test_cash_is_moved_never_made_and_flows_to_whom_is_linked_to(tmp_path: Path)
     store, epochs, accounts, reputation = opened(tmp_path, linking=False, cash=True)
     again = {host: reputation.cash(named(f"http://{host}/").partition, host) for host in hosts}
     assert again == held
-    reputation.linked(named("http://h1.test/"), [], 0)
+    reputation.count_links(named("http://h1.test/"), [], 0)
     assert reputation.cash(named("http://h1.test/").partition, "h1.test") == held["h1.test"]
     store.close()
 
@@ -112,7 +112,9 @@ def test_cash_is_moved_never_made_and_flows_to_whom_is_linked_to(tmp_path: Path)
 def test_a_page_gives_its_part_of_its_hosts_cash_in_equal_shares(tmp_path: Path) -> None:
     """Of three URLs to come and itself it is a quarter; two of its three links lead to one host."""
     store, _, _, reputation = opened(tmp_path, linking=False, cash=True)
-    reputation.linked(named("http://a.test/"), links("http://b.test/1", "http://b.test/2", "http://c.test/"), queued=3)
+    reputation.count_links(
+        named("http://a.test/"), links("http://b.test/1", "http://b.test/2", "http://c.test/"), queued=3
+    )
     held = [reputation.cash(named(f"http://{name}.test/").partition, f"{name}.test") for name in "abc"]
     assert held == pytest.approx([0.75, 1 + 0.25 * 2 / 3, 1 + 0.25 / 3])
     store.close()
@@ -125,7 +127,7 @@ def test_cash_that_a_page_of_many_links_gives_its_own_host_is_not_lost(tmp_path:
     for page in range(4):
         hosts += (others := [f"h{number}.p{page}.test" for number in range(150)])
         to = links(*(f"http://{host}/" for host in [*others, "giver.test"]))
-        reputation.linked(named(f"http://giver.test/{page}"), to, queued=1)
+        reputation.count_links(named(f"http://giver.test/{page}"), to, queued=1)
         commit(epochs, accounts, reputation)
     held = [reputation.cash(named(f"http://{host}/").partition, host) for host in hosts]
     assert sum(held) == pytest.approx(len(hosts), abs=1e-9)

@@ -265,7 +265,7 @@ def test_a_page_is_moved_forward_and_its_host_woken(opened: Opened) -> None:
     assert lease is not None
     opened.visit(lease, T0, T0 + 100_000)
     opened.commit(T0)  # Its host sleeps on disk until then.
-    assert frontier.benched == 0
+    assert frontier.active_hosts == 0
     assert frontier.move(url, T0 + 100_000, T0 + 500, T0 + 400)
     assert not frontier.move(url, T0 + 100_000, T0 + 450, T0 + 400), "it does not wait there any more"
     opened.commit(T0 + 400)
@@ -345,9 +345,9 @@ def test_capacity_is_what_politeness_leaves(tmp_path: Path) -> None:
     lease = opened.lend(T0)
     assert lease is not None
     opened.visit(lease, T0, T0 + 100)
-    assert opened.frontier.permitted_per_s(url) == pytest.approx(0.4 / 1.1)
+    assert opened.frontier.revisits_per_s(url) == pytest.approx(0.4 / 1.1)
     lease = opened.lend(T0 + 10)
     assert lease is not None
     opened.visit(lease, T0 + 10, T0 + 100)
-    assert opened.frontier.permitted_per_s(url) == pytest.approx(0.9 / 1.1)
+    assert opened.frontier.revisits_per_s(url) == pytest.approx(0.9 / 1.1)
     opened.die()

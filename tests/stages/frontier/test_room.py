@@ -45,7 +45,7 @@ def test_it_shrinks_to_rate_times_mean_delay() -> None:
     now = T0
     for _ in range(100):
         for _ in range(int(20 * SPAN_S)):  # 20 requests a second, after each of which its host rests 2 s.
-            hosts.rested(2.0)
+            hosts.note_delay(2.0)
         now += SPAN_S
         hosts.fit(now)
     assert hosts.hosts == SLACK * 20 * 2
@@ -73,7 +73,7 @@ def crawl_all(shard: Shard, fetchers: int, hosts: int, urls: int) -> tuple[int, 
                 out.append((now + 0.5, lease))
             else:
                 frontier.locate(lease, lease.url.host, now + 1e6, now)
-        most = max(most, frontier.benched)
+        most = max(most, frontier.active_hosts)
         wake_at = frontier.wake_at() if len(out) < fetchers else None
         instants = [at for at, _ in out] + ([wake_at] if wake_at is not None else [])
         now = max(now, min(instants))

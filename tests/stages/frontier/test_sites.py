@@ -91,7 +91,7 @@ def test_a_site_rests_on_when_all_its_hosts_have_left_the_memory(shard: Shard) -
     frontier.add(linked(SITE[0]), 1, T0)
     (lease,) = located(shard, T0)
     end(shard, lease, T0)
-    assert frontier.benched == 0
+    assert frontier.active_hosts == 0
     shard.commit_all(T0 + 1)
     for start in SITE[1:]:
         frontier.add(linked(start), 1, T0 + 1)

@@ -133,7 +133,7 @@ class Revisiting(VisitMiddleware):
         return Sight(
             visit.url, row.outcome, row.fetched_at, row.status, self._digest(visited), etag, last_modified, None,
             visited.digest if reply is not None and reply.body_bytes else b"", visit.depth,
-            self.frontier.permitted_per_s(visit.url),
+            self.frontier.revisits_per_s(visit.url),
         )  # fmt: skip
 
     def _digest(self, visited: Visited) -> int:

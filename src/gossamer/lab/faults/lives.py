@@ -172,8 +172,8 @@ def check_books(machine: Machine, assembled: Shard, config: Config) -> None:
     assert note is not None
 
     def check(epoch: int) -> None:
-        if frontier.benched > hosts_max:
-            machine.world.faulty.append(f"commit {epoch}: {frontier.benched} hosts in memory, {hosts_max} allowed")
+        if frontier.active_hosts > hosts_max:
+            machine.world.faulty.append(f"commit {epoch}: {frontier.active_hosts} hosts in memory, {hosts_max} allowed")
         machine.world.faulty += [
             f"commit {epoch} of shard {machine.number}: {one}"
             for one in (

@@ -89,8 +89,8 @@ def _wrong_host(store: Store, prefix: bytes, host: HostRecord) -> Iterator[str]:
         yield f"{host.name} counts {host.due} due URLs, and has {len(due)}"
     if host.revisits != sum(decode_entry(value).revisit for value in due):
         yield f"{host.name} counts {host.revisits} revisits among its due URLs"
-    if host.queued and not host.index_key:
-        yield f"{host.name} has {host.queued} URLs, and is in no index"
+    if host.urls_queued and not host.index_key:
+        yield f"{host.name} has {host.urls_queued} URLs, and is in no index"
     lanes: Counter[int] = Counter(
         {level: queue.tail - queue.block for level, queue in host.levels.items() if queue.head < queue.tail}
     )
@@ -106,7 +106,7 @@ def _wrong_counts(store: Store, hosts: Sequence[HostRecord]) -> Iterator[str]:
         return
     counts = msgspec.msgpack.decode(data, type=QueueCounts)
     again: dict[str, object] = {
-        "pending": sum(host.queued - host.revisits for host in hosts),
+        "pending": sum(host.urls_queued - host.revisits for host in hosts),
         "hosts": len(hosts),
         "working": sum(bool(host.index_key) for host in hosts),
         "deferred": sum(host.index_family == "deferred" for host in hosts),

@@ -121,7 +121,7 @@ def _users_of_first_host(shards: Mapping[int, Shard], world: World, _moves: Sequ
     for user in users:
         record = _record(shards[user].kept.storage.store, first)
         if record is not None and record.index_family == "ready" and record.index_key[2] != ON_BENCH:
-            return [user] if record.queued >= LEFT_MIN else []
+            return [user] if record.urls_queued >= LEFT_MIN else []
     return []
 
 
@@ -137,7 +137,7 @@ def _in_session(shards: Mapping[int, Shard], world: World, _moves: Sequence[Move
     if first is None or first.machine not in shards:
         return []
     record = _record(shards[first.machine].kept.storage.store, HOST_OF_LOGIN)
-    return [first.machine] if record is not None and record.queued >= LEFT_MIN else []
+    return [first.machine] if record is not None and record.urls_queued >= LEFT_MIN else []
 
 
 def _lonely(shards: Mapping[int, Shard], world: World, moves: Sequence[Move]) -> list[int]:

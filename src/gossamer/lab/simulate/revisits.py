@@ -239,7 +239,7 @@ class _Shard(StoredShard):
         modified = http_date(web.changes[page][version - 2]) if web.options.dated and version > 1 else ""
         sight = Sight(
             url, "fetched", at, 200, version, last_modified=modified, payload=version.to_bytes(4),
-            permitted_per_s=frontier.permitted_per_s(url),
+            permitted_per_s=frontier.revisits_per_s(url),
         )  # fmt: skip
         due_at = self.schedule.seen(sight)
         assert due_at is not None

@@ -162,7 +162,7 @@ class Simulation:
             requests=scale * sum(one.requests for one in counters),
             discovered=scale * sum(one.discovered for one in counters),
             hosts_active=scale * sum(one.hosts_active for one in counters),
-            hosts_benched=scale * sum(shard.components.frontier.benched for shard in shards),
+            hosts_benched=scale * sum(shard.components.frontier.active_hosts for shard in shards),
             hosts_known=scale * self._web.hosts_found,
             pending=scale * sum(shard.components.frontier.counts.pending for shard in shards),
             wire_bytes=scale * sum(shard.network.work_done(now) for shard in shards),

@@ -40,7 +40,7 @@ from gossamer.stages.frontier.record import (
     decode_record,
     encode_block,
     encode_record,
-    lengthened,
+    lengthen,
     level_of,
     range_end,
 )
@@ -130,13 +130,13 @@ class Keys:
             if self._pages.has_host(record.name):
                 self._hosts_gone.add(prefix[:2] + xxh3_64_digest(record.name.encode()))
             counts = self._counts()
-            before = record.queued
+            before = record.urls_queued
             removed = self._thin_levels(prefix, record, counts) + self._thin_due(prefix, record)
-            if before == record.queued:
+            if before == record.urls_queued:
                 continue
             counts.pending -= removed
             counts.discovered -= removed
-            if not record.queued:
+            if not record.urls_queued:
                 counts.working -= 1
                 if record.index_key:
                     counts.deferred -= record.index_family == "deferred"
@@ -161,7 +161,7 @@ class Keys:
                     "queue", block_key(prefix, level, 0), block_key(prefix, level, 2**64 - 1)
                 )
             ]
-            texts = [lengthened(text, record.name) for _, block in blocks for run in block.runs for text in run.urls]
+            texts = [lengthen(text, record.name) for _, block in blocks for run in block.runs for text in run.urls]
             if not any(map(self._pages.has, texts)):
                 continue
             for text in filter(self._pages.has, texts):
@@ -316,7 +316,7 @@ def _left(queue: LevelQueue, blocks: list[QueueBlock], host: str, pages: Forgott
         number = block.first
         for run in block.runs:
             for text in run.urls:
-                if number < queue.tail and not queue.finished(number) and not pages.has(lengthened(text, host)):
+                if number < queue.tail and not queue.is_finished(number) and not pages.has(lengthen(text, host)):
                     found.append((run, text))
                 number += 1
     return found
@@ -343,7 +343,7 @@ def _recount(record: HostRecord, blocks: list[QueueBlock], queue: LevelQueue, le
     for block in blocks:
         number = block.first
         for text in [text for run in block.runs for text in run.urls]:
-            if number < queue.tail and not queue.finished(number):
+            if number < queue.tail and not queue.is_finished(number):
                 record.plain -= text.startswith(":")
                 record.other -= not text.startswith((":", "/"))
             number += 1

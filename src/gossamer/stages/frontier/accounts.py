@@ -96,7 +96,7 @@ class Accounts:
         key = account_key(kind, partition, name, self._split)
         account = read_account(self._epochs, key)
         if self._remembered is not None:
-            _recall(account, self._remembered.spent(key))
+            _recall(account, self._remembered.read_spent(key))
         held = self._held[name_of_kind] = AccountHolder(name_of_kind, key, account)
         return held
 
@@ -204,7 +204,7 @@ class Reputation:
         self.linking_max = msgspec.msgpack.decode(stored, type=float) if stored is not None else 0.0
         """Largest number of other sites that link to any site."""
 
-    def linked(self, page: Url, links: Sequence[Link], queued: int) -> None:
+    def count_links(self, page: Url, links: Sequence[Link], queued: int) -> None:
         """Process a fetched page's links, including those to other shards; `queued` is the number of its host's
         unfinished URLs.
         """

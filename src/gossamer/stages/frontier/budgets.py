@@ -63,7 +63,7 @@ class Budget(msgspec.Struct, frozen=True):
             return self
         return Budget(_times(self.pages, factor), _times(self.wire_bytes, factor), _times(self.time_s, factor))
 
-    def used_up(self, pages: int, wire_bytes: int, time_s: float) -> str:
+    def limit_reached(self, pages: int, wire_bytes: int, time_s: float) -> str:
         """Return the limit that is used up, for people; empty if none is."""
         if self.pages is not None and pages >= int(self.pages):
             return f"{int(self.pages)} page{'s' * (int(self.pages) != 1)}"
@@ -214,7 +214,7 @@ class Budgets:
         if self._has_site_budgets:
             self._site(host).lent += 1
 
-    def returned(self, host: Host) -> None:
+    def note_return(self, host: Host) -> None:
         """Note that a leased URL was returned."""
         self._host(host).lent -= 1
         if self._has_site_budgets:
@@ -338,19 +338,19 @@ def budget_facts(
     site = read_account(epochs, account_key(SITE, url.partition, url.site, split))
     stored = epochs.get("meta", LINKING_MAX)
     linking_max = 0.0 if stored is None else msgspec.msgpack.decode(stored, type=float)
-    return _facts(options, url, stored_round(epochs), host, site, linking_max)
+    return _facts(options, url, read_round(epochs), host, site, linking_max)
 
 
-def stored_round(epochs: Epochs) -> int:
+def read_round(epochs: Epochs) -> int:
     """Return the number of the round at the last commit."""
     stored = epochs.get("meta", BUDGET_ROUND)
     return 1 if stored is None else msgspec.msgpack.decode(stored, type=Round).number
 
 
 def _verdict(budget: Budget, account: Account, lent: int) -> Verdict:
-    if budget.used_up(account.pages, account.wire_bytes, account.time_s):
+    if budget.limit_reached(account.pages, account.wire_bytes, account.time_s):
         return "over"
-    return "wait" if lent and budget.used_up(account.pages + lent, account.wire_bytes, account.time_s) else ""
+    return "wait" if lent and budget.limit_reached(account.pages + lent, account.wire_bytes, account.time_s) else ""
 
 
 def _facts(
@@ -375,7 +375,7 @@ def _describe(account: Account, number: int, budget: Budget) -> dict[str, object
         shown["bytes"] = {"spent": spent[1], "of": ceil(budget.wire_bytes)}
     if budget.time_s is not None:
         shown["time_s"] = {"spent": round(spent[2], 3), "of": round(budget.time_s, 3)}
-    used_up = budget.used_up(*spent)
+    used_up = budget.limit_reached(*spent)
     return {**shown, "used_up": used_up} if used_up else shown
 
 
@@ -468,4 +468,4 @@ class Ledger:
             site = self._accounts.get(SITE, host.partition, site_of(host.name))
             linking = self.reputation.linking(site.account)
             cash = self.reputation.cash(host.partition, host.name)
-        return Standing(host.name, record.queued, record.requests, record.failures, linking, cash)
+        return Standing(host.name, record.urls_queued, record.requests, record.failures, linking, cash)

@@ -14,10 +14,10 @@ from gossamer.stages.frontier.budgets import Ledger
 from gossamer.stages.frontier.host import Host, Lease
 from gossamer.stages.frontier.hosts import HOST_BYTES, HostRecords, HostTable
 from gossamer.stages.frontier.index import HostIndex, LevelBias
-from gossamer.stages.frontier.limits import SharedGates, Sites, shared_gates
+from gossamer.stages.frontier.limits import SharedGates, Sites, make_shared_gates
 from gossamer.stages.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.stages.frontier.origins import free_at, key_of, queue_of, settle, tidy
-from gossamer.stages.frontier.overview import NextTurn, awaited, facts_of, next_turn, overview
+from gossamer.stages.frontier.overview import NextTurn, facts_of, next_hosts, next_turn, overview
 from gossamer.stages.frontier.politeness import Politeness
 from gossamer.stages.frontier.priority import FrontierRules
 from gossamer.stages.frontier.queues import Queues
@@ -136,7 +136,7 @@ class Frontier:
         return self._queues.fresh_bytes + self.hosts.dirty * HOST_BYTES + self.ledger.memory_bytes
 
     @property
-    def benched(self) -> int:
+    def active_hosts(self) -> int:
         """Hosts in memory with work."""
         return len(self.scheduler.benched)
 
@@ -161,7 +161,7 @@ class Frontier:
 
     def share_gates(self, leases: Leases, first: float) -> SharedGates | None:
         """From now on, lease addresses and gates of split sites from the lease server; `first`: see `SiteLimits`."""
-        self._shared = shared_gates(self._bench, leases, self._rules, first)
+        self._shared = make_shared_gates(self._bench, leases, self._rules, first)
         if self._shared is not None:
             self._sites.share(self._rules.split, self._shared)
         return self._shared
@@ -194,7 +194,7 @@ class Frontier:
         """Process the links of a page that was just finished, for reputation and strategy."""
         if self.ledger.reputation is not None:
             host = self.hosts.get(page.host, page.partition)
-            self.ledger.reputation.linked(page, links, host.record.queued)
+            self.ledger.reputation.count_links(page, links, host.record.urls_queued)
         self.strategy.linked(page, links)
 
     @property
@@ -312,8 +312,8 @@ class Frontier:
             )  # fmt: skip
             self.counts.answers += contact.kind in ("answered", "busy")
             host.contacted = True
-            self.scheduler.room.rested(host.record.rest_until - now)
-            host.reached(lease.address, contact.kind)
+            self.scheduler.room.note_delay(host.record.rest_until - now)
+            host.note_contact(lease.address, contact.kind)
             if contact.kind == "failed":
                 self.scheduler.note_closed(host, lease.origin)
             self.hosts.touch(host)
@@ -344,7 +344,7 @@ class Frontier:
         self._queues.finish(host, item)
         if not item.revisit:
             self.counts.end(outcome)
-        self._sites.ended(host, outcome)
+        self._sites.count_outcome(host, outcome)
         self.hosts.touch(host)
         if host.window is None or host.turn_at is None or host.turn_at - now > self._options.sleep_s_min:
             self.scheduler.schedule(host, now)  # Otherwise it has its turn already, which does not change.
@@ -390,11 +390,11 @@ class Frontier:
         self.scheduler.await_url(host, to, now)
         return True
 
-    def permitted_per_s(self, url: Url) -> float:
+    def revisits_per_s(self, url: Url) -> float:
         """Return how many visits per second politeness leaves for old pages of a URL's host."""
         host = self.hosts.get(url.host, url.partition)
         record = host.record
-        has_new = record.queued - record.revisits > host.lent - host.lent_again
+        has_new = record.urls_queued - record.revisits > host.lent - host.lent_again
         share = 1.0 - (self._share_new or 0.0) if has_new else SHARE_OLD_MAX
         return share * self.politeness.visits_per_s(record.fetches_s, record.crawl_delay_s)
 
@@ -438,9 +438,9 @@ class Frontier:
         """Return hosts that are active, slow or failing, for people."""
         return overview(self.scheduler.benched.values(), self.hosts.in_memory(), now, most)
 
-    def awaited(self, most: int) -> list[Awaited]:
+    def next_hosts(self, most: int) -> list[Awaited]:
         """Return up to `most` of the hosts that can be requested later, the earliest first."""
-        return awaited(self.scheduler.benched.values(), self.index, self.hosts, most)
+        return next_hosts(self.scheduler.benched.values(), self.index, self.hosts, most)
 
     def next_turn(self) -> NextTurn | None:
         """Return when the next host may be requested, which one, and why not earlier. For an idle crawl's status."""
@@ -527,5 +527,5 @@ class Frontier:
         lease.host.lent_again -= lease.visit.revisit
         self._lent.discard(lease.url.fingerprint)
         if self._budgets is not None:
-            self._budgets.returned(lease.host)
+            self._budgets.note_return(lease.host)
         return lease.visit

@@ -102,7 +102,7 @@ class Host:
         self.has_others = False
         """Whether it has other addresses than the one to request, as far as the lookups say."""
 
-    def reached(self, address: str, kind: str) -> None:
+    def note_contact(self, address: str, kind: str) -> None:
         """Note how a contact with one of its addresses ended. After a failure it is looked up again."""
         if kind == "failed":
             self.failed_at = address or self.failed_at
@@ -204,7 +204,7 @@ class Site:
         """For a split site: tokens with which this shard may use the site's gate; None: no tokens are needed."""
 
     @property
-    def crowded(self) -> bool:
+    def is_crowded(self) -> bool:
         """Whether more hosts of the site may wait in the index for a place on the workbench."""
         return bool(self.waits_in)
 

@@ -144,7 +144,7 @@ class HostTable:
         unknown_at = self._recovered.unknown_at
         return unknown_at + self._politeness.longest_rest_s(None) if unknown_at else 0.0
 
-    def recovered_delays(self, now: float) -> dict[int, float]:
+    def remaining_delays(self, now: float) -> dict[int, float]:
         """Return how many seconds hosts still wait by what earlier processes left, by fingerprint: also those without a
         record, which were found and requested in an epoch that was lost.
         """
@@ -152,7 +152,7 @@ class HostTable:
         return dict(nlargest(RESTS_MAX, resting, key=itemgetter(1)))
 
     def learn_delays(self, delays: Mapping[int, float], now: float) -> None:
-        """Take in what another shard's `recovered_delays` returned. Where this process dies too they are not kept."""
+        """Take in what another shard's `remaining_delays` returned. Where this process dies too they are not kept."""
         known = self._recovered.hosts
         known.update({host: max(known.get(host, 0.0), now + left_s) for host, left_s in delays.items()})
 

@@ -92,7 +92,7 @@ class Sites:
         if site is not None:
             self._bench.leave_site(site)
             host.site = None
-            if site.crowded:
+            if site.is_crowded:
                 self._thinned[site.name] = site
 
     def has_room(self, host: Host) -> bool:
@@ -113,12 +113,12 @@ class Sites:
             self._thinned[site.name] = site
         return site.name
 
-    def ended(self, host: Host, outcome: str) -> None:
+    def count_outcome(self, host: Host, outcome: str) -> None:
         """Count a finished URL of a host: a site gets more places as its pages are fetched."""
         site = host.site
         if site is not None and outcome == "fetched":
             site.pages += 1
-            if site.crowded and site.pages % PAGES_A_HOST == 0:
+            if site.is_crowded and site.pages % PAGES_A_HOST == 0:
                 self._thinned[site.name] = site
 
     @property
@@ -148,7 +148,7 @@ class Sites:
         """Return a site with waiting hosts and a free place, or None."""
         while self._thinned:
             name, site = self._thinned.popitem(last=False)
-            if site.crowded and site.users < self._room(site):
+            if site.is_crowded and site.users < self._room(site):
                 self._thinned[name] = site
                 return site
         return None
@@ -156,11 +156,11 @@ class Sites:
     def _note_empty(self, site: Site, partition: int) -> None:
         """Note that no more hosts of a site wait in a partition."""
         site.waits_in.pop(partition, None)
-        if site.crowded:
+        if site.is_crowded:
             return
         self._thinned.pop(site.name, None)
         if not site.users:
-            self._bench.left_site(site)
+            self._bench.note_empty_site(site)
 
     def _of(self, name: str, partition: int) -> Site:
         site = self._bench.find_site(name)
@@ -206,7 +206,7 @@ class SharedGates:
         if site is None or site.tokens is None:
             self._leases.leave(key)  # Its last host left before the token arrived.
         else:
-            site.tokens.opened(key)
+            site.tokens.on_open(key)
             self._bench.reopen(site, rest_until)
 
     def shut(self, key: str) -> None:
@@ -216,7 +216,7 @@ class SharedGates:
         if place is not None:
             self._bench.shut(place)
         if site is not None and site.tokens is not None:
-            site.tokens.closed(key, needed=bool(site.waiting))
+            site.tokens.on_close(key, needed=bool(site.waiting))
 
     def borrow(self, place: AddressPlace, now: float) -> None:
         """Lease the address of a host that is to be requested."""
@@ -264,7 +264,7 @@ class SharedGates:
         return self._addresses and place.name == place.address
 
 
-def shared_gates(bench: Workbench, leases: Leases, rules: FrontierRules, first: float) -> SharedGates | None:
+def make_shared_gates(bench: Workbench, leases: Leases, rules: FrontierRules, first: float) -> SharedGates | None:
     """Return the gates that several shards share; None if there are none. `first`: see `SiteLimits`."""
     limits = rules.politeness
     addresses = bool(limits.per_address or limits.address_delay_s)

@@ -41,13 +41,13 @@ class FrontierMoves:
         self._epochs = epochs
 
     @property
-    def held_until(self) -> float:
+    def earliest_move_at(self) -> float:
         """No partition is given before: the delay of a host without a record, which is unknown, would not move."""
         return self._hosts.unknown_until
 
-    def recovered_delays(self, now: float) -> dict[int, float]:
+    def remaining_delays(self, now: float) -> dict[int, float]:
         """Return the delays that must move although the records of their hosts may be lost."""
-        return self._hosts.recovered_delays(now)
+        return self._hosts.remaining_delays(now)
 
     @property
     def round(self) -> int:
@@ -67,7 +67,7 @@ class FrontierMoves:
         on_disk = self._index.partitions_ready()
         left = SURVEYED_MAX
         found = []
-        on_disk |= {host.partition for host in benched if host.site is not None and host.site.crowded}
+        on_disk |= {host.partition for host in benched if host.site is not None and host.site.is_crowded}
         for partition in sorted({*counts, *on_disk} - self._frozen, key=lambda one: (one < begin, one)):
             if partition in on_disk:
                 if not left:
@@ -93,7 +93,7 @@ class FrontierMoves:
         self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self._counts))
         return waiting
 
-    def left_of(self, data: bytes, now: float) -> bytes:
+    def record_to_move(self, data: bytes, now: float) -> bytes:
         """Return a host's record as it travels: with what is left of its delay in place of the instant."""
         record = decode_record(data)
         self._hosts.recover(record)
@@ -102,7 +102,7 @@ class FrontierMoves:
 
     def admit(self, first: int, end: int, number: int, delays: Mapping[int, float], now: float) -> None:
         """Take in partitions whose keys are in the open epoch; `number` is the budget round that they come from,
-        `delays` the giver's `recovered_delays`.
+        `delays` the giver's `remaining_delays`.
         """
         self._forget(first, end)
         self._hosts.learn_delays(delays, now)
@@ -139,7 +139,7 @@ class FrontierMoves:
         deferred = 0
         for data in records:
             record = decode_record(data)
-            queued = record.queued - record.revisits
+            queued = record.urls_queued - record.revisits
             counts.hosts += sign
             counts.pending += sign * queued
             counts.discovered += sign * queued

@@ -281,17 +281,17 @@ def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride]
     """Return the preset's rules with all keys that are set replaced, and `overrides` by host."""
     delay_min, delay_max, factor, per_host, per_address, address_delay = _PRESETS[options.preset]
 
-    def given(value: Number | None, preset: Number) -> Number:
+    def value_or_preset(value: Number | None, preset: Number) -> Number:
         return preset if value is None else value
 
     everybody = Politeness(
-        delay_s_min=given(options.delay_s_min, delay_min),
-        delay_s_max=given(options.delay_s_max, delay_max),
-        delay_factor=given(options.delay_factor, factor),
+        delay_s_min=value_or_preset(options.delay_s_min, delay_min),
+        delay_s_max=value_or_preset(options.delay_s_max, delay_max),
+        delay_factor=value_or_preset(options.delay_factor, factor),
         # A delay is between any two requests to a host, unless several at once are wanted too.
-        per_host=given(options.per_host, 1 if options.delay_s_min else per_host),
-        per_address=given(options.per_address, per_address),
-        address_delay_s=given(options.address_delay_s, address_delay),
+        per_host=value_or_preset(options.per_host, 1 if options.delay_s_min else per_host),
+        per_address=value_or_preset(options.per_address, per_address),
+        address_delay_s=value_or_preset(options.address_delay_s, address_delay),
         per_site=options.per_site,
         site_delay_s=options.site_delay_s,
         crawl_delay_s_max=options.crawl_delay_s_max,

@@ -49,10 +49,10 @@ def overview(active: Iterable[Host], known: Iterable[Host], now: float, most: in
     """Return counts of what limits the active hosts, and the `most` largest, slowest and worst hosts in memory."""
     active = list(islice(active, LOOKED_AT_MAX))
     known = list(islice(known, LOOKED_AT_MAX))
-    largest = nlargest(most, active, key=lambda host: (host.out, host.record.queued))
+    largest = nlargest(most, active, key=lambda host: (host.out, host.record.urls_queued))
     slowest = nlargest(most, (host for host in known if host.record.fetches_s), key=mean_s)
     failing = [host for host in known if host.record.closed or any(one.failures for one in _origins(host).values())]
-    worst = nlargest(most, failing, key=lambda host: (*_worst(host), host.record.queued))
+    worst = nlargest(most, failing, key=lambda host: (*_worst(host), host.record.urls_queued))
     return {
         "limits": dict(Counter(limit_of(host, now) for host in active)),
         "active": [_describe(host, now) for host in largest],
@@ -96,7 +96,7 @@ def _describe(host: Host, now: float) -> dict[str, object]:
     return {
         "host": host.name,
         "limit": limit_of(host, now),
-        "queued": record.queued,
+        "queued": record.urls_queued,
         "out": host.out,
         "requests": record.requests,
         "fetch_s": round(mean_s(host), 4) if record.fetches_s else None,
@@ -164,7 +164,7 @@ def _next_sleeper(index: HostIndex, hosts: HostTable) -> NextTurn | None:
     return NextTurn(wake_at, record.name, _why_not_before(record, wake_at) or "it waits")
 
 
-def awaited(benched: Iterable[Host], index: HostIndex, hosts: HostTable, most: int) -> list[Awaited]:
+def next_hosts(benched: Iterable[Host], index: HostIndex, hosts: HostTable, most: int) -> list[Awaited]:
     """Return up to `most` of the hosts that can be requested later, the earliest first."""
     turns = nsmallest(
         most,
@@ -175,7 +175,7 @@ def awaited(benched: Iterable[Host], index: HostIndex, hosts: HostTable, most: i
     found += [(at, hosts.get(name, partition)) for at, partition, name in index.sleepers(most)]
     found.sort(key=lambda one: one[0])
     return [
-        Awaited(host.name, at, _why_not_before(host.record, at) or "politeness", host.record.queued)
+        Awaited(host.name, at, _why_not_before(host.record, at) or "politeness", host.record.urls_queued)
         for at, host in found[:most]
     ]
 
@@ -232,7 +232,7 @@ def facts_of(
     origin = next((one for one in facts_of_origins(record) if one.origin == name_of(record.name, scheme)), None)
     failures = failing.failures if failing is not None else 0
     return HostFacts(
-        record.name, record.queued, rest_until, reason, record.closed, record.crawl_delay_s,
+        record.name, record.urls_queued, rest_until, reason, record.closed, record.crawl_delay_s,
         record.requests, failures, host.out if host else 0, host.parked if host else "",
         due_at, attempt, error, site_gate,
         stands is not None and record.index_family == "deferred" and round_of(record.index_key) >= stands.round,
@@ -253,7 +253,7 @@ def remaining(store: Store, name_url: Callable[[str], Url | None]) -> Iterator[t
             partition = key[:2]
             names = []
         record = decode_record(data)
-        if record.queued:
+        if record.urls_queued:
             names.append((site_of(record.name), record.name))
     yield from _of_partition(store, partition, names, name_url)
 
@@ -282,6 +282,6 @@ def _of_host(store: Store, prefix: bytes, record: HostRecord) -> Iterator[tuple[
             assert stored is not None, f"{record.name} lacks the block {first} of queue {lane}"
             block = decode_block(stored)
             for number, entry in enumerate(block.entries(record.name), first):
-                if not queue.finished(number):
+                if not queue.is_finished(number):
                     yield entry, level_of(lane)
             first += block.count

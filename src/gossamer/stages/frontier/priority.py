@@ -34,7 +34,7 @@ class BreadthFirst:
 
     def level(self, link: Link) -> int:
         """Return the depth, bounded by the number of levels. 0.2 µs."""
-        return placed(link, link.depth)
+        return final_level(link, link.depth)
 
 
 class BestFirst:
@@ -50,14 +50,14 @@ class BestFirst:
 
     def level(self, link: Link) -> int:
         """Return 4 less the matching scores, bounded to 1 to 7. 1.6 µs."""
-        return placed(link, max(1, MIDDLE - self.score(link)))
+        return final_level(link, max(1, MIDDLE - self.score(link)))
 
     def score(self, link: Link) -> int:
         """Return the sum of the scores whose patterns match."""
         return sum(self._scores[index] for index in self._patterns.matching(link.url.text))
 
 
-def placed(link: Link, level: int) -> int:
+def final_level(link: Link, level: int) -> int:
     """Return the final level of a link, within bounds: 0 for a seed, one less urgent than `level` for an embed."""
     if link.link_type == "seed":
         return 0
@@ -158,7 +158,7 @@ class PageImportance:
         """Return 6 for up to three links within the host, 5 for four, 4 for one from another host or eight within it,
         and one less for each further doubling.
         """
-        return placed(link, _importance_level(self.count(link.url.fingerprint)))
+        return final_level(link, _importance_level(self.count(link.url.fingerprint)))
 
     def count(self, fingerprint: int) -> int:
         """Return the links to a URL so far, weighted, at most 255."""
@@ -182,7 +182,7 @@ class PageImportance:
             self._first[first] = max(self._first[first], after)
             self._second[second] = max(self._second[second], after)
             if _importance_level(after) < _importance_level(before):
-                risen[fingerprint] = placed(link, _importance_level(after))
+                risen[fingerprint] = final_level(link, _importance_level(after))
         return risen
 
 
@@ -210,7 +210,7 @@ class ByRank:
         """Return the URL's level."""
         at = bisect_left(self._fingerprints, link.url.fingerprint)
         is_known = at < len(self._fingerprints) and self._fingerprints[at] == link.url.fingerprint
-        return placed(link, self._levels[at] if is_known else LAST)
+        return final_level(link, self._levels[at] if is_known else LAST)
 
 
 NOT_COUNTED = frozenset(("seed", EMBED, SITEMAP, FEED))

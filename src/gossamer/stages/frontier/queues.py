@@ -29,7 +29,7 @@ from gossamer.stages.frontier.record import (
     level_of,
     micros,
     range_end,
-    shortened,
+    shorten,
 )
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
@@ -114,13 +114,13 @@ class Queues:
             self._start = f"https://{host}/"
             self._referrer = ""
         if link.referrer is not self._referrer:
-            self._referrer, self._shortened = link.referrer, shortened(link.referrer, host)
+            self._referrer, self._shortened = link.referrer, shorten(link.referrer, host)
         text = link.url.text
         start = self._start
         if text.startswith(start):
             url = text[len(start) - 1 :]
         else:
-            url = shortened(text, host)
+            url = shorten(text, host)
             if level < LEVELS:
                 _count(record, url, 1)
         return block.add(url, link, self._shortened)
@@ -268,7 +268,7 @@ class Queues:
         queue.finish(item.number)
         self.by_level[level_of(item.level)] -= 1
         if item.level < LEVELS:
-            _count(record, shortened(item.url.text, record.name), -1)
+            _count(record, shorten(item.url.text, record.name), -1)
         reading = host.readings.get(item.level)
         if reading is not None and reading.ends and reading.ends[0] <= queue.head:
             self._drop_passed(host, item.level, queue, reading)
@@ -279,7 +279,7 @@ class Queues:
         Leased URLs end with their visit. Until then they count as due, without an entry on disk. If the process dies
         first, the next call of `clear` drops them.
         """
-        dropped = host.record.queued - host.lent - (host.record.revisits - host.lent_again)
+        dropped = host.record.urls_queued - host.lent - (host.record.revisits - host.lent_again)
         for family in ("queue", "due"):
             self._epochs.delete_range(family, host.prefix, range_end(host.prefix))
         record = host.record
@@ -372,7 +372,7 @@ class Queues:
         stop = min(begin + most, block.count)
         items = block.items(host.record.name, level, begin, stop, self._url_of)
         if queue.done or reading.next < queue.head:
-            items = [item for item in items if not queue.finished(item.number)]
+            items = [item for item in items if not queue.is_finished(item.number)]
         self.window_bytes += sum([len(item.url.text) + ITEM_BYTES for item in items])
         host.window = items or None
         reading.next = block.first + stop

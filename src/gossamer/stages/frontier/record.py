@@ -84,12 +84,12 @@ class QueueBlock(msgspec.Struct, array_like=True, gc=False):
         """Return all entries, with full addresses. About 0.4 µs each."""
         found: list[QueueEntry] = []
         for run in self.runs:
-            referrer = lengthened(run.referrer, host)
+            referrer = lengthen(run.referrer, host)
             depth = run.depth
             hops = run.hops
             link_type = run.link_type
             seed = run.seed
-            found += [QueueEntry(lengthened(url, host), depth, hops, link_type, referrer, 1, seed) for url in run.urls]
+            found += [QueueEntry(lengthen(url, host), depth, hops, link_type, referrer, 1, seed) for url in run.urls]
         return found
 
     def items(self, host: str, level: int, begin: int, end: int, named: Callable[[str], Url]) -> list[QueuedUrl]:
@@ -103,14 +103,14 @@ class QueueBlock(msgspec.Struct, array_like=True, gc=False):
                 break
             urls = run.urls
             if at + len(urls) > begin:
-                referrer = lengthened(run.referrer, host)
+                referrer = lengthen(run.referrer, host)
                 depth = run.depth
                 hops = run.hops
                 link_type = run.link_type
                 seed = run.seed
                 number = self.first + max(at, begin)
                 for text in urls[max(begin - at, 0) : end - at]:
-                    url = named(lengthened(text, host))
+                    url = named(lengthen(text, host))
                     found.append(QueuedUrl(url, depth, hops, link_type, referrer, 1, seed, False, "", level, number))
                     number += 1
             at += len(urls)
@@ -123,7 +123,7 @@ RUN_BYTES = 400
 """Memory of a run with its first URL."""
 
 
-def shortened(text: str, host: str) -> str:
+def shorten(text: str, host: str) -> str:
     """Return an address without `host`, the host of its queue; an address of another host unchanged."""
     if text.startswith("https://"):
         end = 8 + len(host)
@@ -136,8 +136,8 @@ def shortened(text: str, host: str) -> str:
     return text
 
 
-def lengthened(text: str, host: str) -> str:
-    """Return the address that `shortened` shortened."""
+def lengthen(text: str, host: str) -> str:
+    """Return the address that `shorten` shortened."""
     if text.startswith("/"):
         return f"https://{host}{text}"
     if text.startswith(":"):
@@ -183,7 +183,7 @@ class LevelQueue(msgspec.Struct, array_like=True, gc=False):
             end = max(end, one[1])
         self.done = (*before, (begin, end), *after)
 
-    def finished(self, number: int) -> bool:
+    def is_finished(self, number: int) -> bool:
         """Say whether a URL is finished."""
         return number < self.head or any(begin <= number < end for begin, end in self.done)
 
@@ -273,7 +273,7 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
         )
 
     @property
-    def queued(self) -> int:
+    def urls_queued(self) -> int:
         """URLs that are not finished, including those in flight."""
         return self.due + sum(queue.pending for queue in self.levels.values())
 

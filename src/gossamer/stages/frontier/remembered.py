@@ -89,7 +89,7 @@ class Remembered:
         )  # fmt: skip
         self._store.put(_key(partition, record.name), _encode(memory))
 
-    def spent(self, key: bytes) -> Spent | None:
+    def read_spent(self, key: bytes) -> Spent | None:
         """Return the stored use of an account's budget, by its key in a crawl's store; None if there is none."""
         data = self._store.get(_account_key(key))
         return None if data is None else of_version(VERSION, _spent_decoder.decode, data)

@@ -92,7 +92,7 @@ class Scheduler:
                 at = None if host.lent or host.out else max(at, now + LOOK_AGAIN_S)
         if at is None:
             self._bench.withdraw(host)
-            if not (host.out or host.parked or record.queued):
+            if not (host.out or host.parked or record.urls_queued):
                 self._retire(host)
                 self._index.leave(host)
                 self._hosts.touch(host)
@@ -210,7 +210,7 @@ class Scheduler:
         self._hosts.touch(host)
         if host.record.closed:
             self.close(host, now)
-        elif not host.record.queued:
+        elif not host.record.urls_queued:
             self._index.leave(host)  # It was there for a prerequisite fetch, which is lost.
         elif len(self.benched) < self._options.active_hosts_max:
             self.room.hosts = max(self.room.hosts, len(self.benched) + 1)
@@ -244,7 +244,7 @@ class Scheduler:
     def unpark(self, host: Host, now: float) -> None:
         """Lease a host's URLs again."""
         host.parked = ""
-        if host.record.queued:
+        if host.record.urls_queued:
             self.bring(host, 0, now)
         self.schedule(host, now)
 
@@ -300,12 +300,12 @@ class Scheduler:
         on the workbench. Return False if no host waits, or if this host has prerequisite fetches, waits for robots.txt,
         or has nothing queued.
         """
-        for_its_site = host.site is not None and host.site.crowded
+        for_its_site = host.site is not None and host.site.is_crowded
         if not for_its_site:
             comes_again = bool(host.record.due) and len(self.benched) >= self.room.hosts
             if not (comes_again and self._index.has_ready):
                 return False
-        if host.prerequisites or host.parked or not host.record.queued:
+        if host.prerequisites or host.parked or not host.record.urls_queued:
             return False
         if host.out or host.lent:
             self._bench.withdraw(host)  # It leaves when its leases are returned.

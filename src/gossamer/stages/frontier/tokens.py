@@ -24,7 +24,7 @@ class Leases(Protocol):
     """Leases of addresses and site tokens that several shards share, by key."""
 
     def want(self, address: str, now: float) -> float | None:
-        """Return when an address may be requested; None if it must be leased first: then `opened` is called later."""
+        """Return when an address may be requested; None if it must be leased first: then `on_open` is called later."""
         ...
 
     def may_ask(self, address: str, now: float) -> bool:
@@ -91,20 +91,20 @@ class SiteTokens:
         return (self._most_each or None) if self._usable else 0
 
     def ask(self, now: float) -> None:
-        """Ask for one more token, if there is one, for a host that has its turn without one. `opened` is called when it
-        arrives.
+        """Ask for one more token, if there is one, for a host that has its turn without one; `on_open` is called when
+        it arrives.
         """
         if len(self._wanted) < WANTED_MAX and len(self._usable) + len(self._wanted) < len(self._keys):
             key = next(key for key in self._keys if key not in self._usable and key not in self._wanted)
             self._wanted[key] = None
             self._leases.want(key, now)
 
-    def opened(self, key: str) -> None:
+    def on_open(self, key: str) -> None:
         """Note that this shard has a token from now on."""
         self._wanted.pop(key, None)
         self._usable[key] = None
 
-    def closed(self, key: str, *, needed: bool) -> None:
+    def on_close(self, key: str, *, needed: bool) -> None:
         """Note that a token may not be used any more. If it is still `needed`, it is leased again without asking."""
         self._usable.pop(key, None)
         if needed:

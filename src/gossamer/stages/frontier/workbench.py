@@ -70,7 +70,7 @@ class WorkbenchSize:
         """Shrink by a quarter; surplus hosts leave when they have no more URLs or a long delay."""
         self.hosts = max(1, self.hosts * 3 // 4)
 
-    def rested(self, rest_s: float) -> None:
+    def note_delay(self, rest_s: float) -> None:
         """Note that a request ended, and the delay of its host."""
         self._requests += 1
         self._rested_s += rest_s
@@ -180,9 +180,9 @@ class Workbench:
         """Remove a host from a site."""
         site.users -= 1
         if not site.users:
-            self.left_site(site)
+            self.note_empty_site(site)
 
-    def left_site(self, site: Site) -> None:
+    def note_empty_site(self, site: Site) -> None:
         """Note that a site has no hosts here, so that it may be dropped."""
         self._left[site.name] = site
 
@@ -441,7 +441,7 @@ class Workbench:
             del self._places[place.name]
         self._unused = {name: p for name, p in self._unused.items() if not p.users and (p.out or p.rest_until > now)}
         left = [site for site in self._left.values() if not site.users]
-        still = [site for site in left if not (site.out or site.crowded or site.rest_until > now)]
+        still = [site for site in left if not (site.out or site.is_crowded or site.rest_until > now)]
         for site in still:
             del self._sites[site.name]
             if site.tokens is not None:
