@@ -169,7 +169,7 @@ def test_the_links_of_a_page_whose_answers_are_counted_are_answered_at_once(
         made = holding(ring, seen)
         counted: list[int] = []
         monkeypatch.setattr(ring.traps, "counts", bool)
-        monkeypatch.setattr(ring.traps, "offered", lambda _, answers, page: counted.extend(answers))
+        monkeypatch.setattr(ring.traps, "note_links", lambda _, answers, page: counted.extend(answers))
         for _ in range(2):
             ring.pipeline.discovery.judge_again()
             ring.pipeline.discovery.follow(anchors(PATHS), url_of(ROOT), 0.0)

@@ -120,7 +120,7 @@ def test_only_a_copy_of_a_page_of_its_host_is_evidence_without_a_look(
 ) -> None:
     with Ring(tmp_path) as ring:
         looks: list[bool] = []
-        monkeypatch.setattr(ring.traps, "visited", lambda _url, look, *_: looks.append(look is not None))
+        monkeypatch.setattr(ring.traps, "note_page", lambda _url, look, *_: looks.append(look is not None))
         url = url_of(f"{ROOT}cal/2/")
         row = PageRow(url.text, url.text, url.host, url.site, 0.0, "fetched", 200, "text/html", duplicate_of=original)
         ring.trapping.fetched(url, Content(b"<p>There are no events"), row)
@@ -141,9 +141,9 @@ def test_a_page_counts_for_the_address_from_which_redirects_led_to_it(
         counted: dict[str, str] = {}
         redirects: list[str] = []
         monkeypatch.setattr(
-            ring.traps, "visited", lambda url, *given: counted.update({url.text: given[-1].text}) or None
+            ring.traps, "note_page", lambda url, *given: counted.update({url.text: given[-1].text}) or None
         )
-        monkeypatch.setattr(ring.traps, "redirected", lambda url: redirects.append(url.text))
+        monkeypatch.setattr(ring.traps, "count_redirect", lambda url: redirects.append(url.text))
         ring.crawl(ROOT)
         assert counted == {ROOT: ROOT, ROOT + "plain": ROOT + "plain", ROOT + "room/x": ROOT + "go/1"}
         assert redirects == [ROOT + "go/1", ROOT + "go/2"]

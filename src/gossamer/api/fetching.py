@@ -131,7 +131,7 @@ class _OnePage(Crawler):
         """Return why a redirect is not followed."""
         target = shard.ring.urls.namer.name(last.redirect_to)
         assert target is not None, "else it is no redirect"
-        link = Link(target, chain.followed_as("redirect", target), last.depth, len(self.pages), last.url)
+        link = Link(target, chain.effective_type("redirect", target), last.depth, len(self.pages), last.url)
         rule = chain.explain(link)
         if rule is None:
             return f"it redirects to {target.text}, which was requested before"
@@ -144,7 +144,7 @@ class _OnePage(Crawler):
             return "it is not an address that can be visited"
         if found.nofollow and found.link_type != EMBED:
             return "its rel says nofollow"
-        link = Link(url, chain.followed_as(found.link_type, url), page.depth + 1, 0, page.url)
+        link = Link(url, chain.effective_type(found.link_type, url), page.depth + 1, 0, page.url)
         rule = chain.explain(link)
         if rule is not None:
             detail = chain.detail(link)

@@ -60,7 +60,7 @@ def scope_of(config: Config, epochs: Epochs, counters: CrawlCounters, further: I
     exclusions.set_listed(lists.excluded_hosts)
 
     def chain_of(options: ScopeOptions) -> Chain:
-        read = msgspec.structs.replace(lists, excluded_hosts=exclusions.listed)  # The file may be read again later.
+        read = msgspec.structs.replace(lists, excluded_hosts=exclusions.hosts)  # The file may be read again later.
         return scope_chain(options, roots, exclusions, more, read)
 
     chain = chain_of(scope_options(config))

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gossamer.config.lists import lines_of
 from gossamer.config.sections import Config, SeedsOptions
 from gossamer.model.errors import ConfigError
-from gossamer.stages.scope.lists import listed_site
+from gossamer.stages.scope.lists import site_of_line
 from gossamer.stages.scope.roots import seed_url
 from gossamer.url.name import host_of
 from gossamer.url.url import Url
@@ -94,7 +94,7 @@ def domain_seeds(path: Path) -> Iterator[str]:
             domain = text
         name, colon, port = domain.strip().partition(":")
         try:
-            site = listed_site(name)
+            site = site_of_line(name)
         except ConfigError as error:
             raise ConfigError(f"{path} line {number}: {error}") from error
         if colon and not port.isdecimal():

@@ -291,11 +291,11 @@ class Discovery:
         if record.redirect_to:
             target = stages.namer.name(record.redirect_to)
             if target is not None and target.key != link.url.key:
-                kind = stages.chain.followed_as("redirect", target)
+                kind = stages.chain.effective_type("redirect", target)
                 self.discover([Link(target, kind, depth, hops + 1, record.url, link.seed)])
             return
         named = [url for url in stages.namer.names(record.outlinks) if url is not None]
-        kind_of = stages.chain.followed_as
+        kind_of = stages.chain.effective_type
         self.discover([Link(url, kind_of("anchor", url), depth + 1, 0, record.url) for url in named])
 
 

@@ -83,7 +83,7 @@ class PageLinks:
                 if link_type == EMBED:
                     links[key] = Link(url, EMBED, depth, embed_hops, referrer)
                 elif not (nofollow or found.nofollow):
-                    kind = self._chain.followed_as(link_type, url) if leads_out else link_type
+                    kind = self._chain.effective_type(link_type, url) if leads_out else link_type
                     level = found.level
                     links[key] = Link(url, kind, depth, 0, referrer, NOT_SEED, level)
                     has_levels = has_levels or level is not None

@@ -201,7 +201,7 @@ class Outcomes:
         kept = visit.link_type in (EMBED, *ANNOUNCING)
         if visit.link_type == SITEMAP_FILE:
             kept = stages.hints.leads_to(visit.url, target)
-        kind = visit.link_type if kept else "redirect" if seed else stages.chain.followed_as("redirect", target)
+        kind = visit.link_type if kept else "redirect" if seed else stages.chain.effective_type("redirect", target)
         link = Link(target, kind, visit.depth, visit.hops + 1, visit.url.text, seed)
         if kind == SITEMAP_FILE and stages.hints.redirected(visit.url, target):
             self.read_again([link], now)
@@ -230,7 +230,7 @@ class Outcomes:
     def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
         """Do the same only in this shard; return the note for the operator, None if nothing changed."""
         stages = self._stages
-        note = stages.roots.redirected(url, target, from_argument=seed == SEED_ARGUMENT)
+        note = stages.roots.widen(url, target, from_argument=seed == SEED_ARGUMENT)
         if note:
             stages.pending_scope.widened(target, stages.chain, stages.namer)
         return note
@@ -372,7 +372,7 @@ class Outcomes:
         """Say whether a reply is a document of an unwanted type, or of a page outside the scope."""
         if not 200 <= reply.status < 300 or visit.link_type in ANNOUNCING:
             return False
-        return visit.link_type == OUTLINK or self._stages.chain.unwanted(reply) is not None
+        return visit.link_type == OUTLINK or self._stages.chain.reject_reply(reply) is not None
 
     def _unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
         """Conclude unwanted content: its headers are kept, but no part of its body."""

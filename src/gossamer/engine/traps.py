@@ -72,7 +72,7 @@ class Trapping(VisitMiddleware):
 
     def redirected(self, url: Url) -> None:
         """Record a request that was redirected."""
-        self._traps.redirected(url)
+        self._traps.count_redirect(url)
 
     def fetched(self, url: Url, content: Content, row: PageRow, requested: Url | None = None) -> None:
         """Record a fetched page. Only texts are evidence of a trap. `requested` is the address from which redirects led
@@ -83,7 +83,7 @@ class Trapping(VisitMiddleware):
         copy = bool(row.duplicate_of) and _host_of(row.duplicate_of) == _host_of(row.url)
         sketch = None if copy else lambda: self._sketcher(content.body, row.charset, url.text)
         year = datetime.fromtimestamp(row.fetched_at, UTC).year
-        trap = self._traps.visited(
+        trap = self._traps.note_page(
             url,
             sketch,
             year,
@@ -99,7 +99,7 @@ class Trapping(VisitMiddleware):
         """Process a page's links: all of them, the admitted ones, and the eliminator's answers for these."""
         if len(admitted) < len(links):
             self._traps.hold(links)
-        self._traps.offered(admitted, answers, page.text if page is not None else "")
+        self._traps.note_links(admitted, answers, page.text if page is not None else "")
 
     def counts_answers(self, links: Sequence[Link]) -> bool:
         """Say whether `found` needs to know which of a page's links are new. Costs nothing except for suspected

@@ -9,7 +9,7 @@ from gossamer.options import convert
 from gossamer.stages.scope.chain import Chain, scope_chain
 from gossamer.stages.scope.filters import UselessPath
 from gossamer.stages.scope.options import USELESS, ScopeOptions
-from gossamer.stages.scope.pages import declared_languages, type_by_name
+from gossamer.stages.scope.pages import page_languages, type_by_name
 from gossamer.stages.scope.roots import Roots
 
 from .links import linked
@@ -58,11 +58,11 @@ def test_kinds_that_are_not_wanted_are_rejected_by_name_and_by_header() -> None:
     assert chain.reason(linked("http://h/a.jpg")) == "media_type"
     assert chain.reason(linked("http://h/a.jpg", "seed")) is None
     assert chain.detail(linked("http://h/a.jpg")) == "its name promises image/jpeg"
-    assert [chain.unwanted(reply(kind)) for kind in ("text/html", "application/xhtml+xml", "", "image/png")] == [
+    assert [chain.reject_reply(reply(kind)) for kind in ("text/html", "application/xhtml+xml", "", "image/png")] == [
         None, None, None, "media_type",
     ]  # fmt: skip
     assert chain.counts["media_type"] == 2
-    assert chain_of().unwanted(reply("image/png")) is None
+    assert chain_of().reject_reply(reply("image/png")) is None
     assert chain_of().media_types == ()
 
 
@@ -86,7 +86,7 @@ def test_kinds_that_are_not_wanted_are_rejected_by_name_and_by_header() -> None:
 def test_what_a_page_says_of_its_language(
     content: bytes, headers: tuple[tuple[str, str], ...], languages: list[str]
 ) -> None:
-    assert declared_languages(reply("text/html", *headers), content) == languages
+    assert page_languages(reply("text/html", *headers), content) == languages
 
 
 def test_links_of_pages_in_other_languages_lead_nowhere() -> None:

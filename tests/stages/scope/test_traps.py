@@ -71,7 +71,7 @@ class Crawl:
     def _fetch(self, url: Url, path: str) -> None:
         target = self._redirects(path)
         if target:
-            self.traps.redirected(url)
+            self.traps.count_redirect(url)
             self._requested[target] = self._requested.get(path, url)
             self._queue.append(target)
             return
@@ -83,13 +83,13 @@ class Crawl:
             self.sketched += 1
             return sketch_of(words)
 
-        trap = self.traps.visited(url, sketch, YEAR, requested=self._requested.get(path))
+        trap = self.traps.note_page(url, sketch, YEAR, requested=self._requested.get(path))
         self.sprung += [trap] if trap is not None else []
         links = [Link(named(to), "anchor", 1, 0, url.text) for to in paths]
         admitted = [link for link in links if not Trapped(self.traps).rejects(link)]
         new = [link.url.text not in self._known for link in admitted]
         self._known.update(link.url.text for link in admitted)
-        self.traps.offered(admitted, [int(one) for one in new], url.text)
+        self.traps.note_links(admitted, [int(one) for one in new], url.text)
         self._queue.extend(
             link.url.text.removeprefix("http:").removeprefix("//h.example")
             for link, one in zip(admitted, new, strict=True)
@@ -449,9 +449,9 @@ def test_exact_copies_need_no_sketch() -> None:
     traps = Traps(ScopeOptions())
     for number in range(400):
         url = named(f"/same/{number}")
-        if traps.visited(url, None, YEAR) is not None:
+        if traps.note_page(url, None, YEAR) is not None:
             break
-        traps.offered([Link(named(f"/same/{number + 1}"), "anchor", 1, 0, url.text)] * 2, [1, 1])
+        traps.note_links([Link(named(f"/same/{number + 1}"), "anchor", 1, 0, url.text)] * 2, [1, 1])
     assert number == 181
 
 
@@ -501,7 +501,7 @@ def test_it_goes_on_where_it_was_when_it_is_opened_again() -> None:
     assert list(crawl.traps.take_watched()) == [], "nothing changed since"
     again = Traps(ScopeOptions(), lambda _, host: kept.get(host))
     for _ in range(40):
-        again.visited(named("/other"), None, YEAR)  # A host is known again when it has some pages.
+        again.note_page(named("/other"), None, YEAR)  # A host is known again when it has some pages.
     crawl.traps = again
     crawl.run(pages_max=5_000)
     assert [trap.template for trap in crawl.sprung] == ["/cal/{n}/{n}/"]
@@ -520,7 +520,7 @@ def test_memory_does_not_grow_with_hosts() -> None:
     traps = Traps(ScopeOptions())
     for number in range(WARDS_MAX + 50):
         for page in range(34):
-            traps.visited(named(f"/p{page}", f"h{number}.example"), None, YEAR)
+            traps.note_page(named(f"/p{page}", f"h{number}.example"), None, YEAR)
     assert len(traps._wards) <= WARDS_MAX
     assert len(traps._counted) <= HOSTS_COUNTED_MAX
     passed = {host for _, host, _ in traps.take_watched()}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gossamer.model.errors import ConfigError
 from gossamer.stages.scope import lists as whitelist_module
 from gossamer.stages.scope.chain import scope_chain
-from gossamer.stages.scope.lists import Lists, Whitelist, listed_site
+from gossamer.stages.scope.lists import Lists, Whitelist, site_of_line
 from gossamer.stages.scope.options import ScopeOptions
 from gossamer.stages.scope.roots import Roots
 from gossamer.url.site import site_of
@@ -61,7 +61,7 @@ def test_what_is_no_domain_is_said_to_be_none(line: str) -> None:
 @given(st.text(st.sampled_from("ab.-uk1co"), min_size=1, max_size=14))
 def test_a_line_means_the_site_that_its_host_has(line: str) -> None:
     try:
-        site = listed_site(line)
+        site = site_of_line(line)
     except ConfigError:
         return
     assert site == site_of(site)

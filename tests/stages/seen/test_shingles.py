@@ -128,7 +128,7 @@ def test_short_texts_without_spaces_have_something_new(letters: Sequence[int], m
         text = "".join(chr(dice.choice(letters)) + dice.choice(marks) for _ in range(30))
         fresh += node.judge(sketch(f"<p>{text}</p>".encode()))
     assert fresh >= 190
-    assert not node.suspected
+    assert not node.is_suspected
 
 
 def test_tibetan_is_counted_by_syllables() -> None:

@@ -16,7 +16,7 @@ from gossamer.ports import Filter
 from gossamer.stages.scope.filters import FILTERS, Depth, ExcludePatterns, Given, Hops, Length, Scheme, judges_again
 from gossamer.stages.scope.lists import NO_LISTS, ExcludedHost, Lists
 from gossamer.stages.scope.options import ScopeOptions
-from gossamer.stages.scope.pages import MediaType, WantedLanguages, declared_languages
+from gossamer.stages.scope.pages import MediaType, WantedLanguages, page_languages
 from gossamer.stages.scope.roots import Roots
 from gossamer.url.url import Url
 
@@ -62,7 +62,7 @@ class Chain:
         self.made_of = made_of
         self._inside = inside
         self.leads_out = inside is not None
-        """Whether there are outlinks; if not, `followed_as` returns its argument."""
+        """Whether there are outlinks; if not, `effective_type` returns its argument."""
         self.judges_language = language is not None
         """Whether `leads_nowhere` may return a language."""
 
@@ -85,7 +85,7 @@ class Chain:
         for name in other.counts:
             self.counts.setdefault(name, 0)
 
-    def followed_as(self, link_type: str, url: Url) -> str:
+    def effective_type(self, link_type: str, url: Url) -> str:
         """Return the type by which a link is followed: `outlink` if it leads out of the scope and its type permits
         that.
         """
@@ -143,7 +143,7 @@ class Chain:
         judge = next((one for one, (rejects, _) in steps if rejects(link)), None)
         return _detail(judge, link) if judge is not None else ""
 
-    def unwanted(self, reply: Reply) -> str | None:
+    def reject_reply(self, reply: Reply) -> str | None:
         """Return the name of the filter that rejects a reply by its header, and count the rejection; None if it is
         wanted.
         """
@@ -160,7 +160,7 @@ class Chain:
         """
         if self._language is None:
             return None
-        spoken = [language] if language else declared_languages(reply, content)
+        spoken = [language] if language else page_languages(reply, content)
         if self._language.wants(spoken):
             return None
         self.counts[WantedLanguages.name] += 1
@@ -215,7 +215,7 @@ def scope_chain(
         excluded.add(host)
     excluded.set_listed(lists.excluded_hosts)
     given = Given(options, roots, excluded, lists)
-    filters = [one for declared in FILTERS if (one := declared.made(given)) is not None]
+    filters = [one for declared in FILTERS if (one := declared.make(given)) is not None]
     at = len(filters) - isinstance(filters[-1], Depth)
     filters[at:at] = more
     languages = WantedLanguages(options.languages) if options.languages else None

@@ -97,14 +97,14 @@ class Farm:
             if len(self.judged) >= JUDGED_MAX:
                 self.judged.popitem(last=False)
         sampled = host % (SAMPLED_CALM if node.calm else SAMPLED) == 0
-        looks = not is_new or node.suspected or node.judged < JUDGED_MIN or sampled
+        looks = not is_new or node.is_suspected or node.judged < JUDGED_MIN or sampled
         self.judged[host] = looks
         if looks and node.judge(sketch()) and len(self.spared) < SPARED_MAX:
             self.spared.add(host)
         self.dirty = True
         return True
 
-    def named(self, new: int, total: int) -> None:
+    def count_links(self, new: int, total: int) -> None:
         """Count the links of a page to `total` addresses on other hosts of the site, `new` of them new."""
         self.dirty = True
         self.inside += new
@@ -126,7 +126,7 @@ class Farm:
         """Whether the links of its pages are examined."""
         node = self.node
         more = node.pages - CLOSE_FROM_HOSTS
-        return node.suspected or (
+        return node.is_suspected or (
             more >= 0 and (more % CLOSE_EVERY_HOSTS < CLOSE_HOSTS or node.fresh_links >= CLOSE_SHARE)
         )
 
@@ -136,8 +136,8 @@ class Farm:
         return self.outside > OUTSIDE_SHARE * self.inside
 
     def dump(self) -> bytes:
-        first = packed(self.first)
-        spared = packed(self.spared)
+        first = pack(self.first)
+        spared = pack(self.spared)
         record = FarmRecord(self.node.record(""), self.inside, self.outside, self.naming, first, spared)
         return msgspec.msgpack.encode(record)
 
@@ -146,7 +146,7 @@ class Farm:
         self.node = node_of(record.node)
         self.inside = record.inside
         self.outside = record.outside
-        self.naming, self.first, self.spared = record.naming, unpacked(record.first), unpacked(record.spared)
+        self.naming, self.first, self.spared = record.naming, unpack(record.first), unpack(record.spared)
 
 
 class Farms:
@@ -164,7 +164,7 @@ class Farms:
         self.passed: dict[str, tuple[int, bytes]] = {}
         """Sites that left the memory since the last `take_dirty`: partition and dump, by `*.` and name."""
 
-    def visited(self, url: Url, sketch: Callable[[], Sketch]) -> Farm | None:
+    def note_page(self, url: Url, sketch: Callable[[], Sketch]) -> Farm | None:
         """Take a fetched page into account; return its farm if the page is evidence about it."""
         site = url.site
         first = self._first.get(site)
@@ -185,7 +185,7 @@ class Farms:
         return farm
 
     def counts(self, links: Sequence[Link], page: str) -> bool:
-        """Say whether `offered` may need the eliminator's answers to the links of a page, named by its address."""
+        """Say whether `note_links` may need the eliminator's answers to the links of a page, named by its address."""
         if not self._close:
             return False
         page_host = host_of(page) or ""
@@ -193,7 +193,7 @@ class Farms:
             link.url.site in self._close for link in links
         )
 
-    def offered(self, links: Sequence[Link], answers: Sequence[int], page: str) -> None:
+    def note_links(self, links: Sequence[Link], answers: Sequence[int], page: str) -> None:
         """Note which of a page's links were new. Costs nothing unless a site is watched closely."""
         if not self._close:
             return
@@ -209,12 +209,12 @@ class Farms:
                 named += answer == NEW and link.url.host != page_host
             elif (other := self._close.get(link.url.site)) is not None:
                 if ours is not None:
-                    other.named(int(answer == NEW), 1)  # Farms that link to each other count as one.
+                    other.count_links(int(answer == NEW), 1)  # Farms that link to each other count as one.
                 else:
                     other.outside += answer == NEW
                     other.dirty = True
         if ours is not None and total:
-            ours.named(named, total)
+            ours.count_links(named, total)
 
     def forget(self, site: str) -> None:
         """Stop watching a site closely, since it was cut off."""
@@ -268,12 +268,12 @@ def fingerprint_of(host: str) -> int:
     return xxh3_64_intdigest(host.encode())
 
 
-def packed(fingerprints: set[int]) -> bytes:
+def pack(fingerprints: set[int]) -> bytes:
     """Return fingerprints in their stored form, 8 bytes each."""
     return array("Q", sorted(fingerprints)).tobytes()
 
 
-def unpacked(kept: bytes) -> set[int]:
+def unpack(kept: bytes) -> set[int]:
     """Return fingerprints that were packed."""
     found = array("Q")
     found.frombytes(kept)

@@ -46,7 +46,7 @@ class Declared(Protocol):
     """Whether it judges the place of a link or how it was found; false: the address itself."""
 
     @classmethod
-    def made(cls, given: Given) -> Filter | None:
+    def make(cls, given: Given) -> Filter | None:
         """Return the filter; None if it would never reject, since the chain runs for every link of every page."""
 
     def rejects(self, link: Link) -> bool:
@@ -64,7 +64,7 @@ class Scheme:
         self._starts = tuple(scheme + "://" for scheme in schemes)
 
     @classmethod
-    def made(cls, given: Given) -> Self:
+    def make(cls, given: Given) -> Self:
         return cls(given.options.schemes)
 
     def rejects(self, link: Link) -> bool:
@@ -82,7 +82,7 @@ class Length:
         self._url_bytes_max = url_bytes_max
 
     @classmethod
-    def made(cls, given: Given) -> Self:
+    def make(cls, given: Given) -> Self:
         return cls(given.options.url_bytes_max)
 
     def rejects(self, link: Link) -> bool:
@@ -104,7 +104,7 @@ class LinkType:
         self._followed = frozenset(followed)
 
     @classmethod
-    def made(cls, given: Given) -> Self:
+    def make(cls, given: Given) -> Self:
         options = given.options
         more = (*((EMBED,) if options.embeds else ()), *((OUTLINK,) if options.outlinks else ()))
         return cls((*FOLLOWED, *options.follow, *more))
@@ -124,7 +124,7 @@ class PathDepth:
         self._segments_max = path_segments_max
 
     @classmethod
-    def made(cls, given: Given) -> Self:
+    def make(cls, given: Given) -> Self:
         return cls(given.options.path_segments_max)
 
     def rejects(self, link: Link) -> bool:
@@ -148,7 +148,7 @@ class RepeatedPath:
         self._repeats_max = path_repeats_max
 
     @classmethod
-    def made(cls, given: Given) -> Self | None:
+    def make(cls, given: Given) -> Self | None:
         repeats_max = given.options.path_repeats_max
         return cls(repeats_max) if repeats_max < given.options.path_segments_max else None
 
@@ -176,7 +176,7 @@ class UselessPath:
         self._any = re.compile("|".join(one.pattern for one in self._patterns.values()) or "(?!)").search
 
     @classmethod
-    def made(cls, given: Given) -> Self | None:
+    def make(cls, given: Given) -> Self | None:
         return cls(given.options.useless_paths) if given.options.useless_paths else None
 
     def rejects(self, link: Link) -> bool:
@@ -199,7 +199,7 @@ class ExcludePatterns:
         self.patterns = PatternSet(patterns)
 
     @classmethod
-    def made(cls, given: Given) -> Self | None:
+    def make(cls, given: Given) -> Self | None:
         patterns = (*given.options.exclude, *given.lists.exclude)
         return cls(patterns) if patterns else None
 
@@ -228,7 +228,7 @@ class ScopeRoots:
         self._contains = roots.contains
 
     @classmethod
-    def made(cls, given: Given) -> Self | None:
+    def make(cls, given: Given) -> Self | None:
         return cls(given.roots) if given.options.scope != "any" else None
 
     def rejects(self, link: Link) -> bool:
@@ -246,7 +246,7 @@ class OwnSite:
         self._referrer = self._site = ""
 
     @classmethod
-    def made(cls, given: Given) -> Self | None:
+    def make(cls, given: Given) -> Self | None:
         return cls() if given.options.own_site else None
 
     def rejects(self, link: Link) -> bool:
@@ -274,7 +274,7 @@ class Include:
         self.patterns = PatternSet(patterns)
 
     @classmethod
-    def made(cls, given: Given) -> Self | None:
+    def make(cls, given: Given) -> Self | None:
         patterns = (*given.options.include, *given.lists.include)
         return cls(patterns) if patterns else None
 
@@ -293,7 +293,7 @@ class Hops:
         self.hops_max = hops_max
 
     @classmethod
-    def made(cls, given: Given) -> Self:
+    def make(cls, given: Given) -> Self:
         return cls(given.options.hops_max)
 
     def rejects(self, link: Link) -> bool:
@@ -317,7 +317,7 @@ class Depth:
         self._depth_max = depth_max
 
     @classmethod
-    def made(cls, given: Given) -> Self | None:
+    def make(cls, given: Given) -> Self | None:
         return cls(given.options.depth_max) if given.options.depth_max is not None else None
 
     def rejects(self, link: Link) -> bool:

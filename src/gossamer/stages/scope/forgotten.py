@@ -74,7 +74,7 @@ def expression(pattern: str) -> str:
     except ConfigError:
         PatternSet((text,))
         return text
-    [host] = hosts.written()
+    [host] = hosts.entries()
     under = r"(?:[^/?#@:]+\.)?" if host.startswith(".") else ""
     return _ANY_SCHEME + under + re.escape(host.removeprefix(".")) + _PORT + _END
 

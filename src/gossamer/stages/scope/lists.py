@@ -64,7 +64,7 @@ class HostSet:
                 return False
         return True
 
-    def written(self) -> list[str]:
+    def entries(self) -> list[str]:
         """Return all entries as they were added, sorted."""
         return sorted(self._hosts) + sorted("." + domain for domain in self._domains)
 
@@ -89,7 +89,7 @@ class ExcludedHost:
         """Grows with every added host: a dump of an earlier revision is outdated."""
 
     @classmethod
-    def made(cls, given: Given) -> ExcludedHost:
+    def make(cls, given: Given) -> ExcludedHost:
         return given.excluded
 
     def add(self, host: str) -> None:
@@ -108,7 +108,7 @@ class ExcludedHost:
         return before != hosts
 
     @property
-    def listed(self) -> HostSet:
+    def hosts(self) -> HostSet:
         """The list that was set last."""
         return self._listed
 
@@ -133,7 +133,7 @@ class ExcludedHost:
 
     def dump(self) -> bytes:
         """Return the permanent entries, for the commit. A list is read again at each start."""
-        return msgspec.msgpack.encode(self._added.written())
+        return msgspec.msgpack.encode(self._added.entries())
 
     def load(self, dumped: bytes) -> None:
         """Add dumped entries to the exclusions."""
@@ -161,7 +161,7 @@ class Whitelist:
         # Split by their first byte, so that sorting needs memory for only a 256th of them as objects.
         heaps = [array("Q") for _ in range(256)]
         for domain in domains:
-            found = xxh3_64_intdigest(listed_site(domain).encode())
+            found = xxh3_64_intdigest(site_of_line(domain).encode())
             heaps[found >> 56].append(found)
         self._fingerprints = array("Q")
         for at, heap in enumerate(heaps):
@@ -170,7 +170,7 @@ class Whitelist:
         self._verdicts: dict[str, bool] = {}
 
     @classmethod
-    def made(cls, given: Given) -> Whitelist | None:
+    def make(cls, given: Given) -> Whitelist | None:
         return given.lists.whitelist
 
     def __len__(self) -> int:
@@ -203,7 +203,7 @@ class Whitelist:
         return at < len(self._fingerprints) and self._fingerprints[at] == wanted
 
 
-def listed_site(domain: str) -> str:
+def site_of_line(domain: str) -> str:
     """Return the site that a line of a list means. Raises ConfigError if it is not a domain."""
     name = domain
     if not (domain.isascii() and domain.replace(".", "").replace("-", "").isalnum() and domain.islower()):

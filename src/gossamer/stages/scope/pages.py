@@ -62,12 +62,12 @@ class MediaType:
         self.patterns = tuple(pattern.lower() for pattern in patterns)
 
     @classmethod
-    def made(cls, given: Given) -> Self | None:
+    def make(cls, given: Given) -> Self | None:
         return cls(given.options.media_types) if given.options.media_types else None
 
     def wants(self, media_type: str) -> bool:
         """Say whether content of a type, in lower case and without parameters, is wanted."""
-        return not media_type or wanted_type(media_type, self.patterns)
+        return not media_type or matches_type(media_type, self.patterns)
 
     def rejects(self, link: Link) -> bool:
         kind = type_by_name(link.url.text)
@@ -77,7 +77,7 @@ class MediaType:
         return f"its name promises {type_by_name(link.url.text)}"
 
 
-def wanted_type(media_type: str, patterns: Iterable[str]) -> bool:
+def matches_type(media_type: str, patterns: Iterable[str]) -> bool:
     """Say whether a media type matches one of the patterns."""
     kind = media_type.partition("/")[0] + "/*"
     return any(pattern in (media_type, kind, "*/*") for pattern in patterns)
@@ -102,7 +102,7 @@ class WantedLanguages:
         )
 
 
-def declared_languages(reply: Reply, content: bytes) -> list[str]:
+def page_languages(reply: Reply, content: bytes) -> list[str]:
     """Return the languages that a page declares: by `<html lang>`, else by Content-Language. About 2 µs."""
     found = _LANG(content, 0, HEAD_BYTES)
     if found is not None:

@@ -146,7 +146,7 @@ class Roots:
             self._with_prefix = {prefix.partition("/")[0] for prefix in self._prefixes}
         return authority_of(url) in self._with_prefix
 
-    def redirected(self, seed: Url, target: Url, *, from_argument: bool) -> str | None:
+    def widen(self, seed: Url, target: Url, *, from_argument: bool) -> str | None:
         """Widen the scope to the target of a seed's redirect. Return a sentence for people, or None if nothing changed.
 
         Within the seed's site the target counts as a seed, also where the redirects lead over another site. Another

@@ -249,7 +249,7 @@ class TemplateNode:
         self._together = 0
 
     @property
-    def suspected(self) -> bool:
+    def is_suspected(self) -> bool:
         return self.near.since > 0 or self.stale.since > 0
 
     @property
@@ -270,7 +270,7 @@ class TemplateNode:
             if suspicion.since:
                 suspicion.grown += addresses
 
-    def named(self, by: TemplateNode, new: int, known: Sequence[int], pages: int = 1) -> None:
+    def count_links(self, by: TemplateNode, new: int, known: Sequence[int], pages: int = 1) -> None:
         """Take into account that a page of `by` links to addresses of this template: `new` new ones, and `known`
         ones by their fingerprints. `pages` is the number of pages that the examined one stands for.
 
@@ -279,7 +279,7 @@ class TemplateNode:
         counts too, since most pages of a tree are leaves, and none of a maze.
         """
         descends = 1.0 if by is self else by._ancestors.get(self._name, 0.0)
-        if by.suspected:
+        if by.is_suspected:
             self.grow(new)
         if new:
             self._descend(by, new)

@@ -21,7 +21,7 @@ from gossamer.model.links import Link
 from gossamer.model.pages import Sketch
 from gossamer.model.patterns import PatternSet
 from gossamer.ports import NEW
-from gossamer.stages.scope.farms import ANY, Farm, Farms, fingerprint_of, packed, unpacked
+from gossamer.stages.scope.farms import ANY, Farm, Farms, fingerprint_of, pack, unpack
 from gossamer.stages.scope.mirrors import Fetched
 from gossamer.stages.scope.options import ScopeOptions
 from gossamer.stages.scope.templates import (
@@ -143,7 +143,7 @@ class Traps:
         trap = msgspec.msgpack.decode(dumped, type=Trap)
         self._traps.setdefault(trap.host, []).append(trap)
         if trap.is_farm and not trap.released:
-            self._cut[trap.host.removeprefix(ANY)] = (trap, unpacked(trap.spared))
+            self._cut[trap.host.removeprefix(ANY)] = (trap, unpack(trap.spared))
         del partition  # The key's, not the trap's.
 
     def forget(self, hosts: Iterable[str], sites: Iterable[str]) -> None:
@@ -206,14 +206,14 @@ class Traps:
 
     # ---- what is watched
 
-    def redirected(self, url: Url) -> None:
+    def count_redirect(self, url: Url) -> None:
         """Count a request that was redirected: a maze may answer most of them so."""
         ward = self._wards.get(url.host)
         node = ward.first_watched(url.text) if ward is not None else None
         if node is not None:
             node.through += 1
 
-    def visited(
+    def note_page(
         self,
         url: Url,
         sketch: Callable[[], Sketch] | None,
@@ -239,7 +239,7 @@ class Traps:
             and requested.host != requested.site
             and ANY + requested.site not in self._traps
         ):
-            farm = self._farms.visited(requested, sketch_but_hosts)
+            farm = self._farms.note_page(requested, sketch_but_hosts)
             if farm is not None and (trap := self._confirm_farm(requested, farm)) is not None:
                 return trap
         ward = self._ward(requested) if self.trap_of(requested) is None else None
@@ -256,7 +256,7 @@ class Traps:
         return None
 
     def counts(self, links: Sequence[Link]) -> bool:
-        """Say whether `offered` needs the eliminator's answers to a page's links. Costs nothing except for suspected
+        """Say whether `note_links` needs the eliminator's answers to a page's links. Costs nothing except for suspected
         hosts.
         """
         page = self._page_of(links[0].referrer if links else "")
@@ -282,7 +282,7 @@ class Traps:
         is_sampled = node.pages >= MAZE_FROM_PAGES and node.pages % MAZE_SAMPLED == 0
         return (node, MAZE_SAMPLED) if is_sampled else None
 
-    def offered(self, links: Sequence[Link], answers: Sequence[int], page: str = "") -> None:
+    def note_links(self, links: Sequence[Link], answers: Sequence[int], page: str = "") -> None:
         """Note which of a page's links were new (1) and which were known. Costs nothing except for suspected hosts.
         `page` is the page's address, needed if it has no links.
         """
@@ -291,7 +291,7 @@ class Traps:
             page = self._page_of(page)
         if not page:
             return
-        self._farms.offered(links, answers, page)
+        self._farms.note_links(links, answers, page)
         counting = self._counting(links, page)
         if counting is None:
             return
@@ -305,7 +305,7 @@ class Traps:
         if not any(new for new, _ in named.values()):
             named.setdefault(node, ([], []))
         for of_link, (new, known) in named.items():
-            of_link.named(node, len(new), known, pages)
+            of_link.count_links(node, len(new), known, pages)
 
     def take_changed(self) -> Iterator[tuple[int, str, str, bytes]]:
         """Yield partition, host, template and dump of the traps that changed since the last call."""
@@ -363,12 +363,12 @@ class Traps:
 
     def _judge(self, url: Url, ward: Ward, node: TemplateNode, sketch: Callable[[], Sketch] | None, year: int) -> None:
         has_odd_year = any(not YEAR_MIN <= one <= year + YEARS_AHEAD_MAX for one in years_of(url.text))
-        if node.suspected and not has_odd_year and ward.mirrors.has_twin(url, self._is_fetched):
+        if node.is_suspected and not has_odd_year and ward.mirrors.has_twin(url, self._is_fetched):
             return  # A page of a language or version repeats another one, and is no evidence.
         if sketch is None or has_odd_year:
             node.note(stale=True, near=True)
         elif (
-            node.suspected
+            node.is_suspected
             or node.doubted
             or node.judged < (EXAMINED_CALM_MIN if node.calm else EXAMINED_MIN)
             or url.fingerprint % (SAMPLED_CALM if node.calm else SAMPLED) == 0
@@ -413,7 +413,7 @@ class Traps:
             found = node.fresh_links, f"{node.fresh_links:.0%} of the hosts that its hosts name are new, without end"
         if found is None:
             return None
-        trap = Trap(ANY + url.site, WHOLE_HOST, found[0], node.pages, found[1], spared=packed(farm.spared))
+        trap = Trap(ANY + url.site, WHOLE_HOST, found[0], node.pages, found[1], spared=pack(farm.spared))
         self._traps[trap.host] = [trap]
         self._cut[url.site] = (trap, farm.spared)
         self._changed[trap.host, trap.template] = (url.partition, trap)
@@ -426,7 +426,7 @@ class Traps:
         calendars, galleries and lists do too, and some of them end.
         """
         size = node.pages + node.through
-        if not (node.suspected or size >= self._maze_pages_max):
+        if not (node.is_suspected or size >= self._maze_pages_max):
             return None
         score = node.stale.score
         chain = CHAIN_FACTOR if node.stale.growth < CHAIN_GROWTH else 1

@@ -61,7 +61,7 @@ class Ward:
     @property
     def is_suspected(self) -> bool:
         for node in self.nodes.values():  # noqa: SIM110 - for each page, so without a generator
-            if node.suspected:
+            if node.is_suspected:
                 return True
         return False
 
@@ -92,7 +92,7 @@ class Ward:
         self.nodes = {node.name: node_of(node) for node in record.nodes}
 
     def _make_room(self) -> bool:
-        idle = [name for name, node in self.nodes.items() if not node.suspected]
+        idle = [name for name, node in self.nodes.items() if not node.is_suspected]
         if idle:
             del self.nodes[min(idle, key=lambda name: self.nodes[name].pages)]
         return bool(idle)
