@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from gossamer.lab.simulate.arguments import known_keys, options_of
+from gossamer.lab.simulate.arguments import options_of, settable_keys
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
 from gossamer.lab.simulate.presets import PRESETS
 from gossamer.lab.simulate.sensitivity import ASSUMPTIONS, Sensitivity, as_table, sensitivity_of, vary
@@ -74,7 +74,7 @@ def test_changes_stay_possible() -> None:
     assert politeness(vary(base, BY_NAME["politeness.delay_s_min"], 2.0).politeness).rest_s([9.0], None) == 140.0
     assert vary(base, BY_NAME["machine.cpu_us_per_*"], 3.0).machine.cpu_us_per_kb == 82.5
     assert vary(base, BY_NAME["machine.cpu_us_per_*"], 3.0).machine.cpu_us_per_page is None
-    assert {key for one in ASSUMPTIONS for key in one.keys} <= set(known_keys())
+    assert {key for one in ASSUMPTIONS for key in one.keys} <= set(settable_keys())
 
 
 @pytest.mark.heavy
