@@ -164,7 +164,7 @@ class Usage(VisitMiddleware):
 
     def wait(self, url: Url, verdict: Verdict, now: float) -> None:
         if verdict.prerequisite is not None:
-            self._documents.requested(verdict.prerequisite, now)
+            self._documents.note_request(verdict.prerequisite, now)
 
     def answered(
         self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float

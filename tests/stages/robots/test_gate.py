@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from gossamer.model.counters import Counters
 from gossamer.model.outcomes import ANSWERED
 from gossamer.model.visits import Failure, Reply
-from gossamer.stages.robots.gate import PARSE_INTERVAL_S, RETRY_AFTER_S_MAX, Redirect, RobotsGate, asked_s, robots_url
+from gossamer.stages.robots.gate import (
+    PARSE_INTERVAL_S,
+    RETRY_AFTER_S_MAX,
+    Redirect,
+    RobotsGate,
+    delay_asked_s,
+    robots_url,
+)
 from gossamer.stages.robots.options import RobotsOptions
 from gossamer.stages.robots.record import VERSION, AnswerKind, RobotsRecord, decode, encode
 from gossamer.stages.robots.rules import RobotsRules
@@ -380,7 +387,7 @@ def test_an_answer_forgets_the_failures() -> None:
     ],
 )
 def test_retry_after(value: str, expected_s: float) -> None:
-    assert asked_s(reply(503, ("Retry-After", value)), NOW) == expected_s
+    assert delay_asked_s(reply(503, ("Retry-After", value)), NOW) == expected_s
     assert after(503, b"", ("Retry-After", value)).retry_at == NOW + max(60.0, expected_s)
 
 
@@ -539,7 +546,9 @@ def test_a_record_from_before_the_clock_was_set_back_is_not_believed() -> None:
     failed = gate().after_reply(copy, None, FAILURE, b"", NOW + DAY_S)
     assert isinstance(failed, RobotsRecord)
     for record in (copy, failed):
-        assert gate().verdict(record, url("https://example.org/private/"), record.made_at + 1.0).kind == "denied"
+        assert (
+            gate().verdict(record, url("https://example.org/private/"), record.last_request_at + 1.0).kind == "denied"
+        )
         assert gate().verdict(record, url("https://example.org/private/"), NOW - 3_600.0).kind == "unknown"
     again = gate().after_reply(failed, None, FAILURE, b"", NOW - 3_600.0)
     assert isinstance(again, RobotsRecord)

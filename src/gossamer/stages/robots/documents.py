@@ -137,7 +137,7 @@ class SiteDocuments:
         is_asked = now < (self._asked.get(target.text) or 0.0)
         return now + LOOK_AGAIN_S if is_asked else _request(url, target)
 
-    def requested(self, prerequisite: Prerequisite, now: float) -> None:
+    def note_request(self, prerequisite: Prerequisite, now: float) -> None:
         """Note that a document of another origin is being requested."""
         self._asked.put(prerequisite.subject, now + ASKED_S_MAX, _RECORD_BYTES)
 

@@ -93,7 +93,7 @@ class RobotsGate:
         options = self._options
         if not options.obey:
             return ALLOWED
-        if record is None or now < record.made_at:
+        if record is None or now < record.last_request_at:
             return _UNKNOWN
         if record.kind != AnswerKind.UNREACHABLE:
             if now < record.expires_at:
@@ -198,7 +198,7 @@ class RobotsGate:
             return self._follow_redirect(previous, reply, now, hops)
         if 400 <= status < 500 and status != 429:
             return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
-        return self._fail(previous, now, status_error(status), asked_s=asked_s(reply, now))
+        return self._fail(previous, now, status_error(status), asked_s=delay_asked_s(reply, now))
 
     def _follow_redirect(
         self, previous: RobotsRecord | None, reply: Reply, now: float, hops: int
@@ -283,6 +283,6 @@ class RobotsGate:
         return rules
 
 
-def asked_s(reply: Reply, now: float) -> float:
+def delay_asked_s(reply: Reply, now: float) -> float:
     """Return the seconds of a Retry-After header, bounded; 0 without one."""
     return min(retry_after_s(reply, now) or 0.0, RETRY_AFTER_S_MAX)

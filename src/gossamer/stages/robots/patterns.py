@@ -136,7 +136,7 @@ class Matcher:
         self._wild = tuple(wild)
         self.held_bytes = sum(map(len, self._prefixes)) + PREFIX_BYTES * len(self._prefixes)
         """Upper bound of its memory."""
-        self.held_bytes += sum([one.held_bytes for one in wild])
+        self.held_bytes += sum([one.memory_bytes for one in wild])
         self._lengths = tuple(sorted({len(prefix) for prefix in self._prefixes}, reverse=True))
 
     def allows(self, target: str) -> bool:
@@ -195,7 +195,7 @@ class _Wild:
         self._middle = tuple(filter(None, parts[1:-1]))
 
     @property
-    def held_bytes(self) -> int:
+    def memory_bytes(self) -> int:
         """Upper bound of its memory."""
         return WILD_BYTES + 2 * self.octets + PART_BYTES * len(self._middle)
 

@@ -47,7 +47,7 @@ class RobotsRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """When the last failure was."""
 
     @property
-    def made_at(self) -> float:
+    def last_request_at(self) -> float:
         """When the last request ended. If the clock is behind this, it was set back, and the other times do not
         count.
         """

@@ -154,7 +154,7 @@ def _newer(one: RobotsRecord | None, other: RobotsRecord | None) -> RobotsRecord
     """Return the record with the later request of two records of an origin."""
     if one is None or other is None:
         return one or other
-    return max(one, other, key=lambda record: record.made_at)
+    return max(one, other, key=lambda record: record.last_request_at)
 
 
 def _key(partition: int, origin: str) -> bytes:

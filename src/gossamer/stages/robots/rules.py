@@ -111,7 +111,7 @@ class RobotsRules:
             if rules is not None:
                 delay_s = max((one for one in (delay_s, rules.crawl_delay_s) if one is not None), default=None)
                 sitemaps = list(dict.fromkeys((*rules.sitemaps, *sitemaps)))[:SITEMAPS_MAX]
-            rules = cls(Matcher(ours.rules), delay_s, tuple(sitemaps), rules, reading.stated())
+            rules = cls(Matcher(ours.rules), delay_s, tuple(sitemaps), rules, reading.statements())
         assert rules is not None, "a file has at least one reading"
         return rules
 
@@ -200,7 +200,7 @@ class _RobotsReading:
         """Return the groups for the first of our product tokens in the file, else those for `*`."""
         return next((self._groups[one] for one in (*self._tokens, b"*") if one in self._groups), _Groups())
 
-    def stated(self) -> list[tuple[str, bytes]]:
+    def statements(self) -> list[tuple[str, bytes]]:
         """Return the lines with statements about the use of pages that apply to us.
 
         A `Content-Usage` belongs to its group. Some parsers apply `Content-Signal` to the whole file, and publishers
