@@ -230,12 +230,12 @@ def test_a_redirect_to_a_private_address_is_excluded(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scope: str
 ) -> None:
     """127.0.0.1 passes here, so that there is a server to redirect; what it redirects to does not."""
-    guard = guarded.refused
+    guard = guarded.why_refused
 
     def but_ours(address: str, *, allow_private: bool) -> str | None:
         return None if address == "127.0.0.1" else guard(address, allow_private=allow_private)
 
-    monkeypatch.setattr(guarded, "refused", but_ours)
+    monkeypatch.setattr(guarded, "why_refused", but_ours)
     monkeypatch.setattr(base, "check_seeds", lambda config: None)
     targets = (
         "http://metadata.test/latest/",

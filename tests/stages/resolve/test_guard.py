@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.stages.resolve.guard import canonical, refused
+from gossamer.stages.resolve.guard import canonical, why_refused
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ from gossamer.stages.resolve.guard import canonical, refused
     ],
 )
 def test_refuses(ip: str, reason: str) -> None:
-    assert reason in (refused(ip) or "")
+    assert reason in (why_refused(ip) or "")
 
 
 @pytest.mark.parametrize(
@@ -66,19 +66,19 @@ def test_refuses(ip: str, reason: str) -> None:
      "2002:909:909::1"],
 )  # fmt: skip
 def test_lets_public_addresses_pass(ip: str) -> None:
-    assert refused(ip) is None
+    assert why_refused(ip) is None
 
 
 @pytest.mark.parametrize("ip", ["10.0.0.1", "127.0.0.1", "169.254.169.254", "::1", "fe80::1", "fc00::1", "240.0.0.1"])
 def test_allow_private_lets_private_pass(ip: str) -> None:
-    assert refused(ip, allow_private=True) is None
+    assert why_refused(ip, allow_private=True) is None
 
 
 @pytest.mark.parametrize(
     "ip", ["0.0.0.0", "::", "224.0.0.1", "ff02::1", "255.255.255.255", "::ffff:0.0.0.0", "nothing"]
 )
 def test_allow_private_stops_at_what_is_no_host(ip: str) -> None:
-    assert refused(ip, allow_private=True) is not None
+    assert why_refused(ip, allow_private=True) is not None
 
 
 def test_one_spelling() -> None:

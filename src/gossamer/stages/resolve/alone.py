@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from gossamer.model.visits import Failure
-from gossamer.stages.resolve.answers import DnsRecords, failed
+from gossamer.stages.resolve.answers import DnsRecords, fail
 from gossamer.url.site import site_of
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _SLOW_S: Final = 1.0
 _SLOW_MAX: Final = 3
 """Failures in a row that took longer than this, after which names of a zone do not wait for a channel."""
 
-_CROWDED: Final = failed("answers for its domain cannot be read, and other names of it are being looked up", retry=True)
+_CROWDED: Final = fail("answers for its domain cannot be read, and other names of it are being looked up", retry=True)
 
 
 class LoneLookups:

@@ -45,7 +45,7 @@ def reply_of(host: str, records: DnsRecords, asked_at: float, answered_at: float
     )  # fmt: skip
 
 
-def failed(error: str, *, retry: bool) -> Failure:
+def fail(error: str, *, retry: bool) -> Failure:
     """Return the failure of a name resolution, which concerns the host and not one URL."""
     return Failure("dns_error", f"name resolution: {error}", retry=retry, host_level=True)
 

@@ -69,7 +69,7 @@ def canonical(ip: str) -> str:
     return str(address)
 
 
-def refused(ip: str, *, allow_private: bool = False) -> str | None:
+def why_refused(ip: str, *, allow_private: bool = False) -> str | None:
     """Return why an address must not be contacted, or None if it may be.
 
     With `allow_private` only unspecified and multicast addresses are refused. IPv6 addresses that contain an IPv4
@@ -121,12 +121,12 @@ def _inner_ipv4(address: IPv6Address) -> IPv4Address | None:
     return None
 
 
-def guarded(addresses: Sequence[str], expires_at: float, *, allow_private: bool) -> Located | Failure:
+def filter_addresses(addresses: Sequence[str], expires_at: float, *, allow_private: bool) -> Located | Failure:
     """Return the permitted addresses, in order; a failure with the reason if there are none."""
     passed: list[str] = []
     reason = ""
     for address in addresses:
-        why = refused(address, allow_private=allow_private)
+        why = why_refused(address, allow_private=allow_private)
         if why is None:
             passed.append(canonical(address))
         elif not reason:
@@ -134,7 +134,7 @@ def guarded(addresses: Sequence[str], expires_at: float, *, allow_private: bool)
     if passed:
         return Located(tuple(dict.fromkeys(passed)), expires_at)
     # The operator may want addresses that --allow-private permits.
-    hint = any(refused(address, allow_private=True) is None for address in addresses)
+    hint = any(why_refused(address, allow_private=True) is None for address in addresses)
     error = (reason or "no address") + ("; --allow-private lets it pass" if hint else "")
     return Failure("excluded", error, host_level=True, ip=addresses[0] if addresses else "")
 
@@ -162,4 +162,4 @@ class GuardedResolver:
         await self._inner.close()
 
     def _filter(self, located: Located) -> Located | Failure:
-        return guarded(located.addresses, located.expires_at, allow_private=self._allow_private)
+        return filter_addresses(located.addresses, located.expires_at, allow_private=self._allow_private)

@@ -11,7 +11,7 @@ import pycares
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure
-from gossamer.stages.resolve.answers import DnsRecords, LookupAnswer, failed
+from gossamer.stages.resolve.answers import DnsRecords, LookupAnswer, fail
 from gossamer.stages.resolve.options import ResolveOptions
 
 _LOOKUPS_PER_CHANNEL: Final = 20_000
@@ -63,7 +63,7 @@ class Lookup:
     async def ask(self, host: str) -> LookupAnswer:
         """Return a host's addresses, preferred family first, or why there are none."""
         if not host.isascii() or not host.isprintable() or not host.strip("."):
-            return LookupAnswer(failed("not a host name", retry=False))
+            return LookupAnswer(fail("not a host name", retry=False))
         # Held until the answers are in, so that a channel replaced meanwhile closes after its last lookup.
         channel = self._open()
         until = asyncio.get_running_loop().time() + self._options.lookup_s_max
@@ -159,7 +159,7 @@ def _combine(answers: list[asyncio.Future[pycares.DNSResult]], limit_s: float) -
             problems.append((False, "no address"))
     # If the lookup of one family failed temporarily, the result is temporary too.
     retry, text = max(problems, key=lambda problem: problem[0])
-    return failed(text, retry=retry)
+    return fail(text, retry=retry)
 
 
 def _lines(answers: list[asyncio.Future[pycares.DNSResult]]) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ import msgspec
 from gossamer.model.counters import Counters
 from gossamer.model.visits import Failure, Located, Reply
 from gossamer.stages.resolve.alone import LoneLookups
-from gossamer.stages.resolve.answers import HostsFile, LookupAnswer, failed, reply_of
-from gossamer.stages.resolve.guard import canonical, guarded
+from gossamer.stages.resolve.answers import HostsFile, LookupAnswer, fail, reply_of
+from gossamer.stages.resolve.guard import canonical, filter_addresses
 from gossamer.stages.resolve.options import ResolveOptions
 from gossamer.world.clock import Clock
 
@@ -109,7 +109,7 @@ class DnsResolver:
         if addresses:
             return self._judge(host, addresses, self._options.ttl_s_max)
         if host.rstrip(".").rpartition(".")[2] in _NOWHERE:
-            return self._remember(host, failed("a name that exists nowhere", retry=False))
+            return self._remember(host, fail("a name that exists nowhere", retry=False))
         self._make_room()
         asked_at = self._clock.now()
         if self._alone.holds(host):
@@ -138,7 +138,7 @@ class DnsResolver:
                     late.cancel()
                     self._late.pop(limit, None)
         except TimeoutError:
-            return LookupAnswer(failed("no answer in time, as for most lookups under way", retry=True))
+            return LookupAnswer(fail("no answer in time, as for most lookups under way", retry=True))
 
     def _is_late(self, limit: asyncio.Timeout) -> None:
         self._late[limit] = None
@@ -185,7 +185,7 @@ class DnsResolver:
     def _judge(self, host: str, addresses: tuple[str, ...], ttl_s: float) -> Located | Failure:
         """Return the addresses that pass the guard; a failure with the reason if there are none."""
         expires_at = self._clock.now() + ttl_s
-        return self._remember(host, guarded(addresses, expires_at, allow_private=self._options.allow_private))
+        return self._remember(host, filter_addresses(addresses, expires_at, allow_private=self._options.allow_private))
 
     def _remember(self, host: str, answer: Located | Failure) -> Located | Failure:
         now = self._clock.now()
