@@ -16,7 +16,7 @@ import pytest
 from gossamer.cli import control
 from gossamer.cli.directory import write_file
 from gossamer.cli.main import refusal_of
-from gossamer.world.files import closed
+from gossamer.world.files import write_refusal
 from gossamer.world.process import DirectoryLock
 from tests import commands
 from tests.cli.conftest import Real
@@ -133,7 +133,7 @@ def test_what_must_write_says_in_one_line_that_it_cannot(kept: Path, arguments: 
 def test_a_resume_that_may_not_write_says_so_at_once(kept: Path) -> None:
     status, out, err = as_anybody(kept, "resume", "crawl", "--log-format", "plain")
     assert (status, out) == (2, ""), "it does not wait, as it does for another process"
-    assert err == f"gossamer: {closed(PermissionError(errno.EACCES, 'Permission denied'), 'crawl')}\n"
+    assert err == f"gossamer: {write_refusal(PermissionError(errno.EACCES, 'Permission denied'), 'crawl')}\n"
 
 
 def test_output_that_finds_no_room_says_what_to_do() -> None:

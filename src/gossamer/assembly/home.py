@@ -20,7 +20,7 @@ from gossamer.state.journals import Journals
 from gossamer.state.store import Store
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
-from gossamer.world.files import closed, make_directory
+from gossamer.world.files import make_directory, write_refusal
 from gossamer.world.process import MAINTENANCE, NOT_OURS, DirectoryLock
 
 T = TypeVar("T")
@@ -142,7 +142,7 @@ def locked(
     except OSError as error:
         if error.errno not in NOT_OURS:
             raise
-        raise ConfigError(closed(error, directory)) from error
+        raise ConfigError(write_refusal(error, directory)) from error
     if not lock.acquire(wait_s):
         lock.release()
         raise ConfigError(

@@ -20,7 +20,7 @@ from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import Exit, complain, epilog
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.verbs import VERBS
-from gossamer.world.files import NO_ROOM, closed
+from gossamer.world.files import NO_ROOM, write_refusal
 from gossamer.world.process import NOT_OURS
 
 COMPLETE = "_GOSSAMER_COMPLETE"
@@ -150,7 +150,7 @@ def refusal_of(error: OSError) -> str:
             return "the current directory was removed; change to one that exists"
         return error.strerror or str(error)
     if error.errno == errno.EROFS:
-        return closed(error, error.filename)
+        return write_refusal(error, error.filename)
     if error.errno == errno.ENAMETOOLONG:
         return f"{str(error.filename)[:SHOWN_CHARACTERS]}…: {error.strerror}; name a shorter one"
     advice = "; run this as its owner, or have them permit it" if error.errno in NOT_OURS else ""

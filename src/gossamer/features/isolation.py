@@ -219,7 +219,7 @@ def _seen(question: Question, modules: Modules) -> Processed:
     head = _decode_question(question.head)
     file = None
     if question.file is not None:
-        file = Spill.received(question.file, head.file_bytes, head.file_digest)
+        file = Spill.from_descriptor(question.file, head.file_bytes, head.file_digest)
     page = Page(
         head.url, head.media_type, head.charset, head.headers, question.body, file, head.link_type, head.is_cut
     )  # fmt: skip

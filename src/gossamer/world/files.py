@@ -33,7 +33,7 @@ def unwritable(error: OSError, directory: Path) -> str:
     return f"the disk of {directory} {what} ({which}); nothing is lost: {remedy}"
 
 
-def closed(error: OSError, path: object) -> str:
+def write_refusal(error: OSError, path: object) -> str:
     """Return a line for people about a file or directory that may not be written, and the remedy."""
     return f"cannot write to {path}: {error.strerror}; see that you may write there, or work on a copy"
 

@@ -52,7 +52,7 @@ class Spill:
         return self._fd
 
     @classmethod
-    def received(cls, descriptor: int, size: int, digest: bytes) -> Spill:
+    def from_descriptor(cls, descriptor: int, size: int, digest: bytes) -> Spill:
         """Return a read-only spill that another process has written; it closes the descriptor."""
         spill = cls.__new__(cls)
         spill._fd = descriptor  # noqa: SLF001

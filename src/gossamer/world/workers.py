@@ -162,7 +162,7 @@ class Workers:
 
 async def send_framed(writer: asyncio.StreamWriter, data: bytes) -> None:
     """Send a question of one frame."""
-    writer.write(framed(data))
+    writer.write(make_frame(data))
     await writer.drain()
 
 
@@ -179,11 +179,11 @@ def answer_frames(
         limit.begin()
         answered = answer(frame)
         limit.end()
-        sink.write(framed(answered))
+        sink.write(make_frame(answered))
         sink.flush()
 
 
-def framed(data: bytes) -> bytes:
+def make_frame(data: bytes) -> bytes:
     """Return data as a frame."""
     return len(data).to_bytes(LENGTH_BYTES) + data
 

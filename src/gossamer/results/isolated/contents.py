@@ -20,7 +20,7 @@ from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.results.export.bodies import ArchivedPage, MarkdownPage, Means
 from gossamer.results.export.opening import export_means
 from gossamer.world.process import child_environment, processors
-from gossamer.world.workers import answer_frames, frame_from, framed
+from gossamer.world.workers import answer_frames, frame_from, make_frame
 
 PAGES_AT_ONCE = 16
 QUESTION_BYTES_MAX = 24_000
@@ -88,7 +88,7 @@ class ContentProcesses:
             process = self._process(number % self._processes_max)
             assert process.stdin is not None
             try:
-                process.stdin.write(framed(_encode(question)))
+                process.stdin.write(make_frame(_encode(question)))
                 process.stdin.flush()
             except BrokenPipeError:
                 pass  # It died; which page it died of is known when its answers are read.
