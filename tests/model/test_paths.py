@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.model.paths import folded, is_file_name, is_of_crawl, is_plain
+from gossamer.model.paths import fold_name, is_file_name, is_of_crawl, is_plain
 
 OUTSIDE = (
     "", "/", "/etc/passwd", "..", "../x", "a/../../x", "state/../../x", "state/store/../../../x", ".", "./x",
@@ -42,5 +42,5 @@ def test_names_of_a_crawls_own_files_are_taken(name: str) -> None:
 
 
 def test_names_that_one_file_system_takes_for_another_are_equal() -> None:
-    assert folded("warc/E\u0301.gz") == folded("warc/é.GZ")
-    assert folded("warc/a") != folded("warc/b")
+    assert fold_name("warc/E\u0301.gz") == fold_name("warc/é.GZ")
+    assert fold_name("warc/a") != fold_name("warc/b")

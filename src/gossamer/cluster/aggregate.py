@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gossamer.model.modules import summed
+from gossamer.model.modules import sum_modules
 from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.status import fields_together
 
@@ -70,7 +70,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["traps"] = [trap for status in statuses for trap in _list(status.get("traps"))][:TRAPS_SHOWN_MAX]
     for key in fields_together("list"):
         found[key] = [one for status in statuses for one in _list(status.get(key))][:LISTED_MAX]
-    found["modules"] = summed([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
+    found["modules"] = sum_modules([one for status in statuses if isinstance(one := status.get("modules"), Mapping)])
     found["seeds"] = _seeds([seeds for status in statuses if isinstance(seeds := status.get("seeds"), Mapping)])
     idle = _idle(statuses)
     theirs = [str(one) for status in statuses for one in _list(status.get("warnings"))]

@@ -112,6 +112,6 @@ def _viewed(
     name: str, takes: type[verbs.VerbRequest], view: Callable[..., Awaitable[object]], crawl_of: CrawlOf
 ) -> Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]:
     async def run(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await view(crawl_of(path).views, verbs.checked(name, takes, fields))}
+        return {"ok": True, "result": await view(crawl_of(path).views, verbs.check_request(name, takes, fields))}
 
     return run

@@ -47,7 +47,7 @@ def route(path: str, directory_of: Callable[[Mapping[str, str]], Path], service:
     turn = asyncio.Lock()
 
     async def export(request: Request) -> Response:
-        asked = verbs.checked("export", ItemsExport, dict(request.query_params), from_texts=True)
+        asked = verbs.check_request("export", ItemsExport, dict(request.query_params), from_texts=True)
         assert isinstance(asked, ItemsExport)
         return _ItemsFile(directory_of(request.path_params), asked, service, turn)
 

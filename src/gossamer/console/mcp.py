@@ -43,7 +43,7 @@ from gossamer.console.service import Service
 from gossamer.console.views import Query, Views
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.product import __version__
-from gossamer.model.verbs import MissingError, Nothing, RefusedError, Text, VerbRequest, checked
+from gossamer.model.verbs import MissingError, Nothing, RefusedError, Text, VerbRequest, check_request
 from gossamer.model.words import UNSEEN
 
 PATH = "/mcp"
@@ -312,7 +312,7 @@ async def _called(agent: Agent, name: str, fields: Mapping[str, object]) -> obje
         raise MissingError(f"no tool {name!r}; there are: {', '.join(agent.tools)}")
     with agent.service.under_way.one(name):
         async with asyncio.timeout(CALL_S_MAX):
-            return await tool.run(agent, checked(name, tool.takes, fields))
+            return await tool.run(agent, check_request(name, tool.takes, fields))
 
 
 def marked(text: str) -> str:

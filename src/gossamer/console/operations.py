@@ -123,7 +123,7 @@ async def _fields(request: Request, operation: Operation, bounds: Bounds) -> Fie
     else:
         fields = _decoded(await _body(request, bounds), operation.name)
         is_text = False
-    checked = verbs.checked(operation.name, operation.takes, fields, from_texts=is_text)
+    checked = verbs.check_request(operation.name, operation.takes, fields, from_texts=is_text)
     return msgspec.to_builtins(checked)  # type: ignore[no-any-return]
 
 

@@ -237,7 +237,7 @@ def steering(fleet: Fleet, prefix: str) -> Iterator[Operation]:
 
 
 def _read(name: str, takes: type[Any], fields: Fields) -> Any:
-    return verbs.checked(name, takes, fields)
+    return verbs.check_request(name, takes, fields)
 
 
 def _metrics(fleet: Fleet, service: Service) -> Route:

@@ -62,7 +62,7 @@ def module_facts(counts: Mapping[str, ModuleCounts]) -> dict[str, dict[str, obje
     return {name: {**msgspec.structs.asdict(one), "says": one.says(name)} for name, one in counts.items()}
 
 
-def summed(shards: list[Mapping[str, object]]) -> dict[str, dict[str, object]]:
+def sum_modules(shards: list[Mapping[str, object]]) -> dict[str, dict[str, object]]:
     """Return the sums of what `module_facts` returned in several shards."""
     sums: dict[str, ModuleCounts] = {}
     for facts in shards:

@@ -37,6 +37,6 @@ def is_of_crawl(name: str) -> bool:
     return folder not in _NOT_FILES and not folder.startswith(".") and is_plain(name)
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """Return a name as file systems compare it that ignore case or the form of an accent."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())

@@ -375,10 +375,10 @@ def read(name: str, fields: Mapping[str, object], *, from_texts: bool = False) -
     verb = VERBS.get(name)
     if verb is None:
         raise InvalidError(f"no verb {name!r}; there are: {', '.join(VERBS)}")
-    return checked(name, verb.takes, fields, from_texts=from_texts)
+    return check_request(name, verb.takes, fields, from_texts=from_texts)
 
 
-def checked(
+def check_request(
     name: str, takes: type[VerbRequest], fields: Mapping[str, object], *, from_texts: bool = False
 ) -> VerbRequest:
     """Return a request of a type. Raises as `read`."""

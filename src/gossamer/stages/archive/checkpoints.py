@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import StoreError
-from gossamer.model.paths import folded, is_of_crawl, is_plain
+from gossamer.model.paths import fold_name, is_of_crawl, is_plain
 from gossamer.model.product import FORGOTTEN
 from gossamer.stages.archive.objectstore import ObjectStore
 from gossamer.stages.archive.options import ArchiveOptions
@@ -267,9 +267,9 @@ def _fault(parts: Sequence[Part]) -> str:
     for part in parts:
         if not (is_of_crawl(part.name) and is_plain(part.key) and part.length >= 0):
             return f"lists a file {part.name[:SHOWN_CHARACTERS]!r}"
-        if folded(part.name) in known:
+        if fold_name(part.name) in known:
             return f"lists {part.name[:SHOWN_CHARACTERS]!r} twice"
-        known.add(folded(part.name))
+        known.add(fold_name(part.name))
     return ""
 
 
