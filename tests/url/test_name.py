@@ -226,5 +226,5 @@ def test_equal_keys_of_a_split_site_meet_in_one_partition(
     ],
 )
 def test_addresses_are_named_as_people_write_them(text: str, named: str | None) -> None:
-    url = Namer().typed(text)
+    url = Namer().name_typed(text)
     assert (url.text if url is not None else None) == named

@@ -67,7 +67,7 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
     directory = directory_of(directory)
     crawl = crawl_in(directory)
     config = reopen(directory / "crawl.toml")
-    name = namer_for(config).typed(url)
+    name = namer_for(config).name_typed(url)
     if name is None:
         raise ConfigError(f"{url} is not an address that can be visited")
     means = export_means(config)
@@ -130,7 +130,7 @@ def changes(directory: Path, since: str = "", url: str = "") -> Iterator[PageCha
             found: Iterator[PageChange | FieldChange] = merge(pages, *fields, key=attrgetter("at"))
             yield from found
             return
-        named = namer_for(config).typed(url)
+        named = namer_for(config).name_typed(url)
         if named is None:
             raise ConfigError(f"--url {url}: it is not an address that can be visited")
         begin = iso_time(since_s, "microseconds")

@@ -51,7 +51,7 @@ class Explainer:
 
     def why(self, text: str) -> dict[str, object]:
         """Return a URL's state with its reason; times as ISO 8601 in UTC."""
-        url = self._namer.typed(text)
+        url = self._namer.name_typed(text)
         if url is None:
             return {"url": text, "state": "unknown", "reason": "it is not an address that can be visited"}
         answer: dict[str, object] = {"url": url.text, "key": url.key, "host": url.host, "site": url.site}

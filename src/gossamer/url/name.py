@@ -100,7 +100,7 @@ class Namer:
             return self.names((text,))[0]
         return Url(text, text, xxh3_64_intdigest(text.encode()), start.host, start.site, start.partition)
 
-    def typed(self, text: str) -> Url | None:
+    def name_typed(self, text: str) -> Url | None:
         """Name an address that a person wrote: with spaces around it, capitals in its host, a user's name. As `name`
         otherwise.
         """

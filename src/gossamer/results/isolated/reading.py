@@ -111,7 +111,7 @@ def _comparison(directory: Path, asked: ReadComparison, folder: Path) -> Compari
 
 
 def _versions(directory: Path, asked: ReadVersions, folder: Path) -> PageVersions:
-    named = namer_for(reopen(directory / "crawl.toml")).typed(asked.url)
+    named = namer_for(reopen(directory / "crawl.toml")).name_typed(asked.url)
     if named is None:
         raise ConfigError(f"{asked.url[:CHARACTERS_MAX]} is not an address that can be visited")
     with Browsed(_tables(directory, ["pages"], folder)["pages"], folder) as pages:
