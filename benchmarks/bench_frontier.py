@@ -323,10 +323,10 @@ class Crawl:
 
     def take_back(self, *, idle: bool) -> None:
         """Queue held links whose answers have come."""
-        if not isinstance(self.seen, DiskMergeUrlSeen) or not self.seen.held:
+        if not isinstance(self.seen, DiskMergeUrlSeen) or not self.seen.links_held:
             return
         self.meter.start()
-        links = self.seen.released(LINKS_AT_ONCE, self.namer.name, idle=idle)
+        links = self.seen.release(LINKS_AT_ONCE, self.namer.name, idle=idle)
         answers = self._offer(links)
         self.meter.stop("offer")
         self._add(links, answers)
@@ -387,7 +387,7 @@ class Crawl:
         ended = self.contacts.ended_since_commit
         self.epochs.close_at_once()
         self.journals.settle(manifest)
-        self.contacts.committed(ended)
+        self.contacts.on_commit(ended)
         self.huge_pages.gather()
         self._since_commit = 0
         self.meter.stop("commit")
@@ -432,7 +432,7 @@ class Crawl:
 
     @property
     def held(self) -> int:
-        return self.seen.held if isinstance(self.seen, DiskMergeUrlSeen) else 0
+        return self.seen.links_held if isinstance(self.seen, DiskMergeUrlSeen) else 0
 
     def tell(self) -> None:
         print(json.dumps(self.figures()), file=self.log, flush=True)

@@ -174,7 +174,7 @@ class Addresses:
     def __init__(self, *, journals: Journals, directory: Path) -> None:
         assert directory.is_dir()
         self._journals = journals
-        opened = journals.opened("brought/")
+        opened = journals.open_journals("brought/")
         self._journal = opened[0] if opened else None
         self._held: list[str] = []
         self._number = len(journals.finals("brought/")) + len(opened)

@@ -46,11 +46,11 @@ def test_files_are_durable_before_the_store_names_their_lengths(tmp_path: Path) 
         watch(ring.epochs, "apply", order)
         watch(ring.epochs, "settle", order)
         watch(ring.journals, "settle", order)
-        watch(ring.contacts, "committed", order)
+        watch(ring.contacts, "on_commit", order)
 
         asyncio.run(ring.committer.commit())
 
-        assert order == ["cut", "cut", "sync", "commit", "apply", "settle", "settle", "committed"]
+        assert order == ["cut", "cut", "sync", "commit", "apply", "settle", "settle", "on_commit"]
         stored = ring.store.get("meta", MANIFEST)
         assert stored is not None
         assert msgspec.msgpack.decode(stored, type=list[ManifestEntry]) == [

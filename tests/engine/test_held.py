@@ -84,7 +84,7 @@ def test_a_crawl_does_not_end_while_links_are_held(
         assert asyncio.run(ring.shard().run()) == "finished"
         assert answers.count(HELD) > 10
         assert set(ring.outcomes) == {ROOT, *(ROOT + path for path in PATHS)}
-        assert made.held == 0
+        assert made.links_held == 0
         assert ring.adds_up()
 
 
@@ -93,12 +93,12 @@ def test_a_limit_leaves_them_to_the_next_run(tmp_path: Path, seen: list[DiskMerg
         made = holding(ring, seen)
         ring.seed(ROOT)
         assert asyncio.run(ring.shard().run()) == "limit"
-        left = made.held
+        left = made.links_held
         assert left > 10
         assert not ring.shard().nothing_to_do
         seen.pop().close()
         again = holding(ring, seen, fill=False)
-        assert again.held == left
+        assert again.links_held == left
         ring.pipeline.take_back(idle=True)
         ring.run(ring.turns())
         assert len(ring.outcomes) == 41
@@ -111,7 +111,7 @@ def test_what_a_page_links_to_is_explained_and_counted_while_it_is_held(
         made = holding(ring, seen)
         ring.pipeline.discovery.discover(anchors(PATHS))
         waiting = [path for path in PATHS if ring.explainer.why(ROOT + path)["state"] == "held"]
-        assert len(waiting) == made.held == ring.pipeline.discovery.held > 10
+        assert len(waiting) == made.links_held == ring.pipeline.discovery.held > 10
         assert ring.explainer.why(ROOT + waiting[0])["reason"] == "pages link to it; it is awaiting the duplicate check"
         assert ring.frontier.counts.discovered == len(PATHS) - len(waiting)
         assert ring.pipeline.take_back(idle=True) == len(waiting)
@@ -123,10 +123,10 @@ def test_seeds_are_answered_at_once(tmp_path: Path, seen: list[DiskMergeUrlSeen]
     with Ring(tmp_path, star()) as ring:
         made = holding(ring, seen)
         ring.seed(*(ROOT + path for path in PATHS))
-        assert made.held == 0
+        assert made.links_held == 0
         assert ring.frontier.counts.discovered == len(PATHS)
         ring.pipeline.discovery.take_in(anchors(["other", "p1"]), [1, 1])
-        assert made.held == 0
+        assert made.links_held == 0
         assert ring.frontier.counts.discovered == len(PATHS) + 1
 
 
@@ -135,7 +135,7 @@ def test_filters_that_changed_meanwhile_judge_them_again(tmp_path: Path, seen: l
         made = holding(ring, seen)
         ring.pipeline.discovery.discover(anchors(PATHS))
         ring.run(ring.turns())
-        fetched, waiting = set(ring.outcomes), made.held
+        fetched, waiting = set(ring.outcomes), made.links_held
         assert len(fetched) + waiting == len(PATHS)
         ring.exclusions.add("a.example")
         assert ring.pipeline.take_back(idle=True) == waiting
@@ -174,4 +174,4 @@ def test_the_links_of_a_page_whose_answers_are_counted_are_answered_at_once(
             ring.pipeline.discovery.judge_again()
             ring.pipeline.discovery.follow(anchors(PATHS), url_of(ROOT), 0.0)
         assert counted == [NEW] * len(PATHS) + [KNOWN] * len(PATHS)
-        assert made.held == 0
+        assert made.links_held == 0

@@ -42,7 +42,7 @@ def test_that_there_was_no_file_is_known_until_something_is_committed(tmp_path: 
         assert contacts.recovered.missing == (now == NOW)
         assert contacts.recovered.lacks_earlier(7, 1)
         assert contacts.recovered.lacks_earlier(8, 1) == (now == NOW)
-        contacts.lost(now)
+        contacts.note_missing_file(now)
         contacts.close()
 
 
@@ -133,7 +133,7 @@ def test_after_the_machine_started_anew_nobody_knows_and_that_is_remembered(tmp_
 )
 def test_a_lost_file_makes_the_past_unknown_and_that_is_remembered(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
-        contacts.lost(NOW)
+        contacts.note_missing_file(NOW)
         assert contacts.recovered.unknown_at == NOW
     with opened(tmp_path, now=NOW + 1) as contacts:
         assert contacts.recovered.unknown_at == NOW
@@ -157,8 +157,8 @@ def test_what_was_recovered_survives_further_deaths_commits_and_laps(tmp_path: P
         assert contacts.recovered.hosts == known.hosts == {11: NOW + 1000, 12: NOW + 2000}
         for number in range(ENDED_MAX + 10):
             contacts.end(contacts.begin(99, 98, NOW, SECOND), 99, 98, NOW + number / ENDED_MAX, NOW, NOW)
-            if contacts.crowded:
-                contacts.committed(contacts.ended_since_commit)
+            if contacts.is_crowded:
+                contacts.on_commit(contacts.ended_since_commit)
     with opened(tmp_path) as contacts:
         assert contacts.recovered.hosts == {**known.hosts, 99: NOW + (ENDED_MAX + 9) / ENDED_MAX}
         assert contacts.recovered.addresses[22] == NOW + 2000
@@ -177,28 +177,28 @@ def test_what_is_past_is_forgotten(tmp_path: Path) -> None:
 def test_nothing_is_overwritten_before_it_is_crowded(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
         hosts = 0
-        while not contacts.crowded:
+        while not contacts.is_crowded:
             hosts += 1
             contacts.end(contacts.begin(hosts, 1, NOW, SECOND), hosts, 1, NOW + hosts, NOW, NOW)
         for late in range(hosts + 1, hosts + UNDER_WAY_MAX + 1):  # Those under way end while the commit runs.
             contacts.end(contacts.begin(late, 1, NOW, SECOND), late, 1, NOW + late, NOW, NOW)
-        assert contacts.crowded
+        assert contacts.is_crowded
     with opened(tmp_path) as contacts:
         assert len(contacts.recovered.hosts) == hosts + UNDER_WAY_MAX
         kept = sorted(contacts.recovered.hosts)[-KEPT_MAX:]
     with opened(tmp_path) as contacts:
         assert sorted(contacts.recovered.hosts) == kept, "of too many, those with the longest rest"
-        assert not contacts.crowded
+        assert not contacts.is_crowded
 
 
 def test_a_commit_counts_what_ended_before_it(tmp_path: Path) -> None:
     with opened(tmp_path) as contacts:
-        while not contacts.crowded:
+        while not contacts.is_crowded:
             contacts.end(contacts.begin(1, 1, NOW, SECOND), 1, 1, NOW, NOW, NOW)
         ended = contacts.ended_since_commit
         contacts.end(contacts.begin(1, 1, NOW, SECOND), 1, 1, NOW, NOW, NOW)
-        contacts.committed(ended)
-        assert not contacts.crowded
+        contacts.on_commit(ended)
+        assert not contacts.is_crowded
         assert contacts.ended_since_commit == 1
 
 

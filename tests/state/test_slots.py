@@ -192,5 +192,5 @@ def test_a_file_from_before_heartbeats_keeps_what_it_says(tmp_path: Path) -> Non
     (tmp_path / FILE).write_bytes((tmp_path / FILE).read_bytes()[:217])
     assert was_paused(tmp_path)
     again = ShardSlots(tmp_path)
-    assert again.paused
+    assert again.is_paused
     again.close()

@@ -226,7 +226,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
 def held_by(url_seen: UrlSeen) -> int | UnsetType:
     """Return how many links await the duplicate check, where an eliminator holds any."""
     later = holding(url_seen)
-    return later.held if later is not None else UNSET
+    return later.links_held if later is not None else UNSET
 
 
 def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> None:

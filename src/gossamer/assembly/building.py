@@ -265,7 +265,7 @@ def _note_orders(loop: CrawlLoop, slots: ShardSlots) -> None:
     """
     loop.on_stop = slots.note_stop
     loop.on_pause = slots.note_pause
-    loop.paused = slots.paused
+    loop.paused = slots.is_paused
 
 
 def _membership(
@@ -328,7 +328,7 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Grow
     bytes_max = config.crawl.epoch_bytes_max
 
     def crowding() -> float:
-        return max(float(contacts.crowded), sum(one.memory_bytes for one in growing) / bytes_max)
+        return max(float(contacts.is_crowded), sum(one.memory_bytes for one in growing) / bytes_max)
 
     kept.committer.crowding = crowding
 
@@ -338,7 +338,7 @@ def _rest_after_a_loss(storage: Storage, opening: int, now: float) -> None:
     and before the frontier does.
     """
     if storage.contacts.recovered.lacks_earlier(storage.store.epoch, opening):
-        storage.contacts.lost(now)
+        storage.contacts.note_missing_file(now)
 
 
 # ---- the controls

@@ -143,7 +143,7 @@ class HostsKept:
         """
         contacts = Contacts(self.directory, boot_id(), now, ThisMachine().wall_offset_s(), heir_of=state)
         if contacts.recovered.missing and not self.store.is_new:
-            contacts.lost(now)
+            contacts.note_missing_file(now)
         return contacts
 
     def close(self) -> None:

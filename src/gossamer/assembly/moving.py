@@ -212,7 +212,7 @@ class PartitionMoves:
             if number == copy.family:
                 end = max(begin, copy.begin)
             if number <= copy.family:
-                for before, now in self._epochs.replaced(family, begin, end):
+                for before, now in self._epochs.replacements(family, begin, end):
                     sums.count(family, before, -1)
                     sums.count(family, now)
 

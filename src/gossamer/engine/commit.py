@@ -80,7 +80,7 @@ class Committer:
         self.on_durable: Callable[[EpochRow], None] | None = None
         self.measure: Callable[[EpochRow], EpochRow] = lambda row: row
         """Adds the counts of other components to a row of `epochs`."""
-        self.crowding: Callable[[], float] = lambda: self._contacts.crowded
+        self.crowding: Callable[[], float] = lambda: self._contacts.is_crowded
         """Returns how much waits for a commit; from 1 on the commit should come early."""
         self._between: list[Callable[[], None]] = []
         self.stage = ""
@@ -153,7 +153,7 @@ class Committer:
             self.last_s = self._clock.now() - began
             self.lasted_s += self.last_s
             self.commits += 1
-            self._contacts.committed(ended)
+            self._contacts.on_commit(ended)
             if self.on_epoch is not None:
                 self.on_epoch(number)
             if self.on_durable is not None:

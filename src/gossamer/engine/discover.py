@@ -155,7 +155,7 @@ class Discovery:
     @property
     def held(self) -> int:
         """Links that await the duplicate check, so the crawl must not end."""
-        return self._holding.held if self._holding is not None else 0
+        return self._holding.links_held if self._holding is not None else 0
 
     def take_back(self, *, idle: bool) -> list[Link]:
         """Return held links whose answers have come; pass them to `requeue` in this epoch. `idle`: there is nothing
@@ -163,7 +163,7 @@ class Discovery:
         """
         if self._holding is None:
             return []
-        return self._holding.released(LINKS_AT_ONCE, self._stages.namer.name, idle=idle)
+        return self._holding.release(LINKS_AT_ONCE, self._stages.namer.name, idle=idle)
 
     def requeue(self, links: Sequence[Link]) -> None:
         """Discover held links again: the filters, which may have changed, judge them like links of a page."""

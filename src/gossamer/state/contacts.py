@@ -66,7 +66,7 @@ class Recovered(msgspec.Struct, frozen=True):
     unknown_at: float = 0.0
     """Contacts up to this instant may be missing: the machine rebooted, or the file was lost. 0: none are missing."""
     missing: bool = False
-    """There was no file: the crawl is new, or came here without it (see `Contacts.lost`)."""
+    """There was no file: the crawl is new, or came here without it (see `Contacts.note_missing_file`)."""
     made_at_epoch: int = -1
     """The crawl's last commit when there was no file; -1 if that is not known."""
     damaged: int = 0
@@ -119,7 +119,7 @@ class Contacts:
         """The ring begins after the records that were kept."""
         self.ended_since_commit = 0
 
-    def lost(self, now: float) -> None:
+    def note_missing_file(self, now: float) -> None:
         """Note that there were earlier contacts whose file is missing, so that their times are unknown."""
         self.recovered = Recovered({}, {}, unknown_at=now)
         self._map[:SLOT_BYTES] = self._header(now)
@@ -145,12 +145,12 @@ class Contacts:
         """Note a longer delay of a host than its last request set at its end."""
         self._append(host, 0, host_at, 0.0, now)
 
-    def committed(self, ended_before: int) -> None:
+    def on_commit(self, ended_before: int) -> None:
         """Note that a commit includes the first `ended_before` ended contacts, which may be overwritten."""
         self.ended_since_commit -= ended_before
 
     @property
-    def crowded(self) -> bool:
+    def is_crowded(self) -> bool:
         """Whether the ring is half full: a commit is needed before it laps."""
         return self.ended_since_commit > (ENDED_MAX - self._first) // 2
 

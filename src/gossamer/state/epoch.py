@@ -251,7 +251,7 @@ class Epochs:
         ]
         return ranges, [(key, changes.families[number][key]) for key in changes.between(number, begin, end)]
 
-    def replaced(self, family: str, begin: bytes, end: bytes) -> Iterator[tuple[bytes | None, bytes | None]]:
+    def replacements(self, family: str, begin: bytes, end: bytes) -> Iterator[tuple[bytes | None, bytes | None]]:
         """Yield the old and the new value of each key that the open epoch changed in a range; None: no value. Only
         while no epoch is closing. Costs a read of the store for each key.
         """

@@ -186,7 +186,7 @@ class Journals:
         self._changed_directories.add(path.parent)
         return journal
 
-    def opened(self, prefix: str) -> list[Journal]:
+    def open_journals(self, prefix: str) -> list[Journal]:
         """Return the open journals whose name begins with `prefix`, in the order of names; not those that are closed
         already.
         """
@@ -220,7 +220,7 @@ class Journals:
         """Return the files that an object store holds, with their digests."""
         return [entry for _, entry in sorted(self._manifest.items()) if entry.phase >= Phase.UPLOADED]
 
-    def uploaded(self, name: str, digest: str, *, keep: bool) -> None:
+    def mark_uploaded(self, name: str, digest: str, *, keep: bool) -> None:
         """Note that an object store holds a finished file, verified. Without `keep`, the local file is removed after
         the commit. A file that was dropped meanwhile is ignored.
         """
@@ -260,7 +260,7 @@ class Journals:
         self._manifest[name] = ManifestEntry(name, Phase.FINAL, sums.length, sums.sha256, sums.crc)
         self._adopted.add(name)
 
-    def unsealed(self, passing: AbstractSet[str] = frozenset()) -> ManifestEntry | None:
+    def next_without_digest(self, passing: AbstractSet[str] = frozenset()) -> ManifestEntry | None:
         """Return the first finished file by name whose SHA-256 is not known, except those of `passing` and of `state/`,
         which are temporary.
         """
@@ -270,7 +270,7 @@ class Journals:
                 return entry
         return None
 
-    def sealed(self, name: str, digest: str) -> None:
+    def record_digest(self, name: str, digest: str) -> None:
         """Record the SHA-256 of a finished file. No effect on a file that was dropped or uploaded meanwhile."""
         entry = self._manifest.get(name)
         if entry is not None and not entry.digest:

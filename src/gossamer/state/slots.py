@@ -115,7 +115,7 @@ class ShardSlots:
         self._map[_PAUSED_AT] = paused
 
     @property
-    def paused(self) -> bool:
+    def is_paused(self) -> bool:
         """Whether the crawl was paused when this or an earlier process last noted it."""
         return self._map[_PAUSED_AT] == 1
 

@@ -75,7 +75,7 @@ def test_a_closed_journal_is_not_among_the_open_ones(tmp_path: Path) -> None:
     journals = Journals(tmp_path)
     first, second = journals.create("warc/1"), journals.create("warc/2")
     journals.close(first)
-    assert journals.opened("warc/") == [second]
+    assert journals.open_journals("warc/") == [second]
 
 
 def test_a_finished_file_that_was_moved_away_is_in_no_checkpoint_and_one_that_grows_is(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def test_a_full_disk_loses_no_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     into = tables(shard)
     into.add(visited("http://example.org/1", links=2))
     into.cut()
-    journal = shard.journals.opened("state/tables/pages")[0]
+    journal = shard.journals.open_journals("state/tables/pages")[0]
 
     def refuse(data: bytes) -> int:
         raise OSError(28, "No space left on device")

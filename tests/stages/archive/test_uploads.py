@@ -150,7 +150,7 @@ def test_a_file_whose_place_is_not_committed_waits(case: Case, tmp_path: Path) -
 def test_a_file_that_is_dropped_on_its_way_harms_nobody(case: Case) -> None:
     case.file("warc/1")
     case.shard.journals.drop("warc/1")
-    case.shard.journals.uploaded("warc/1", "digest", keep=False)
+    case.shard.journals.mark_uploaded("warc/1", "digest", keep=False)
     assert case.finish()
     assert case.shard.journals.uploads() == []
 

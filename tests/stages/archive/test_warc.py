@@ -271,7 +271,7 @@ def test_a_large_body_that_the_disk_refuses_leaves_nothing(tmp_path: Path, monke
     warc.add(visited("http://example.org/kept-too"))
     data = random.Random(1).randbytes(5 * records.PIECE_BYTES)
     visit = visited("http://example.org/large", b"", file=large(tmp_path, data))
-    (journal,) = shard.journals.opened("warc/")
+    (journal,) = shard.journals.open_journals("warc/")
     write, writes = journal._file.write, [0]
 
     def refuse(piece: bytes | bytearray | memoryview) -> None:

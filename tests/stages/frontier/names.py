@@ -58,7 +58,7 @@ class Shard:
         self.epochs = Epochs(self.store)
         self.contacts = Contacts(self.directory, boot, now)
         if self.contacts.recovered.lacks_earlier(self.store.epoch, 1):  # As `assembly` does.
-            self.contacts.lost(now)
+            self.contacts.note_missing_file(now)
         self._cut = None
         self.frontier = Frontier(
             HostRecords(self.store, self.epochs, self.contacts, travelling=travelling),
@@ -83,7 +83,7 @@ class Shard:
         assert self._cut is not None
         self.epochs.apply(self._cut[0])
         self.epochs.settle()
-        self.contacts.committed(self._cut[1])
+        self.contacts.on_commit(self._cut[1])
         self._cut = None
 
     def commit_all(self, now: float) -> None:

@@ -63,7 +63,7 @@ class Opened:
         self.frontier.cut(now)
         ended = self.contacts.ended_since_commit
         self.epochs.close_at_once()
-        self.contacts.committed(ended)
+        self.contacts.on_commit(ended)
         check_disk(self.store, self.frontier)
 
     def die(self) -> None:

@@ -55,8 +55,8 @@ def offered(opened: Opened, links: Sequence[Link]) -> list[int]:
 def taken_back(opened: Opened, *, idle: bool = True) -> Iterator[Link]:
     """Yield all that is held and comes back."""
     seen = seen_of(opened)
-    while seen.held:
-        links = seen.released(2, name, idle=idle)
+    while seen.links_held:
+        links = seen.release(2, name, idle=idle)
         yield from links
         if not links:
             opened.wait()
@@ -85,11 +85,11 @@ def test_what_no_filter_has_is_new_and_what_one_has_is_held_until_its_batch_is_c
     seen = seen_of(opened)
     answers = list(seen.offer_or_hold([link_to(url) for url in URLS[:100]]))
     assert answers == [HELD] * 100
-    assert seen.held == 100
+    assert seen.links_held == 100
     assert all(seen.holds(url) for url in URLS[:100])
     assert not seen.holds(URLS[100])
     opened.commit()
-    assert seen.released(10, name, idle=False) == [], "the batch is not full"
+    assert seen.release(10, name, idle=False) == [], "the batch is not full"
     answers = list(seen.offer_or_hold([link_to(url, 9) for url in URLS[100:300]]))
     assert set(answers[:100]) == {HELD}
     assert NEW in answers[100:]
@@ -100,7 +100,7 @@ def test_what_no_filter_has_is_new_and_what_one_has_is_held_until_its_batch_is_c
     links = list(taken_back(opened, idle=False))
     assert [link.url for link in links] == [*URLS[:100], *mistaken], "a longer path is not worth an offer"
     assert offered(opened, links) == [SHORTER] * 100 + [NEW] * len(mistaken)
-    assert seen.held == 0
+    assert seen.links_held == 0
     assert not seen.holds(URLS[0])
     opened.commit()
     assert not list(opened.store.scan("seen", *under(HELD_LINKS))), "it left the store"
@@ -131,10 +131,10 @@ def test_what_is_held_in_the_epoch_in_which_others_are_given_back_stays(tmp_path
     opened = in_files(tmp_path, FEW)
     seen = seen_of(opened)
     seen.offer_or_hold([link_to(url) for url in URLS[:2]])
-    assert len(seen.released(9, name, idle=True)) == 2
+    assert len(seen.release(9, name, idle=True)) == 2
     seen.offer_or_hold([link_to(url) for url in URLS[2:4]])
     opened.commit()
-    assert seen.held == 2
+    assert seen.links_held == 2
     for _ in range(2):
         assert [link.url for link in taken_back(opened)] == URLS[2:4]
         opened.crash()
@@ -148,9 +148,9 @@ def test_what_is_held_for_long_is_answered_though_the_batch_is_small(tmp_path: P
     for at in (0.0, 1.0):
         seen.offer_or_hold([link_to(URLS[int(at)])])
         seen.cut(100.0 + at)
-        assert not seen.released(9, name, idle=False)
+        assert not seen.release(9, name, idle=False)
     seen.cut(100.0 + HELD_S_MAX)
-    assert [link.url for link in seen.released(9, name, idle=False)] == URLS[:2]
+    assert [link.url for link in seen.release(9, name, idle=False)] == URLS[:2]
     opened.crash()
 
 
@@ -268,7 +268,7 @@ class HoldingMachine(RuleBasedStateMachine):
 
     @rule(most=st.integers(1, 3), idle=st.booleans())
     def take_back(self, most: int, idle: bool) -> None:
-        self.offer(seen_of(self.opened).released(most, name, idle=idle))
+        self.offer(seen_of(self.opened).release(most, name, idle=idle))
 
     @rule(wait=st.booleans())
     def commit(self, wait: bool) -> None:
@@ -303,10 +303,10 @@ def test_no_more_links_wait_than_two_batches_while_the_files_are_slow(tmp_path: 
     opened.commit()
     seen.offer_or_hold([link_to(url, 8) for url in URLS[:149]])
     opened.commit()
-    assert seen.held == 299, "the next batch is not full, and nothing waits"
+    assert seen.links_held == 299, "the next batch is not full, and nothing waits"
     seen.offer_or_hold([link_to(URLS[149], 8)])
     threading.Timer(0.1, may_go_on.set).start()
     opened.commit()
     assert may_go_on.is_set()
-    assert seen.held == 150, "the first is compared: no path in it is shorter than the known one"
+    assert seen.links_held == 150, "the first is compared: no path in it is shorter than the known one"
     opened.crash()

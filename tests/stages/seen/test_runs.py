@@ -18,7 +18,7 @@ from gossamer.stages.seen.runs import (
     UrlFilter,
     least_ways,
     mask_of,
-    merged,
+    merge,
     write_run,
 )
 
@@ -93,7 +93,7 @@ def test_runs_become_one_with_the_least_way_of_each(tmp_path: Path) -> None:
             known = least.get(one, 0xFFFFFF)
             least[one] = min(known >> 8, way >> 8) << 8 | min(known & 255, way & 255)
 
-    slices = list(merged(runs, slice_of(fresh)))
+    slices = list(merge(runs, slice_of(fresh)))
     assert max(len(one[0]) for one in slices) < 2 * SLICE_BLOCKS * BLOCK_URLS, "memory does not grow with the runs"
     write_run(tmp_path / "all", slices, sum(map(len, (large, small, fresh))))
     run = FingerprintRun(tmp_path / "all")

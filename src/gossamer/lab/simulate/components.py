@@ -64,7 +64,7 @@ class StoredShard:
         """Close the epoch as a crawl does, with the disk's part in this thread."""
         ended = self._contacts.ended_since_commit
         self._epochs.close_at_once()
-        self._contacts.committed(ended)
+        self._contacts.on_commit(ended)
 
     def close(self) -> None:
         """Close the files."""
@@ -129,7 +129,7 @@ class Components(StoredShard):
     def count_visit(self, now: float) -> None:
         """Count a visit's end; commit when there have been enough."""
         self._visits += 1
-        if self._visits >= self._commit_visits or self._contacts.crowded:
+        if self._visits >= self._commit_visits or self._contacts.is_crowded:
             self.commit(now)
 
     def commit(self, now: float) -> None:

@@ -129,7 +129,7 @@ class Holdings:
         journals = self.home.journals()
         journals.recover(self.manifest.values(), OWNED)
         try:
-            for journal in [one for prefix in GROWING for one in journals.opened(prefix)]:
+            for journal in [one for prefix in GROWING for one in journals.open_journals(prefix)]:
                 journals.close(journal)
             entries = journals.cut()
             journals.sync()

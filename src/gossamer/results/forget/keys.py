@@ -48,7 +48,7 @@ from gossamer.stages.robots.documents import RECORDS as DOCUMENTS
 from gossamer.stages.robots.robots import RECORDS
 from gossamer.stages.seen.content import without
 from gossamer.stages.seen.held import without as links_without
-from gossamer.stages.seen.urls import seen_key
+from gossamer.stages.seen.urls import url_seen_key
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS, HELD_LINKS, LAST, PARTITIONED, PENDING_SCOPE, REVISIT_STATE, under
 from gossamer.url.name import Namer
@@ -114,7 +114,7 @@ class Keys:
         if url is not None:
             self._gone.add(partition + url.fingerprint.to_bytes(8))
             if self._has_seen_keys:
-                self._epochs.delete("seen", seen_key(url))
+                self._epochs.delete("seen", url_seen_key(url))
                 self._relieve()
 
     def _relieve(self) -> None:

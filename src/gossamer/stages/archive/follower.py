@@ -60,13 +60,13 @@ class Sealer:
 
     def next(self) -> Sealing | None:
         """Return the task for the oldest such file on this disk, or None. Call again after `settle`."""
-        entry = self._journals.unsealed(self._elsewhere)
+        entry = self._journals.next_without_digest(self._elsewhere)
         return Sealing(entry, self._journals.path(entry.name)) if entry is not None else None
 
     def settle(self, sealing: Sealing, digest: str) -> None:
         """Enter the SHA-256; takes effect with the next commit."""
         if digest:
-            self._journals.sealed(sealing.entry.name, digest)
+            self._journals.record_digest(sealing.entry.name, digest)
         else:
             self._elsewhere.add(sealing.entry.name)
 

@@ -132,7 +132,7 @@ class Segments:
         names = [entry.name for entry in journals.finals(self._stem)]
         if made:
             names += [entry.name for entry in journals.finals(made + numbers)]
-        for journal in journals.opened(f"{prefix}-{shard:03d}-"):
+        for journal in journals.open_journals(f"{prefix}-{shard:03d}-"):
             self.finish()
             self.journal = journal
             names.append(journal.name)

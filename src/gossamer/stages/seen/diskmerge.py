@@ -32,7 +32,7 @@ from gossamer.stages.seen.runs import (
     is_shorter,
     least_ways,
     mask_of,
-    merged,
+    merge,
     write_run,
 )
 from gossamer.state.epoch import Epochs
@@ -185,7 +185,7 @@ class DiskMergeUrlSeen:
         return answers
 
     @property
-    def held(self) -> int:
+    def links_held(self) -> int:
         """Number of held links."""
         return len(self._held)
 
@@ -193,7 +193,7 @@ class DiskMergeUrlSeen:
         """Say whether a link to a URL is held. About 1 ms."""
         return self._held.has(url.fingerprint)
 
-    def released(self, most: int, name: Name, *, idle: bool) -> list[Link]:
+    def release(self, most: int, name: Name, *, idle: bool) -> list[Link]:
         """Return up to `most` held links that have their answer; pass them to `offer` in this epoch. Of a batch that
         was compared these are the new URLs and shorter paths; of a small batch, all links. With `idle` (there is
         nothing else to do) a batch is not full yet.
@@ -201,7 +201,7 @@ class DiskMergeUrlSeen:
         Raises:
             DamagedStoreError: the store is damaged.
         """
-        links = self._held.released(most, name, idle=idle)
+        links = self._held.release(most, name, idle=idle)
         if links:
             fingerprints = np.array([link.url.fingerprint for link in links], np.uint64)
             self._popular.settle(fingerprints, np.full(len(links), NOWHERE, np.uint32))
@@ -347,7 +347,7 @@ class DiskMergeUrlSeen:
                 urls += run.urls
             smaller = runs[group][len(runs[group]) - taken :]
             path = self._folder / f"{group:02}-{serial:08}.run"
-            slices = merged(smaller, (fingerprints[order], ways[order]))
+            slices = merge(smaller, (fingerprints[order], ways[order]))
             write_run(path, slices, urls)
             made.append(Merged(group, FingerprintRun(path), crc_of(path), taken))
         return made
@@ -367,7 +367,7 @@ class DiskMergeUrlSeen:
             self._compared = {}
         if work.compared is not None:
             self._popular.settle(work.compared.fingerprints, work.compared.ways)
-            self._held.compared(work.compared.wanted)
+            self._held.set_wanted(work.compared.wanted)
             self._compared = work.compared.known
 
     def _open_runs(self) -> None:

@@ -199,7 +199,7 @@ class HeldLinks:
         self._retire()
 
     def batch(self, now: float) -> HeldBatch | None:
-        """Return the batch to compare now, or None; pass the result to `compared`."""
+        """Return the batch to compare now, or None; pass the result to `set_wanted`."""
         if self._leaving is not None or not self._gathering:
             return None
         self._since = now if self._since is None else min(now, self._since)  # The clock may be set back.
@@ -212,11 +212,11 @@ class HeldLinks:
         self._leave(None)
         return self._leaving
 
-    def compared(self, wanted: Sequence[int]) -> None:
+    def set_wanted(self, wanted: Sequence[int]) -> None:
         """Set the places of the links to return."""
         self._wanted = wanted
 
-    def released(self, most: int, name: Name, *, idle: bool) -> list[Link]:
+    def release(self, most: int, name: Name, *, idle: bool) -> list[Link]:
         """Return up to `most` links to offer again in this epoch. `idle`: there is nothing else to do, so do not wait
         for a full batch.
         """

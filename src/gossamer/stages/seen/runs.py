@@ -146,7 +146,7 @@ class FingerprintRun:
         os.close(self._fd)
 
 
-def merged(runs: Sequence[FingerprintRun], fresh: Slice) -> Iterator[Slice]:
+def merge(runs: Sequence[FingerprintRun], fresh: Slice) -> Iterator[Slice]:
     """Yield the union of runs and fresh entries, slice by slice; for several paths to a URL, the least depth and the
     least hops.
 

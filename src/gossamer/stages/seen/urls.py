@@ -103,7 +103,7 @@ class RocksUrlSeen:
         return start
 
 
-def seen_key(url: Url) -> bytes:
+def url_seen_key(url: Url) -> bytes:
     """Return the key under which `RocksUrlSeen` stores a URL."""
     return _start_of(url.partition, url.key[: url.key.find("/", _SCHEME)]) + url.fingerprint.to_bytes(8)
 
