@@ -268,8 +268,8 @@ def _ignore_opening(address: str, at: float) -> None:
 
 
 def _ignore_closing(address: str) -> None:
-    """The same."""
+    """Do nothing: the default until a listener is set."""
 
 
 def _nothing() -> None:
-    """The same."""
+    """Do nothing: the default until a listener is set."""

@@ -220,7 +220,7 @@ class Shards:
             obey(orders)
 
     def is_suspended(self, number: int) -> bool:
-        """Say whether a shard's process is suspended: frames and orders reach it later, then."""
+        """Say whether a shard's process is suspended: then frames and orders reach it later."""
         return False
 
     async def between_answers(self) -> None:
@@ -254,7 +254,7 @@ class Shards:
         return 0
 
     def on_open(self, member: LabShard) -> None:
-        """Do nothing: what else a shard that was opened needs."""
+        """Do nothing; a derived class adds what an opened shard needs."""
 
     async def start(self, number: int) -> None:
         """Open a shard's directory and let it crawl."""

@@ -77,7 +77,7 @@ class ThisMachine:
 
     def open_files_max(self) -> int:
         """Return the limit of open files."""
-        return _bound_of(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+        return _limit_of(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
     def raise_open_files(self, wanted: int) -> int:
         """Raise the limit of open files as far towards `wanted` as the system allows; return the limit."""
@@ -87,7 +87,7 @@ class ThisMachine:
             try:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             except (OSError, ValueError):
-                return _bound_of(soft)
+                return _limit_of(soft)
         return self.open_files_max()
 
     def wall_offset_s(self) -> float:
@@ -145,5 +145,5 @@ def resident(pid: int) -> Resident:
     return Resident(found.get(b"Rss:", 0), found.get(b"Pss:", 0))
 
 
-def _bound_of(limit: int) -> int:
+def _limit_of(limit: int) -> int:
     return sys.maxsize if limit == resource.RLIM_INFINITY else limit

@@ -90,7 +90,7 @@ def _hasty(log: list[SeenRequest], forgot: Sequence[float]) -> Iterator[str]:
 
 
 def _find_stalls(log: list[SeenRequest], idle_s_max: float) -> Iterator[str]:
-    """Yield the requests before which nothing happened for longer than anything had to be waited for."""
+    """Yield the requests before which the crawl was idle for longer than any delay."""
     ended = 0.0
     for asked in sorted(log, key=lambda one: one.began):
         if asked.began > ended + idle_s_max:

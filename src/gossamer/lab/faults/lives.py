@@ -148,7 +148,7 @@ class Trial(msgspec.Struct):
     """Digest of every request with its time: equal for equal seeds."""
 
     def record_totals(self, world: World) -> Trial:
-        """Note how much there was."""
+        """Record the faults that happened, the steps, the requests, and a digest of the log."""
         self.happened += [fault for fault, until in world.troubles.items() if until < inf]
         self.steps, self.requests = world.steps, len(world.log)
         self.trace = hashlib.sha256(repr(sorted(world.log)).encode()).hexdigest()[:16]
@@ -268,7 +268,7 @@ class _WorkOfAThread(Future[Any]):
         self._function = function
 
     def done(self) -> bool:
-        """Say whether it is done; it is done now, or later."""
+        """Say whether the work is done; by chance, do it first."""
         if not super().done() and HERE.get().world.dice.below(2):
             self._do()
         return super().done()

@@ -469,7 +469,7 @@ class SimulatedShards(Shards):
         self.loop.call_later(self.world.dice.uniform(0.0, SENT_S_MAX), self._on_saved, member, copy, epoch, report)
 
     def _on_saved(self, member: LabShard, copy: ModelDisk, epoch: int, before: ShardReport) -> None:
-        """End a checkpoint: it is where it is restored from."""
+        """Make a saved copy the checkpoint from which the shard is restored."""
         number = member.number
         machine = self._machines[member.number]
         if machine.is_suspended:
@@ -497,6 +497,6 @@ class SimulatedShards(Shards):
         return task
 
     def _on_callback_error(self, _loop: object, context: dict[str, object]) -> None:
-        """Note an error in a callback: a frame that could not be taken."""
+        """Note an error in a callback: a frame could not be processed."""
         if "handle" in context:
             self.world.faulty.append(f"a callback failed: {context.get('exception')!r}")

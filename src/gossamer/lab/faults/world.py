@@ -278,7 +278,7 @@ class Machine:
 
     @property
     def is_suspended(self) -> bool:
-        """Its process is suspended."""
+        """Whether its process is suspended."""
         return self.suspended_until > self.world.elapsed_s and not self.is_over
 
     # ---- the clock (`gossamer.world.clock.Clock`), and the machine's
@@ -433,7 +433,7 @@ class SimulatedResolver:
         self._machine = clock
 
     def cached(self, host: str) -> Located | None:
-        """Know nothing without looking it up."""
+        """Return None: nothing is known without a lookup."""
         return None
 
     async def resolve(self, host: str) -> Located | Failure:

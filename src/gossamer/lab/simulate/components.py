@@ -127,7 +127,7 @@ class Components(StoredShard):
         return new
 
     def count_visit(self, now: float) -> None:
-        """Count a visit's end; commit when there have been enough."""
+        """Count a finished visit; commit after enough of them."""
         self._visits += 1
         if self._visits >= self._commit_visits or self._contacts.is_crowded:
             self.commit(now)

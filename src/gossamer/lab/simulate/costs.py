@@ -37,7 +37,7 @@ class Capacity:
         return max(0.0, self._busy_until - now - self._ahead_s)
 
     def work_done(self, now: float) -> float:
-        """Return the work that is done by now: what was taken on in a rush takes its time as well."""
+        """Return the work that is done by now; work that arrives in a burst takes its time too."""
         return self._taken - max(0.0, self._busy_until - now) * self._per_s
 
 

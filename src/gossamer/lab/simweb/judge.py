@@ -42,7 +42,7 @@ class Promise(msgspec.Struct, frozen=True):
     """No longer Crawl-delay is heeded; 0: any."""
 
     def clamp_s(self, mean_s: float) -> float:
-        """Return the delay after fetches that took so long."""
+        """Return the delay after fetches of this mean time, within its bounds."""
         return min(max(self.factor * mean_s, self.delay_s_min), self.delay_s_max)
 
 

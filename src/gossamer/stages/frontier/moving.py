@@ -42,7 +42,7 @@ class FrontierMoves:
 
     @property
     def earliest_move_at(self) -> float:
-        """No partition is given before: the delay of a host without a record, which is unknown, would not move."""
+        """Earliest time to give a partition: an unknown delay of a host without a record would not move."""
         return self._hosts.unknown_until
 
     def remaining_delays(self, now: float) -> dict[int, float]:
