@@ -72,7 +72,7 @@ def test_the_checksum_goes_on_after_a_restart_and_after_a_rewind(tmp_path: Path)
     journals.close_files()
     again = Journals(tmp_path)
     again.recover(manifest)
-    [journal] = again.opened("warc/")
+    [journal] = again.open_journals("warc/")
     journal.append(b" and half")
     at = journal.length
     journal.append(b"y" * 2_000_000)
