@@ -19,7 +19,7 @@ from pathlib import Path
 
 from gossamer import Crawler
 from gossamer.console.access import access_of
-from gossamer.console.server import served
+from gossamer.console.server import serve_app
 from gossamer.console.service import CRAWL_SHARE, Service
 from gossamer.console.serving import console_app
 from gossamer.lab.simweb.options import SimwebOptions
@@ -84,7 +84,7 @@ async def run(web: SimwebProcess, directory: Path) -> list[dict[str, float]]:
     options = crawler.config.console
     async with Service(options.connections_max, CRAWL_SHARE) as service:
         app = console_app(crawler, access_of(directory / "state", options), service)
-        async with served(app, options, 0, service) as address, asyncio.TaskGroup() as group:
+        async with serve_app(app, options, 0, service) as address, asyncio.TaskGroup() as group:
             crawling = group.create_task(crawler.run())
             found = [await measured(crawler, service.share, count, f"{address}/") for count in (0, 1, 3)]
             crawler.stop(now=True)

@@ -16,7 +16,7 @@ from gossamer.config.sections import ConsoleOptions
 from gossamer.console.access import Access
 from gossamer.console.connections import PIECE_BYTES
 from gossamer.console.operations import Bounds
-from gossamer.console.server import served
+from gossamer.console.server import serve_app
 from gossamer.console.service import CRAWL_SHARE, OWN_SHARE, Service
 from gossamer.console.serving import console_app
 from gossamer.model.errors import ConfigError
@@ -58,7 +58,7 @@ class Crawl:
             raise ValueError("broken")
         return {"ok": True, "result": {"state": "running", "pages": 3, "title": "<script>"}}
 
-    def failed(self, error: Exception) -> None:
+    def log_error(self, error: Exception) -> None:
         self.failures.append(str(error))
 
     @property
@@ -78,7 +78,7 @@ async def console(crawl: Crawl, request_s_max: float = 5.0, connections_max: int
     options = ConsoleOptions(connections_max=connections_max, request_s_max=request_s_max)
     async with Service(connections_max, OWN_SHARE) as service:
         app = console_app(crawl, Access(TOKEN, True, Bounds(2_000, request_s_max), 1_000), service)
-        async with served(app, options, 0, service) as address:
+        async with serve_app(app, options, 0, service) as address:
             assert address.startswith("http://127.0.0.1:")
             yield int(address.rpartition(":")[2])
 
@@ -299,7 +299,7 @@ class Steps:
 def test_chunks_of_one_byte_are_parsed_a_few_at_a_time() -> None:
     async def run() -> list[int]:
         app = Steps()
-        async with Service(8, OWN_SHARE) as service, served(app, ConsoleOptions(), 0, service) as address:
+        async with Service(8, OWN_SHARE) as service, serve_app(app, ConsoleOptions(), 0, service) as address:
             head = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
             body = b"1\r\nx\r\n" * 20_000 + b"0\r\n\r\n"
             answer = await said(int(address.rpartition(":")[2]), head + body)
@@ -321,7 +321,7 @@ def test_a_flood_of_requests_gets_its_share_of_the_loop_and_no_more() -> None:
         options = ConsoleOptions(connections_max=32)
         async with Service(options.connections_max, CRAWL_SHARE) as service:
             app = console_app(Crawl(), Access(TOKEN, True, Bounds(2_000, 5.0)), service)
-            async with served(app, options, 0, service) as address:
+            async with serve_app(app, options, 0, service) as address:
                 port = int(address.rpartition(":")[2])
                 clock = asyncio.get_running_loop().time
                 began = clock()
@@ -373,7 +373,7 @@ def test_a_port_that_is_taken_is_the_operators_to_mend() -> None:
     async def run(port: int) -> None:
         async with Service(1, OWN_SHARE) as service:
             app = console_app(Crawl(), Access(TOKEN, True, Bounds(1, 1.0)), service)
-            async with served(app, ConsoleOptions(), port, service):
+            async with serve_app(app, ConsoleOptions(), port, service):
                 raise AssertionError
 
     with socket.socket() as taken:

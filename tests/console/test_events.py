@@ -16,7 +16,7 @@ from gossamer.console import connections, events, server
 from gossamer.console.access import Access
 from gossamer.console.events import EventFeed
 from gossamer.console.operations import Bounds
-from gossamer.console.server import served
+from gossamer.console.server import serve_app
 from gossamer.console.service import OWN_SHARE, Service
 from gossamer.console.serving import console_app
 
@@ -55,7 +55,7 @@ class Desk:
         }
         return {"ok": True, "result": answers[request["verb"]]}
 
-    def failed(self, error: Exception) -> None:
+    def log_error(self, error: Exception) -> None:
         self.mistakes.append(error)
 
     def count(self, verb: str) -> int:
@@ -96,7 +96,7 @@ async def serving(desk: Desk) -> AsyncIterator[str]:
     options = ConsoleOptions(request_s_max=5.0)
     async with Service(options.connections_max, OWN_SHARE) as service:
         app = console_app(desk, Access(TOKEN, True, Bounds(1_000, 5.0)), service)
-        async with served(app, options, 0, service) as address:
+        async with serve_app(app, options, 0, service) as address:
             yield address
 
 
@@ -193,10 +193,10 @@ def test_hosts_are_looked_at_as_seldom_as_their_cost_asks_for() -> None:
     async def scenario() -> None:
         desk = Slow()
         told = EventFeed(desk, Service(64, OWN_SHARE).counts)
-        first = await told._made()
+        first = await told._make_message()
         assert b'"hosts"' in first
         for _ in range(5):
-            assert b'"hosts"' in await told._made(after_silence=False)
+            assert b'"hosts"' in await told._make_message(after_silence=False)
         assert [request["detail"] for request in desk.asked if request["verb"] == "status"] == [True] + [False] * 5
 
     run(scenario())

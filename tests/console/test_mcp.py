@@ -20,7 +20,7 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 from mcp.types import TextContent
 
-from gossamer.console.mcp import CHARACTERS_MAX, PAGE_CHARACTERS, REQUEST_BYTES_MAX, lines_of, marked
+from gossamer.console.mcp import CHARACTERS_MAX, PAGE_CHARACTERS, REQUEST_BYTES_MAX, lines_of, mark_untrusted
 from tests.answering import Answering, serving
 from tests.console.conftest import QUICK, Caller, Commands, until
 
@@ -252,7 +252,7 @@ def test_a_request_that_is_too_long_is_answered_and_others_follow(commands: Comm
     ],
 )
 def test_what_people_cannot_see_is_left_out(hidden: str) -> None:
-    assert marked(f"a{hidden}b\n\tü 東 👩 e\u0301").split("\n")[2:4] == ["ab", "\tü 東 👩 e\u0301"]
+    assert mark_untrusted(f"a{hidden}b\n\tü 東 👩 e\u0301").split("\n")[2:4] == ["ab", "\tü 東 👩 e\u0301"]
 
 
 @pytest.mark.heavy
@@ -305,7 +305,7 @@ def test_a_huge_page_comes_in_parts(commands: Commands, folder: Path, port: int)
 
 
 def test_a_long_answer_is_cut() -> None:
-    text = marked("x" * (CHARACTERS_MAX + 5))
+    text = mark_untrusted("x" * (CHARACTERS_MAX + 5))
     assert text.count("x") == CHARACTERS_MAX
     assert text.endswith("\n5 characters are left out.")
 

@@ -68,7 +68,7 @@ class BaseCrawler(ABC):
         require_callable(callback, "callback")
         self._listeners.append(callback)
 
-    def failed(self, error: Exception) -> None:
+    def log_error(self, error: Exception) -> None:
         """Log an internal error outside the crawl, such as one of the console's server."""
         if self._logs is not None:
             self._logs.critical("console_failed", error)

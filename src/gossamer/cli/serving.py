@@ -168,8 +168,8 @@ async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIt
         with api.held_stopped(crawl.directory):
             pass
     from gossamer.console.access import access_of
-    from gossamer.console.replay import replayed
-    from gossamer.console.server import served
+    from gossamer.console.replay import serve_replay
+    from gossamer.console.server import serve_app
     from gossamer.console.service import CRAWL_SHARE, Service
     from gossamer.console.serving import console_app
 
@@ -178,8 +178,8 @@ async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIt
     access = access_of(crawl.directory / "state", options, config.websub.body_bytes_max)
     async with (
         Service(options.connections_max, CRAWL_SHARE) as service,
-        served(console_app(crawl, access, service), options, options.port, service) as address,
-        replayed(lambda _: crawl.directory, service, options, address),
+        serve_app(console_app(crawl, access, service), options, options.port, service) as address,
+        serve_replay(lambda _: crawl.directory, service, options, address),
     ):
         yield f"{address}/#token={access.token}"
 

@@ -87,17 +87,17 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
-        async def guarded(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
                 for name, value in ALWAYS.items():
                     headers.setdefault(name, value)
             await send(message)
 
-        app: ASGIApp = self._refused(scope) or self._app
-        await app(scope, receive, guarded)
+        app: ASGIApp = self._refusal(scope) or self._app
+        await app(scope, receive, send_with_headers)
 
-    def _refused(self, scope: Scope) -> ASGIApp | None:
+    def _refusal(self, scope: Scope) -> ASGIApp | None:
         headers = Headers(scope=scope)
         host = headers.get("host", "").lower()
         if len(headers.getlist("host")) > 1:  # RFC 9112, section 3.2: proxies may go by the other one.
@@ -161,14 +161,14 @@ def token_of(state: Path) -> str:
     """
     path = state / FILE
     try:
-        return _kept(path) or _made(path)
+        return _read_token(path) or _write_token(path)
     except OSError as error:
         if error.errno in (errno.EROFS, errno.EACCES):  # Nothing can be changed there: a token for this server will do.
             return secrets.token_urlsafe(CHANCE_BYTES)
         raise ConfigError(f"cannot keep a token in {path}: {error.strerror}; see that it can be written") from error
 
 
-def _kept(path: Path) -> str:
+def _read_token(path: Path) -> str:
     try:
         file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -182,7 +182,7 @@ def _kept(path: Path) -> str:
         os.close(file)
 
 
-def _made(path: Path) -> str:
+def _write_token(path: Path) -> str:
     """Write a new one aside, then link it to its name if that is free: servers that start at once share a token."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
@@ -198,4 +198,4 @@ def _made(path: Path) -> str:
     with suppress(FileExistsError):
         os.link(aside, path)
     aside.unlink()
-    return _kept(path) or token
+    return _read_token(path) or token

@@ -49,7 +49,7 @@ class CrawlHandle(Protocol):
         """Answer as the control socket does: `ok` with `result`, or `error` with its `kind`. Never raises."""
         ...
 
-    def failed(self, error: Exception, /) -> None:
+    def log_error(self, error: Exception, /) -> None:
         """Note an internal error in its log."""
         ...
 
@@ -81,7 +81,7 @@ class Directory:
         """None: hubs call the process that crawls."""
         return
 
-    def failed(self, error: Exception) -> None:
+    def log_error(self, error: Exception) -> None:
         """Report an internal error."""
         self._note("".join(traceback.format_exception(error)))
 
@@ -94,19 +94,19 @@ class Directory:
             self._past = None
         except NotRunningError:
             try:
-                answer = {"ok": True, "result": await self._stopped(request)}
+                answer = {"ok": True, "result": await self._answer_stopped(request)}
             except verbs.RefusedError as refused:
                 answer = {"ok": False, "error": str(refused), "kind": refused.kind}
             except CrawlFailedError as damaged:
                 answer = {"ok": False, "error": str(damaged), "kind": "failed"}
             except Exception as error:  # noqa: BLE001 - every request is answered
-                self.failed(error)
+                self.log_error(error)
                 answer = {"ok": False, "error": f"{type(error).__name__}: {error}", "kind": "failed"}
         return answer
 
     # ---- inside
 
-    async def _stopped(self, request: Mapping[str, object]) -> object:
+    async def _answer_stopped(self, request: Mapping[str, object]) -> object:
         name = str(request.get("verb"))
         asked = verbs.read(name, {field: value for field, value in request.items() if field != "verb"})
         async with asyncio.timeout(TURN_S_MAX):
@@ -114,11 +114,11 @@ class Directory:
                 match asked:
                     case verbs.StatusOf():
                         status = await self._current()
-                        return {**status, "hosts": (await self._gone()).hosts} if asked.detail else status
+                        return {**status, "hosts": (await self._past_figures()).hosts} if asked.detail else status
                     case verbs.HostsOf():
-                        return _hosts(await self._gone(), asked.n)
+                        return _hosts(await self._past_figures(), asked.n)
                     case verbs.RecentOf():
-                        return _recent(await self._gone(), asked)
+                        return _recent(await self._past_figures(), asked)
                     case verbs.Why():
                         return await self._read(lambda directory: api.why_of(directory, asked.url))
                     case verbs.Release():
@@ -126,7 +126,7 @@ class Directory:
                         self._status = None
                         return released
                 if name == "course":
-                    return {"points": (await self._gone()).points}
+                    return {"points": (await self._past_figures()).points}
                 if name == "about":
                     return await self._read(lambda directory: api.about_of(directory))  # noqa: PLW0108 - imports
         if name == "metrics":
@@ -162,7 +162,7 @@ class Directory:
             # A process holds it, and cannot be asked: it begins, or makes its files before it goes.
             return {"state": PASSING[self._ran], "waiting_for": str(error)}
 
-    async def _gone(self) -> Past:
+    async def _past_figures(self) -> Past:
         """Return the figures of its tables, read once after each run: seconds per ten million pages, in a thread.
 
         A request that gives up waiting does not stop the read: the next request gets the result.

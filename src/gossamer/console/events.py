@@ -114,36 +114,36 @@ class _EventStream(Response):
         closing = scope.get("state", {}).get(CLOSING)
         try:
             async with asyncio.TaskGroup() as group:
-                ends = [group.create_task(left(receive)), group.create_task(self.displaced.wait())]
+                ends = [group.create_task(wait_for_disconnect(receive)), group.create_task(self.displaced.wait())]
                 if closing is not None:
                     ends.append(group.create_task(closing.wait()))
-                await self._sent(send, ends)
+                await self._stream(send, ends)
                 for task in ends:
                     task.cancel()
         finally:
             self._streams.remove(self)
 
-    async def _sent(self, send: Send, ends: Sequence[asyncio.Task[object]]) -> None:
+    async def _stream(self, send: Send, ends: Sequence[asyncio.Task[object]]) -> None:
         loop = asyncio.get_running_loop()
         feed = self._feed
         try:
-            await self._sent_one(send, {"type": "http.response.start", "status": 200, "headers": HEADERS})
+            await self._send(send, {"type": "http.response.start", "status": 200, "headers": HEADERS})
             begun = b""
             while not any(task.done() for task in ends):
                 message = await feed.message()
                 if not begun and (begun := await feed.beginning()):  # Unknown while the crawl starts.
                     message = begun + feed.status
-                await self._sent_one(send, _body(message))
+                await self._send(send, _body(message))
                 # A little more, so that all of them wake in the same second.
                 wait_s = TICK_S - loop.time() % TICK_S + TICK_S / 100
                 await asyncio.wait(ends, timeout=wait_s, return_when=asyncio.FIRST_COMPLETED)
             if any(task.done() for task in ends[2:]):  # The server ends, with its crawl: the page keeps the last state.
-                await self._sent_one(send, _body(await feed.message(last=True)))
-            await self._sent_one(send, {"type": "http.response.body", "body": b"", "more_body": False})
+                await self._send(send, _body(await feed.message(last=True)))
+            await self._send(send, {"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
             return  # Its reader does not read: the server closes the connection.
 
-    async def _sent_one(self, send: Send, message: dict[str, object]) -> None:
+    async def _send(self, send: Send, message: dict[str, object]) -> None:
         self.is_behind = True
         async with asyncio.timeout(SEND_S_MAX):
             await send(message)
@@ -154,7 +154,7 @@ def _body(data: bytes) -> dict[str, object]:
     return {"type": "http.response.body", "body": data, "more_body": True}
 
 
-async def left(receive: Receive) -> object:
+async def wait_for_disconnect(receive: Receive) -> object:
     """Return when the reader has left."""
     while True:
         message = await receive()
@@ -193,7 +193,7 @@ class EventFeed:
         """Return the first message of a stream: what the crawl is, its course so far and its last attempts.
         Nothing while the crawl does not answer.
         """
-        answers = [await self._asked(verb) for verb in BEGINNING]
+        answers = [await self._ask(verb) for verb in BEGINNING]
         if not all(answers):
             return b""
         return b"".join(event(name, answer) for name, answer in zip(BEGINNING, answers, strict=True))
@@ -212,23 +212,23 @@ class EventFeed:
                 self._tick = tick - 1
                 self._again_at = 0.0
             if self._tick != tick:
-                self._message = await self._made(after_silence=tick - self._tick > 1)
+                self._message = await self._make_message(after_silence=tick - self._tick > 1)
                 self._tick = tick
         finally:
             self._making.release()
         return self._message
 
-    async def _made(self, *, after_silence: bool = False) -> bytes:
+    async def _make_message(self, *, after_silence: bool = False) -> bytes:
         if asyncio.get_running_loop().time() < self._again_at:
             return event("still", {})
         status = await self._status()
         if status is None:
             return SILENT
         if after_silence:  # No stream was open: what went by is not sent.
-            self._see(await self._asked("recent", most=1))
+            self._see(await self._ask("recent", most=1))
             recent = None
         else:
-            recent = await self._asked("recent", after=self._seen, most=ATTEMPTS_A_TICK_MAX)
+            recent = await self._ask("recent", after=self._seen, most=ATTEMPTS_A_TICK_MAX)
             self._see(recent)
         self.status = event(
             "status",
@@ -254,7 +254,7 @@ class EventFeed:
         now = asyncio.get_running_loop().time
         began = now()
         wants_detail = now() >= self._detail_at
-        status = await self._asked("status", detail=wants_detail)
+        status = await self._ask("status", detail=wants_detail)
         if status is None:
             return None
         shown = {name: value for name, value in status.items() if name not in LEFT_OUT}
@@ -271,7 +271,7 @@ class EventFeed:
             self._again_at = now() + OVER_S
         return {**self._detail, **shown}
 
-    async def _asked(self, verb: str, **fields: object) -> Mapping[str, object] | None:
+    async def _ask(self, verb: str, **fields: object) -> Mapping[str, object] | None:
         answer = await self._desk.ask({"verb": verb, **fields})
         result = answer.get("result")
         return result if answer.get("ok") and isinstance(result, Mapping) else None

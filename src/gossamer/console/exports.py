@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from gossamer.console.events import left
+from gossamer.console.events import wait_for_disconnect
 from gossamer.console.operations import NEVER_KEPT, answer
 from gossamer.model import verbs
 from gossamer.world.process import child_environment
@@ -73,13 +73,13 @@ class _ItemsFile(Response):
             await answer(busy)(scope, receive, send)
             return
         try:
-            await self._passed_on(scope, receive, send)
+            await self._send_until_disconnect(scope, receive, send)
         finally:
             self._turn.release()
 
-    async def _passed_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        sending = asyncio.ensure_future(self._sent(scope, receive, send))
-        leaving = asyncio.ensure_future(left(receive))
+    async def _send_until_disconnect(self, scope: Scope, receive: Receive, send: Send) -> None:
+        sending = asyncio.ensure_future(self._send(scope, receive, send))
+        leaving = asyncio.ensure_future(wait_for_disconnect(receive))
         try:
             await asyncio.wait((sending, leaving), timeout=EXPORT_S_MAX, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -89,8 +89,8 @@ class _ItemsFile(Response):
         if not sending.cancelled():
             sending.result()
 
-    async def _sent(self, scope: Scope, receive: Receive, send: Send) -> None:
-        process = await self._begun()
+    async def _send(self, scope: Scope, receive: Receive, send: Send) -> None:
+        process = await self._start_process()
         assert process.stdout is not None
         assert process.stderr is not None
         try:
@@ -112,7 +112,7 @@ class _ItemsFile(Response):
             if process.returncode is None:
                 await end_process(process)
 
-    async def _begun(self) -> asyncio.subprocess.Process:
+    async def _start_process(self) -> asyncio.subprocess.Process:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", "gossamer", "export", str(self._directory), "--to", self._asked.format,
             "--table", f"items/{self._asked.kind}", "--output", "-", "--quiet",

@@ -261,7 +261,7 @@ class Fleet:
             problem=problem,
         )  # fmt: skip
 
-    async def listed(self) -> CrawlSummaries:
+    async def summaries(self) -> CrawlSummaries:
         """Return all crawls."""
         some = asyncio.Semaphore(ASKED_AT_ONCE_MAX)
 
@@ -278,7 +278,7 @@ class Fleet:
         crawls = tuple(one for task in asked if (one := task.result()) is not None)
         return CrawlSummaries(crawls=crawls, running=self._running(), crawls_max=self._crawls_max)
 
-    async def compared(self, name: str, asked: ComparisonOf) -> Comparison:
+    async def compare(self, name: str, asked: ComparisonOf) -> Comparison:
         """Compare a crawl with an earlier one. Raises as `Reads.read`, and MissingError: there is no such crawl."""
         directory = self.folder.directory(name)
         earlier = self.folder.directory(asked.earlier)
@@ -372,10 +372,10 @@ class Fleet:
 
     def _attend(self, name: str, arguments: tuple[str, ...] | None) -> asyncio.Task[None]:
         """Begin to run a crawl with `arguments`, or to look after one that may run already."""
-        attending = self._entry(name).attending = self._group.create_task(self._attended(name, arguments))
+        attending = self._entry(name).attending = self._group.create_task(self._supervise(name, arguments))
         return attending
 
-    async def _attended(self, name: str, arguments: tuple[str, ...] | None) -> None:
+    async def _supervise(self, name: str, arguments: tuple[str, ...] | None) -> None:
         entry = self._entry(name)
         try:
             await self._lives(name, entry, arguments)
@@ -388,7 +388,7 @@ class Fleet:
         clock = asyncio.get_running_loop().time
         while True:
             began = clock()
-            status = await self._adopted(name) if arguments is None else await self._one_life(name, entry, arguments)
+            status = await self._adopt(name) if arguments is None else await self._one_life(name, entry, arguments)
             if self._is_ending and entry.wish.runs:
                 return
             if status in ENDED_WELL or not entry.wish.runs:
@@ -426,7 +426,7 @@ class Fleet:
             self._signal(entry)
         return await process.wait()
 
-    async def _adopted(self, name: str) -> int | None:
+    async def _adopt(self, name: str) -> int | None:
         """Wait for the end of a crawl that another server began, and return its status: None if it is to go on."""
         ran = False
         while await asyncio.to_thread(self.folder.is_held, name, self._entry(name).wish):

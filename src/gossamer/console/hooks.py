@@ -60,12 +60,12 @@ def routes(crawl: CrawlHandle, bytes_max: int, request_s_max: float) -> list[Rou
         if request.method != "POST":
             status, text = callbacks.intent(token, request.query_params)
             return PlainTextResponse(text, status, {"X-Content-Type-Options": "nosniff"})
-        return await _notified(request, callbacks, token, bytes_max, request_s_max)
+        return await _on_notification(request, callbacks, token, bytes_max, request_s_max)
 
     file = crawl.directory / "crawl.toml"
     return [
         Route(PREFIX + "{token}", hook, methods=["GET", "POST"]),
-        *_published(
+        *_public_routes(
             lambda: crawl_page(_configuration(file)).html(),
             lambda _: published_directory(_configuration(file), time.time()),
         ),
@@ -75,10 +75,10 @@ def routes(crawl: CrawlHandle, bytes_max: int, request_s_max: float) -> list[Rou
 def folder_routes(folder: Folder) -> list[Route]:
     """Return the routes of what the crawls of a folder publish, begun or not."""
     identities = _Identities(folder)
-    return list(_published(identities.html, identities.directory))
+    return list(_public_routes(identities.html, identities.directory))
 
 
-def _published(
+def _public_routes(
     html: Callable[[], str], directory: Callable[[str], tuple[bytes, dict[str, str]] | None]
 ) -> Iterator[Route]:
     """Yield the routes of what crawls publish about themselves, made for each request in a thread. `directory` takes
@@ -86,14 +86,14 @@ def _published(
     """
 
     async def page(_: Request) -> Response:
-        made = await _made(html)
+        made = await _make_in_thread(html)
         if not isinstance(made, str):
             return made
         return HTMLResponse(made, headers={"Content-Security-Policy": PAGE_POLICY, "X-Content-Type-Options": "nosniff"})
 
     async def keys(request: Request) -> Response:
         host = request.headers.get("host", "").lower()
-        made = await _made(lambda: directory(host))
+        made = await _make_in_thread(lambda: directory(host))
         if made is None or isinstance(made, Response):
             return made or PlainTextResponse("requests are not signed\n", 404)
         return Response(made[0], headers=made[1])
@@ -102,7 +102,7 @@ def _published(
     yield Route(DIRECTORY_PATH, keys, methods=["GET"])
 
 
-async def _made(make: Callable[[], Made]) -> Made | Response:
+async def _make_in_thread(make: Callable[[], Made]) -> Made | Response:
     try:
         return await asyncio.to_thread(make)
     except ConfigError:  # The message is for the operator: this answer is public.
@@ -161,27 +161,27 @@ def _identity(file: Path) -> tuple[CrawlPage | None, str, str]:
     return page, config.identity.key_file, config.identity.directory
 
 
-async def _notified(
+async def _on_notification(
     request: Request, callbacks: Callbacks, token: str, bytes_max: int, request_s_max: float
 ) -> Response:
     notification = callbacks.notification(token, request.headers.get("x-hub-signature", ""))
     if notification is None:
-        return _refused(410, "nothing is subscribed to here")
+        return _refusal(410, "nothing is subscribed to here")
     try:
         async with asyncio.timeout(request_s_max):
-            if not await _taken(request, notification, bytes_max):
-                return _refused(413, f"more than {bytes_max:,} bytes")
+            if not await _read_body(request, notification, bytes_max):
+                return _refusal(413, f"more than {bytes_max:,} bytes")
         async with asyncio.timeout(DURABLE_S_MAX):
             await notification.end()
     except TimeoutError:
-        return _refused(408, "too slow")
+        return _refusal(408, "too slow")
     except ClientDisconnect:
-        return _refused(400, "gone")
+        return _refusal(400, "gone")
     # Section 7.1: one that is signed wrongly is ignored, and its sender need not know.
     return Response(status_code=204)
 
 
-async def _taken(request: Request, notification: Notification, bytes_max: int) -> bool:
+async def _read_body(request: Request, notification: Notification, bytes_max: int) -> bool:
     """Read the body and discard it; False if it is too large."""
     length = request.headers.get("content-length", "0")
     if not length.isdigit() or int(length[:20]) > bytes_max:
@@ -195,6 +195,6 @@ async def _taken(request: Request, notification: Notification, bytes_max: int) -
     return True
 
 
-def _refused(status: int, why: str) -> Response:
+def _refusal(status: int, why: str) -> Response:
     # The rest of the body is not waited for.
     return PlainTextResponse(why + "\n", status, {"Connection": "close"})

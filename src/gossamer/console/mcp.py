@@ -177,7 +177,7 @@ class Agent:
         """What may be asked."""
         return {name: tool for name, tool in TOOLS.items() if self._fleet is not None or not tool.starts}
 
-    async def listed(self, _: Nothing) -> object:
+    async def list_crawls(self, _: Nothing) -> object:
         """Return names and states."""
         async with asyncio.TaskGroup() as group:
             names = self.crawls.names()[:CRAWLS_LISTED_MAX]
@@ -247,7 +247,7 @@ class Agent:
 
 
 TOOLS: Mapping[str, Tool] = {
-    "crawls": Tool(Nothing, Agent.listed, "List the crawls with their states."),
+    "crawls": Tool(Nothing, Agent.list_crawls, "List the crawls with their states."),
     "status": Tool(OfCrawl, Agent.status, "Return counts, rates and state of a crawl."),
     "search": Tool(SearchOf, Agent.search, "Search the full text of a crawl."),
     "read_page": Tool(
@@ -292,21 +292,25 @@ def _configuration(base: Config, asked: StartOf) -> dict[str, Any]:
 def server_of(agent: Agent) -> Server[Any]:
     """Return the server of these tools."""
 
-    async def listed(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_described(name, tool) for name, tool in agent.tools.items()])
+    async def list_tools(
+        _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_describe(name, tool) for name, tool in agent.tools.items()])
 
-    async def called(_: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(_: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> types.CallToolResult:
         try:
-            return _answer(marked(_written(await _called(agent, asked.name, asked.arguments or {}))))
+            return _answer(mark_untrusted(_to_text(await _call(agent, asked.name, asked.arguments or {}))))
         except (RefusedError, ConfigError, CrawlFailedError) as refused:
-            return _answer(marked(str(refused)), is_error=True)
+            return _answer(mark_untrusted(str(refused)), is_error=True)
         except TimeoutError:
             return _answer(f"no answer within {CALL_S_MAX:g} s", is_error=True)
 
-    return Server("gossamer", version=__version__, instructions=INSTRUCTIONS, on_list_tools=listed, on_call_tool=called)
+    return Server(
+        "gossamer", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
+    )
 
 
-async def _called(agent: Agent, name: str, fields: Mapping[str, object]) -> object:
+async def _call(agent: Agent, name: str, fields: Mapping[str, object]) -> object:
     tool = agent.tools.get(name)
     if tool is None:
         raise MissingError(f"no tool {name!r}; there are: {', '.join(agent.tools)}")
@@ -315,7 +319,7 @@ async def _called(agent: Agent, name: str, fields: Mapping[str, object]) -> obje
             return await tool.run(agent, check_request(name, tool.takes, fields))
 
 
-def marked(text: str) -> str:
+def mark_untrusted(text: str) -> str:
     """Return text of the web, marked as untrusted; cut at `CHARACTERS_MAX`."""
     word = secrets.token_hex(8)
     left_out = len(text) - CHARACTERS_MAX
@@ -327,7 +331,7 @@ def marked(text: str) -> str:
     )
 
 
-def _written(value: object) -> str:
+def _to_text(value: object) -> str:
     return value if isinstance(value, str) else msgspec.json.format(msgspec.json.encode(value), indent=1).decode()
 
 
@@ -338,7 +342,7 @@ def _short(answer: Mapping[str, object]) -> dict[str, object]:
     return {name: status.get(name) for name in ("state", "pages", "queued", "ended_says") if status.get(name)}
 
 
-def _described(name: str, tool: Tool) -> types.Tool:
+def _describe(name: str, tool: Tool) -> types.Tool:
     _, parts = msgspec.json.schema_components([tool.takes])
     schema = parts[tool.takes.__name__]
     return types.Tool(

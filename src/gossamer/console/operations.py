@@ -93,7 +93,7 @@ def routes(operations: Iterable[Operation], bounds: Bounds, under_way: UnderWay)
 
 
 def _route(path: str, by_method: Mapping[str, Operation], bounds: Bounds, under_way: UnderWay) -> Route:
-    async def answered(request: Request) -> Response:
+    async def handle(request: Request) -> Response:
         operation = by_method["GET" if request.method == "HEAD" else request.method]
         try:
             fields = await _fields(request, operation, bounds)
@@ -109,7 +109,7 @@ def _route(path: str, by_method: Mapping[str, Operation], bounds: Bounds, under_
             found = {"ok": False, "error": f"no answer within {DEADLINE_S:.0f} s", "kind": "overdue"}
         return answer(found, operation.status)
 
-    return Route(path, answered, methods=list(by_method))
+    return Route(path, handle, methods=list(by_method))
 
 
 async def _fields(request: Request, operation: Operation, bounds: Bounds) -> Fields:
@@ -121,13 +121,13 @@ async def _fields(request: Request, operation: Operation, bounds: Bounds) -> Fie
             raise verbs.InvalidError(f"{operation.name}: each field may stand there once")
         is_text = True
     else:
-        fields = _decoded(await _body(request, bounds), operation.name)
+        fields = _decode(await _body(request, bounds), operation.name)
         is_text = False
     checked = verbs.check_request(operation.name, operation.takes, fields, from_texts=is_text)
     return msgspec.to_builtins(checked)  # type: ignore[no-any-return]
 
 
-def _decoded(body: bytes, name: str) -> Fields:
+def _decode(body: bytes, name: str) -> Fields:
     if not body:
         return {}
     try:
@@ -212,7 +212,7 @@ def openapi(operations: Iterable[Operation], *, reads_need_token: bool) -> dict[
     paths: dict[str, dict[str, Any]] = {}
     for one in known:
         needs_token = one.method == "POST" or reads_need_token
-        paths.setdefault(one.path, {})[one.method.lower()] = _described(one, of, components, needs_token=needs_token)
+        paths.setdefault(one.path, {})[one.method.lower()] = _describe(one, of, components, needs_token=needs_token)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Gossamer", "version": __version__, "description": "Requests that a crawl answers."},
@@ -224,26 +224,26 @@ def openapi(operations: Iterable[Operation], *, reads_need_token: bool) -> dict[
     }
 
 
-def _described(
+def _describe(
     one: Operation, of: Mapping[Any, Any], components: Mapping[str, Any], *, needs_token: bool
 ) -> dict[str, Any]:
     named = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in re.findall(r"\{(\w+)\}", one.path)
     ]
-    fields = _resolved(of[one.takes], components)
+    fields = _resolve(of[one.takes], components)
     if one.method == "GET":
         required = fields.get("required", [])
         named += [
             {"name": name, "in": "query", "required": name in required, "schema": schema}
             for name, schema in fields.get("properties", {}).items()
         ]
-    problems = {status: _described_answer(says, of[Problem]) for status, says in PROBLEMS.items()}
+    problems = {status: _describe_answer(says, of[Problem]) for status, says in PROBLEMS.items()}
     found: dict[str, Any] = {
         "operationId": re.sub(r"\W+", "_", f"{one.method.lower()}{one.path}").rstrip("_"),
         "summary": one.says,
         "parameters": named,
-        "responses": {str(one.status): _described_answer("The answer.", of[one.gives]), **problems},
+        "responses": {str(one.status): _describe_answer("The answer.", of[one.gives]), **problems},
         "security": [{"token": []}] if needs_token else [],
     }
     if one.method == "POST":
@@ -269,10 +269,10 @@ def _plain_arrays(schema: Any) -> Any:
     return found
 
 
-def _resolved(schema: Mapping[str, Any], components: Mapping[str, Any]) -> Mapping[str, Any]:
+def _resolve(schema: Mapping[str, Any], components: Mapping[str, Any]) -> Mapping[str, Any]:
     reference = schema.get("$ref")
     return components[reference.removeprefix(SCHEMAS)] if reference is not None else schema
 
 
-def _described_answer(says: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_answer(says: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"description": says, "content": {"application/json": {"schema": schema}}}

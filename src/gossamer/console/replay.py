@@ -22,7 +22,7 @@ from gossamer.config.sections import ConsoleOptions
 from gossamer.console.counts import Figures
 from gossamer.console.operations import STATUSES
 from gossamer.console.pages import HOST
-from gossamer.console.server import served
+from gossamer.console.server import serve_app
 from gossamer.console.service import Service
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError
@@ -47,7 +47,7 @@ DirectoryOf = Callable[[str], Path]
 
 
 @asynccontextmanager
-async def replayed(
+async def serve_replay(
     directory_of: DirectoryOf, service: Service, options: ConsoleOptions, address: str
 ) -> AsyncIterator[None]:
     """Serve archived pages while the context is open, on the port after that of the console at `address`, or on any
@@ -58,7 +58,7 @@ async def replayed(
     app = replay_app(directory_of, service, console_port)
     for port in (console_port + 1, 0):  # The next one is known beforehand: a tunnel can lead to it.
         try:
-            async with served(app, options, port, service, figures=Figures()) as own:
+            async with serve_app(app, options, port, service, figures=Figures()) as own:
                 service.replay.port = int(own.rpartition(":")[2])
                 yield
                 return
@@ -79,19 +79,19 @@ def replay_app(directory_of: DirectoryOf, service: Service, console_port: int) -
         headers = {**HEADERS, "Content-Security-Policy": f"{POLICY} http://{host[1]}:{console_port}"}
         place = unsealed(service.replay.secret, request.path_params["path"])
         if place is None:
-            return _said(NOT_ARCHIVED, 404, headers)
+            return _message_page(NOT_ARCHIVED, 404, headers)
         question = ReadReplay(place, service.replay.secret)
         try:
             with service.under_way.one("replay"):
                 found = await service.reads.read(directory_of(place.crawl), question, Replayed)
         except verbs.RefusedError as refused:
-            return _said(str(refused), STATUSES.get(refused.kind, 422), headers)
+            return _message_page(str(refused), STATUSES.get(refused.kind, 422), headers)
         return Response(found.body, 200, {**headers, "Content-Type": found.media_type})
 
     return Starlette(routes=[Route("/{path}", page, methods=["GET"])])
 
 
-def _said(says: str, status: int, headers: dict[str, str]) -> Response:
+def _message_page(says: str, status: int, headers: dict[str, str]) -> Response:
     text = (
         f'<!doctype html><title>{status}</title><body style="font: 15px system-ui; padding: 16px">{html.escape(says)}'
     )

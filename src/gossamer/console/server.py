@@ -25,7 +25,7 @@ STOP_S = 2.0
 
 
 @asynccontextmanager
-async def served(
+async def serve_app(
     app: ASGIApp,
     options: ConsoleOptions,
     port: int,
@@ -60,7 +60,7 @@ async def served(
     # uvicorn's own Server would take the process's signals.
     accepting = loop.create_task(connections.accept(door, lambda: ConsoleConnection(config, state, connections)))
     try:
-        yield f"http://{_written(*door.getsockname()[:2])}"
+        yield f"http://{_host_and_port(*door.getsockname()[:2])}"
     finally:
         connections.closing.set()
         accepting.cancel()
@@ -84,10 +84,10 @@ class _Shared:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
 
-        async def answered() -> None:
+        async def run_app() -> None:
             await self._app(scope, receive, send)
 
-        await self._share.run(answered())
+        await self._share.run(run_app())
 
 
 def is_local(address: str) -> bool:
@@ -104,12 +104,12 @@ def _door(address: str, port: int, option: str) -> socket.socket:
         door.setblocking(False)
     except OSError as error:
         door.close()
-        where = _written(address, port)
+        where = _host_and_port(address, port)
         raise ConfigError(
             f"cannot serve on {where}: {error.strerror}; name another port with {option}, or 0 for any"
         ) from error
     return door
 
 
-def _written(address: str, port: int) -> str:
+def _host_and_port(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

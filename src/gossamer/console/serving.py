@@ -26,8 +26,8 @@ from gossamer.console.fleet import ComparisonOf, CrawlSummaries, CrawlSummary, F
 from gossamer.console.folder import OWN, Folder
 from gossamer.console.operations import NEVER_KEPT, Fields, Operation, answer, error, openapi, result, routes
 from gossamer.console.operations import routes as operation_routes
-from gossamer.console.replay import replayed
-from gossamer.console.server import served
+from gossamer.console.replay import serve_replay
+from gossamer.console.server import serve_app
 from gossamer.console.service import OWN_SHARE, Service
 from gossamer.model import verbs
 from gossamer.model.archived import Comparison
@@ -47,11 +47,11 @@ async def serve_crawl(directory: Path, options: ConsoleOptions, port: int, say: 
     with _signals() as (asked, _):
         async with (
             Service(options.connections_max, OWN_SHARE) as service,
-            served(
+            serve_app(
                 console_app(Directory(directory, complain), access, service), options, port, service,
                 option=PORT_OPTION,
             ) as address,
-            replayed(lambda _: directory, service, options, address),
+            serve_replay(lambda _: directory, service, options, address),
         ):  # fmt: skip
             say(f"{address}/#token={access.token}")
             await asked.wait()
@@ -70,8 +70,8 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
             async with asyncio.TaskGroup() as group, Service(options.connections_max, OWN_SHARE) as service:
                 fleet = Fleet(folder, options, complain, group, service)
                 async with (
-                    served(fleet_app(fleet, access, service), options, port, service, option=PORT_OPTION) as address,
-                    replayed(folder.directory, service, options, address),
+                    serve_app(fleet_app(fleet, access, service), options, port, service, option=PORT_OPTION) as address,
+                    serve_replay(folder.directory, service, options, address),
                 ):
                     fleet.find_again()
                     say(f"{address}/#token={access.token}")
@@ -139,7 +139,7 @@ async def _serve_agent(agent: Agent, options: McpOptions, fleet: Fleet | None, s
     with _signals() as (asked, again):
         async with (
             sessions.run(),
-            served(
+            serve_app(
                 mcp_app(sessions, access), console, options.port, agent.service, option=PORT_OPTION
             ) as address,
         ):  # fmt: skip
@@ -156,11 +156,11 @@ def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
     first = asyncio.Event()
     later = asyncio.Event()
 
-    def asked() -> None:
+    def on_signal() -> None:
         (later if first.is_set() else first).set()
 
     for number in SIGNALS:
-        loop.add_signal_handler(number, asked)
+        loop.add_signal_handler(number, on_signal)
     try:
         yield first, later
     finally:
@@ -196,24 +196,26 @@ def fleet_app(fleet: Fleet, access: Access, service: Service) -> Starlette:
 def operations(fleet: Fleet) -> Iterator[Operation]:
     """Yield the operations of the folder, and those of a crawl that only a server has."""
 
-    async def listed(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await fleet.listed()}
+    async def list_crawls(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await fleet.summaries()}
 
-    async def created(_: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
+    async def create(_: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.create(_read("create", New, fields))}
 
     async def summary(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.summary(path["name"])}
 
-    async def compared(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
+    async def compare(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
         asked: ComparisonOf = _read("compare", ComparisonOf, fields)
-        return {"ok": True, "result": await fleet.compared(path["name"], asked)}
+        return {"ok": True, "result": await fleet.compare(path["name"], asked)}
 
-    yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", listed)
-    yield Operation("POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", created, 201)
+    yield Operation(
+        "GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", list_crawls
+    )
+    yield Operation("POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", create, 201)
     yield Operation(
         "GET", f"{ONE}/compare", "compare", ComparisonOf, Comparison,
-        "What differs between an earlier crawl and this one, by the last visit of each to a URL.", compared,
+        "What differs between an earlier crawl and this one, by the last visit of each to a URL.", compare,
     )  # fmt: skip
     yield Operation("GET", ONE, "crawl", verbs.Nothing, CrawlSummary, "Return the state of a crawl, in short.", summary)
     yield from steering(fleet, f"{ONE}/")
@@ -244,7 +246,7 @@ def _metrics(fleet: Fleet, service: Service) -> Route:
     async def metrics(_: Request) -> Response:
         from gossamer.api.metrics import CONTENT_TYPE, fleet_metrics  # noqa: PLC0415 - paid for by who asks
 
-        listed = await fleet.listed()
+        listed = await fleet.summaries()
         body = fleet_metrics([one.state for one in listed.crawls], listed.running, listed.crawls_max)
         return Response(body + service.metrics(), headers={**NEVER_KEPT, "Content-Type": CONTENT_TYPE})
 
@@ -264,7 +266,7 @@ def console_app(desk: CrawlHandle, access: Access, service: Service) -> Starlett
         *crawl.beside("/", crawl_of, service),
         *hooks.routes(desk, access.hook_bytes_max, access.bounds.request_s_max),
     ]
-    return app(routes, operations, access, desk.failed)
+    return app(routes, operations, access, desk.log_error)
 
 
 def app(
@@ -272,11 +274,11 @@ def app(
 ) -> Starlette:
     """Return an application of `routes`, described as `operations`; `failed` takes internal errors."""
 
-    async def broken(_: Request, mistake: Exception) -> Response:
+    async def on_error(_: Request, mistake: Exception) -> Response:
         failed(mistake)
         return error(500, "an internal error; logs/critical.log says more")
 
-    async def refused(_: Request, mistake: Exception) -> Response:
+    async def on_refusal(_: Request, mistake: Exception) -> Response:
         assert isinstance(mistake, verbs.RefusedError)
         return answer({"ok": False, "error": str(mistake), "kind": mistake.kind})
 
@@ -284,12 +286,12 @@ def app(
         assert isinstance(mistake, HTTPException)
         return error(mistake.status_code, MISSING.get(mistake.status_code, mistake.detail), mistake.headers)
 
-    async def described(_: Request) -> Response:
+    async def describe(_: Request) -> Response:
         return result(openapi(operations, reads_need_token=not access.is_local))
 
     made = Starlette(
-        routes=[Route(DESCRIPTION, described, methods=["GET"]), *routes],
-        exception_handlers={Exception: broken, HTTPException: missing, verbs.RefusedError: refused},
+        routes=[Route(DESCRIPTION, describe, methods=["GET"]), *routes],
+        exception_handlers={Exception: on_error, HTTPException: missing, verbs.RefusedError: on_refusal},
     )
     made.router.redirect_slashes = False
     # Hubs come through a proxy, under a name of their own; all other requests come directly.

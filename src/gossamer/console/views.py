@@ -90,7 +90,7 @@ class Views:
 
     async def configuration(self, _: Nothing) -> object:
         """Return all keys. About 30 ms, in a thread."""
-        return await self._made("config", configuration_of)
+        return await self._make("config", configuration_of)
 
     async def search(self, query: Query) -> object:
         """Return the pages that answer best. Raises as `Searches.search`."""
@@ -103,7 +103,7 @@ class Views:
         now = asyncio.get_running_loop().time
         async with self._turn("report"):
             if self._report is None or now() - self._report[0] > REPORT_KEPT_S:
-                self._report = (now(), await _reported(self._directory))
+                self._report = (now(), await _make_report(self._directory))
             return self._report[1]
 
     async def versions(self, asked: Why) -> object:
@@ -120,7 +120,7 @@ class Views:
         """Return how requests to a host ended, over time. Raises as `Reads.read`."""
         return await self._reads.read(self._directory, ReadHost(asked.host), HostHistory)
 
-    async def _made(self, what: str, make: Callable[[Path], Made]) -> Made:
+    async def _make(self, what: str, make: Callable[[Path], Made]) -> Made:
         async with self._turn(what):
             try:
                 return await asyncio.to_thread(make, self._directory)
@@ -151,7 +151,7 @@ def configuration_of(directory: Path) -> Configuration:
     return Configuration(tuple(found))
 
 
-async def _reported(directory: Path) -> dict[str, object]:
+async def _make_report(directory: Path) -> dict[str, object]:
     environment = child_environment()
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", "gossamer", "report", str(directory), "--json",
