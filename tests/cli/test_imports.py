@@ -39,7 +39,7 @@ class Supervisor:
     def tell(self, message): pass
     def says_go(self): return True
 
-status = child.typed(sys.argv[1:], Supervisor())
+status = child.run_command_line(sys.argv[1:], Supervisor())
 print(json.dumps([status, sorted(sys.modules)]))
 """
 

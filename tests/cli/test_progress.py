@@ -243,6 +243,6 @@ def test_between_two_looks_at_the_hosts_those_of_the_last_are_shown(monkeypatch:
         looks.append(detail)
         return {**STATUS, "pages": len(looks), **({"hosts": DETAILED["hosts"]} if detail else {})}
 
-    found = run.detailed(status)
+    found = run.throttle_detail(status)
     assert [found()["pages"], found()["pages"], found()["hosts"]] == [1, 2, DETAILED["hosts"]]
     assert looks == [True, False, False]

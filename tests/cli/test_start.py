@@ -13,9 +13,9 @@ import msgspec
 import pytest
 
 from gossamer.cli.checking import job_of
-from gossamer.cli.child import guarded
+from gossamer.cli.child import run_guarded
 from gossamer.cli.entry import INTERRUPTED
-from gossamer.cli.job import AGAIN, CrawlJob, decode, encode, written_in
+from gossamer.cli.job import AGAIN, CrawlJob, configuration_text, decode, encode
 from gossamer.cli.output import Exit
 from gossamer.cli.start import Started
 from gossamer.config import Config, configure
@@ -61,7 +61,7 @@ def test_a_restart_is_refused_only_for_what_the_crawl_runs_with_now(changes: boo
         assert isinstance(job, CrawlJob)
         assert first.begin().wait(PATIENCE_S) == Exit.NOTHING
     directory = Path(job.directory)
-    written = written_in(directory)
+    written = configuration_text(directory)
     lock = DirectoryLock(directory / "state/lock")
     assert lock.acquire(0.0)
     try:
@@ -183,10 +183,10 @@ def test_a_component_that_exits_does_not_choose_the_exit_status(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job = CrawlJob(str(tmp_path), "{}")
-    assert guarded(job, lambda _: sys.exit(0)) == Exit.FAILED
+    assert run_guarded(job, lambda _: sys.exit(0)) == Exit.FAILED
     assert "internal error: SystemExit: 0; nothing was saved" in capsys.readouterr().err
     (tmp_path / "crawl.toml").touch()
-    assert guarded(job, lambda _: sys.exit(0)) == Exit.FAILED
+    assert run_guarded(job, lambda _: sys.exit(0)) == Exit.FAILED
     assert "internal error: SystemExit: 0; the state is saved" in capsys.readouterr().err
 
 
@@ -199,7 +199,7 @@ def test_a_disk_that_fails_gives_one_line_even_if_the_logs_fail_too(
     def fail(_: CrawlJob) -> int:
         raise OSError(number, os.strerror(number), str(tmp_path / "state/epochs/7"))
 
-    assert guarded(CrawlJob(str(tmp_path), "{}"), fail) == Exit.FAILED
+    assert run_guarded(CrawlJob(str(tmp_path), "{}"), fail) == Exit.FAILED
     err = capsys.readouterr().err
     assert err.count("\n") == 1
     assert str(tmp_path) in err

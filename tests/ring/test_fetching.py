@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.cli.shell import configured, fetched_by, prompt
+from gossamer.cli.shell import configure_page, fetch_page, prompt
 from tests import commands
 from tests.ring.hostile import Answer, HostileServer, whole
 from tests.ring.test_broken_hosts import closed_port
@@ -130,12 +130,12 @@ def test_the_shell_prints_sections_where_there_is_no_terminal(server: HostileSer
 
 
 def test_the_prompt_obeys_lines_until_quit(server: HostileServer, capsys: pytest.CaptureFixture[str]) -> None:
-    config = configured(None, {"allow_private": True}, ["politeness.delay_s_min=0.01"])
+    config = configure_page(None, {"allow_private": True}, ["politeness.delay_s_min=0.01"])
     lines = iter(
         ["css h1", "css h1[", "xpath //h1", "re <(h1)>", "jsonpath $[0]", "links private", "headers", "markdown",
          "what", "items", "", f"fetch {server.root}a", "text", "quit", "never"]
     )  # fmt: skip
-    assert prompt(fetched_by(server.root, config), config, lambda: next(lines)) == 0
+    assert prompt(fetch_page(server.root, config), config, lambda: next(lines)) == 0
     out = capsys.readouterr().out
     for said in ("1 found\nWelcome", "is not a CSS selector", "h1", "0 found", "private/x", "fetched 200", "# Welcome",
                  "css SELECTOR", f"{server.root}a 200", "\nA\n"):  # fmt: skip
@@ -145,4 +145,4 @@ def test_the_prompt_obeys_lines_until_quit(server: HostileServer, capsys: pytest
     def ends() -> str:
         raise EOFError
 
-    assert prompt(fetched_by(server.root, config), config, ends) == 0
+    assert prompt(fetch_page(server.root, config), config, ends) == 0

@@ -94,7 +94,7 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
 
-def made_plain(app: typer.Typer) -> typer.Typer:
+def make_plain(app: typer.Typer) -> typer.Typer:
     """Return a tree of commands, each of which shows its help as `Command` does."""
     for command in app.registered_commands:
         command.cls = Command

@@ -30,7 +30,7 @@ Spool = Callable[[Path], None]
 """Copies standard input to a file."""
 
 
-def checked(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
+def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config]:
     """Return the job of a request, and its configuration.
 
     Raises:
@@ -61,7 +61,7 @@ def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[CrawlJob, 
     refuse_foreign(directory, before)
     try:
         if config.seeds.file in STANDARD_INPUT or Path(config.seeds.file).is_fifo():
-            config = _spooled(config, directory, spool)
+            config = _spool_seeds(config, directory, spool)
         else:
             _look_at(config)
         make_writable(directory)
@@ -87,7 +87,7 @@ def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[Cr
     shown = {name: value for name, value in request.options.items() if _is_shown(name)}
     sets = [one for one in request.sets if one.startswith(PROGRESS)]
     config = reopen(directory / "crawl.toml", options=shown, sets=sets)
-    if (given.crawl.mode, *_begun_with(given)) != (config.crawl.mode, *_begun_with(config)):
+    if (given.crawl.mode, *_seed_sources(given)) != (config.crawl.mode, *_seed_sources(config)):
         raise ConfigError(f"{directory} holds a crawl of other seeds or segments; -o DIR starts another")
     return job_of(config, directory, resume=True)._replace(settle=True), config
 
@@ -96,7 +96,7 @@ def _is_shown(option: str) -> bool:
     return option in BY_NAME and BY_NAME[option].key.startswith(PROGRESS)
 
 
-def _begun_with(config: Config) -> tuple[object, ...]:
+def _seed_sources(config: Config) -> tuple[object, ...]:
     seeds = config.seeds
     # Those of standard input are kept in the crawl's directory, and are what they were then.
     file = "" if seeds.file in STANDARD_INPUT or Path(seeds.file).name == SPOOLED else seeds.file
@@ -143,7 +143,7 @@ def job_as_written(job: CrawlJob) -> CrawlJob:
     return job._replace(values=msgspec.json.encode(config).decode(), process_s_max=config.crawl.process_s_max)
 
 
-def _spooled(config: Config, directory: Path, spool: Spool) -> Config:
+def _spool_seeds(config: Config, directory: Path, spool: Spool) -> Config:
     """Copy seeds that can be read only once to the crawl's directory, for a restart, and check them."""
     make_writable(directory)
     file = (directory / SPOOLED).absolute()

@@ -22,9 +22,25 @@ import msgspec
 
 from gossamer import api
 from gossamer.cli.directory import holds_crawl, unmake_refused
-from gossamer.cli.job import AGAIN, CrawlJob, CrawlRequest, Spool, decode, encode, is_maintained, read_words, written_in
+from gossamer.cli.job import (
+    AGAIN,
+    CrawlJob,
+    CrawlRequest,
+    Spool,
+    configuration_text,
+    decode,
+    encode,
+    is_maintained,
+    read_words,
+)
 from gossamer.cli.output import Exit, complain
-from gossamer.cli.status_text import awaited_of, broken_modules_of, seeds_not_fetched_lines, summary_of, to_upload_of
+from gossamer.cli.status_text import (
+    module_failures_of,
+    seeds_not_fetched_lines,
+    summary_of,
+    to_upload_of,
+    waiting_hosts_of,
+)
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError, is_fatal
 from gossamer.model.status import SandboxState, read_status
 from gossamer.model.words import shell_word
@@ -56,7 +72,7 @@ def main() -> None:
     if words is None:
         os._exit(Exit.REFUSED)
     loading.set(supervisor.note)
-    status = typed(words, supervisor) if words else given(supervisor)
+    status = run_command_line(words, supervisor) if words else run_job(supervisor)
     with suppress(OSError):
         sys.stdout.flush()
     # Everything is closed. What native libraries do while the interpreter is torn down must not look like a crash.
@@ -91,29 +107,29 @@ class ParentProcess(NamedTuple):
         return bool(os.read(self.word, 1))
 
 
-def typed(words: Sequence[str], supervisor: ParentProcess) -> int:
+def run_command_line(words: Sequence[str], supervisor: ParentProcess) -> int:
     """Carry out the command line, or report an error in it; return the exit status."""
     from gossamer.cli.main import status_of_command
 
-    return status_of_command(words, lambda request: begun(*checked(request, supervisor), supervisor))
+    return status_of_command(words, lambda request: run_crawl(*send_job(request, supervisor), supervisor))
 
 
-def given(supervisor: ParentProcess) -> int:
+def run_job(supervisor: ParentProcess) -> int:
     """Carry out a job that an earlier child has checked; return the exit status."""
     from gossamer.config import Config
 
     job = decode(sys.stdin.buffer.readline())
     assert isinstance(job, CrawlJob), "nothing else is for us"
-    return begun(job, msgspec.json.decode(job.values, type=Config), supervisor)
+    return run_crawl(job, msgspec.json.decode(job.values, type=Config), supervisor)
 
 
-def checked(request: CrawlRequest, supervisor: ParentProcess) -> tuple[CrawlJob, Config]:
+def send_job(request: CrawlRequest, supervisor: ParentProcess) -> tuple[CrawlJob, Config]:
     """Send the job of a request to the supervisor. Ctrl-C ends the checks: lists may be long, and input slow.
 
     Raises:
         ConfigError: a mistake that the operator can fix.
     """
-    from gossamer.cli.checking import checked
+    from gossamer.cli.checking import check_request
 
     def spool(file: Path) -> None:
         supervisor.tell(Spool(file=str(file)))
@@ -123,7 +139,7 @@ def checked(request: CrawlRequest, supervisor: ParentProcess) -> tuple[CrawlJob,
     signal.signal(signal.SIGINT, interrupt)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
-        job, config = checked(request, spool)
+        job, config = check_request(request, spool)
     finally:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -137,12 +153,12 @@ def interrupt(*_: object) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def begun(job: CrawlJob, config: Config, supervisor: ParentProcess) -> int:
+def run_crawl(job: CrawlJob, config: Config, supervisor: ParentProcess) -> int:
     """Import the modules of a job, crawl when the parent allows it, and return the exit status."""
-    return guarded(job, partial(crawl, config, supervisor))
+    return run_guarded(job, partial(crawl, config, supervisor))
 
 
-def guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
+def run_guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
     """Return the exit status of `work`; any exception becomes one line on standard error."""
     try:
         return work(job)
@@ -192,12 +208,12 @@ def rest_of(directory: Path) -> str:
 def is_outdated(job: CrawlJob) -> bool:
     """Return whether a command is changing the crawl's configuration, or has changed it since the job was made."""
     directory = Path(job.directory)
-    return is_maintained(directory) or written_in(directory) != job.written
+    return is_maintained(directory) or configuration_text(directory) != job.written
 
 
 def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     """Import the crawler, wait for the parent's permission, do the job and show its progress."""
-    from gossamer.cli.run import progress_for, served
+    from gossamer.cli.run import progress_for, run_with_console
 
     resume = job.resume or (job.restart and (Path(job.directory) / "crawl.toml").exists())
     is_clustered = config.cluster.workers > 1
@@ -205,7 +221,7 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     if not supervisor.says_go():
         unmake_refused(job)
         return Exit.REFUSED
-    sandbox = confined(job, config)
+    sandbox = confine_process(job, config)
     if job.restart and api.finish_scaling(job.directory):
         return AGAIN  # With what it runs with now.
     # A crawl that had ended when its process died does not start again: only its files may be incomplete.
@@ -224,7 +240,7 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     progress = progress_for(config.progress.style)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            ended = runner.run(served(running, config, progress))
+            ended = runner.run(run_with_console(running, config, progress))
         latest = running.status()
         progress.show(latest)
     finally:
@@ -242,14 +258,16 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
         )
         return Exit.INTERRUPTED if ended == "stopped" else Exit.FAILED
     if config.progress.style == "quiet":
-        for line in broken_modules_of(status):
+        for line in module_failures_of(status):
             complain(line)
     if ended == "patience" and config.progress.style == "quiet":
-        complain(" ".join([summary_of(status, job.directory, ended).partition(":")[0] + ".", *awaited_of(status)]))
-    return ended_as(ended, status)
+        complain(
+            " ".join([summary_of(status, job.directory, ended).partition(":")[0] + ".", *waiting_hosts_of(status)])
+        )
+    return exit_status(ended, status)
 
 
-def confined(job: CrawlJob, config: Config) -> SandboxState:
+def confine_process(job: CrawlJob, config: Config) -> SandboxState:
     """Confine this process to the rights of its job; return what is in force.
 
     Raises:
@@ -283,7 +301,7 @@ def confined(job: CrawlJob, config: Config) -> SandboxState:
     return SandboxState(in_force=True, enforced=enforced)
 
 
-def ended_as(ended: str, status: Status) -> Exit:
+def exit_status(ended: str, status: Status) -> Exit:
     """Return the exit status of a crawl that ended without an error; report why if nothing was fetched."""
     if ended in ("stopped", "patience"):
         return Exit.INTERRUPTED if ended == "stopped" else Exit.WAITING

@@ -72,7 +72,7 @@ def show(directory: Directory) -> int:
     """Print the configuration of a crawl and the source of each value."""
     require_crawl(directory)
     config = reopen(directory / "crawl.toml")
-    rows = [(key, _shown(redacted(key, config.value(key))), config.origin(key)) for key in config.all_keys()]
+    rows = [(key, _format_value(redacted(key, config.value(key))), config.origin(key)) for key in config.all_keys()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for key, value, origin in rows:
         typer.echo(f"{key:<{widths[0]}}  {value:<{min(widths[1], 40)}}  {origin}")
@@ -94,5 +94,5 @@ def schema(
     return 0
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     return "not set" if value is None else harmless(written(value))

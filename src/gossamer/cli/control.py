@@ -74,7 +74,7 @@ def set_keys(
     texts = assignments or []
     arguments = {"assignments": texts} if texts else {}
     again = " ".join(f"--set {shell_word(text.partition('=')[0].strip())}=…" for text in texts)
-    answer = _changed(directory, "set", arguments, again, lambda: api.check_assignments(directory, texts))
+    answer = _change(directory, "set", arguments, again, lambda: api.check_assignments(directory, texts))
     live = answer.get("live")
     if isinstance(live, Mapping):
         for key, value in live.items():
@@ -92,11 +92,11 @@ def set_host(
     ],
 ) -> int:
     """Change the settings of one host; the value none removes one."""
-    values = dict(_assigned(text) for text in assignments)
+    values = dict(_parse_assignment(text) for text in assignments)
     fields = {"host": host, "values": values}
     kept = {key: value for key, value in values.items() if value is not None}
     check = lambda: api.check_assignments(directory, [f"host.{host}={written(kept)}"])  # noqa: E731
-    return _show_changes(_changed(directory, "host", fields, f"--set 'host.{host}={{…}}'", check))
+    return _show_changes(_change(directory, "host", fields, f"--set 'host.{host}={{…}}'", check))
 
 
 def _command(name: str, verb: Verb) -> Callable[..., int]:
@@ -138,7 +138,7 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     return 0
 
 
-def _changed(
+def _change(
     directory: Path, verb: str, arguments: Mapping[str, object], instead: str, check: Callable[[], None]
 ) -> Mapping[str, object]:
     """Return a running crawl's answer. For one that does not run, `check` first raises the request's own mistakes."""
@@ -166,7 +166,7 @@ def _show_changes(answer: Mapping[str, object]) -> int:
     return 0
 
 
-def _assigned(text: str) -> tuple[str, object]:
+def _parse_assignment(text: str) -> tuple[str, object]:
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise ConfigError(f"{text!r}: write delay_s=5, per_host=2 or pages=100, or none as the value")
@@ -203,7 +203,7 @@ def ask(
         raise ConfigError(str(error)) from error
     ends_at = time.monotonic() + deadline_s
     try:
-        with _connected(directory, deadline_s) as line:
+        with _connect(directory, deadline_s) as line:
             line.sendall(json.dumps({"verb": verb, **(arguments or {})}).encode() + b"\n")
             reply = _read_line(line, ends_at)
     except (ConnectionResetError, BrokenPipeError) as error:
@@ -215,7 +215,7 @@ def ask(
     return _result(reply, directory)
 
 
-def _connected(directory: Path, deadline_s: float) -> socket.socket:
+def _connect(directory: Path, deadline_s: float) -> socket.socket:
     begins_by = time.monotonic() + BEGIN_S_MAX
     while True:
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -77,7 +77,7 @@ def crawl(
     """Start a crawl in a new directory."""
     options["preset"] = preset
     request = CrawlRequest("crawl", options, sets or (), seeds=urls or (), file=config, or_resume=or_resume)
-    return _carried_out(context, request)
+    return _carry_out(context, request)
 
 
 @commands.command("resume", epilog=epilog())
@@ -87,9 +87,9 @@ def resume(context: typer.Context, directory: Directory, sets: Sets = None, **op
 
     Options given here replace those of the crawl from now on.
     """
-    return _carried_out(context, CrawlRequest("resume", options, sets or (), directory=directory))
+    return _carry_out(context, CrawlRequest("resume", options, sets or (), directory=directory))
 
 
-def _carried_out(context: typer.Context, request: CrawlRequest) -> int:
+def _carry_out(context: typer.Context, request: CrawlRequest) -> int:
     carry_out: CarryOut = context.obj
     return carry_out(request)

@@ -16,7 +16,7 @@ import typer
 
 from gossamer.cli.directory import make_writable
 from gossamer.cli.output import write_line
-from gossamer.cli.supervisor import SIMWEB, carried_out
+from gossamer.cli.supervisor import SIMWEB, run_supervised
 from gossamer.lab.simweb.options import Preset, SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
@@ -102,7 +102,7 @@ def demo(directory: OutputDirectory = Path("demo"), size: Size = "small") -> int
         "A synthetic web on loopback: no network is used. "
         f"Ctrl-C stops, gossamer resume {shell_word(directory)} continues.",
     )
-    status = _crawled(directory, web_process, QUICK_CRAWL, "--politeness", "weak")
+    status = _crawl(directory, web_process, QUICK_CRAWL, "--politeness", "weak")
     if status == 0:
         from gossamer.cli.inspecting import report
 
@@ -123,7 +123,7 @@ def conformance(directory: OutputDirectory = Path("conformance")) -> int:
 
     web_process = SimwebProcess(expected.showcase(), directory / "web")
     make_anew(directory, web_process)
-    status = _crawled(directory, web_process, CONFORMANCE_CRAWL, "--politeness", "own", "--embeds")
+    status = _crawl(directory, web_process, CONFORMANCE_CRAWL, "--politeness", "own", "--embeds")
     if status != 0:
         return status
     web = web_process.web
@@ -133,13 +133,13 @@ def conformance(directory: OutputDirectory = Path("conformance")) -> int:
     return 0 if all(row.right for row in rows) else 1
 
 
-def _crawled(directory: Path, web_process: SimwebProcess, sets: Iterable[str], *options: str) -> int:
+def _crawl(directory: Path, web_process: SimwebProcess, sets: Iterable[str], *options: str) -> int:
     """Crawl a web while it is served; return the exit status."""
     with web_process as web:
         write_whole(directory / SIMWEB, web.options.encode())
         words = ["crawl", *web.seeds, "--output", str(directory), "--hosts", str(web.hosts_file)]
         words += ["--allow-private", "--scope", "any", *options]
-        return carried_out([*words, *(word for key in sets for word in ("--set", key))])
+        return run_supervised([*words, *(word for key in sets for word in ("--set", key))])
 
 
 def make_anew(directory: Path, web: SimwebProcess) -> None:

@@ -60,10 +60,10 @@ def status_of(words: Sequence[str]) -> int:
         words = [*words[1:], "--help"]
     if _is_supervised(words):
         gc.disable()  # What is imported is no garbage: to look for some takes 0.002 s.
-        from gossamer.cli.supervisor import carried_out
+        from gossamer.cli.supervisor import run_supervised
 
         gc.enable()
-        return carried_out(words)
+        return run_supervised(words)
     from gossamer.cli.main import status_of_command
 
     return status_of_command(words)

@@ -101,7 +101,7 @@ def directory(
     keys = read_keys(path)
     document = directory_of(keys, now)
     if headers is not None:
-        origin = origin or (_configured(config).identity.directory if config is not None else "")
+        origin = origin or (_read_config(config).identity.directory if config is not None else "")
         if not is_https_origin(origin):
             raise ConfigError(
                 "--headers needs the origin that publishes the directory; name it, such as --origin https://bot.example.org"
@@ -117,7 +117,7 @@ def page(config: ConfigFile = None, output: Target = None) -> int:
     """Write a web page about the crawl: who, why, and how to refuse it."""
     if config is None:
         raise ConfigError("identity page: name the configuration of the crawl with -c FILE")
-    _write(output, crawl_page(_configured(config)).html())
+    _write(output, crawl_page(_read_config(config)).html())
     return 0
 
 
@@ -126,13 +126,13 @@ def _key_path(config: Path | None, key: Path | None) -> Path:
     require("cryptography", "identity")
     if key is not None:
         return key
-    named = _configured(config).identity.key_file if config is not None else ""
+    named = _read_config(config).identity.key_file if config is not None else ""
     if config is not None and not named:
         raise ConfigError(f"{config}: identity.key_file is not set; set it, or name the file with --key")
     return Path(named) if named else KEY_FILE
 
 
-def _configured(file: Path) -> Config:
+def _read_config(file: Path) -> Config:
     return configure(file)
 
 

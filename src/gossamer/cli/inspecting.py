@@ -42,19 +42,19 @@ def status(
 
     found: StatusFields = {}
 
-    def shown() -> tuple[str, bool]:
+    def show() -> tuple[str, bool]:
         nonlocal found
         found, runs = _status(directory)
         return (json.dumps(found, default=str) if as_json else status_text(read_status(found))), not runs
 
-    def drawn(columns: int, lines: int) -> list[str]:
+    def draw(columns: int, lines: int) -> list[str]:
         from gossamer.cli.live import screen_of  # Costs the import of rich, which plain output does not need.
 
         return screen_of(read_status(found), str(directory), columns, lines)
 
     if again:
-        return watch(shown, None if as_json else drawn)
-    typer.echo(shown()[0])
+        return watch(show, None if as_json else draw)
+    typer.echo(show()[0])
     return 0
 
 
@@ -144,14 +144,14 @@ def _report(directory: Path, status: Status) -> Report:
             unfinished=Path(folder),
             received=status.wire_bytes or None,
             counted=status.attempts or None,  # A crawl that starts, or has lost its state, does not say.
-            unread=_unfinished(directory, Path(folder)),
+            unread=_write_unfinished(directory, Path(folder)),
             rendering=status.rendering,
             ended=status.ended,
             ended_says=status.ended_says,
         )
 
 
-def _unfinished(directory: Path, folder: Path) -> str:
+def _write_unfinished(directory: Path, folder: Path) -> str:
     """Write what a crawl's logs hold and its tables lack to `folder`; return why that could not be. Raises DamagedError
     for a finished table that is not what was written.
     """

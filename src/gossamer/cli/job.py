@@ -75,7 +75,7 @@ class CrawlJob(NamedTuple):
     """Whether the crawl is refused where the system refuses a sandbox."""
 
 
-def written_in(directory: Path) -> str:
+def configuration_text(directory: Path) -> str:
     """Return the text of `crawl.toml`; empty if there is none yet."""
     try:
         return read_input(directory / "crawl.toml").decode("utf-8", "replace")

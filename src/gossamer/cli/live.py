@@ -18,8 +18,8 @@ from gossamer.cli.status_text import (
     LIMITS,
     StatusFields,
     course_of,
-    done_of,
     errors_of,
+    progress_of,
     state_of,
     summary_of,
     to_upload_of,
@@ -66,26 +66,26 @@ class Live:
         self._console = LastingConsole(file=out)
         self._live = RichLive(console=self._console, auto_refresh=False, transient=False)
         self._broken = False
-        self._guarded(self._live.start)
+        self._try_draw(self._live.start)
 
     def show(self, status: StatusFields) -> None:
         self._status = read_status(status)
         self._redraw()
 
     def _redraw(self) -> None:
-        self._guarded(lambda: self._live.update(self._view(), refresh=True))
+        self._try_draw(lambda: self._live.update(self._view(), refresh=True))
 
     def note(self, sentence: str) -> None:
         self._notes.append(harmless(sentence))
         self._redraw()
 
     def close(self) -> None:
-        self._guarded(self._live.stop)
+        self._try_draw(self._live.stop)
 
     def end(self, status: StatusFields, directory: str, ended: str) -> None:
         write_line(self._out, summary_of(read_status(status), directory, ended))
 
-    def _guarded(self, draw: object) -> None:
+    def _try_draw(self, draw: object) -> None:
         assert callable(draw)
         if self._broken:
             return
@@ -122,7 +122,7 @@ def view_of(status: Status, columns: int, hosts_max: int) -> list[RenderableType
     parts: list[RenderableType] = [_figures(status, max(10, columns - WORDS_COLUMNS))]
     if (share := _share(status)) is not None:
         parts.append(ProgressBar(total=1.0, completed=share, width=min(60, columns)))
-    if done := done_of(status):
+    if done := progress_of(status):
         parts.append(Text(done))
     if to_upload := to_upload_of(status):
         parts.append(Text(f"{to_upload} to upload"))
@@ -167,7 +167,7 @@ def _lines(status: Status, bars: int) -> list[tuple[str, Text]]:
         ("outcomes", _outcomes(status, min(bars, BAR_COLUMNS))),
         ("not fetched", Text(not_fetched or "none", style="yellow" if not_fetched else "")),
         ("limited by", Text(harmless(health.limited_by))),
-        ("remaining", Text("" if done_of(status) else health.remaining)),
+        ("remaining", Text("" if progress_of(status) else health.remaining)),
         ("state", Text(state) if state != "running" else well),
         ("health", well if state != "running" and health.level in {"warning", "bad"} else Text()),
     ]

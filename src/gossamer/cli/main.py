@@ -14,7 +14,7 @@ from typer.exceptions import TyperException
 from typer.models import CommandInfo
 
 import gossamer
-from gossamer.cli.arguments import made_plain, one_line
+from gossamer.cli.arguments import make_plain, one_line
 from gossamer.cli.crawl import CarryOut, with_port
 from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import Exit, complain, epilog
@@ -170,18 +170,18 @@ def tree(words: Sequence[str] | None = None) -> typer.Typer:
     )
     made.callback(invoke_without_command=True)(top)
     word = "".join(words[:1]) if words is not None else None
-    chosen = [name for name in _listed() if word in (None, name)]
+    chosen = [name for name in _help_lines() if word in (None, name)]
     made.registered_commands += [_command(name) for name in chosen if name not in GROUPS]
     for name in chosen:
         if name in GROUPS:
             module, attribute, _ = GROUPS[name]
-            made.add_typer(made_plain(getattr(import_module(f"gossamer.cli.{module}"), attribute)), name=name)
+            made.add_typer(make_plain(getattr(import_module(f"gossamer.cli.{module}"), attribute)), name=name)
     if not chosen:
-        made.registered_commands += [CommandInfo(name, callback=top, help=says) for name, says in _listed().items()]
-    return made_plain(made)
+        made.registered_commands += [CommandInfo(name, callback=top, help=says) for name, says in _help_lines().items()]
+    return make_plain(made)
 
 
-def _listed() -> dict[str, str]:
+def _help_lines() -> dict[str, str]:
     """Return the help line of each first word."""
     found = {name: says for names in COMMANDS.values() for name, says in names.items()}
     return found | {name: says for name, (_, _, says) in GROUPS.items()}
@@ -226,6 +226,6 @@ def completion(
 
 
 def _elsewhere(arguments: Sequence[str], request: CrawlRequest) -> int:
-    from gossamer.cli.supervisor import carried_out
+    from gossamer.cli.supervisor import run_supervised
 
-    return carried_out(arguments[arguments.index(request.command) :])
+    return run_supervised(arguments[arguments.index(request.command) :])

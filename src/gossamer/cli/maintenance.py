@@ -16,7 +16,7 @@ from gossamer.cli.arguments import Directory, Json, Quiet, Sets
 from gossamer.cli.control import SOCKET, NoCrawlRunsError, SilentError, ask
 from gossamer.cli.directory import require_crawl, write_file
 from gossamer.cli.output import Exit, complain, harmless
-from gossamer.cli.supervisor import carried_out
+from gossamer.cli.supervisor import run_supervised
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.words import counted, shell_word, size
@@ -113,7 +113,7 @@ def forget(
     require_crawl(directory)
     if dry_run:
         found = api.forgettable_of(directory, pattern)
-        typer.echo(f"To forget {harmless(pattern)} would remove {_removed(found)}; nothing was changed")
+        typer.echo(f"To forget {harmless(pattern)} would remove {_removal_text(found)}; nothing was changed")
         return Exit.FINISHED
 
     def work() -> None:
@@ -121,7 +121,7 @@ def forget(
             directory, pattern, until=until, reason=reason, whom=whom, everything=everything,
             note=lambda step: None if quiet else print(harmless(step), file=sys.stderr),
         )  # fmt: skip
-        typer.echo(harmless(f"{directory}: {result.entry.says()}; removed {_removed(result.entry.removed)}"))
+        typer.echo(harmless(f"{directory}: {result.entry.says()}; removed {_removal_text(result.entry.removed)}"))
         for name in result.exports:
             typer.echo(
                 harmless(f"{directory / name} was an export and is removed; the command that made it makes another")
@@ -144,7 +144,7 @@ def _while_stopped(directory: Path, work: Callable[[], None]) -> int:
     status = Exit.FINISHED
     here = False
     try:
-        how = _stopped(directory)
+        how = _stop(directory)
         here = how == "here"
         try:
             work()
@@ -156,11 +156,11 @@ def _while_stopped(directory: Path, work: Callable[[], None]) -> int:
     finally:
         (directory / MAINTENANCE).unlink(missing_ok=True)
         maintenance.release()
-    ended = carried_out(["resume", str(directory)]) if here else Exit.FINISHED
+    ended = run_supervised(["resume", str(directory)]) if here else Exit.FINISHED
     return status or ended
 
 
-def _stopped(directory: Path) -> Literal["", "there", "here"]:
+def _stop(directory: Path) -> Literal["", "there", "here"]:
     """Stop a running crawl; return how to continue it, or nothing if none ran."""
     goes_on: Literal["there", "here"] = "there"
     try:
@@ -182,7 +182,7 @@ def _stopped(directory: Path) -> Literal["", "there", "here"]:
     return goes_on
 
 
-def _removed(counts: Mapping[str, int]) -> str:
+def _removal_text(counts: Mapping[str, int]) -> str:
     pages = counts.get("pages", 0)
     rows = sum(number for name, number in counts.items() if name != "pages")
     return f"{counted(pages, 'page')} with {counted(rows, 'row')}"
@@ -222,7 +222,7 @@ def scale(
     continues where it ran. Repeat the command to finish an interrupted change.
     """
     require_crawl(directory)
-    if _scaled_while_running(directory, workers):
+    if _scale_while_running(directory, workers):
         typer.echo(f"{directory}: its partitions move to {counted(workers, 'shard')} while it runs")
         return Exit.FINISHED
     api.check_scalable(directory, workers)  # Before anything stops.
@@ -239,7 +239,7 @@ def scale(
     return _while_stopped(directory, work)
 
 
-def _scaled_while_running(directory: Path, workers: int) -> bool:
+def _scale_while_running(directory: Path, workers: int) -> bool:
     """Change the number of shards of a running crawl; False if none runs, or it must stop for that."""
     began_at = time.monotonic()
     while True:

@@ -53,7 +53,7 @@ def search(
         if not query:
             return Exit.FINISHED
     try:
-        found = _found(directory, query, limit=limit, host=host, site=site, language=language)
+        found = _search(directory, query, limit=limit, host=host, site=site, language=language)
     except RefusedError as refused:
         complain(str(refused))
         return Exit.FAILED if refused.kind in ("failed", "overdue") else Exit.REFUSED
@@ -127,7 +127,7 @@ def rank(
     return Exit.FINISHED
 
 
-def _found(directory: Path, query: str, *, limit: int, host: str, site: str, language: str) -> SearchResults:
+def _search(directory: Path, query: str, *, limit: int, host: str, site: str, language: str) -> SearchResults:
     """Return the pages that answer a query best. Raises RefusedError."""
 
     async def search() -> SearchResults:
@@ -168,10 +168,10 @@ def _lines(found: SearchResults, *, colours: bool) -> Iterator[str]:
         yield f"{number:>3}. {harmless(hit.title) or '(no title)'}"
         yield f"     {harmless(hit.url)}  {hit.fetched_at[:10]}"
         if hit.snippet:
-            yield f"     {_marked(hit, colours=colours)}"
+            yield f"     {_highlight(hit, colours=colours)}"
 
 
-def _marked(hit: SearchHit, *, colours: bool) -> str:
+def _highlight(hit: SearchHit, *, colours: bool) -> str:
     """Return the snippet on one line, the words of the query in bold. Marks in page text are escaped."""
     parts = []
     at = 0

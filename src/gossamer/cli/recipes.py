@@ -59,7 +59,7 @@ def archive(
 
     The package is DIR.wacz beside the crawl's directory. Repeat the command to finish an archive that was interrupted.
     """
-    return carried_out("archive", urls, config, sets, options, show_config=show_config)
+    return run_recipe("archive", urls, config, sets, options, show_config=show_config)
 
 
 @commands.command("mirror")
@@ -72,7 +72,7 @@ def mirror(
     The files are in DIR-mirror beside the crawl's directory; begin with index.html. Repeat the command to finish a
     mirror that was interrupted.
     """
-    return carried_out("mirror", urls, config, sets, options, show_config=show_config)
+    return run_recipe("mirror", urls, config, sets, options, show_config=show_config)
 
 
 @commands.command("corpus")
@@ -85,7 +85,7 @@ def corpus(
     The main text of its pages is in DIR-markdown and DIR-parquet beside the crawl's directory. Repeat the
     command to finish a corpus that was interrupted.
     """
-    return carried_out("corpus", urls, config, sets, options, show_config=show_config)
+    return run_recipe("corpus", urls, config, sets, options, show_config=show_config)
 
 
 @commands.command("check")
@@ -107,7 +107,7 @@ def check(
     finish a check that was interrupted.
     """
     _require_folders(page, records)
-    status = carried_out("check", urls, config, sets, options, show_config=show_config)
+    status = run_recipe("check", urls, config, sets, options, show_config=show_config)
     if show_config or status not in (Exit.FINISHED, Exit.NOTHING, Exit.WAITING):
         return status
     from gossamer.api.reading import NOT_CHECKED, as_csv, as_html, faults_of
@@ -123,7 +123,7 @@ def check(
     return Exit.FAILED if any(one.kind != NOT_CHECKED for one in faults) else status
 
 
-def carried_out(
+def run_recipe(
     recipe: str,
     urls: Sequence[str] | None,
     config: Path | None,
@@ -146,7 +146,7 @@ def carried_out(
     words = ["crawl", *(urls or ()), *_words(options), *(word for one in sets for word in ("--set", one))]
     # A check that has ended is not listed again: since then the site may have changed.
     words += ["--or-resume"] if recipe != "check" or _is_interrupted(directory) else []
-    status = supervisor.carried_out([*words, *(("--config", str(config)) if config is not None else ())])
+    status = supervisor.run_supervised([*words, *(("--config", str(config)) if config is not None else ())])
     if status not in (Exit.FINISHED, Exit.WAITING):
         return status
     named = directory if directory.name not in ("", "..") else directory.resolve()

@@ -41,7 +41,7 @@ class Stops:
             self._crawler.stop(now=True)
 
 
-async def served(crawler: Crawler | ClusterCrawler, config: Config, progress: Progress) -> str:
+async def run_with_console(crawler: Crawler | ClusterCrawler, config: Config, progress: Progress) -> str:
     """Run a crawl to its end, with its console if that is enabled."""
     if config.console.port is None:
         return await drive(crawler, progress)
@@ -63,7 +63,7 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
     crawler.on_note(progress.note)
     try:
         async with asyncio.TaskGroup() as group:
-            status = crawler.status if progress.interval_s is None else detailed(crawler.status)
+            status = crawler.status if progress.interval_s is None else throttle_detail(crawler.status)
             watching = group.create_task(follow(progress, status, lambda: crawler.config.progress.interval_s))
             ended = await crawler.run()
             watching.cancel()
@@ -75,12 +75,12 @@ async def drive(crawler: Crawler | ClusterCrawler, progress: Progress) -> str:
     return ended
 
 
-def detailed(status: Callable[..., StatusFields]) -> Callable[[], StatusFields]:
+def throttle_detail(status: Callable[..., StatusFields]) -> Callable[[], StatusFields]:
     """Return a function for a detailed status, which is renewed as rarely as `detail_pause_s` says."""
     kept: dict[str, object] = {}
     next_at = 0.0
 
-    def found() -> StatusFields:
+    def renew() -> StatusFields:
         nonlocal kept, next_at
         began = time.monotonic()
         if began < next_at:
@@ -90,7 +90,7 @@ def detailed(status: Callable[..., StatusFields]) -> Callable[[], StatusFields]:
         next_at = began + detail_pause_s(time.monotonic() - began)
         return latest
 
-    return found
+    return renew
 
 
 def progress_for(style: str, out: TextIO | None = None) -> Progress:

@@ -64,7 +64,7 @@ def fetch(
 
     Robots.txt, delays and the configuration apply. Nothing is saved.
     """
-    fetched = fetched_by(url, configured(config, options, sets))
+    fetched = fetch_page(url, configure_page(config, options, sets))
     if not (headers or text or markdown or links):
         sys.stdout.flush()
         _write_body(fetched)
@@ -90,14 +90,14 @@ def shell(
 
     Without a terminal it prints headers, links, main text and what the selectors find.
     """
-    rules = configured(config, options, sets)
-    fetched = fetched_by(url, rules)
+    rules = configure_page(config, options, sets)
+    fetched = fetch_page(url, rules)
     tried = [("css", one) for one in css or ()] + [("xpath", one) for one in xpath or ()]
     if run or not (sys.stdin.isatty() and sys.stdout.isatty()):
         for title, lines in (("Headers", _headers), ("Links", _links), ("Main text", _text)):
             _section(title, lines(fetched))
         for kind, selector in tried:
-            _section(f"{kind} {selector}", _selected(fetched, kind, selector))
+            _section(f"{kind} {selector}", _select(fetched, kind, selector))
         if rules.extract.rules:
             _section("Items", _items(fetched, rules))
         return _status(fetched)
@@ -118,18 +118,18 @@ def prompt(fetched: Fetched, config: Config, read: Callable[[], str]) -> int:
             return Exit.FINISHED
         try:
             if word == "fetch":
-                fetched = fetched_by(rest.strip(), config)
+                fetched = fetch_page(rest.strip(), config)
                 typer.echo(f"{harmless(fetched.page.url)} {fetched.page.status or fetched.page.outcome}")
             else:
-                for line in _obeyed(word, rest.strip(), fetched, config):
+                for line in _command_lines(word, rest.strip(), fetched, config):
                     typer.echo(line)
         except (ConfigError, ValueError) as error:
             typer.echo(harmless(error))
 
 
-def _obeyed(word: str, rest: str, fetched: Fetched, config: Config) -> Iterator[str]:
+def _command_lines(word: str, rest: str, fetched: Fetched, config: Config) -> Iterator[str]:
     if word in ("css", "xpath", "jsonpath", "re"):
-        yield from _selected(fetched, word, rest)
+        yield from _select(fetched, word, rest)
     elif word == "links":
         yield from (line for line in _links(fetched) if rest in line)
     elif word == "items":
@@ -140,14 +140,14 @@ def _obeyed(word: str, rest: str, fetched: Fetched, config: Config) -> Iterator[
         yield from HELP.splitlines()
 
 
-def configured(file: Path | None, options: dict[str, object], sets: list[str] | None) -> Config:
+def configure_page(file: Path | None, options: dict[str, object], sets: list[str] | None) -> Config:
     """Return the configuration of a page's crawl. Raises ConfigError."""
     config = configure(file, options=options, sets=sets or ())
     check_lists(config)
     return config
 
 
-def fetched_by(url: str, config: Config) -> Fetched:
+def fetch_page(url: str, config: Config) -> Fetched:
     """Fetch one page. Raises ConfigError: it could not be requested."""
     from gossamer.api.fetching import fetch_of
 
@@ -214,7 +214,7 @@ def _write_body(fetched: Fetched) -> None:
     sys.stdout.buffer.flush()
 
 
-def _selected(fetched: Fetched, kind: str, selector: str) -> Iterator[str]:
+def _select(fetched: Fetched, kind: str, selector: str) -> Iterator[str]:
     page = fetched.page
     try:
         found = page.re(selector) if kind == "re" else getattr(page, kind)(selector)

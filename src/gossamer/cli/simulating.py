@@ -110,7 +110,7 @@ def simulate(
         if figure is not None:
             raise ConfigError("--figure: goes without --sensitivity; leave out one of them")
         return _sensitivity(preset or PRESET, options, sets or (), as_json=as_json)
-    return _simulated(preset or PRESET, options, sets or (), figure, as_json=as_json)
+    return _simulate(preset or PRESET, options, sets or (), figure, as_json=as_json)
 
 
 def _sensitivity(preset: str, options: Mapping[str, str | None], sets: Sequence[str], *, as_json: bool) -> int:
@@ -127,7 +127,7 @@ def _sensitivity(preset: str, options: Mapping[str, str | None], sets: Sequence[
     return 0
 
 
-def _simulated(
+def _simulate(
     preset: str,
     options: Mapping[str, str | None],
     sets: Sequence[str],

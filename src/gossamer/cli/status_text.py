@@ -93,7 +93,7 @@ def to_upload_of(status: Status) -> str:
     return f"{counted(uploads['waiting_files'], 'file')} ({size(uploads['waiting_bytes'])})"
 
 
-def uploaded_of(status: Status) -> str:
+def uploads_of(status: Status) -> str:
     """Return number and size of the files in the object store, and its name; empty without one."""
     uploads = status.uploads
     if uploads is None:
@@ -138,12 +138,12 @@ def modules_of(status: Status) -> list[str]:
     return [harmless(one["says"]) for one in status.modules.values() if one["says"]]
 
 
-def broken_modules_of(status: Status) -> list[str]:
+def module_failures_of(status: Status) -> list[str]:
     """Return a sentence for each processing module that failed on every page."""
     return [harmless(one["says"]) for one in status.modules.values() if one["says"] and one["failed"] >= one["pages"]]
 
 
-def done_of(status: Status) -> str:
+def progress_of(status: Status) -> str:
     """Return how far a crawl with a limit has come; nothing for one that has ended."""
     if status.ended:
         return ""
@@ -172,7 +172,7 @@ def line_of(status: Status) -> str:
         parts.append("not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in list(errors.items())[:5]))
     if failing := modules_of(status):
         parts.append(failing[0] if len(failing) == 1 else f"{len(failing)} modules failed on pages")
-    if done := done_of(status):
+    if done := progress_of(status):
         parts.append(done)
     if to_upload := to_upload_of(status):
         parts.append(f"{to_upload} to upload")
@@ -193,7 +193,7 @@ def course_of(status: Status, bars: int = COURSE_SHOWN_MAX) -> str:
     return f"{drawn} up to {most:.1f} pages/s in {lasted}"
 
 
-def awaited_of(status: Status) -> list[str]:
+def waiting_hosts_of(status: Status) -> list[str]:
     """Return the hosts that the crawl did not wait for, and until when they wait, a sentence each."""
     return [
         f"Waiting: {harmless(one.host)}, {counted(one.queued, 'URL')}, next at "
@@ -219,12 +219,12 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     if errors := errors_of(status):
         lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
     lines += [f"{says[:1].upper()}{says[1:]}." for says in modules_of(status)]
-    lines += awaited_of(status) if ended == "patience" else []
+    lines += waiting_hosts_of(status) if ended == "patience" else []
     if queued := status.queued:
         command, how = resume_command(harmless(directory), status)
         lines.append(f"Still queued: {count(queued)}; {command} continues{how}.")
     lines += [f"Warning: {warning}." for warning in warnings_of(status)]
-    if uploaded := uploaded_of(status):
+    if uploaded := uploads_of(status):
         lines.append(f"Uploaded: {uploaded}.")
     # A directory that cannot be seen from here, of another machine for example, has all of them.
     made = [name for name in OUTPUTS if (Path(directory) / name).exists()] or OUTPUTS

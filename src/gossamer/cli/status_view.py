@@ -27,7 +27,7 @@ from gossamer.cli.status_text import (
     seeds_not_fetched_lines,
     state_of,
     to_upload_of,
-    uploaded_of,
+    uploads_of,
     warnings_of,
 )
 from gossamer.model.health import health_of
@@ -74,7 +74,7 @@ def status_text(status: Status) -> str:
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
         ("rejected", _counts(status.rejected)),
         *(("failing", says) for says in modules_of(status)),
-        ("uploaded", uploaded_of(status)),
+        ("uploaded", uploads_of(status)),
         ("to upload", to_upload_of(status)),
     ]
     rows[4:4] = revisits_of(status)
@@ -131,10 +131,10 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
     rows = [("alarm", one.says) for one in status.alarms]
     rows += [
         ("rates", course_of(status)),
-        ("levels", _listed(status.levels, "level ")),
-        ("media types", _listed(status.media_types, largest_first=True)),
-        ("text found as", _listed(status.text_methods, largest_first=True)),
-        ("rendered", _listed(status.rendered, largest_first=True)),
+        ("levels", _list_counts(status.levels, "level ")),
+        ("media types", _list_counts(status.media_types, largest_first=True)),
+        ("text found as", _list_counts(status.text_methods, largest_first=True)),
+        ("rendered", _list_counts(status.rendered, largest_first=True)),
         ("rendering", rendering_of(status)),
     ]
     if (hosts := status.hosts) is not UNSET:
@@ -219,7 +219,7 @@ def _machine(watch: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _listed(counts: Mapping[str, int], prefix: str = "", *, largest_first: bool = False) -> str:
+def _list_counts(counts: Mapping[str, int], prefix: str = "", *, largest_first: bool = False) -> str:
     found = sorted(counts.items(), key=lambda item: (-item[1], item[0])) if largest_first else list(counts.items())
     shown = ", ".join(f"{prefix}{name or 'unknown'} {count(n)}" for name, n in found[:8] if n)
     return shown + (" …" if len(found) > 8 else "")

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from gossamer.cli.job import AGAIN, CrawlJob, is_maintained, written_in
+from gossamer.cli.job import AGAIN, CrawlJob, configuration_text, is_maintained
 from gossamer.cli.output import Exit, complain, obeys_escapes
 from gossamer.cli.start import FORWARDED, Started
 from gossamer.state import slots
@@ -32,7 +32,7 @@ SIMWEB = "simweb.json"
 """In the directory of a crawl of a synthetic web: what that web is made from, so that `resume` can serve it again."""
 
 
-def carried_out(words: Sequence[str]) -> int:
+def run_supervised(words: Sequence[str]) -> int:
     """Have a child read a command line, check it and crawl, restarted as often as it takes; return the exit status.
 
     A mistake that the operator can fix is reported in one line; then nothing was started, and nothing is left behind.
@@ -42,7 +42,7 @@ def carried_out(words: Sequence[str]) -> int:
             job = child.job()
             if isinstance(job, CrawlJob):
                 is_simweb = job.resume and (Path(job.directory) / SIMWEB).exists()
-                return _beside_simweb(job, child) if is_simweb else supervised(job, child)
+                return _beside_simweb(job, child) if is_simweb else supervise(job, child)
         if job >= 0:
             return job
         how = f"the crawl's process {slots.death(job)} before it began"
@@ -63,19 +63,19 @@ def _beside_simweb(job: CrawlJob, child: Started) -> int:
 
     try:
         with simweb_again(Path(job.directory) / SIMWEB):
-            return supervised(job, child)
+            return supervise(job, child)
     except ConfigError as error:
         complain(str(error))
         return Exit.REFUSED
 
 
-def supervised(job: CrawlJob, child: Started) -> int:
+def supervise(job: CrawlJob, child: Started) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status."""
     directory = Path(job.directory)
     state = directory / "state"
     clock = WallClock()
     started_at = clock.now()
-    before = written_in(directory)
+    before = configuration_text(directory)
     silence_s_max = Patience().silence_s_max
 
     def is_silent(asked_s: float) -> bool:
@@ -88,7 +88,7 @@ def supervised(job: CrawlJob, child: Started) -> int:
         if not restarts:
             return child.begin()
         # Where its child has written what it runs with, that holds, and with it what was changed since.
-        written = written_in(directory)
+        written = configuration_text(directory)
         asked = _as_written(job) if written != before else job
         child.close()
         child = Started.again(asked._replace(written=written))
@@ -130,7 +130,7 @@ def show_cursor() -> None:
         sys.stdout.flush()
 
 
-def _ended_in_import(component: str, status: int, *, by_us: bool) -> str:
+def _import_failure_line(component: str, status: int, *, by_us: bool) -> str:
     """Return the line for a child that ended while it imported a component of the operator."""
     if by_us:
         return f"{component} did not answer the signal while it was imported, and the crawl was ended"
@@ -139,7 +139,7 @@ def _ended_in_import(component: str, status: int, *, by_us: bool) -> str:
     return f"{component} cannot be imported: its process {slots.death(status)}; mend it, or leave it out"
 
 
-def _ended_silent(page: str) -> str:
+def _silence_line(page: str) -> str:
     """Return the line for a child that did not answer a signal; `page` is the one that it was reading."""
     if not page:
         return (
@@ -228,7 +228,7 @@ class Supervisor:
             while True:
                 status, overran, was_silent = self._one_life(restarts)
                 if component := self._slots.loading():
-                    self._say(_ended_in_import(component, status, by_us=was_silent))
+                    self._say(_import_failure_line(component, status, by_us=was_silent))
                     return Exit.INTERRUPTED if was_silent else Exit.REFUSED
                 if status in CHOSEN:
                     return status
@@ -238,7 +238,7 @@ class Supervisor:
                 self._wait_for_command()
                 how = "hung in a page and was ended" if overran else slots.death(status)
                 if was_silent:
-                    self._say(_ended_silent(self._slots.page()))
+                    self._say(_silence_line(self._slots.page()))
                     how = "did not answer the signal and was ended"
                 if self._signals or -status in FORWARDED:
                     self._slots.end("stopped", f"stopped by a signal; the crawl's process {how}")

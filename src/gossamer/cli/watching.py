@@ -19,7 +19,7 @@ from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
 from gossamer.cli.directory import holds_crawl
 from gossamer.cli.output import Exit, complain, harmless
-from gossamer.cli.recipes import ShowConfig, Url, carried_out, directory_of
+from gossamer.cli.recipes import ShowConfig, Url, directory_of, run_recipe
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.words import counted
 from gossamer.world.files import write_whole
@@ -89,7 +89,7 @@ def watch(
         reporting.start()
     status: int = Exit.INTERRUPTED
     try:
-        status = carried_out("watch", urls, config, sets, options, show_config=show_config)
+        status = run_recipe("watch", urls, config, sets, options, show_config=show_config)
     finally:
         ended.set()
         if not show_config:
