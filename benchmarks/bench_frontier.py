@@ -51,7 +51,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.bounded import run_within
 
 from gossamer.config import Config
-from gossamer.config.footprint import fitted
+from gossamer.config.footprint import fit_budget
 from gossamer.engine.links import LINKS_AT_ONCE
 from gossamer.model.links import Link
 from gossamer.model.visits import Contact
@@ -254,7 +254,7 @@ class Crawl:
         rate: float = RATE,
     ) -> None:
         seen = {"backend": form, "expected_urls": urls, "false_positive_rate": rate}
-        config = fitted(convert(Config, {"memory": {"budget_bytes": budget_bytes}, "seen": seen}))
+        config = fit_budget(convert(Config, {"memory": {"budget_bytes": budget_bytes}, "seen": seen}))
         self.store = Store(directory / "store", config.state.cache_bytes, config.state.write_buffer_bytes)
         self.epochs = Epochs(self.store)
         last = self.store.get("meta", PROGRESS)

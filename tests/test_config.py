@@ -18,7 +18,7 @@ from gossamer.config.flags import BY_NAME, FLAGS, Flag
 from gossamer.config.gather import mistakes
 from gossamer.config.reference import RULES, markdown
 from gossamer.config.sections import key_of, keys, sections
-from gossamer.config.toml import assignments, starter_toml, written
+from gossamer.config.toml import assignments, starter_toml, to_toml
 from gossamer.model.errors import ConfigError
 from gossamer.options import NamedSection, convert, declared, rule_type, to_table
 from gossamer.stages.frontier.options import Preset, politeness
@@ -278,7 +278,7 @@ def test_a_configuration_that_was_cut_at_any_line_is_refused(tmp_path: Path) -> 
 
 @given(st.text() | st.integers() | st.booleans() | st.lists(st.text()) | st.floats(allow_nan=False))
 def test_what_is_written_is_read(value: object) -> None:
-    assert tomllib.loads(f"value = {written(value)}")["value"] == value
+    assert tomllib.loads(f"value = {to_toml(value)}")["value"] == value
 
 
 OPERATORS_KEYS_MAX = 120
@@ -311,7 +311,7 @@ def test_the_starter_file_of_a_preset_sets_all_its_keys(preset: str, tmp_path: P
     config = configure(write(tmp_path, starter_toml(preset)))
     for key, value in crawl_presets.preset_values(preset).items():
         section, _, name = key.partition(".")
-        assert written(getattr(getattr(config, section), name)) == written(value), key
+        assert to_toml(getattr(getattr(config, section), name)) == to_toml(value), key
 
 
 def test_every_key_says_what_it_is() -> None:

@@ -16,7 +16,7 @@ from gossamer.config.footprint import (
     ORIGIN,
     PROGRAM,
     SHARES,
-    fitted,
+    fit_budget,
     fixed_bytes,
     least_bytes,
     require_memory,
@@ -171,7 +171,7 @@ def test_a_program_that_imports_the_crawler_has_arrow_use_the_systems_allocator(
 
 
 def test_the_default_budget_leaves_the_defaults_as_they_are() -> None:
-    config = fitted(Config())
+    config = fit_budget(Config())
 
     assert config == Config()
     assert all(config.origin(key) == "default" for key in SHARES)

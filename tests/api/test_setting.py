@@ -10,7 +10,7 @@ import pytest
 
 from gossamer import Crawler
 from gossamer.api.setting import Setting, changes_of, refused
-from gossamer.config.live import changed
+from gossamer.config.live import change
 from gossamer.config.reference import schema as schema_of_all
 from gossamer.config.sections import Config, key_of, keys
 from gossamer.model.errors import ConfigError
@@ -28,7 +28,7 @@ def setting(crawler: Crawler) -> Setting:
 
 def refusal(*assignments: str) -> str:
     with pytest.raises(ConfigError) as raised:
-        changed(Config(), assignments)
+        change(Config(), assignments)
     line = str(raised.value)
     assert "\n" not in line
     return line
@@ -56,7 +56,7 @@ def test_one_bad_value_among_good_ones_changes_nothing() -> None:
 
 def test_all_mistakes_of_a_change_are_named() -> None:
     with pytest.raises(ConfigError) as raised:
-        changed(Config(), ("first", "second", "limits.max_pages=x"))
+        change(Config(), ("first", "second", "limits.max_pages=x"))
     said = str(refused(raised.value, Path("crawl")))
     assert said.startswith("first: write section.key=value; second: write section.key=value; limits.max_pages is ")
 

@@ -17,7 +17,7 @@ from gossamer.cli.main import status_of_command, tree
 from gossamer.cli.output import Exit
 from gossamer.config.flags import FLAGS
 from gossamer.config.sections import keys, sections
-from gossamer.config.synonyms import BY_WORD, EXAMPLES, SENTENCES, meant
+from gossamer.config.synonyms import BY_WORD, EXAMPLES, SENTENCES, equivalent_of
 from tests.cli.conftest import Gossamer
 
 
@@ -188,8 +188,8 @@ def test_what_is_suggested_exists() -> None:
     typed = {flag.option for flag in FLAGS} | {flag.short for flag in FLAGS}
     for key, example in EXAMPLES.items():
         assert key in example
-    assert all(meant(word, as_option=True) for word in BY_WORD.keys() - typed)
-    assert meant("frobnicate", as_option=True) == ""
+    assert all(equivalent_of(word, as_option=True) for word in BY_WORD.keys() - typed)
+    assert equivalent_of("frobnicate", as_option=True) == ""
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.config.toml import written
+from gossamer.config.toml import to_toml
 from tests.ring.crawls import OWN, Crawled, rows
 from tests.ring.crawls import crawl as crawl_sets
 from tests.ring.hostile import HostileServer, whole
@@ -86,7 +86,7 @@ def crawl(server: HostileServer, tmp_path: Path, config: str, seed: str, monkeyp
 
 
 def assignments(tables: dict[str, dict[str, object]]) -> list[str]:
-    return [f"{section}.{key}={written(value)}" for section, table in tables.items() for key, value in table.items()]
+    return [f"{section}.{key}={to_toml(value)}" for section, table in tables.items() for key, value in table.items()]
 
 
 def items(directory: Path, name: str) -> list[dict[str, object]]:

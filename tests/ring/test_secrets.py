@@ -18,7 +18,7 @@ import pytest
 
 from gossamer.config import configure, effective_toml
 from gossamer.config.gather import reopen, reopen_text
-from gossamer.config.secret import holds_secrets, redacted
+from gossamer.config.secret import holds_secrets, redact
 from gossamer.config.sections import Config, key_of, keys, sections
 from gossamer.model.errors import ConfigError
 from gossamer.options import declared
@@ -283,11 +283,11 @@ def test_every_key_that_may_hold_a_secret_is_marked() -> None:
 
 def test_what_is_shown_of_a_secret() -> None:
     headers = {"Authorization": "Bearer x", "Accept": "y", "Cookie": "env:NAME"}
-    assert redacted("fetch.headers", headers) == {"Authorization": "[redacted]", "Accept": "y", "Cookie": "env:NAME"}
-    assert redacted("fetch.proxy", "http://u:p@h:1") == "http://[redacted]@h:1"
-    assert redacted("scope.exclude", ("http://u:p@h/",)) == ("http://[redacted]@h/",)
-    assert redacted("archive.store", "s3://bucket/a@b") == "s3://bucket/a@b"
-    assert redacted("archive.store_options", {"region": "r", "secret_access_key": "s"}) == {
+    assert redact("fetch.headers", headers) == {"Authorization": "[redacted]", "Accept": "y", "Cookie": "env:NAME"}
+    assert redact("fetch.proxy", "http://u:p@h:1") == "http://[redacted]@h:1"
+    assert redact("scope.exclude", ("http://u:p@h/",)) == ("http://[redacted]@h/",)
+    assert redact("archive.store", "s3://bucket/a@b") == "s3://bucket/a@b"
+    assert redact("archive.store_options", {"region": "r", "secret_access_key": "s"}) == {
         "region": "r",
         "secret_access_key": "[redacted]",
     }
@@ -301,7 +301,7 @@ def test_what_is_shown_of_rules_and_logins() -> None:
     )
     login = 'url = "http://a.test/l", fields = {name = "j", password = "env:K"}, token = "t"'
     config = configure(sets=[f"request.http://a.test/={{{rule}}}", f"login.app={{{login}}}"])
-    assert redacted("request.http://a.test/", config.value("request.http://a.test/")) == {
+    assert redact("request.http://a.test/", config.value("request.http://a.test/")) == {
         "headers": {"X-Own": "[redacted]", "User-Agent": "gossamer b", "Cookie": "env:C"},
         "basic": {"user": "me", "password": "[redacted]"},
         "query": {"k": "[redacted]"},
@@ -309,7 +309,7 @@ def test_what_is_shown_of_rules_and_logins() -> None:
         "proxy": "socks5://[redacted]@i:1",
     }
     shown = {"name": "[redacted]", "password": "env:K"}
-    assert redacted("login.app", config.value("login.app")) == {"url": "http://a.test/l", "fields": shown, "token": "t"}
+    assert redact("login.app", config.value("login.app")) == {"url": "http://a.test/l", "fields": shown, "token": "t"}
     assert holds_secrets(config)
     assert reopen_text(effective_toml(config), "crawl.toml").request == config.request
     references = configure(sets=['request.http://a.test/={bearer = "env:T"}'])

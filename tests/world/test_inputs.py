@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.config.gather import configure, mistakes
-from gossamer.config.lists import forgotten_of, hosts_of, patterns_of, read_text, whitelist_of
+from gossamer.config.lists import hosts_of, patterns_of, read_forgotten, read_text, whitelist_of
 from gossamer.config.seeds import domain_seeds, file_seeds, local_names
 from gossamer.features.identity.keys import read_keys
 from gossamer.features.requests import listed
@@ -29,7 +29,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "patterns": patterns_of,
     "excluded hosts": hosts_of,
     "whitelist": whitelist_of,
-    "forgotten": forgotten_of,
+    "forgotten": read_forgotten,
     "hosts": lambda path: HostsFile(str(path)),
     "private hosts": local_names,
     "configuration": configure,

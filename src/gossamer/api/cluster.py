@@ -45,7 +45,7 @@ from gossamer.cluster.job import address_of_job
 from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.config import Config, effective_toml
 from gossamer.config.flags import Options
-from gossamer.config.live import divided, save
+from gossamer.config.live import save, with_workers
 from gossamer.engine.control import ControlSocket, Verb
 from gossamer.engine.counters import Point, Timeline
 from gossamer.engine.logs import Logs
@@ -321,7 +321,7 @@ class ClusterCrawler(BaseCrawler):
     def _count(self, shards: int) -> None:
         """Store the coordinator's number of shards: a command that was killed may have added some."""
         if shards != self.config.cluster.workers:
-            self.config = divided(self.config, shards)
+            self.config = with_workers(self.config, shards)
             write_number(self.directory, shards)
             # Ray has to find room for them too.
             self._is_placed, self._starts_by = False, WallClock().now() + self.config.cluster.start_s_max

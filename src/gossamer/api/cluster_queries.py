@@ -15,7 +15,7 @@ from gossamer.api.looking import about, hosts_of_all, recent_of_all
 from gossamer.api.setting import assignments_of, live_in, refused
 from gossamer.api.shards import owner_of
 from gossamer.config import Config
-from gossamer.config.live import changed, for_host, save
+from gossamer.config.live import change, for_host, save
 from gossamer.engine.counters import Timeline
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import (
@@ -123,7 +123,7 @@ class ClusterSetting:
         async with self._one_at_a_time:
             try:
                 assignments = assigned()
-                config, changes = await asyncio.to_thread(changed, self._config(), assignments)
+                config, changes = await asyncio.to_thread(change, self._config(), assignments)
             except ConfigError as error:
                 raise refused(error, self._directory) from error
             if changes:
@@ -132,7 +132,7 @@ class ClusterSetting:
             await self._calls.call("limit", limits=msgspec.to_builtins(limits_of(config)))
             if for_shards := tuple(one for one in assignments if not one.lstrip().startswith(WHOLE_CRAWL)):
                 await self._calls.ask("set", Set(assignments=for_shards), every_shard(config))
-            return {"changed": [change._asdict() for change in changes]}
+            return {"change": [change._asdict() for change in changes]}
 
 
 def every_shard(config: Config) -> list[int]:

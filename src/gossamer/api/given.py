@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gossamer.config import Config
 from gossamer.config.flags import BY_NAME, FLAGS
-from gossamer.config.toml import written
+from gossamer.config.toml import to_toml
 from gossamer.model.errors import ConfigError
 
 
@@ -57,7 +57,7 @@ def sets_of(given: object) -> list[str]:
     for key in given:
         if not isinstance(key, str) or "." not in key:
             raise ConfigError(f"settings has the key {_shown(key)}: expected section.key, such as crawl.commit_s")
-    return [f"{key}={'none' if value is None else written(value)}" for key, value in given.items()]
+    return [f"{key}={'none' if value is None else to_toml(value)}" for key, value in given.items()]
 
 
 @contextmanager

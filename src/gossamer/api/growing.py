@@ -17,7 +17,7 @@ from gossamer.cluster.options import ClusterOptions
 from gossamer.config import Config
 from gossamer.config.confinement import own_components
 from gossamer.config.gather import reopen
-from gossamer.config.live import FILE, divided, save
+from gossamer.config.live import FILE, save, with_workers
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.model.verbs import ConflictError
 from gossamer.model.words import shell_word
@@ -37,7 +37,7 @@ RESERVATIONS = ("placement", "cpus", "memory_bytes", "resources")
 def grown(config: Config, directory: Path) -> Config:
     """Return the configuration with the shards that were added while the crawl ran; the file may not have them yet."""
     found = map_in(directory)
-    return divided(config, found.shards) if found is not None and found.shards > config.cluster.workers else config
+    return with_workers(config, found.shards) if found is not None and found.shards > config.cluster.workers else config
 
 
 def stops_to_scale(config: Config) -> str:
@@ -125,7 +125,7 @@ def write_number(directory: Path, shards: int) -> None:
     """Write the number of shards to the crawl's configuration; its other keys may have changed meanwhile."""
     present = reopen(directory / FILE)
     if present.cluster.workers != shards:
-        save(divided(present, shards), directory)
+        save(with_workers(present, shards), directory)
 
 
 def leave_idle(directory: Path, config: Config) -> Config:
@@ -138,7 +138,7 @@ def leave_idle(directory: Path, config: Config) -> Config:
         return config
     with suppress(ConfigError):  # Partitions are on their way, or states elsewhere: they stay, with nothing to do.
         scale_crawl(directory, wanted)
-        return divided(config, wanted)
+        return with_workers(config, wanted)
     return config
 
 
@@ -154,7 +154,7 @@ def check_scalable(directory: str | Path, workers: int) -> None:
     if shards_to_be(directory) is None:
         refuse_indivisible(config, directory, workers)
         if workers > 1:
-            check_several(divided(config, workers))
+            check_several(with_workers(config, workers))
 
 
 def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None] = lambda _: None) -> Scaled:
@@ -169,7 +169,7 @@ def scale_crawl(directory: str | Path, workers: int, note: Callable[[str], None]
     directory = directory_of(directory)
     config = _local(directory)
     check_scalable(directory, workers)
-    return scale(config, directory, workers, note, lambda shards: save(divided(config, shards), directory))
+    return scale(config, directory, workers, note, lambda shards: save(with_workers(config, shards), directory))
 
 
 def finish_scaling(directory: str | Path) -> bool:

@@ -23,7 +23,7 @@ from gossamer.cluster.moves import MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text, require_whole
-from gossamer.config.live import divided, save
+from gossamer.config.live import save, with_workers
 from gossamer.config.secret import shows_secret
 from gossamer.model.errors import ConfigError, CrawlFailedError, StoreError
 from gossamer.model.extras import require
@@ -394,7 +394,7 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
     await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
     # Crawls of one shard have none.
     partitions = bring_map(directory, *kept) if kept is not None else PartitionMap.even(config.cluster.workers)
-    config = divided(config, partitions.shards)
+    config = with_workers(config, partitions.shards)
     await gather(config, directory)
     described = []
     for home in homes(directory, config.cluster.workers):

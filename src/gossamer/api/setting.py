@@ -13,9 +13,9 @@ import msgspec
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.lists import hosts_of
-from gossamer.config.live import KeyChange, Settings, assigned, changed, for_host
+from gossamer.config.live import KeyChange, Settings, assign, change, for_host
 from gossamer.config.sections import key_of
-from gossamer.config.toml import as_assignments, written
+from gossamer.config.toml import as_assignments, to_toml
 from gossamer.engine.counters import Telemetry
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import RefusedError, Set
@@ -86,7 +86,7 @@ class Setting:
 
     async def _set(self, assignments: Sequence[str]) -> list[KeyChange]:
         committer = self._kept.committer
-        config, changes = await asyncio.to_thread(changed, self._settings.config, assignments)
+        config, changes = await asyncio.to_thread(change, self._settings.config, assignments)
         if not changes:
             return []
         await asyncio.to_thread(self._save, config)
@@ -110,13 +110,13 @@ def check_assignments(directory: Path, assignments: Sequence[str]) -> None:
     Raises:
         ConfigError: a line for each mistake.
     """
-    assigned(reopen(directory / "crawl.toml"), assignments)
+    assign(reopen(directory / "crawl.toml"), assignments)
 
 
 def live_in(config: Config) -> dict[str, str]:
     """Return the live keys of a configuration with their values as in the file."""
     values = {key: config.value(key) for key in config.all_keys() if key_of(key).live}
-    return {key: "none" if value is None else written(value) for key, value in values.items()}
+    return {key: "none" if value is None else to_toml(value) for key, value in values.items()}
 
 
 def refused(error: ConfigError, directory: Path) -> RefusedError:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
-from gossamer.config.lists import forgotten_in, read_text, scope_lists
+from gossamer.config.lists import all_forgotten, read_text, scope_lists
 from gossamer.engine.examine import Examiner
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
@@ -64,7 +64,7 @@ def judge_of(config: Config, places: Iterable[Path] = ()) -> Judge:
         ConfigError: a list or a component cannot be loaded.
     """
     roots = Roots(config.scope.scope, config.scope.seed_redirects)
-    entries = {entry.at + entry.pattern: entry for place in places for entry in forgotten_in(config, place)}
+    entries = {entry.at + entry.pattern: entry for place in places for entry in all_forgotten(config, place)}
     forgotten = [Forgotten(tuple(entries.values()), WallClock().now)] if entries else []
     chain = scope_chain(config.scope, roots, None, [*filters_of(config), *forgotten], scope_lists(config))
     return Judge(namer_for(config), roots, chain, prioritizer_of(config))

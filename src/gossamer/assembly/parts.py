@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from gossamer.assembly.home import Home
 from gossamer.assembly.modules import chosen_modules, judge_of
 from gossamer.config import Config, effective_toml
-from gossamer.config.secret import redacted
+from gossamer.config.secret import redact
 from gossamer.engine.copies import CopyMarks, NearCopies
 from gossamer.engine.history import UrlMemory, page_key
 from gossamer.engine.options import CrawlOptions
@@ -72,7 +72,7 @@ def require_components(config: Config) -> None:
     chosen_modules(config)
     judge_of(config)
     policy_of(config.revisit.policy)
-    for key, name in config.components.named():
+    for key, name in config.components.entries():
         if key not in ("components.filters", "components.prioritizer"):  # Of the judge of links.
             component(name, key)
 
@@ -267,7 +267,7 @@ def archives_of(
         robots="RFC 9309" if config.robots.obey else "ignore",
         operator=config.operator.contact,
         is_part_of=directory.resolve().name,
-        configuration=effective_toml(config, shown=redacted),
+        configuration=effective_toml(config, shown=redact),
     )
     warc = WarcArchive(config.archive, journals, about, shard, incarnation)
     key = "components.archives"

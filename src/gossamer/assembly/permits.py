@@ -21,7 +21,7 @@ from gossamer.assembly.ring import CrawlScope
 from gossamer.assembly.schemes import url_rules
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.config.lists import forgotten_in, scope_lists
+from gossamer.config.lists import all_forgotten, scope_lists
 from gossamer.engine.counters import CrawlCounters
 from gossamer.engine.history import PageRecord, page_key, read_page_record
 from gossamer.engine.traps import Trapping
@@ -45,7 +45,7 @@ from gossamer.world.clock import Clock
 
 def forgotten_of(config: Config, directory: Path, clock: Clock) -> Forgotten | None:
     """Return the filter of pages that were forgotten; None if there are none. Raises ConfigError: a list is bad."""
-    entries = forgotten_in(config, directory)
+    entries = all_forgotten(config, directory)
     return Forgotten(entries, clock.now) if entries else None
 
 

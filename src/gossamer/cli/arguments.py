@@ -166,11 +166,11 @@ def near(name: str, known: Iterable[str]) -> str:
 
 def meaning(option: str, known: Collection[str]) -> str:
     """Return what to type instead of an option of another program, or nothing if the command does not take it."""
-    from gossamer.config.synonyms import meant
+    from gossamer.config.synonyms import equivalent_of
 
     if "--set" not in known:
         return ""
-    found = meant(option.lstrip("-").partition("=")[0], as_option=True)
+    found = equivalent_of(option.lstrip("-").partition("=")[0], as_option=True)
     takes = not found.startswith("use --") or found.split()[1] in known
     return f"; {found}" if found and takes else ""
 

@@ -113,9 +113,9 @@ def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resu
     why = 'process.sandbox is "off"'
     rights = None
     if wanted != "off":
-        from gossamer.config.confinement import rights_of, unconfined  # Without a sandbox, of no use.
+        from gossamer.config.confinement import rights_of, why_unconfined  # Without a sandbox, of no use.
 
-        why = unconfined(config)
+        why = why_unconfined(config)
         rights = None if why else rights_of(config, directory)._asdict()
     return CrawlJob(
         directory=str(directory),

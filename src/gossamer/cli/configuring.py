@@ -18,9 +18,9 @@ from gossamer.config.presets import ORIGIN as MODE
 from gossamer.config.reference import markdown as page
 from gossamer.config.reference import schema as config_schema
 from gossamer.config.requests import check_requests
-from gossamer.config.secret import redacted
+from gossamer.config.secret import redact
 from gossamer.config.sections import keys
-from gossamer.config.toml import starter_toml, written
+from gossamer.config.toml import starter_toml, to_toml
 from gossamer.model.errors import ConfigError
 
 commands = typer.Typer()
@@ -72,7 +72,7 @@ def show(directory: Directory) -> int:
     """Print the configuration of a crawl and the source of each value."""
     require_crawl(directory)
     config = reopen(directory / "crawl.toml")
-    rows = [(key, _format_value(redacted(key, config.value(key))), config.origin(key)) for key in config.all_keys()]
+    rows = [(key, _format_value(redact(key, config.value(key))), config.origin(key)) for key in config.all_keys()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for key, value, origin in rows:
         typer.echo(f"{key:<{widths[0]}}  {value:<{min(widths[1], 40)}}  {origin}")
@@ -95,4 +95,4 @@ def schema(
 
 
 def _format_value(value: object) -> str:
-    return "not set" if value is None else harmless(written(value))
+    return "not set" if value is None else harmless(to_toml(value))

@@ -20,7 +20,7 @@ from gossamer.cli.directory import require_crawl
 from gossamer.cli.job import is_maintained
 from gossamer.cli.output import harmless
 from gossamer.cli.status_text import line_of, state_of
-from gossamer.config.toml import written
+from gossamer.config.toml import to_toml
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.status import read_status
@@ -95,7 +95,7 @@ def set_host(
     values = dict(_parse_assignment(text) for text in assignments)
     fields = {"host": host, "values": values}
     kept = {key: value for key, value in values.items() if value is not None}
-    check = lambda: api.check_assignments(directory, [f"host.{host}={written(kept)}"])  # noqa: E731
+    check = lambda: api.check_assignments(directory, [f"host.{host}={to_toml(kept)}"])  # noqa: E731
     return _show_changes(_change(directory, "host", fields, f"--set 'host.{host}={{…}}'", check))
 
 

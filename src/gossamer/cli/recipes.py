@@ -138,10 +138,10 @@ def run_recipe(
     sets = [*RECIPES[recipe], *(sets or ())]
     if show_config:
         from gossamer.config import configure, effective_toml
-        from gossamer.config.secret import redacted
+        from gossamer.config.secret import redact
 
         made = configure(config, options=options, sets=sets, seeds=urls or ())
-        typer.echo(effective_toml(made, shown=redacted), nl=False)
+        typer.echo(effective_toml(made, shown=redact), nl=False)
         return Exit.FINISHED
     words = ["crawl", *(urls or ()), *_words(options), *(word for one in sets for word in ("--set", one))]
     # A check that has ended is not listed again: since then the site may have changed.

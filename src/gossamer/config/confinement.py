@@ -38,7 +38,7 @@ SPILL = "state/spill"
 REFERENCE = "file:"
 
 
-def unconfined(config: Config) -> str:
+def why_unconfined(config: Config) -> str:
     """Return why the process of a crawl gets no sandbox although `process.sandbox` is not off; empty: it gets one.
 
     Raises:
@@ -82,7 +82,7 @@ def own_components(config: Config) -> Iterator[str]:
     """Yield the names of components that are not ours."""
     process = config.process
     named = [
-        *(name for _, name in config.components.named()), *process.modules,
+        *(name for _, name in config.components.entries()), *process.modules,
         *(name for names in process.types.values() for name in names),
         config.revisit.policy if config.crawl.mode == "continuous" else "",
     ]  # fmt: skip
@@ -97,7 +97,7 @@ def rights_of(config: Config, directory: Path) -> Rights:
     """Return what the process of a crawl in `directory` may open."""
     directory = directory.absolute()
     reads = [*SYSTEM, *(f"/etc/{name}" for name in ETC), *_interpreter()]
-    writes = [str(directory), *DEVICES, *_linked(str(directory), str(directory / "state"))]
+    writes = [str(directory), *DEVICES, *_link_targets(str(directory), str(directory / "state"))]
     scratch = [str(directory / SPILL)]
     for key in keys():
         use = key_of(key).path
@@ -107,7 +107,7 @@ def rights_of(config: Config, directory: Path) -> Rights:
         if use == "replaced":  # The kernel allows a file, not its path: for a new file its folder must be allowed.
             paths = [str(Path(path).parent) for path in paths]
         (writes if use == "written" else reads).extend(paths)
-    reads += _named_by_rules(config)
+    reads += _files_in_rules(config)
     reads += [file for name in own_components(config) if (file := name.rpartition(":")[0]).endswith(".py")]
     reads += [found for name in CERTIFICATE_VARIABLES if (found := os.environ.get(name))]
     for place in (config.archive.store, config.state.checkpoint_uri):
@@ -127,10 +127,10 @@ def rights_of(config: Config, directory: Path) -> Rights:
 def _interpreter() -> list[str]:
     """Return the folders of Python and its packages, with targets of links that some installers make."""
     places = [sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix, *filter(None, sys.path)]
-    return [*dict.fromkeys(places), *_linked(*filter(None, sys.path))]
+    return [*dict.fromkeys(places), *_link_targets(*filter(None, sys.path))]
 
 
-def _linked(*folders: str) -> list[str]:
+def _link_targets(*folders: str) -> list[str]:
     """Return the targets of links in folders. A confined process makes no links in a crawl's directory."""
     found = []
     for folder in folders:
@@ -148,7 +148,7 @@ def _texts(value: object) -> list[str]:
     return []
 
 
-def _named_by_rules(config: Config) -> Iterator[str]:
+def _files_in_rules(config: Config) -> Iterator[str]:
     """Yield the files that hold credentials and certificates."""
     values = [config.fetch.proxy, config.fetch.headers, config.request.rules, config.login.rules]
     waiting: list[tuple[str, object]] = [("", value) for value in values]

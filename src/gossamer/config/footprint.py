@@ -115,11 +115,11 @@ def least_bytes(config: Config) -> int:
     """Return what the shares take at the least: keys that are set as they are set, the others their least."""
     return sum(
         (share.least if _is_shared(config, key) else _value(config, key)) * share.unit_bytes
-        for key, share in _used(config)
+        for key, share in _shares(config)
     )
 
 
-def fitted(config: Config) -> Config:
+def fit_budget(config: Config) -> Config:
     """Return the configuration with the shares of its budget in place of keys that hold their defaults.
 
     Their origin is `memory.budget_bytes` then, and another budget changes them again. A key that is set to more than
@@ -158,7 +158,7 @@ def fitted(config: Config) -> Config:
 def _scale(config: Config, defaults: Config, left: int) -> float:
     """Return the factor between the defaults and the shares with which all of them fit into `left` bytes."""
     scale = left / (defaults.memory.budget_bytes - BASE_BYTES)
-    shared = dict(_used(config))
+    shared = dict(_shares(config))
     for key in [key for key in shared if not _is_shared(config, key)]:
         left -= _value(config, key) * shared.pop(key).unit_bytes
     while shared:
@@ -176,7 +176,7 @@ def _default_bytes(defaults: Config, shares: dict[str, MemoryShare]) -> int:
     return sum(_value(defaults, key) * share.unit_bytes for key, share in shares.items())
 
 
-def _used(config: Config) -> list[tuple[str, MemoryShare]]:
+def _shares(config: Config) -> list[tuple[str, MemoryShare]]:
     return [(key, share) for key, share in SHARES.items() if share.backend in ("", config.seen.backend)]
 
 

@@ -10,14 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 
 from gossamer.config.flags import BY_NAME
-from gossamer.config.footprint import fitted
+from gossamer.config.footprint import fit_budget
 from gossamer.config.lists import read_text
 from gossamer.config.mend import lines_of
 from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.sections import Config, conflicts, key_of, keys, sections
 from gossamer.config.seeds import with_segments
-from gossamer.config.synonyms import meant
-from gossamer.config.toml import line_numbers, recorded_origins
+from gossamer.config.synonyms import equivalent_of
+from gossamer.config.toml import line_numbers, read_origins
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
 from gossamer.model.words import shell_word
@@ -58,7 +58,7 @@ def configure(
     preset = options.pop("preset", None)
     if file is not None:
         text = read_text(file)
-        given = _flattened(_parsed(text, file))
+        given = _flatten(_parse(text, file))
         named = given.pop("preset", None)
         preset = preset or named
     if preset is not None:
@@ -106,9 +106,9 @@ def reopen_text(
     file = Path(name)
     values: Values = {}
     origins: dict[str, str] = {}
-    _take(values, origins, _flattened(_parsed(text, file)), _places(file, text), file.parent)
+    _take(values, origins, _flatten(_parse(text, file)), _places(file, text), file.parent)
     config = _finish(values, origins, None, ())
-    recorded = recorded_origins(text)
+    recorded = read_origins(text)
     defaults = Config()
     kept = {
         key: recorded.get(key, place)
@@ -153,11 +153,11 @@ def _finish(
     wrong: list[str] = []
     for text in sets:
         try:
-            _take(values, origins, _assigned(text), lambda _: "--set", Path())
+            _take(values, origins, _parse_assignment(text), lambda _: "--set", Path())
         except ConfigError as error:
             wrong += error.lines
     try:
-        config = _checked(values, origins)
+        config = _convert(values, origins)
     except ConfigError as error:
         wrong += error.lines
     if wrong:
@@ -221,7 +221,7 @@ def mistakes(file: Path) -> list[str]:
     text = read_text(file)
     values: Values = {}
     origins: dict[str, str] = {}
-    _take(values, origins, _flattened(_parsed(text, file)), _places(file, text), file.parent)
+    _take(values, origins, _flatten(_parse(text, file)), _places(file, text), file.parent)
     origins |= _places_within(file, text)
     values.pop("preset", None)
     found: list[str] = []
@@ -229,7 +229,7 @@ def mistakes(file: Path) -> list[str]:
     while wrong is None or wrong & values.keys():  # Some mistakes show when others are out of the way.
         values = {key: value for key, value in values.items() if key not in (wrong or ())}
         try:
-            _checked(values, origins)
+            _convert(values, origins)
         except MistakesError as error:
             found += error.lines
             wrong = error.keys
@@ -252,7 +252,7 @@ class MistakesError(ConfigError):
         self.keys = frozenset(keys)
 
 
-def nested(flat: Mapping[str, object]) -> dict[str, object]:
+def nest(flat: Mapping[str, object]) -> dict[str, object]:
     """Return values by dotted key as tables of their sections."""
     tables: dict[str, object] = {}
     for key, value in flat.items():
@@ -266,9 +266,9 @@ def nested(flat: Mapping[str, object]) -> dict[str, object]:
     return tables
 
 
-def _checked(values: Values, origins: dict[str, str]) -> Config:
+def _convert(values: Values, origins: dict[str, str]) -> Config:
     # By way of JSON: dates of TOML and paths are texts.
-    text = json.dumps(nested(values), default=str, ensure_ascii=False)
+    text = json.dumps(nest(values), default=str, ensure_ascii=False)
     if (not text.isascii() or _ZERO.search(text)) and (mistake := _no_text(values, origins)) is not None:
         raise ConfigError(mistake)
     try:
@@ -278,7 +278,7 @@ def _checked(values: Values, origins: dict[str, str]) -> Config:
     if found := list(conflicts(config)):
         raise _as_lines(found, origins, values)
     known = {key: place for key, place in origins.items() if "." in key and key in values}
-    return fitted(by_mode(config.with_origins(known)))
+    return fit_budget(by_mode(config.with_origins(known)))
 
 
 def _as_lines(mistakes: Sequence[Mistake], origins: Mapping[str, str], values: Values) -> MistakesError:
@@ -308,7 +308,7 @@ def _no_text(values: Values, origins: Mapping[str, str]) -> str | None:
     return None
 
 
-def _parsed(text: str, file: Path) -> dict[str, object]:
+def _parse(text: str, file: Path) -> dict[str, object]:
     try:
         tables = tomllib.loads(text)
     except ValueError as error:  # Also of a number with thousands of digits.
@@ -324,7 +324,7 @@ def _parsed(text: str, file: Path) -> dict[str, object]:
     return tables
 
 
-def _flattened(tables: Mapping[str, object]) -> Values:
+def _flatten(tables: Mapping[str, object]) -> Values:
     flat: Values = {}
     for section, table in tables.items():
         if isinstance(table, dict):
@@ -340,11 +340,11 @@ _QUOTED = re.compile(r'(\w+)\."([^"]+)"(?:\.(\w+))?')
 """Matches a key with a name in quotation marks."""
 
 
-def _assigned(text: str) -> Values:
+def _parse_assignment(text: str) -> Values:
     key, equals, value = text.partition("=")
     key = key.strip()
     if not equals or "." not in key:
-        raise ConfigError(f"--set{key and f' {key}'}: write --set section.key=value{_meant(key)}")
+        raise ConfigError(f"--set{key and f' {key}'}: write --set section.key=value{_suggest_key(key)}")
     if quoted := _QUOTED.fullmatch(key):  # As a file has it: host."example.org"
         section, name, within = quoted.groups()
         if within:
@@ -371,10 +371,10 @@ def _takes_text(key: str) -> bool:
     return name in known and (known[name].type is str or bool(known[name].choices))
 
 
-def _meant(name: str) -> str:
+def _suggest_key(name: str) -> str:
     """Return which key a name without section stands for, as a clause; nothing if that is not known."""
     same = [key for key in keys() if key.partition(".")[2] == name]
-    found = f"the key is {' or '.join(same)}" if same else meant(name, as_option=False)
+    found = f"the key is {' or '.join(same)}" if same else equivalent_of(name, as_option=False)
     return f"; {found}" if found else ""
 
 

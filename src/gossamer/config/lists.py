@@ -86,7 +86,7 @@ def hosts_of(path: Path) -> HostSet:
     return hosts
 
 
-def forgotten_in(config: Config, directory: Path) -> list[ForgottenEntry]:
+def all_forgotten(config: Config, directory: Path) -> list[ForgottenEntry]:
     """Return what was forgotten: of the crawl's own list, of the one that it shares with others, and of the crawls
     whose pages it does not fetch again.
 
@@ -98,10 +98,10 @@ def forgotten_in(config: Config, directory: Path) -> list[ForgottenEntry]:
     kept = [path for path in (own, *(Path(name) / FORGOTTEN for name in config.scope.against)) if path.exists()]
     if shared and Path(shared).resolve() != own.resolve():
         kept.append(Path(shared))
-    return [entry for path in kept for entry in forgotten_of(path)]
+    return [entry for path in kept for entry in read_forgotten(path)]
 
 
-def forgotten_of(path: Path) -> list[ForgottenEntry]:
+def read_forgotten(path: Path) -> list[ForgottenEntry]:
     """Return the entries of a list of forgotten pages, one JSON object a line.
 
     Raises:
@@ -159,7 +159,7 @@ def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Ite
     """
     try:
         size = 0
-        with unpacked_input(path) as file, io.TextIOWrapper(file, "utf-8-sig") as lines:
+        with open_unpacked(path) as file, io.TextIOWrapper(file, "utf-8-sig") as lines:
             for number, line in enumerate(iter(partial(lines.readline, LINE_CHARACTERS_MAX + 2), ""), 1):
                 size += len(line)
                 if bytes_max is not None and size > bytes_max:
@@ -179,7 +179,7 @@ def lines_of(path: Path, holding: str = "", bytes_max: int | None = None) -> Ite
 
 
 @contextmanager
-def unpacked_input(path: Path) -> Iterator[BinaryIO]:
+def open_unpacked(path: Path) -> Iterator[BinaryIO]:
     """Open a file, gzipped or not. Raises OSError as `open_input`."""
     with open_input(path) as file:
         is_packed = file.read(2) == b"\x1f\x8b"

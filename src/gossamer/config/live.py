@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gossamer.config.gather import reopen_text
 from gossamer.config.secret import holds_secrets
 from gossamer.config.sections import Config, key_of
-from gossamer.config.toml import effective_toml, written
+from gossamer.config.toml import effective_toml, to_toml
 from gossamer.model.errors import ConfigError
 from gossamer.options import to_table
 from gossamer.url.join import absolute
@@ -31,7 +31,7 @@ class KeyChange(NamedTuple):
     after: str
 
 
-def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[KeyChange]]:
+def change(config: Config, assignments: Iterable[str]) -> tuple[Config, list[KeyChange]]:
     """Return the configuration with `key=value` texts applied, and what that changed. About 20 ms.
 
     Raises:
@@ -39,9 +39,9 @@ def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Ke
             cannot change while the crawl runs. Nothing changed then.
     """
     texts = list(assignments)
-    new = assigned(config, texts)
+    new = assign(config, texts)
     found = [
-        KeyChange(key, _written(config.value(key)), _written(new.value(key)))
+        KeyChange(key, _to_toml(config.value(key)), _to_toml(new.value(key)))
         for key in dict.fromkeys((*config.all_keys(), *new.all_keys()))
         if config.value(key) != new.value(key)
     ]
@@ -58,7 +58,7 @@ def changed(config: Config, assignments: Iterable[str]) -> tuple[Config, list[Ke
     return new.with_origins(origins), found
 
 
-def assigned(config: Config, assignments: Iterable[str]) -> Config:
+def assign(config: Config, assignments: Iterable[str]) -> Config:
     """Return the configuration with `key=value` texts applied, also of keys that cannot change while the crawl runs.
 
     Raises:
@@ -82,10 +82,10 @@ def for_host(config: Config, host: str, values: Mapping[str, object]) -> str:
     override = config.host.overrides.get(host)
     merged = {**(to_table(override) if override is not None else {}), **values}
     kept = {name: value for name, value in merged.items() if value is not None}
-    return f"{HOST}.{host}={written(kept)}" if kept else f"{HOST}.{host}=none"
+    return f"{HOST}.{host}={to_toml(kept)}" if kept else f"{HOST}.{host}=none"
 
 
-def divided(config: Config, workers: int) -> Config:
+def with_workers(config: Config, workers: int) -> Config:
     """Return a configuration for another number of shards."""
     cluster = replace(config.cluster, workers=workers)
     changed = replace(config, cluster=cluster)
@@ -97,8 +97,8 @@ def save(config: Config, directory: Path) -> None:
     write_whole(directory / FILE, effective_toml(config).encode(), private=holds_secrets(config))
 
 
-def _written(value: object) -> str:
-    return "" if value is None else written(value)
+def _to_toml(value: object) -> str:
+    return "" if value is None else to_toml(value)
 
 
 class Settings:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from gossamer.config.sections import key_of, keys, sections
-from gossamer.config.synonyms import meant
+from gossamer.config.synonyms import equivalent_of
 from gossamer.options import Mistake, NamedSection, Section, declared, nearest, rule_type
 from gossamer.stages.fetch.credentials import REDACTED
 from gossamer.stages.process.options import FieldRule
@@ -29,7 +29,7 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
     if not message:
         return where + _unknown(path)
     is_option = place.startswith("--") and place != "--set"
-    given = _shown(REDACTED if key_of(".".join(path[:2])).secret else mistake.given)
+    given = _show(REDACTED if key_of(".".join(path[:2])).secret else mistake.given)
     message += " of seconds" if message == "expected a number" and SECONDS.search(path[-1]) else ""
     if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
@@ -59,7 +59,7 @@ def _unknown(path: Sequence[str]) -> str:
     name = path[-1]
     same = [key for key in keys() if key.partition(".")[2] == name]
     elsewhere = nearest(name, [name], write=lambda _: same[0]) if same else ""
-    meaning = meant(name, as_option=False)
+    meaning = equivalent_of(name, as_option=False)
     if len(path) == 1:
         if elsewhere:
             return f"{name} is outside its section{elsewhere}"
@@ -91,6 +91,6 @@ SECONDS = re.compile(r"_s(_(min|max|mean|first))?$")
 """The end of a key whose unit is the second."""
 
 
-def _shown(value: object) -> str:
+def _show(value: object) -> str:
     text = json.dumps(value, ensure_ascii=True, default=str)
     return text if len(text) <= SHOWN_CHARACTERS_MAX else text[: SHOWN_CHARACTERS_MAX - 1] + "…"

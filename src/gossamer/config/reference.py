@@ -12,7 +12,7 @@ from msgspec import NODEFAULT
 
 from gossamer.config.flags import FLAGS
 from gossamer.config.sections import Config, key_of, sections
-from gossamer.config.toml import summary, written
+from gossamer.config.toml import summary, to_toml
 from gossamer.options import DeclaredKey, Key, NamedSection, Section, annotated, declared, rule_type, to_table
 
 HEAD = """\
@@ -112,7 +112,7 @@ def _sections(heading: str, *, expert: bool) -> Iterator[str]:
 def _default(field: DeclaredKey) -> str:
     if field.default is NODEFAULT:
         return "required"
-    return "" if field.default is None else f"`{written(field.default)}`".replace("|", "\\|")
+    return "" if field.default is None else f"`{to_toml(field.default)}`".replace("|", "\\|")
 
 
 def _choices(field: DeclaredKey) -> str:

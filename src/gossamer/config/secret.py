@@ -29,11 +29,11 @@ SECRET_VALUES = frozenset(
 """Keys of rules that no output shows; of a proxy it leaves out the user."""
 
 
-def redacted(key: str, value: object) -> object:
+def redact(key: str, value: object) -> object:
     """Return a key's value as people may see it. References to secrets (`env:NAME`) are kept."""
     if not key_of(key).secret:
-        return _mapped(value, lambda _: False)
-    return _mapped(value, is_credential) if key in keys() else _redacted_rule(value)
+        return _redact_within(value, lambda _: False)
+    return _redact_within(value, is_credential) if key in keys() else _redact_rule(value)
 
 
 def holds_secrets(config: Config) -> bool:
@@ -43,7 +43,7 @@ def holds_secrets(config: Config) -> bool:
 
 def shows_secret(key: str, value: object) -> bool:
     """Say whether a key's value as text would show a secret to its reader."""
-    return redacted(key, value) != _plain(value)
+    return redact(key, value) != _plain(value)
 
 
 def request_rules(config: Config) -> dict[str, RequestRule]:
@@ -56,7 +56,7 @@ def request_rules(config: Config) -> dict[str, RequestRule]:
     Raises:
         ConfigError: a secret cannot be read, or no single origin is known for a credential.
     """
-    rules = {where: _revealed(rule, f'request."{where}"') for where, rule in config.request.rules.items()}
+    rules = {where: _reveal_rule(rule, f'request."{where}"') for where, rule in config.request.rules.items()}
     loose = {name: value for name, value in config.fetch.headers.items() if is_credential(name)}
     if loose:
         for origin in _origins_of_seeds(config, next(iter(loose))):
@@ -76,7 +76,7 @@ def login_rules(config: Config) -> dict[str, LoginRule]:
     }
 
 
-def _revealed(rule: RequestRule, key: str) -> RequestRule:
+def _reveal_rule(rule: RequestRule, key: str) -> RequestRule:
     """Return a rule with the secrets that it refers to."""
 
     def read(value: object, name: str) -> object:
@@ -120,14 +120,14 @@ def _origins_of_seeds(config: Config, name: str) -> list[str]:
     return [origin, origin.replace("http://", "https://", 1)] if is_plain else [origin]
 
 
-def _redacted_rule(value: object) -> object:
+def _redact_rule(value: object) -> object:
     value = _plain(value)
     if not isinstance(value, Mapping):
         return REDACTED if value else value
     return {
-        name: _mapped(one, lambda name: name.lower() not in OPEN, name)
+        name: _redact_within(one, lambda name: name.lower() not in OPEN, name)
         if name in SECRET_VALUES
-        else _mapped(one, lambda _: False)
+        else _redact_within(one, lambda _: False)
         for name, one in value.items()
     }
 
@@ -137,12 +137,12 @@ def _plain(value: object) -> object:
     return to_table(value) if isinstance(value, Section) else value
 
 
-def _mapped(value: object, is_secret: Callable[[str], bool], name: str = "") -> object:
+def _redact_within(value: object, is_secret: Callable[[str], bool], name: str = "") -> object:
     match value:
         case str():
             return REDACTED if is_secret(name) and value and not is_reference(value) else redact_user_info(value)
         case list() | tuple():
-            return type(value)(_mapped(one, is_secret, name) for one in value)
+            return type(value)(_redact_within(one, is_secret, name) for one in value)
         case Mapping():
-            return {key: _mapped(one, is_secret, str(key)) for key, one in value.items()}
+            return {key: _redact_within(one, is_secret, str(key)) for key, one in value.items()}
     return value

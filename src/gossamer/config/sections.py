@@ -114,7 +114,7 @@ class OutputOptions(Section, frozen=True):
     directory: Annotated[str, Key("The crawl's directory; it holds one crawl.", min_length=1, basic=True)] = "crawl"
 
 
-def _known_purposes(purposes: tuple[str, ...]) -> tuple[str, ...]:
+def _check_purposes(purposes: tuple[str, ...]) -> tuple[str, ...]:
     named = tuple(dict.fromkeys(SYNONYMS.get(one, one) for one in purposes))
     for one in named:
         if one not in PURPOSES:
@@ -157,7 +157,7 @@ class OperatorOptions(Section, frozen=True):
             "What the crawl is for: search, ai-train, ai-input, archive. Pages whose owners refuse all of these are "
             "not fetched, or not kept. Empty: no page is left out.",
             basic=True,
-            check=_known_purposes,
+            check=_check_purposes,
         ),
     ] = ()
 
@@ -224,7 +224,7 @@ class ComponentsOptions(Section, frozen=True):
         Key("Protocol modules by scheme: in place of a built-in one, or for a further scheme.", names=_require_scheme),
     ] = {}
 
-    def named(self) -> Iterator[tuple[str, str]]:
+    def entries(self) -> Iterator[tuple[str, str]]:
         """Yield the names of these components, each with its dotted key."""
         for field in self.__struct_fields__:
             key = f"components.{field}"

@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.config.lists import unpacked_input
+from gossamer.config.lists import open_unpacked
 from gossamer.model.errors import ConfigError
 from gossamer.stages.process.scan import reference_free
 from gossamer.world.inputs import open_input
@@ -105,7 +105,7 @@ def addresses(path: Path, form: Form, note: Callable[[str], None] = lambda _: No
 
 
 def _lines(path: Path) -> Iterator[bytes]:
-    with unpacked_input(path) as file:
+    with open_unpacked(path) as file:
         while line := file.readline(LINE_BYTES_MAX):
             yield line.strip()
 
@@ -114,21 +114,21 @@ def _sitemap(path: Path) -> Iterator[str]:
     """Yield the addresses of a sitemap, or of the sitemaps that an index names. It may be a single line of 50 MB."""
     # Not by process.feeds: its bounds (50,000 addresses, tags of 1 MiB, nothing after an error that cannot be repaired)
     # are for documents of the web, and it hands over all addresses at the end. An operator's file may be larger.
-    with unpacked_input(path) as file:
+    with open_unpacked(path) as file:
         root = _SITEMAP.search(file.read(HEAD_BYTES))
     prefix = (root and root[1]) or b""
-    for verbatim, escaped in _found(path, re.compile(_LOC % (prefix, prefix), re.DOTALL)):
+    for verbatim, escaped in _matches(path, re.compile(_LOC % (prefix, prefix), re.DOTALL)):
         yield (verbatim or html.unescape(escaped)).strip()
 
 
 def _bookmarks(path: Path) -> Iterator[str]:
-    for quoted in _found(path, _HREF):
+    for quoted in _matches(path, _HREF):
         yield reference_free("".join(quoted)).strip()
 
 
-def _found(path: Path, pattern: re.Pattern[bytes]) -> Iterator[Sequence[str]]:
+def _matches(path: Path, pattern: re.Pattern[bytes]) -> Iterator[Sequence[str]]:
     """Yield the groups of each match in a file, empty ones for those that did not take part."""
-    with unpacked_input(path) as file:
+    with open_unpacked(path) as file:
         rest = b""
         while piece := file.read(LINE_BYTES_MAX):
             data = rest + piece
@@ -153,7 +153,7 @@ def _column(header: str) -> tuple[str, int] | None:
 
 
 def _csv(path: Path) -> Iterator[str]:
-    with unpacked_input(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
+    with open_unpacked(path) as file, io.TextIOWrapper(file, encoding="utf-8-sig", newline="") as text:
         header = text.readline(HEAD_BYTES)
         found = _column(header.strip())
         assert found is not None

@@ -123,7 +123,7 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _OPTIONS = {flag.key: f"--{flag.option}" + (f" {flag.metavar}" if flag.metavar else "") for flag in reversed(FLAGS)}
 
 
-def meant(name: str, *, as_option: bool) -> str:
+def equivalent_of(name: str, *, as_option: bool) -> str:
     """Return the equivalent of another program's option or key, as a clause; empty if it is not known.
 
     `name` is without dashes and section. `as_option`: the clause names an option instead of a key.

@@ -23,7 +23,7 @@ _UNWRITABLE = re.compile(r"[\"'\x00-\x1f\x7f]")
 def effective_toml(config: Config, *, shown: Callable[[str, object], object] = lambda _, value: value) -> str:
     """Return every key with its value, and where it came from as a comment. `reopen` reads both back.
 
-    `shown` returns what is written for the value of a dotted key: `config.secret.redacted` for readers other than us.
+    `shown` returns what is written for the value of a dotted key: `config.secret.redact` for readers other than us.
     """
     lines = [
         "# The configuration of this crawl, as it runs. Changes here take effect with `gossamer resume`;",
@@ -39,8 +39,8 @@ def effective_toml(config: Config, *, shown: Callable[[str, object], object] = l
                 lines.append(f"# {key} is not set")
                 continue
             origin = origins.get(f"{section}.{key}", "default")
-            name = key if BARE.fullmatch(key) else written(key)
-            lines.append(f"{name} = {written(value)}" + ("" if origin == "default" else f"  # from {origin}"))
+            name = key if BARE.fullmatch(key) else to_toml(key)
+            lines.append(f"{name} = {to_toml(value)}" + ("" if origin == "default" else f"  # from {origin}"))
     return "\n".join(lines) + "\n"
 
 
@@ -60,9 +60,9 @@ def starter_toml(preset: str = "") -> str:
         for key, field in shown.items():
             lines.append(f"# {field.key.what}")
             if f"{section}.{key}" in values:
-                lines.append(f"{key} = {written(values[f'{section}.{key}'])}")
+                lines.append(f"{key} = {to_toml(values[f'{section}.{key}'])}")
             else:
-                lines.append(f"# {key} =" if field.default is None else f"# {key} = {written(field.default)}")
+                lines.append(f"# {key} =" if field.default is None else f"# {key} = {to_toml(field.default)}")
     return "\n".join(lines) + "\n"
 
 
@@ -71,7 +71,7 @@ def summary(model: type[Section]) -> str:
     return (model.__doc__ or "").strip().split("\n")[0]
 
 
-def written(value: object) -> str:
+def to_toml(value: object) -> str:
     """Return a value as TOML (version 1.0), on one line."""
     match value:
         case bool():
@@ -82,13 +82,13 @@ def written(value: object) -> str:
             # JSON's escapes are TOML's, but for DEL, which TOML wants escaped as well.
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
         case list() | tuple() | set() | frozenset():
-            return "[" + ", ".join(written(item) for item in value) + "]"
+            return "[" + ", ".join(to_toml(item) for item in value) + "]"
         case dict():
-            return "{" + ", ".join(f"{written(str(name))} = {written(item)}" for name, item in value.items()) + "}"
+            return "{" + ", ".join(f"{to_toml(str(name))} = {to_toml(item)}" for name, item in value.items()) + "}"
         case Section():
-            return written(to_table(value))
+            return to_toml(to_table(value))
         case _:
-            return written(str(value))
+            return to_toml(str(value))
 
 
 def as_assignments(values: Mapping[str, object]) -> list[str]:
@@ -104,7 +104,7 @@ def whole(key: str, value: object) -> str:
     """Return a value of JSON as TOML. Raises ConfigError: there is nothing (null) within it."""
     if _has_gaps(value):
         raise ConfigError(f"{key}: null may stand for a key, not within its value")
-    return written(value)
+    return to_toml(value)
 
 
 def _has_gaps(value: object) -> bool:
@@ -137,6 +137,6 @@ def line_numbers(text: str) -> dict[str, int]:
     return {name: number for name, number, _ in reversed(list(assignments(text)))}
 
 
-def recorded_origins(text: str) -> dict[str, str]:
+def read_origins(text: str) -> dict[str, str]:
     """Return the origins that `effective_toml` wrote as comments, by dotted key."""
     return {key: found[1] for key, _, line in assignments(text) if (found := ORIGIN.search(line))}

@@ -14,7 +14,7 @@ import msgspec
 from gossamer.config import configure
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
-from gossamer.config.toml import whole, written
+from gossamer.config.toml import to_toml, whole
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError
@@ -145,14 +145,14 @@ def _as_toml(config: Content) -> str:
     lines = []
     for section, values in config.items():
         if isinstance(values, str):  # Such as `preset`.
-            plain.append(f"{written(section)} = {written(values)}")
+            plain.append(f"{to_toml(section)} = {to_toml(values)}")
             continue
-        lines += ["", f"[{written(section)}]"]
+        lines += ["", f"[{to_toml(section)}]"]
         for key, value in values.items():
             if value is None:
                 raise RefusedError(f"{section}.{key}: null is no value; leave the key out")
             try:
-                lines.append(f"{written(key)} = {whole(f'{section}.{key}', value)}")
+                lines.append(f"{to_toml(key)} = {whole(f'{section}.{key}', value)}")
             except ConfigError as error:
                 raise RefusedError(str(error)) from error
     return "\n".join([*plain, *lines]) + "\n"

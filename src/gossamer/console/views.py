@@ -13,9 +13,9 @@ import msgspec
 from msgspec import Meta
 
 from gossamer.config.gather import reopen
-from gossamer.config.secret import redacted
+from gossamer.config.secret import redact
 from gossamer.config.sections import key_of
-from gossamer.config.toml import written
+from gossamer.config.toml import to_toml
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, HostHistory, ItemList, PageVersions
 from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest, Why
@@ -143,8 +143,8 @@ def configuration_of(directory: Path) -> Configuration:
     config = reopen(directory / "crawl.toml")
     found = []
     for key in config.all_keys():
-        value = redacted(key, to_table(config.value(key)))
-        text = "none" if value is None else written(value)
+        value = redact(key, to_table(config.value(key)))
+        text = "none" if value is None else to_toml(value)
         live = key_of(key).live
         says = key_of(key).what
         found.append(ConfigKey(key=key, value=value, text=text, origin=config.origin(key), live=live, says=says))

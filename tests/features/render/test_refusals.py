@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.api.shards import check_several
 from gossamer.assembly.building import assemble
-from gossamer.config.footprint import BROWSERS, ORIGIN, browser_bytes, fitted, fixed_bytes
+from gossamer.config.footprint import BROWSERS, ORIGIN, browser_bytes, fit_budget, fixed_bytes
 from gossamer.config.gather import configure
 from gossamer.config.sections import Config
 from gossamer.features.render.browser import program_of, user_of
@@ -71,12 +71,12 @@ def test_browsers_never_run_as_root_in_a_sandbox() -> None:
 
 
 def test_a_budget_that_is_not_set_grows_by_the_browsers_and_another_holds_them() -> None:
-    plain, rendering = fitted(config_of("crawl.render=never")), fitted(config_of())
+    plain, rendering = fit_budget(config_of("crawl.render=never")), fit_budget(config_of())
     assert fixed_bytes(plain).get(BROWSERS) is None
     assert fixed_bytes(rendering)[BROWSERS] == browser_bytes(rendering) > 1 << 30
     assert rendering.memory.budget_bytes == plain.memory.budget_bytes + browser_bytes(rendering)
     assert rendering.state.cache_bytes == plain.state.cache_bytes
-    assert fitted(rendering).memory.budget_bytes == rendering.memory.budget_bytes
+    assert fit_budget(rendering).memory.budget_bytes == rendering.memory.budget_bytes
     assert rendering.origin(ORIGIN) == BROWSERS
     with pytest.raises(ConfigError, match="browsers"):
-        fitted(config_of("memory.budget_bytes=512MiB"))
+        fit_budget(config_of("memory.budget_bytes=512MiB"))

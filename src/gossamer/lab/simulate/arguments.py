@@ -6,7 +6,7 @@ import json
 import tomllib
 from collections.abc import Iterable, Mapping
 
-from gossamer.config.gather import nested
+from gossamer.config.gather import nest
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import PRESETS, synthetic_web
 from gossamer.lab.simulate.revisits import RevisitsOptions
@@ -43,7 +43,7 @@ def options_of(
     try:
         merged |= _synthetic_values(preset, given)
         others = {key: value for key, value in given.items() if not key.startswith(SIMWEB)}
-        return convert(SimulateOptions, nested(merged | others))
+        return convert(SimulateOptions, nest(merged | others))
     except OptionsError as error:
         raise ConfigError(_one_line(error)) from error
 
@@ -58,7 +58,7 @@ def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> Revis
     _refuse_unknown(given, settable_keys(RevisitsOptions))
     try:
         default = to_table(RevisitsOptions(), defaults=True)
-        merged = {section: default[section] | one for section, one in nested(given).items() if isinstance(one, dict)}
+        merged = {section: default[section] | one for section, one in nest(given).items() if isinstance(one, dict)}
         return convert(RevisitsOptions, default | merged)
     except OptionsError as error:
         raise ConfigError(_one_line(error)) from error

@@ -19,7 +19,7 @@ from gossamer.assembly.integrity import FORGETTING, half_forgotten
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.config.lists import forgotten_of
+from gossamer.config.lists import read_forgotten
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import FORGOTTEN, LOCK
@@ -311,7 +311,7 @@ class _NoneLeftError(ConfigError):
 def _prolonged(config: Config, directory: Path, asked: ForgetRequest, now: float) -> ForgottenEntry:
     """Enter what was forgotten before with another date or reason; the same again changes nothing."""
     entry = _entry(asked, now, {})
-    for known in forgotten_of(directory / FORGOTTEN):
+    for known in read_forgotten(directory / FORGOTTEN):
         if (known.pattern, known.until, known.reason, known.whom) == (
             entry.pattern,
             entry.until,
@@ -351,7 +351,7 @@ def _lists(config: Config, directory: Path) -> list[Path]:
 
 
 def _listed(path: Path) -> list[ForgottenEntry]:
-    return forgotten_of(path) if path.exists() else []
+    return read_forgotten(path) if path.exists() else []
 
 
 def _lines(entries: Sequence[ForgottenEntry]) -> bytes:
