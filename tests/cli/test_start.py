@@ -15,7 +15,7 @@ import pytest
 from gossamer.cli.checking import job_of
 from gossamer.cli.child import run_guarded
 from gossamer.cli.entry import INTERRUPTED
-from gossamer.cli.job import AGAIN, CrawlJob, configuration_text, decode, encode
+from gossamer.cli.job import AGAIN, CrawlJob, decode, encode, toml_text
 from gossamer.cli.output import Exit
 from gossamer.cli.start import Started
 from gossamer.config import Config, configure
@@ -61,7 +61,7 @@ def test_a_restart_is_refused_only_for_what_the_crawl_runs_with_now(changes: boo
         assert isinstance(job, CrawlJob)
         assert first.begin().wait(PATIENCE_S) == Exit.NOTHING
     directory = Path(job.directory)
-    written = configuration_text(directory)
+    written = toml_text(directory)
     lock = DirectoryLock(directory / "state/lock")
     assert lock.acquire(0.0)
     try:

@@ -22,25 +22,9 @@ import msgspec
 
 from gossamer import api
 from gossamer.cli.directory import holds_crawl, unmake_refused
-from gossamer.cli.job import (
-    AGAIN,
-    CrawlJob,
-    CrawlRequest,
-    Spool,
-    configuration_text,
-    decode,
-    encode,
-    is_maintained,
-    read_words,
-)
+from gossamer.cli.job import AGAIN, CrawlJob, CrawlRequest, Spool, decode, encode, is_maintained, read_words, toml_text
 from gossamer.cli.output import Exit, complain
-from gossamer.cli.status_text import (
-    module_failures_of,
-    seeds_not_fetched_lines,
-    summary_of,
-    to_upload_of,
-    waiting_hosts_of,
-)
+from gossamer.cli.status_text import failures_of, seeds_not_fetched_lines, summary_of, to_upload_of, waits_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError, is_fatal
 from gossamer.model.status import SandboxState, read_status
 from gossamer.model.words import shell_word
@@ -208,7 +192,7 @@ def rest_of(directory: Path) -> str:
 def is_outdated(job: CrawlJob) -> bool:
     """Return whether a command is changing the crawl's configuration, or has changed it since the job was made."""
     directory = Path(job.directory)
-    return is_maintained(directory) or configuration_text(directory) != job.written
+    return is_maintained(directory) or toml_text(directory) != job.written
 
 
 def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
@@ -258,12 +242,10 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
         )
         return Exit.INTERRUPTED if ended == "stopped" else Exit.FAILED
     if config.progress.style == "quiet":
-        for line in module_failures_of(status):
+        for line in failures_of(status):
             complain(line)
     if ended == "patience" and config.progress.style == "quiet":
-        complain(
-            " ".join([summary_of(status, job.directory, ended).partition(":")[0] + ".", *waiting_hosts_of(status)])
-        )
+        complain(" ".join([summary_of(status, job.directory, ended).partition(":")[0] + ".", *waits_of(status)]))
     return exit_status(ended, status)
 
 

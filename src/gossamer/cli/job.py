@@ -75,7 +75,7 @@ class CrawlJob(NamedTuple):
     """Whether the crawl is refused where the system refuses a sandbox."""
 
 
-def configuration_text(directory: Path) -> str:
+def toml_text(directory: Path) -> str:
     """Return the text of `crawl.toml`; empty if there is none yet."""
     try:
         return read_input(directory / "crawl.toml").decode("utf-8", "replace")

@@ -138,7 +138,7 @@ def modules_of(status: Status) -> list[str]:
     return [harmless(one["says"]) for one in status.modules.values() if one["says"]]
 
 
-def module_failures_of(status: Status) -> list[str]:
+def failures_of(status: Status) -> list[str]:
     """Return a sentence for each processing module that failed on every page."""
     return [harmless(one["says"]) for one in status.modules.values() if one["says"] and one["failed"] >= one["pages"]]
 
@@ -193,7 +193,7 @@ def course_of(status: Status, bars: int = COURSE_SHOWN_MAX) -> str:
     return f"{drawn} up to {most:.1f} pages/s in {lasted}"
 
 
-def waiting_hosts_of(status: Status) -> list[str]:
+def waits_of(status: Status) -> list[str]:
     """Return the hosts that the crawl did not wait for, and until when they wait, a sentence each."""
     return [
         f"Waiting: {harmless(one.host)}, {counted(one.queued, 'URL')}, next at "
@@ -219,7 +219,7 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     if errors := errors_of(status):
         lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
     lines += [f"{says[:1].upper()}{says[1:]}." for says in modules_of(status)]
-    lines += waiting_hosts_of(status) if ended == "patience" else []
+    lines += waits_of(status) if ended == "patience" else []
     if queued := status.queued:
         command, how = resume_command(harmless(directory), status)
         lines.append(f"Still queued: {count(queued)}; {command} continues{how}.")

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
 
-from gossamer.cli.job import AGAIN, CrawlJob, configuration_text, is_maintained
+from gossamer.cli.job import AGAIN, CrawlJob, is_maintained, toml_text
 from gossamer.cli.output import Exit, complain, obeys_escapes
 from gossamer.cli.start import FORWARDED, Started
 from gossamer.state import slots
@@ -75,7 +75,7 @@ def supervise(job: CrawlJob, child: Started) -> int:
     state = directory / "state"
     clock = WallClock()
     started_at = clock.now()
-    before = configuration_text(directory)
+    before = toml_text(directory)
     silence_s_max = Patience().silence_s_max
 
     def is_silent(asked_s: float) -> bool:
@@ -88,7 +88,7 @@ def supervise(job: CrawlJob, child: Started) -> int:
         if not restarts:
             return child.begin()
         # Where its child has written what it runs with, that holds, and with it what was changed since.
-        written = configuration_text(directory)
+        written = toml_text(directory)
         asked = _as_written(job) if written != before else job
         child.close()
         child = Started.again(asked._replace(written=written))

@@ -49,9 +49,7 @@ def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Ope
     for name, verb in verbs.VERBS.items():
         if name != METRICS:
             method: Method = "POST" if verb.changes else "GET"
-            yield Operation(
-                method, prefix + name, name, verb.takes, verb.gives, verb.says, _verb_runner(name, crawl_of)
-            )
+            yield Operation(method, prefix + name, name, verb.takes, verb.gives, verb.says, _ask(name, crawl_of))
     views: tuple[
         tuple[str, type[verbs.VerbRequest], type[msgspec.Struct], str, Callable[..., Awaitable[object]]], ...
     ] = (
@@ -69,7 +67,7 @@ def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Ope
         ("history", HistoryOf, HostHistory, "How requests to a host ended, over time.", Views.history),
     )
     for name, takes, gives, says, view in views:
-        yield Operation("GET", prefix + name, name, takes, gives, says, _view_runner(name, takes, view, crawl_of))
+        yield Operation("GET", prefix + name, name, takes, gives, says, _view(name, takes, view, crawl_of))
 
 
 def beside(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Route]:
@@ -103,16 +101,14 @@ def one(desk: CrawlHandle, service: Service) -> CrawlOf:
     return lambda _: crawl
 
 
-def _verb_runner(
-    name: str, crawl_of: CrawlOf
-) -> Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]:
+def _ask(name: str, crawl_of: CrawlOf) -> Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]:
     async def run(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
         return await crawl_of(path).desk.ask({"verb": name, **fields})
 
     return run
 
 
-def _view_runner(
+def _view(
     name: str, takes: type[verbs.VerbRequest], view: Callable[..., Awaitable[object]], crawl_of: CrawlOf
 ) -> Callable[[Mapping[str, str], Fields], Awaitable[Mapping[str, object]]]:
     async def run(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:

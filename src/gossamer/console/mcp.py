@@ -292,12 +292,10 @@ def _configuration(base: Config, asked: StartOf) -> dict[str, Any]:
 def server_of(agent: Agent) -> Server[Any]:
     """Return the server of these tools."""
 
-    async def list_tools(
-        _: ServerRequestContext[Any], __: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
+    async def tools(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[_describe(name, tool) for name, tool in agent.tools.items()])
 
-    async def call_tool(_: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call(_: ServerRequestContext[Any], asked: types.CallToolRequestParams) -> types.CallToolResult:
         try:
             return _answer(mark_untrusted(_to_text(await _call(agent, asked.name, asked.arguments or {}))))
         except (RefusedError, ConfigError, CrawlFailedError) as refused:
@@ -305,9 +303,7 @@ def server_of(agent: Agent) -> Server[Any]:
         except TimeoutError:
             return _answer(f"no answer within {CALL_S_MAX:g} s", is_error=True)
 
-    return Server(
-        "gossamer", version=__version__, instructions=INSTRUCTIONS, on_list_tools=list_tools, on_call_tool=call_tool
-    )
+    return Server("gossamer", version=__version__, instructions=INSTRUCTIONS, on_list_tools=tools, on_call_tool=call)
 
 
 async def _call(agent: Agent, name: str, fields: Mapping[str, object]) -> object:

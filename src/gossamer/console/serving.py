@@ -196,7 +196,7 @@ def fleet_app(fleet: Fleet, access: Access, service: Service) -> Starlette:
 def operations(fleet: Fleet) -> Iterator[Operation]:
     """Yield the operations of the folder, and those of a crawl that only a server has."""
 
-    async def list_crawls(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
+    async def crawls(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.summaries()}
 
     async def create(_: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
@@ -209,9 +209,7 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
         asked: ComparisonOf = _read("compare", ComparisonOf, fields)
         return {"ok": True, "result": await fleet.compare(path["name"], asked)}
 
-    yield Operation(
-        "GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", list_crawls
-    )
+    yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", crawls)
     yield Operation("POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", create, 201)
     yield Operation(
         "GET", f"{ONE}/compare", "compare", ComparisonOf, Comparison,
