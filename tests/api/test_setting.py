@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer import Crawler
-from gossamer.api.setting import Setting, changes_of, refused
+from gossamer.api.setting import Setting, changes_of, make_refusal
 from gossamer.config.live import change
 from gossamer.config.reference import schema as schema_of_all
 from gossamer.config.sections import Config, key_of, keys
@@ -23,7 +23,7 @@ from tests.api.site import Site, page, star
 def setting(crawler: Crawler) -> Setting:
     assert crawler._shard is not None
     controls, kept = crawler._shard.controls, crawler._shard.kept
-    return Setting(controls.settings, kept, controls.telemetry, crawler._write_config, crawler._reconfigured)
+    return Setting(controls.settings, kept, controls.telemetry, crawler._write_config, crawler._apply_config)
 
 
 def refusal(*assignments: str) -> str:
@@ -57,7 +57,7 @@ def test_one_bad_value_among_good_ones_changes_nothing() -> None:
 def test_all_mistakes_of_a_change_are_named() -> None:
     with pytest.raises(ConfigError) as raised:
         change(Config(), ("first", "second", "limits.max_pages=x"))
-    said = str(refused(raised.value, Path("crawl")))
+    said = str(make_refusal(raised.value, Path("crawl")))
     assert said.startswith("first: write section.key=value; second: write section.key=value; limits.max_pages is ")
 
 

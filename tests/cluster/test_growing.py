@@ -11,7 +11,6 @@ import pytest
 from gossamer.api import check_scalable
 from gossamer.api.cluster import ClusterCrawler
 from gossamer.api.growing import (
-    arrived,
     begin_shards,
     grown,
     keep_copies,
@@ -19,6 +18,7 @@ from gossamer.api.growing import (
     leave_idle,
     require_arrived,
     stops_to_scale,
+    wait_for_moves,
     write_number,
 )
 from gossamer.api.maintenance import verify_of
@@ -208,7 +208,7 @@ def test_a_checkpoint_waits_for_what_moves_to_balance_the_shards(crawl: Path, mo
     require_arrived(crawl, ordered=True)
 
     async def arrives() -> None:
-        waiting = asyncio.create_task(arrived(crawl))
+        waiting = asyncio.create_task(wait_for_moves(crawl))
         await asyncio.sleep(0)
         assert not waiting.done()
         kept(crawl, MovesRecord())
@@ -218,7 +218,7 @@ def test_a_checkpoint_waits_for_what_moves_to_balance_the_shards(crawl: Path, mo
     kept(crawl, record)
     monkeypatch.setattr("gossamer.api.growing.ARRIVE_S", 0.0)
     with pytest.raises(ConflictError, match="partitions move between shards"):
-        asyncio.run(arrived(crawl))
+        asyncio.run(wait_for_moves(crawl))
     kept(crawl, begun(5))
     with pytest.raises(ConflictError, match="partitions move between shards"):
         require_arrived(crawl, ordered=True)

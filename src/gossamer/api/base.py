@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from gossamer.api.feeding import check_segments
-from gossamer.api.given import named_as_keywords, require_callable, require_config, seeds_of
-from gossamer.api.page import settled
+from gossamer.api.given import check_keywords, require_callable, require_config, seeds_of
+from gossamer.api.page import wait_for_end
 from gossamer.api.verbs import Asking
 from gossamer.assembly.home import refuse_maintained
 from gossamer.config import Config, configure
@@ -78,7 +78,7 @@ class BaseCrawler(ABC):
     ) -> None:
         assert self._task is not None
         self.stop(now=kind is not None and issubclass(kind, asyncio.CancelledError))
-        failed = await settled(self._task, lambda: self.stop(now=True))
+        failed = await wait_for_end(self._task, lambda: self.stop(now=True))
         if kind is None and failed is not None and not self._was_raised:
             raise failed  # Of two errors the caller's own is the one to hear of.
 
@@ -90,7 +90,7 @@ class BaseCrawler(ABC):
                 if self._logs is not None:
                     self._logs.critical("listener_failed", error, note=sentence)
 
-    def _reconfigured(self, config: Config) -> None:
+    def _apply_config(self, config: Config) -> None:
         self.config = config
 
 
@@ -108,12 +108,12 @@ def config_for(
         if not stored.exists():
             raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
         refuse_maintained(directory)
-        with named_as_keywords(options):
+        with check_keywords(options):
             return config if config is not None else reopen(stored, options=options, sets=sets)
     if stored.exists():
         raise already_there(directory)
     if config is None:
-        with named_as_keywords(options):
+        with check_keywords(options):
             config = configure(options={**options, "output": str(directory)}, sets=sets, seeds=seeds_of(seeds))
     check_lists(config)
     check_seeds(config)

@@ -96,7 +96,7 @@ class Callbacks:
             for one in self._hubs.all()
         ]  # fmt: skip
 
-    async def pinged(self, one: Subscription, digest: bytes) -> None:
+    async def on_ping(self, one: Subscription, digest: bytes) -> None:
         """Make the pages of a verified ping due; that is durable when this returns. `digest` is that of its content,
         empty if it has none.
         """
@@ -156,5 +156,5 @@ class Notification:
         """Return whether its signature is valid; if so, its topic is now due, durably."""
         if not self._check.is_right():
             return False
-        await self._callbacks.pinged(self._one, b"" if self._is_empty else self._digest.digest())
+        await self._callbacks.on_ping(self._one, b"" if self._is_empty else self._digest.digest())
         return True

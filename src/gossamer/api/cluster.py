@@ -16,10 +16,9 @@ from msgspec.structs import replace
 
 from gossamer.api.base import BaseCrawler, config_for
 from gossamer.api.cluster_queries import ClusterQueries, ClusterSetting, every_shard
-from gossamer.api.engine import EngineCalls, have_stopped, hear_signals_as_before, no_room, plan_of, started, unplaced
+from gossamer.api.engine import EngineCalls, have_stopped, hear_signals_as_before, no_machine, no_room, plan_of, start
 from gossamer.api.given import directory_of
 from gossamer.api.growing import (
-    arrived,
     begin_shards,
     grown,
     keep_copies,
@@ -28,14 +27,15 @@ from gossamer.api.growing import (
     require_arrived,
     settle,
     stops_to_scale,
+    wait_for_moves,
     write_number,
 )
-from gossamer.api.looking import joined_of_all
+from gossamer.api.looking import merge_answers
 from gossamer.api.page import NOT_ENTERED, CrawledPage
 from gossamer.api.restoring import begin_copies, check_vault, gather
 from gossamer.api.shards import check_several, keep_standing, map_of, require_states
 from gossamer.api.status import ENDED_SAYS
-from gossamer.api.verbs import checked, require_restart
+from gossamer.api.verbs import accept_fields, require_restart
 from gossamer.assembly.home import homes, locked, refuse_maintained
 from gossamer.assembly.integrity import require_files
 from gossamer.assembly.modules import text_of
@@ -160,7 +160,7 @@ class ClusterCrawler(BaseCrawler):
             if self._following is not None:
                 await asyncio.to_thread(self._following.skip)
             self._begun = await self._write_down()
-            engine = self._calls.engine = await asyncio.to_thread(started, self._begun, self._cluster)
+            engine = self._calls.engine = await asyncio.to_thread(start, self._begun, self._cluster)
             hear_signals_as_before()
             try:
                 save(self.config, self.directory)
@@ -294,8 +294,8 @@ class ClusterCrawler(BaseCrawler):
             began = True
             self._take(standing, heard_at)
             if standing["is_over"]:
-                return self._ended(standing)
-            self._is_placed = self._is_placed or not (missing := unplaced(self._status))
+                return self._end_of(standing)
+            self._is_placed = self._is_placed or not (missing := no_machine(self._status))
             if not self._is_placed and gives_up and have_stopped(self._status):
                 return "stopped"
             if not self._is_placed and heard_at > self._starts_by:
@@ -326,7 +326,7 @@ class ClusterCrawler(BaseCrawler):
             # Ray has to find room for them too.
             self._is_placed, self._starts_by = False, WallClock().now() + self.config.cluster.start_s_max
 
-    def _ended(self, standing: Mapping[str, Any]) -> End:
+    def _end_of(self, standing: Mapping[str, Any]) -> End:
         if standing["failure"]:
             self._status["state"] = "failed"
             raise ConfigError(standing["failure"]) if standing["refused"] else CrawlFailedError(standing["failure"])
@@ -355,7 +355,7 @@ class ClusterCrawler(BaseCrawler):
     def _verbs(self) -> dict[str, Verb]:
         queries = ClusterQueries(self.directory, lambda: self.config, self._calls, self.status, self._course)
         setting = ClusterSetting(
-            self.directory, lambda: self.config, self._calls, self._one_at_a_time, self._reconfigured
+            self.directory, lambda: self.config, self._calls, self._one_at_a_time, self._apply_config
         )
         # What is not answered here goes to each shard.
         own: dict[str, Callable[..., Awaitable[object]]] = {
@@ -368,13 +368,13 @@ class ClusterCrawler(BaseCrawler):
             "course": queries.course,
             "pause": self._pause,
             "unpause": self._unpause,
-            "stop": self._stopped,
-            "scale": self._scaled,
-            "checkpoint": self._saved,
+            "stop": self._on_stop,
+            "scale": self._on_scale,
+            "checkpoint": self._on_checkpoint,
             "set": setting.set,
             "host": setting.host,
         }
-        return checked({name: own.get(name) or self._for_all(name) for name in VERBS})
+        return accept_fields({name: own.get(name) or self._for_all(name) for name in VERBS})
 
     def _soon(self, state: str) -> dict[str, object]:
         """Return the last status, of a state that the shards have from now on; what ends goes on ending."""
@@ -388,12 +388,12 @@ class ClusterCrawler(BaseCrawler):
         await self._calls.call("pause", paused=False)
         return self._soon("running")
 
-    async def _stopped(self, request: StopCrawl) -> object:
+    async def _on_stop(self, request: StopCrawl) -> object:
         require_restart(request)
         self.stop(now=request.now, again=request.again)
         return self._soon("stopping")
 
-    async def _scaled(self, request: ScaleCrawl) -> object:
+    async def _on_scale(self, request: ScaleCrawl) -> object:
         shards = request.workers
         if shards == 1 or stops_to_scale(self.config) or self._following is not None:
             return {"workers": shards, "stops": True}
@@ -409,13 +409,13 @@ class ClusterCrawler(BaseCrawler):
             self._count(max(shards, self.config.cluster.workers))
         return {"workers": shards, "stops": False}
 
-    async def _saved(self, request: Nothing) -> object:
+    async def _on_checkpoint(self, request: Nothing) -> object:
         """Make a checkpoint of each shard. They are consistent only if no partition moves meanwhile."""
         async with self._one_at_a_time:
             require_arrived(self.directory, ordered=True)
             await self._calls.call("hold", held=True)
             try:
-                await arrived(self.directory)
+                await wait_for_moves(self.directory)
                 return await self._for_all("checkpoint")(request)
             finally:
                 with suppress(ConflictError):
@@ -426,7 +426,7 @@ class ClusterCrawler(BaseCrawler):
             if name == "seed":
                 await self._calls.call("note_seeds")
             answers = await self._calls.ask(name, request, every_shard(self.config), some=name == "release")
-            return joined_of_all(answers)
+            return merge_answers(answers)
 
         return answer
 

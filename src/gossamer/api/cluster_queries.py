@@ -12,7 +12,7 @@ import msgspec
 
 from gossamer.api.engine import EngineCalls, limits_of
 from gossamer.api.looking import about, hosts_of_all, recent_of_all
-from gossamer.api.setting import assignments_of, live_in, refused
+from gossamer.api.setting import assignments_of, live_in, make_refusal
 from gossamer.api.shards import owner_of
 from gossamer.config import Config
 from gossamer.config.live import change, for_host, save
@@ -125,7 +125,7 @@ class ClusterSetting:
                 assignments = assigned()
                 config, changes = await asyncio.to_thread(change, self._config(), assignments)
             except ConfigError as error:
-                raise refused(error, self._directory) from error
+                raise make_refusal(error, self._directory) from error
             if changes:
                 await asyncio.to_thread(save, config, self._directory)
                 self._on_change(config)

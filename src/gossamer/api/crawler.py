@@ -27,7 +27,7 @@ from gossamer.api.progress import notebook_progress
 from gossamer.api.restoring import Vault, check_vault, checkpoint_of, vault_of
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Setting
-from gossamer.api.status import narrowed, running_status
+from gossamer.api.status import narrow, running_status
 from gossamer.api.verbs import Commands, Queries, table_of
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import LOCK_S_MAX, Home, locked, refuse_maintained
@@ -144,7 +144,7 @@ class Crawler(BaseCrawler):
         before = there_before(self.directory)
         make_directory(self.directory)
         try:
-            shard = self._shard = await self._assembled()
+            shard = self._shard = await self._assemble()
         except ConfigError:
             if was_new and not self._is_new and not DirectoryLock.is_held(self.directory / LOCK):
                 remove_new(self.directory, *before)
@@ -224,7 +224,7 @@ class Crawler(BaseCrawler):
         kept = shard.kept
         ring = shard.ring
         controls = shard.controls
-        setting = Setting(controls.settings, kept, controls.telemetry, self._write_config, self._reconfigured)
+        setting = Setting(controls.settings, kept, controls.telemetry, self._write_config, self._apply_config)
         save_copy = partial(checkpoint_of, shard, self._vault)
         return table_of(
             Queries(self.directory, ring, controls, self.status),
@@ -269,9 +269,9 @@ class Crawler(BaseCrawler):
         if self._stop is not None:
             shard.ring.loop.stop(now=self._stop)
 
-    async def _assembled(self) -> Shard:
+    async def _assemble(self) -> Shard:
         self._check_memory()
-        lock = await self._locked()
+        lock = await self._lock_directory()
         opening = 0
         if self._is_new and (self.directory / "crawl.toml").exists():  # Another process was quicker.
             lock.release()
@@ -293,13 +293,13 @@ class Crawler(BaseCrawler):
     async def _serve(self, shard: Shard, verbs: Mapping[str, Verb]) -> None:
         """Answer requests on the control socket until cancelled."""
 
-        def bound() -> None:
-            self.sandbox = narrowed(self.sandbox, shard)
+        def on_bound() -> None:
+            self.sandbox = narrow(self.sandbox, shard)
 
         with self._asking.open(verbs, shard.controls.telemetry.logs):
-            await ControlSocket(self.directory / "state", verbs, shard.controls.telemetry.logs, bound).serve()
+            await ControlSocket(self.directory / "state", verbs, shard.controls.telemetry.logs, on_bound).serve()
 
-    async def _locked(self, state: Path | None = None, wait_s_max: float = 0.0) -> DirectoryLock:
+    async def _lock_directory(self, state: Path | None = None, wait_s_max: float = 0.0) -> DirectoryLock:
         """Return the lock of the crawl's directory, or of one shard's `state`, once its holder has ended."""
         deadline = WallClock().now() + (wait_s_max or LOCK_S_MAX)
         while True:

@@ -94,7 +94,7 @@ def without_limits(config: Config) -> Config:
     return replace(config, limits=LimitsOptions(), frontier=replace(config.frontier, hosts_min=0))
 
 
-def started(plan: ClusterPlan, options: ClusterOptions) -> Engine:
+def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
     """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
     has = os.environ
     has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
@@ -110,7 +110,7 @@ def hear_signals_as_before() -> None:
             signal.signal(signal.SIGTERM, handler)
 
 
-def unplaced(status: Mapping[str, Any]) -> list[int]:
+def no_machine(status: Mapping[str, Any]) -> list[int]:
     """Return the shards that never answered from a machine."""
     return [number for number, shard in enumerate(status["shards"]) if not shard.get("node")]
 

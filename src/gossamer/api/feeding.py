@@ -111,7 +111,7 @@ class Feeding:
         before = self._ring.frontier.counts.discovered
         key = SEGMENTS + identity(path)
         with closing(_segment(path)) as segment:
-            taken = self._taken(key) or SegmentProgress(str(path), segment.rows)
+            taken = self._progress_of(key) or SegmentProgress(str(path), segment.rows)
             for rows in segment.links(taken.at, URLS_A_STEP_MAX):
                 self._offer(rows.links, rows.levels, taken)
                 taken.at = rows.end
@@ -149,11 +149,11 @@ class Feeding:
         sync_directory(path.parent)
         return True
 
-    def left(self) -> list[Iterator[tuple[Link, int]]]:
+    def remainders(self) -> list[Iterator[tuple[Link, int]]]:
         """Return, for each segment that was given, what was not taken in of it, with levels, as the file is sorted."""
         found = []
         for path in self._given:
-            taken = self._taken(SEGMENTS + identity(path))
+            taken = self._progress_of(SEGMENTS + identity(path))
             if taken is None or not taken.whole:
                 found.append(_rest(path, taken.at if taken is not None else 0))
         return found
@@ -180,7 +180,7 @@ class Feeding:
         self._counters.seeded([link.url.text for link in ours if self._has is None or self._has(link.url)])
         self._ring.pipeline.discovery.take_in(ours, at)
 
-    def _taken(self, key: bytes) -> SegmentProgress | None:
+    def _progress_of(self, key: bytes) -> SegmentProgress | None:
         stored = self._epochs.get("meta", key)
         return None if stored is None else _decode(stored)
 

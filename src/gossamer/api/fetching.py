@@ -97,13 +97,13 @@ class _OnePage(Crawler):
         self.pages: list[CrawledPage] = []
         self.links: list[Judged] = []
         self._proxy_error = ""
-        self.on_note(self._noted)
+        self.on_note(self._check_proxy)
 
     async def run(self) -> End:
         self._delivery = Delivery()
         return await super().run()
 
-    def _noted(self, _sentence: str) -> None:
+    def _check_proxy(self, _sentence: str) -> None:
         """End the crawl if its proxy fails: for one page, an error helps more than waiting for the proxy."""
         if self._shard is not None and (error := self._shard.controls.telemetry.counters.proxy_error):
             self._proxy_error = f"proxy: {error}"

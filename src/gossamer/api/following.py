@@ -76,7 +76,7 @@ class _ShardPages:
         self._epoch = 0
 
     def skip(self) -> None:
-        if self._looked():
+        if self._refresh():
             self._pages.skip()
             self._links.skip()
 
@@ -94,16 +94,16 @@ class _ShardPages:
 
     def _read(self, found: list[Visited], bodies: RecordBodies) -> None:
         if not self._epoch or self._pages.peek() is None:
-            self._looked()
+            self._refresh()
         while len(found) < PAGES_A_TURN_MAX and (row := self._pages.peek()) is not None:
             while (link := self._links.peek()) is not None and link["from_url"] == row["url"]:
                 self._found.append(_link_of(link))
                 self._links.take()
-            found.append(self._visited(row, bodies))
+            found.append(self._visit_of(row, bodies))
             self._pages.take()
             self._found = []
 
-    def _looked(self) -> bool:
+    def _refresh(self) -> bool:
         """Take in what was committed; say whether there may be anything new."""
         reached = slots.progress(self._home.state)
         if reached == self._epoch:
@@ -117,7 +117,7 @@ class _ShardPages:
         self._links.commit(manifest)
         return True
 
-    def _visited(self, row: Row, bodies: RecordBodies) -> Visited:
+    def _visit_of(self, row: Row, bodies: RecordBodies) -> Visited:
         page = _row_of(row)
         url = self._namer.name(str(row["url"]))
         assert url is not None, "the crawl has named it"

@@ -23,7 +23,7 @@ def directory_of(given: object, name: str = "directory") -> Path:
     """
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str) or "\0" in path:
-        raise ConfigError(f'{name} is {_shown(given)}: name a directory, such as "crawl"')
+        raise ConfigError(f'{name} is {_shorten(given)}: name a directory, such as "crawl"')
     return Path(path)
 
 
@@ -36,11 +36,11 @@ def seeds_of(given: object) -> tuple[str, ...]:
     if isinstance(given, str):
         return (given,)
     if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | Mapping):
-        raise ConfigError(f'seeds is {_shown(given)}: give an address, or a list of them: ["https://example.org/"]')
+        raise ConfigError(f'seeds is {_shorten(given)}: give an address, or a list of them: ["https://example.org/"]')
     found = tuple(given)
     for seed in found:
         if not isinstance(seed, str | os.PathLike):
-            raise ConfigError(f'seeds holds {_shown(seed)}: each is a text, such as "https://example.org/"')
+            raise ConfigError(f'seeds holds {_shorten(seed)}: each is a text, such as "https://example.org/"')
     return tuple(os.fspath(seed) for seed in found)
 
 
@@ -53,15 +53,15 @@ def sets_of(given: object) -> list[str]:
     if given is None:
         return []
     if not isinstance(given, Mapping):
-        raise ConfigError(f'settings is {_shown(given)}: give keys with values, such as {{"crawl.commit_s": 2.0}}')
+        raise ConfigError(f'settings is {_shorten(given)}: give keys with values, such as {{"crawl.commit_s": 2.0}}')
     for key in given:
         if not isinstance(key, str) or "." not in key:
-            raise ConfigError(f"settings has the key {_shown(key)}: expected section.key, such as crawl.commit_s")
+            raise ConfigError(f"settings has the key {_shorten(key)}: expected section.key, such as crawl.commit_s")
     return [f"{key}={'none' if value is None else to_toml(value)}" for key, value in given.items()]
 
 
 @contextmanager
-def named_as_keywords(options: Mapping[str, object]) -> Iterator[None]:
+def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
     """Check the types of a program's options, and replace options (`--max-pages`) in errors by its keywords
     (`max_pages`).
 
@@ -90,7 +90,7 @@ def require_config(given: object) -> None:
     """Raise ConfigError for a value that is neither None nor a configuration."""
     if given is not None and not isinstance(given, Config):
         raise ConfigError(
-            f"config is {_shown(given)}: give what gossamer.config.configure returns, such as "
+            f"config is {_shorten(given)}: give what gossamer.config.configure returns, such as "
             'configure(Path("gossamer.toml"))'
         )
 
@@ -98,9 +98,9 @@ def require_config(given: object) -> None:
 def require_callable(given: object, name: str) -> None:
     """Raise ConfigError for a value that is neither None nor callable."""
     if given is not None and not callable(given):
-        raise ConfigError(f"{name} is {_shown(given)}: give a function")
+        raise ConfigError(f"{name} is {_shorten(given)}: give a function")
 
 
-def _shown(given: object) -> str:
+def _shorten(given: object) -> str:
     text = repr(given)
     return text if len(text) <= 60 else f"{text[:57]}…"

@@ -65,7 +65,7 @@ async def settle(engine: Engine, directory: Path, waits: Callable[[], bool]) -> 
     await _none_moves(directory, SETTLE_S_MAX, waits)
 
 
-async def arrived(directory: Path) -> None:
+async def wait_for_moves(directory: Path) -> None:
     """Return when no partitions move. Raises ConflictError when some move for long."""
     await _none_moves(directory, ARRIVE_S, lambda: True)
     require_arrived(directory)

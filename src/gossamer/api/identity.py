@@ -43,7 +43,7 @@ def crawl_page(config: Config) -> CrawlPage:
     )
 
 
-def published_directory(config: Config, now: float) -> tuple[bytes, dict[str, str]] | None:
+def key_directory(config: Config, now: float) -> tuple[bytes, dict[str, str]] | None:
     """Return the key directory and the headers to serve it with; None if requests are not signed. Some ms.
 
     Raises:

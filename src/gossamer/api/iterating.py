@@ -78,12 +78,12 @@ class Table:
 
     def to_pandas(self, where: str = "") -> Any:
         """Return the rows as a DataFrame of pandas. Raises ConfigError as `to_arrow`, and where pandas is missing."""
-        _required("pandas", "to_pandas")
+        _require("pandas", "to_pandas")
         return self.to_arrow(where).to_pandas()
 
     def to_polars(self, where: str = "") -> Any:
         """Return the rows as a DataFrame of polars. Raises ConfigError as `to_arrow`, and where polars is missing."""
-        return _required("polars", "to_polars").from_arrow(self.to_arrow(where))
+        return _require("polars", "to_polars").from_arrow(self.to_arrow(where))
 
     def to_duckdb(
         self, where: str = "", connection: duckdb.DuckDBPyConnection | None = None
@@ -96,7 +96,7 @@ class Table:
         return (connection or duckdb.connect(":memory:")).from_arrow(self.to_arrow(where))
 
 
-def _required(package: str, what: str) -> Any:
+def _require(package: str, what: str) -> Any:
     try:
         return import_module(package)
     except ImportError as error:
@@ -136,7 +136,7 @@ class Crawl(Tables):
         def wait(work: Any) -> Any:
             return asyncio.run_coroutine_threadsafe(work, loop).result()
 
-        async def ended(error: BaseException | None) -> None:
+        async def on_exit(error: BaseException | None) -> None:
             await self.crawler.__aexit__(type(error) if error is not None else None, error, None)
 
         async def following() -> CrawledPage | None:
@@ -149,9 +149,9 @@ class Crawl(Tables):
                 while (page := wait(following())) is not None:
                     yield page
             except BaseException as error:
-                wait(ended(error))
+                wait(on_exit(error))
                 raise
-            wait(ended(None))
+            wait(on_exit(None))
         finally:
             with suppress(RuntimeError):
                 wait(loop.shutdown_asyncgens())

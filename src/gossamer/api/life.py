@@ -164,7 +164,7 @@ class ShardLife:
         urls = shard.ring.urls
         directory = shard.kept.home.directory
         saved = await asyncio.to_thread(
-            write_remainder, directory, config, store, urls.namer.name, self._feeding.left(), urls.url_seen
+            write_remainder, directory, config, store, urls.namer.name, self._feeding.remainders(), urls.url_seen
         )
         if saved:
             says = f"{saved:,} URLs are left: {directory / REMAINDER} is a segment of them"

@@ -91,7 +91,7 @@ class Looking:
             return ()
 
 
-def joined_of_all(answers: Sequence[object]) -> object:
+def merge_answers(answers: Sequence[object]) -> object:
     """Merge the answers of all shards: numbers are added, lists joined, equal values listed once."""
     joined: dict[str, object] = {}
     for answer in answers:

@@ -144,28 +144,28 @@ class LowWater:
             for text in texts[start : start + SEEDS_A_STEP_MAX]:
                 try:
                     if self._offline and "://" not in text:
-                        before = self._known()
+                        before = self._counts()
                         await self._feeding.take(Path(text))
-                        is_new |= self._known() > before
+                        is_new |= self._counts() > before
                     else:
-                        good.append(self._checked(text, local))
+                        good.append(self._check(text, local))
                 except ConfigError as error:
                     refused += 1
                     if refused <= REFUSED_SHOWN_MAX:
                         self._logs.info("seed_refused", url=text[:200], error=str(error))
-            before = self._known()
+            before = self._counts()
             self._seeding.add(good, SEED_FILE)
-            is_new |= self._known() > before
+            is_new |= self._counts() > before
             await self._loop.relieve()
             await asyncio.sleep(0)
         if refused:
             self._tell(f"{refused:,} of {len(texts):,} more seeds refused; logs/info.log has the first of them")
         return is_new
 
-    def _known(self) -> tuple[int, int]:
+    def _counts(self) -> tuple[int, int]:
         return self._frontier.counts.discovered, self._frontier.hosts_left
 
-    def _checked(self, text: str, local: frozenset[str]) -> str:
+    def _check(self, text: str, local: frozenset[str]) -> str:
         address = seed_url(text, self._settings.config.scope.schemes)
         check_addresses(self._settings.config, [address], local)
         return address

@@ -11,7 +11,7 @@ import msgspec
 
 from gossamer.api.given import directory_of
 from gossamer.api.setting import no_trap, release
-from gossamer.api.shards import held_stopped, require_here
+from gossamer.api.shards import hold_stopped, require_here
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import homes, locked
 from gossamer.assembly.integrity import accept_loss
@@ -46,11 +46,11 @@ class Verified(msgspec.Struct, frozen=True):
         return {"sound": not self.damages, **found, "damage": [damage.as_object() for damage in self.damage]}
 
 
-def ignored(_damage: Damage) -> None:
+def ignore(_damage: Damage) -> None:
     """Do nothing with a damage when it is found."""
 
 
-def verify_of(directory: str | Path, *, deep: bool = False, each: Callable[[Damage], None] = ignored) -> Verified:
+def verify_of(directory: str | Path, *, deep: bool = False, each: Callable[[Damage], None] = ignore) -> Verified:
     """Look for damage in a crawl's files: presence and sizes, or with `deep` all that is in them. `each` is called with
     every damage when it is found.
 
@@ -130,7 +130,7 @@ async def _release_of(directory: Path, name: str) -> dict[str, object]:
     config = reopen(directory / "crawl.toml")
     shards = config.cluster.workers
     refusal = ""
-    with held_stopped(directory) if shards > 1 else nullcontext():
+    with hold_stopped(directory) if shards > 1 else nullcontext():
         for number in range(shards):
             if shards > 1:
                 require_here(directory, number, shards)

@@ -90,8 +90,8 @@ class ClusterMember(Crawler):
             raise first_of(errors) from errors
         await self._line.flush()
 
-    async def _assembled(self) -> Shard:
-        lock = await self._locked(self._home.state, LOCK_S_MAX)
+    async def _assemble(self) -> Shard:
+        lock = await self._lock_directory(self._home.state, LOCK_S_MAX)
         self._is_locked = True
         while not self._tenure.holds(self._clock.now()):  # noqa: ASYNC110 - time ends it as well as a message
             await asyncio.sleep(WAIT_S)
@@ -149,7 +149,7 @@ class ClusterMember(Crawler):
             if kind == said.QUESTION:
                 question = said.read(rest)
                 if question.get("verb") == LOOK:
-                    self._line.say(said.ANSWER, number, self._looked(msgspec.convert(question["look"], Look)))
+                    self._line.say(said.ANSWER, number, self._on_look(msgspec.convert(question["look"], Look)))
                 else:
                     task = asyncio.create_task(self._answer(number, question))
                     self._answers.add(task)
@@ -160,7 +160,7 @@ class ClusterMember(Crawler):
                 membership.exchange.on_peer_lost(number)
         os._exit(FAILED)  # The parent is gone, so this process ends too.
 
-    def _looked(self, look: Look) -> dict[str, object]:
+    def _on_look(self, look: Look) -> dict[str, object]:
         """Follow a round's orders, and return the status."""
         now = self._clock.now()
         shard = self._shard
@@ -220,13 +220,13 @@ async def _crawl(job: ShardJob) -> int:
         await line.flush()
         return REFUSED
     except Exception as error:  # noqa: BLE001 - sent to the parent
-        line.send(said.LAST_WORDS, 0, _kept(error, Path(job.directory)).encode())
+        line.send(said.LAST_WORDS, 0, _log_error(error, Path(job.directory)).encode())
         await line.flush()
         return FAILED
     return 0
 
 
-def _kept(error: Exception, directory: Path) -> str:
+def _log_error(error: Exception, directory: Path) -> str:
     """Write an internal error to `logs/critical.log`, and return it in one line. Errors that the operator can fix are
     only returned.
     """

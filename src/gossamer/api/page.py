@@ -140,7 +140,7 @@ class CrawledPage:
         return f"<Page {self.url} {self.outcome} {self.status or ''}>"
 
 
-async def settled(crawl: asyncio.Task[Any], hurry: Callable[[], None]) -> BaseException | None:
+async def wait_for_end(crawl: asyncio.Task[Any], hurry: Callable[[], None]) -> BaseException | None:
     """Wait for a crawl that was told to stop, and return what it raised. Cancelled meanwhile, call `hurry`, wait on,
     and raise CancelledError.
     """

@@ -52,7 +52,7 @@ class Seeding:
         for _ in self._links(self._arguments(), SEED_ARGUMENT):
             pass
         if self._requests is not None:
-            for text, _ in self._listed():
+            for text, _ in self._read_requests():
                 if (url := self._ring.urls.namer.name(text)) is not None:
                     self._ring.scope.roots.add_seed(url)
         if not seeds.file:
@@ -87,7 +87,7 @@ class Seeding:
 
     async def _add_requests(self, requests: Requests) -> None:
         """Add the requests of a list."""
-        for text, request in self._listed():
+        for text, request in self._read_requests():
             url = self._ring.urls.namer.name(text)
             if url is None:
                 continue
@@ -99,7 +99,7 @@ class Seeding:
                 self._ring.loop.stir()
                 await self._ring.loop.relieve()
 
-    def _listed(self) -> Iterator[tuple[str, Listed]]:
+    def _read_requests(self) -> Iterator[tuple[str, Listed]]:
         from gossamer.features.requests import listed  # noqa: PLC0415 - other crawls have no use for it
 
         return listed(Path(self._config.seeds.requests_file), self._schemes)

@@ -119,7 +119,7 @@ def live_in(config: Config) -> dict[str, str]:
     return {key: "none" if value is None else to_toml(value) for key, value in values.items()}
 
 
-def refused(error: ConfigError, directory: Path) -> RefusedError:
+def make_refusal(error: ConfigError, directory: Path) -> RefusedError:
     """Return the refusal of a change, which names the crawl's directory where the mistake says DIR."""
     return RefusedError("; ".join(error.lines).replace("resume DIR", f"resume {shell_word(directory)}"))
 

@@ -44,7 +44,7 @@ def check_several(config: Config) -> None:
 
 
 @contextmanager
-def held_stopped(directory: Path) -> Iterator[None]:
+def hold_stopped(directory: Path) -> Iterator[None]:
     """Hold a crawl that does not run. Raises ConfigError when it does."""
     lock = locked(directory, reading=True)
     try:

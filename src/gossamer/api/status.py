@@ -11,7 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
-from gossamer.api.shards import held_stopped, last_status, owner_of, require_here
+from gossamer.api.shards import hold_stopped, last_status, owner_of, require_here
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import half_forgotten, lost_views
 from gossamer.assembly.parts import budget_of
@@ -66,7 +66,7 @@ QUIET_S = 3.0
 """A reply that takes longer is reported if nothing else happens meanwhile."""
 
 
-def narrowed(sandbox: SandboxState | None, shard: Shard) -> SandboxState | None:
+def narrow(sandbox: SandboxState | None, shard: Shard) -> SandboxState | None:
     """Refuse a process in a sandbox further Unix sockets, once its control socket exists; log and return the state."""
     if sandbox is None:
         return None
@@ -109,7 +109,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     # So cap the number: every discovered URL counts once.
     status.in_flight = loop.requests if ring.recrawl is not None else min(loop.requests, counts.pending)
     status.queued = max(0, counts.pending - status.in_flight)
-    status.links_held = held_by(ring.urls.url_seen)
+    status.links_held = links_held_by(ring.urls.url_seen)
     status.hosts_active = frontier.active_hosts
     if status.hosts_deferred is not UNSET:
         status.budget_round = frontier.round
@@ -166,7 +166,7 @@ def status_of(directory: str | Path) -> dict[str, object]:
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
-    found = _found_status(config, directory)
+    found = _read_status(config, directory)
     ended, says = end_of(directory / "state")
     if ended:
         command = f"`gossamer resume {shell_word(directory)}` continues"
@@ -180,19 +180,19 @@ def status_of(directory: str | Path) -> dict[str, object]:
     return found
 
 
-def _found_status(config: Config, directory: Path) -> dict[str, object]:
+def _read_status(config: Config, directory: Path) -> dict[str, object]:
     if config.cluster.workers == 1:
         return _status_of(config, directory, 0).as_object()
-    with held_stopped(directory):
+    with hold_stopped(directory):
         if not all(home.is_there for home in homes(directory, config.cluster.workers)):
             return last_status(directory)
         found = whole([_status_of(config, directory, shard).as_object() for shard in range(config.cluster.workers)])
         is_over = not found["queued"] and found["discovered"]
         found["state"] = "finished" if is_over or found["ended"] in COMPLETE else "stopped"
         status = read_status(found)  # No shard alone reaches a limit of them all.
-        found["ended_says"] = status.ended_says = _ended_says(status)
+        found["ended_says"] = status.ended_says = _end_text(status)
         if not status.damage:
-            found["waiting_for"] = _stopped(config, directory, status)
+            found["waiting_for"] = _why_stopped(config, directory, status)
         return found
 
 
@@ -204,7 +204,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         totals, now = opened.totals, WallClock().now()
         status = _common(counts, totals, totals.elapsed_s, config)
         status.seeds = seeds_state(totals.seeds, opened.explainer.why)
-        status.links_held = held_by(opened.url_seen)
+        status.links_held = links_held_by(opened.url_seen)
         status.state = _state_of(counts, totals, config) if not status.links_held else "stopped"
         status.queued = counts.pending
         if status.hosts_deferred is not UNSET:
@@ -215,7 +215,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         status.traps = trap_lines(opened.traps)
         status.revisits = whole_facts(opened.revisits, now) if opened.revisits is not None else None
         status.concurrency = config.crawl.concurrency
-        status.waiting_for = _stopped(config, directory, status)
+        status.waiting_for = _why_stopped(config, directory, status)
         status.uploads = msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None
         _tell_damage(status, opened.lost, directory)
         return status
@@ -223,7 +223,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         opened.close()
 
 
-def held_by(url_seen: UrlSeen) -> int | UnsetType:
+def links_held_by(url_seen: UrlSeen) -> int | UnsetType:
     """Return how many links await the duplicate check, where an eliminator holds any."""
     later = holding(url_seen)
     return later.links_held if later is not None else UNSET
@@ -247,7 +247,7 @@ def _state_of(counts: QueueCounts, totals: Totals, config: Config) -> str:
     return "finished" if is_over or totals.ended in COMPLETE else "stopped"
 
 
-def _ended_says(status: Status) -> str:
+def _end_text(status: Status) -> str:
     """Return how the last run ended, for people; empty while one goes on, and after one that died."""
     if status.ended != "limit":
         return ENDED_SAYS.get(status.ended, "")
@@ -304,7 +304,7 @@ def why_of(directory: str | Path, url: str) -> dict[str, object]:
     shards = config.cluster.workers
     if shards == 1:
         return _why_of(config, directory, 0, url)
-    with held_stopped(directory):
+    with hold_stopped(directory):
         shard = owner_of(config, directory, url)
         require_here(directory, shard, shards)
         return {**_why_of(config, directory, shard, url), "shard": shard}
@@ -351,11 +351,11 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
         mode=config.crawl.mode,
         hosts_deferred=counts.deferred if budget_of(config).is_set else UNSET,
     )
-    status.ended_says = _ended_says(status)
+    status.ended_says = _end_text(status)
     return status
 
 
-def _stopped(config: Config, directory: Path, status: Status) -> str:
+def _why_stopped(config: Config, directory: Path, status: Status) -> str:
     if not status.queued and config.crawl.mode != "continuous":
         return ""
     few = f"fewer hosts than frontier.hosts_min = {config.frontier.hosts_min} were left"

@@ -11,7 +11,7 @@ import msgspec
 
 from gossamer.api.looking import Looking, about
 from gossamer.api.seeding import Seeding
-from gossamer.api.setting import Setting, assignments_of, no_trap, refused, release
+from gossamer.api.setting import Setting, assignments_of, make_refusal, no_trap, release
 from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
 from gossamer.engine.control import Verb, answer_of, refusal
@@ -149,17 +149,17 @@ class Commands:
         assignments = assignments_of(request)
         if not assignments:
             return {"live": self._setting.live()}
-        return await self._changed(self._setting.set(assignments))
+        return await self._change(self._setting.set(assignments))
 
     async def host(self, request: HostSettings) -> object:
         """Change what is agreed with one host; durable when the answer comes."""
-        return await self._changed(self._setting.set_host(request.host, request.values))
+        return await self._change(self._setting.set_host(request.host, request.values))
 
-    async def _changed(self, setting: Awaitable[list[KeyChange]]) -> object:
+    async def _change(self, setting: Awaitable[list[KeyChange]]) -> object:
         try:
             changes = await setting
         except ConfigError as error:
-            raise refused(error, self._setting.directory) from error
+            raise make_refusal(error, self._setting.directory) from error
         self._loop.stir()
         return {"changed": [change._asdict() for change in changes]}
 
@@ -187,7 +187,7 @@ class Commands:
 
 def table_of(queries: Queries, commands: Commands) -> dict[str, Verb]:
     """Return the verbs by name, taking untyped fields; each is the method of its name."""
-    return checked({name: getattr(commands if verb.changes else queries, name) for name, verb in VERBS.items()})
+    return accept_fields({name: getattr(commands if verb.changes else queries, name) for name, verb in VERBS.items()})
 
 
 def require_restart(request: StopCrawl) -> None:
@@ -196,12 +196,12 @@ def require_restart(request: StopCrawl) -> None:
         raise ConflictError("this crawl runs in a program of its own; stop it, and have the program start it again")
 
 
-def checked(verbs: Mapping[str, Callable[..., Awaitable[object]]]) -> dict[str, Verb]:
+def accept_fields(verbs: Mapping[str, Callable[..., Awaitable[object]]]) -> dict[str, Verb]:
     """Return verbs that take untyped fields; fields that do not fit the verb raise InvalidError."""
-    return {name: _checked(name, verb) for name, verb in verbs.items()}
+    return {name: _accept_fields(name, verb) for name, verb in verbs.items()}
 
 
-def _checked(name: str, verb: Callable[[VerbRequest], Awaitable[object]]) -> Verb:
+def _accept_fields(name: str, verb: Callable[[VerbRequest], Awaitable[object]]) -> Verb:
     async def answer(request: dict[str, object]) -> object:
         return await verb(read(name, {field: value for field, value in request.items() if field != "verb"}))
 

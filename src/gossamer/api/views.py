@@ -27,7 +27,7 @@ from gossamer.results.export.permitted import permission
 from gossamer.results.export.source import pieces_of, require_sound
 from gossamer.results.isolated.contents import ContentProcesses
 
-__all__ = ["Exported", "export_of", "stream_of", "unfinished_of"]
+__all__ = ["Exported", "export_of", "stream_of", "write_unfinished"]
 
 
 def export_of(
@@ -77,7 +77,7 @@ def _earlier(directory: Path) -> ExportedCrawl | Path:
     return crawl_in(directory) if (directory / "crawl.toml").exists() else directory
 
 
-def unfinished_of(directory: Path, folder: Path, tables: Sequence[str] = ("pages", "links", "epochs")) -> str:
+def write_unfinished(directory: Path, folder: Path, tables: Sequence[str] = ("pages", "links", "epochs")) -> str:
     """Write the rows of tables that the last commit of a crawl, running or not, has in logs alone to `folder`, as
     Parquet. Return why rows are left out; an empty text where none are. Finished files are compared with their
     checksums, about 0.1 ms a MB; where none are recorded they are read.

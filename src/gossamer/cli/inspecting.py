@@ -160,7 +160,7 @@ def _write_unfinished(directory: Path, folder: Path) -> str:
         return ""
     from gossamer.api import views
 
-    return views.unfinished_of(directory, folder)
+    return views.write_unfinished(directory, folder)
 
 
 def _status(directory: Path) -> tuple[StatusFields, bool]:

@@ -165,7 +165,7 @@ async def console_of(crawl: Crawler | ClusterCrawler, config: Config) -> AsyncIt
     """
     _require_parts()
     if holds_crawl(crawl.directory):
-        with api.held_stopped(crawl.directory):
+        with api.hold_stopped(crawl.directory):
             pass
     from gossamer.console.access import access_of
     from gossamer.console.replay import serve_replay

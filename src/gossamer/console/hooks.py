@@ -27,7 +27,7 @@ from gossamer.api.identity import (
     CrawlPage,
     crawl_page,
     directory_of_files,
-    published_directory,
+    key_directory,
 )
 from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.lists import read_text
@@ -67,7 +67,7 @@ def routes(crawl: CrawlHandle, bytes_max: int, request_s_max: float) -> list[Rou
         Route(PREFIX + "{token}", hook, methods=["GET", "POST"]),
         *_public_routes(
             lambda: crawl_page(_configuration(file)).html(),
-            lambda _: published_directory(_configuration(file), time.time()),
+            lambda _: key_directory(_configuration(file), time.time()),
         ),
     ]
 

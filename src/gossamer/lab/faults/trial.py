@@ -77,8 +77,8 @@ class _Crawler(Crawler):
     machine: Machine
     _commits: asyncio.Task[None] | None = None
 
-    async def _assembled(self) -> Shard:
-        lock = await self._locked()
+    async def _assemble(self) -> Shard:
+        lock = await self._lock_directory()
         assembled = assemble(self.config, self.directory, self.machine, Dice(self.machine.world.seed), lock)
         check_books(self.machine, assembled, self.config)
         if not self.machine.world.seed % COMMITS_ONE_IN:
