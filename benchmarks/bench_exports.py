@@ -20,7 +20,7 @@ import msgspec
 import pyarrow.parquet as pq
 from bench_archive import bodies, visits
 
-from gossamer.assembly.modules import chosen_modules
+from gossamer.assembly.modules import choose_modules
 from gossamer.config import Config
 from gossamer.model.pages import Page, Visited
 from gossamer.model.visits import Content
@@ -94,8 +94,8 @@ def crawl(folder: Path, visited: list[Visited], table: Table) -> None:
     def commit() -> None:
         journals.settle(journals.cut())
 
-    text = chosen_modules(convert(Config, {"search": {"enabled": True}})).inside
-    plain = chosen_modules(Config()).inside
+    text = choose_modules(convert(Config, {"search": {"enabled": True}})).inside
+    plain = choose_modules(Config()).inside
     pages = [Page(one.row.url, "text/html", "utf-8", (), one.reply.body) for one in visited if one.reply is not None]
     reading_s = seconds(lambda: [plain.process(page) for page in pages])
     both_s = seconds(lambda: [text.process(page) for page in pages])

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gossamer import Crawler
-from gossamer.assembly.modules import chosen_modules
+from gossamer.assembly.modules import choose_modules
 from gossamer.config import configure
 from gossamer.model.errors import ConfigError
 from gossamer.plugins import build, component, fitting, naming
@@ -130,11 +130,11 @@ def test_a_module_without_a_name_is_refused_before_it_is_used(tmp_path: Path) ->
     file.write_text("class Half:\n    def process(self, page, findings): ...\n")
     config = configure(options={"contact": "me@example.org"}, sets=(f'process.modules=["{file}:Half"]',))
     with pytest.raises(ConfigError, match=r"process\.modules: .*Half has no name, wants\(media_type\); see docs"):
-        chosen_modules(config)
+        choose_modules(config)
     file.write_text("class Odd:\n    name, columns, wants, process = 'odd', (), any, any\n")
     config = configure(options={"contact": "me@example.org"}, sets=(f'process.modules=["{file}:Odd"]',))
     with pytest.raises(ConfigError, match=r"process\.modules: columns of .*Odd is no dict of types; see"):
-        chosen_modules(config)
+        choose_modules(config)
 
 
 @pytest.mark.parametrize(("base", "method"), [("strategy.Strategy", "offer"), ("wrapping.WrappedFrontier", "select")])

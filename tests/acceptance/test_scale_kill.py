@@ -22,7 +22,7 @@ import gossamer as package
 from gossamer.api import scale_crawl
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import homes
-from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.integrity import open_store
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.lab.faults.recount import wrong_sums
@@ -213,7 +213,7 @@ def test_a_continuous_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
         homes_left = homes(directory, opened(directory).cluster.workers)
         known: Counter[bytes] = Counter()
         for home in homes_left:
-            with closing(opened_store(opened(directory), home)) as store:
+            with closing(open_store(opened(directory), home)) as store:
                 assert wrong_sums(store) == []
                 known.update(key for key, _ in store.scan("revisit", *PARTITIONED))
         assert len(homes_left) == 2

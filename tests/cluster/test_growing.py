@@ -23,7 +23,7 @@ from gossamer.api.growing import (
 )
 from gossamer.api.maintenance import verify_of
 from gossamer.assembly.building import assemble
-from gossamer.assembly.home import Home, stored
+from gossamer.assembly.home import Home, load
 from gossamer.assembly.mapping import bring_map, map_in
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.lease_client import LeaseClient
@@ -160,7 +160,7 @@ def test_a_shard_that_is_added_names_no_file_as_an_earlier_one_of_its_number(cra
         home = Home(crawl, number, 5)
         home.require_state()
         store = Store(home.store)
-        found.append(stored(store, TOTALS, Totals, Totals()).incarnation)
+        found.append(load(store, TOTALS, Totals, Totals()).incarnation)
         store.close()
     assert found == [0, 7, 0]
 

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from gossamer.api import scale_crawl
-from gossamer.assembly.home import homes, stored
-from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.home import homes, load
+from gossamer.assembly.integrity import open_store
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.config import Config, effective_toml
@@ -121,11 +121,11 @@ def test_a_continuous_crawl_goes_on_with_another_number_of_shards(tmp_path: Path
     with SimwebProcess(SimwebOptions.plain(hosts=12, pages=60), tmp_path / "web") as simweb:
         config = config_of(simweb, directory, 2, *CONTINUOUS)
         begun(config, directory, 2, pages=80)
-        with closing(opened_store(config, homes(directory, 2)[1])) as store:
+        with closing(open_store(config, homes(directory, 2)[1])) as store:
             promise_another_first(store)
         for shards, pages in ((4, 160), (1, 0), (3, 240)):
             before, queued = sums_of(directory), queued_of(directory)
-            with closing(opened_store(config, homes(directory, config.cluster.workers)[0])) as store:
+            with closing(open_store(config, homes(directory, config.cluster.workers)[0])) as store:
                 commit(
                     store, {"meta": {ENROLLED: PARTITIONED[0]}}
                 )  # The others have seen all of a batch crawl's pages.
@@ -138,7 +138,7 @@ def test_a_continuous_crawl_goes_on_with_another_number_of_shards(tmp_path: Path
                 promised = {state.promises[memory.promise].pattern for memory in memories if memory.counted}
                 assert promised <= {"/"}, "pages keep what was promised of them"
             for home in homes(directory, shards):
-                with closing(opened_store(opened(directory), home)) as store:
+                with closing(open_store(opened(directory), home)) as store:
                     assert wrong_sums(store) == []
             assert enrolled_of(directory) == {PARTITIONED[0]}, (
                 "what a shard has not looked at is looked at where it is now"
@@ -173,8 +173,8 @@ def queued_of(directory: Path) -> int:
     """Return how many URLs wait for their first visit, as all shards count them."""
     config, found = opened(directory), 0
     for home in homes(directory, config.cluster.workers):
-        with closing(opened_store(config, home)) as store:
-            found += stored(store, FRONTIER_COUNTS, QueueCounts, QueueCounts()).pending
+        with closing(open_store(config, home)) as store:
+            found += load(store, FRONTIER_COUNTS, QueueCounts, QueueCounts()).pending
     return found
 
 
@@ -182,7 +182,7 @@ def shards_of(directory: Path) -> list[tuple[RevisitState, list[Memory]]]:
     """Return what each shard of a stopped crawl has of its pages: sums, and each page."""
     config, found = opened(directory), []
     for home in homes(directory, config.cluster.workers):
-        with closing(opened_store(config, home)) as store:
+        with closing(open_store(config, home)) as store:
             data = store.get("meta", REVISIT_STATE)
             assert data is not None
             found.append(
@@ -194,7 +194,7 @@ def shards_of(directory: Path) -> list[tuple[RevisitState, list[Memory]]]:
 def enrolled_of(directory: Path) -> set[bytes | None]:
     config, found = opened(directory), set()
     for home in homes(directory, config.cluster.workers):
-        with closing(opened_store(config, home)) as store:
+        with closing(open_store(config, home)) as store:
             found.add(store.get("meta", ENROLLED))
     return found
 

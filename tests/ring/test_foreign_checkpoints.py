@@ -13,7 +13,7 @@ import pytest
 from gossamer.api import verify_of
 from gossamer.api.restoring import restore_of
 from gossamer.assembly.home import Home
-from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.integrity import open_store
 from gossamer.config import configure, effective_toml
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.results.export.bodies import RecordBodies, RecordPlace
@@ -82,7 +82,7 @@ def test_a_configuration_that_was_emptied_in_the_store_is_refused(tmp_path: Path
 @pytest.mark.parametrize("links", [{"a": ".", "b": "."}, {"a": "../other"}, {"x": "warc", "y": "warc"}])
 def test_links_of_a_copied_checkpoint_lead_to_no_folder_twice(tmp_path: Path, links: dict[str, str]) -> None:
     source = tmp_path / "checkpoint"
-    with closing(opened_store(configure(), Home(source))):
+    with closing(open_store(configure(), Home(source))):
         pass
     (source / "warc").mkdir()
     (source / "warc/1").write_bytes(DATA)
@@ -102,7 +102,7 @@ def test_a_state_whose_manifest_names_files_elsewhere_is_refused(tmp_path: Path,
     outside, crawl = tmp_path / "outside", tmp_path / "crawl"
     outside.write_bytes(DATA)
     (tmp_path / "outside.open").write_bytes(DATA)
-    with closing(opened_store(configure(), Home(crawl))) as store:
+    with closing(open_store(configure(), Home(crawl))) as store:
         entries = [ManifestEntry("warc/../../outside", phase, 1)]
         store.commit(store.epoch + 1, [], {FAMILIES.index("meta"): {MANIFEST: msgspec.msgpack.encode(entries)}})
         store.apply(store.epoch)

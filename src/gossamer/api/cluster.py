@@ -36,7 +36,7 @@ from gossamer.api.restoring import begin_copies, check_vault, gather
 from gossamer.api.shards import check_several, keep_standing, map_of, require_states
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import accept_fields, require_restart
-from gossamer.assembly.home import homes, locked, refuse_maintained
+from gossamer.assembly.home import homes, lock_directory, refuse_maintained
 from gossamer.assembly.integrity import require_files
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
@@ -151,7 +151,7 @@ class ClusterCrawler(BaseCrawler):
         if self._resuming:
             require_states(self.config, self.directory)
         refuse_maintained(self.directory)
-        lock = locked(self.directory)
+        lock = lock_directory(self.directory)
         logs = self._logs = Logs(self.directory / "logs", WallClock())
         try:
             await check_vault(self.config)

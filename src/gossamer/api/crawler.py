@@ -30,7 +30,7 @@ from gossamer.api.setting import Setting
 from gossamer.api.status import narrow, running_status
 from gossamer.api.verbs import Commands, Queries, table_of
 from gossamer.assembly.building import assemble
-from gossamer.assembly.home import LOCK_S_MAX, Home, locked, refuse_maintained
+from gossamer.assembly.home import LOCK_S_MAX, Home, lock_directory, refuse_maintained
 from gossamer.assembly.modules import text_of
 from gossamer.assembly.values import Shard
 from gossamer.config import Config
@@ -306,7 +306,7 @@ class Crawler(BaseCrawler):
             if state is None:
                 refuse_maintained(self.directory)
             try:
-                return locked(self.directory, 0.0, state)
+                return lock_directory(self.directory, 0.0, state)
             except ConfigError as error:
                 if error.__cause__ is not None or WallClock().now() >= deadline:  # The system's refusal stays.
                     raise

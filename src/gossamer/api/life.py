@@ -12,7 +12,7 @@ from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Watching, retry_logins
-from gossamer.assembly.integrity import damaged_store
+from gossamer.assembly.integrity import store_damage
 from gossamer.assembly.parts import short_patience
 from gossamer.engine.shard import Companion, End, first_of
 from gossamer.stages.archive.cdxj import INDEX
@@ -185,7 +185,7 @@ def record_end(shard: Shard) -> Iterator[None]:
         shard.ring.loop.state = "failed"
         first = first_of(error) if isinstance(error, BaseExceptionGroup) else error
         if isinstance(first, DamagedStoreError | GoneError):
-            first = damaged_store(shard.kept.home, first)
+            first = store_damage(shard.kept.home, first)
         note_end(shard.kept.home.state, "failed", str(first) or type(first).__name__)
         if first is error:
             raise

@@ -13,7 +13,7 @@ from gossamer.api.given import directory_of
 from gossamer.api.setting import no_trap, release
 from gossamer.api.shards import hold_stopped, require_here
 from gossamer.assembly.building import assemble
-from gossamer.assembly.home import homes, locked
+from gossamer.assembly.home import homes, lock_directory
 from gossamer.assembly.integrity import accept_loss
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, Damage
@@ -78,7 +78,7 @@ def accept_loss_of(directory: str | Path) -> list[str]:
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
-    lock = locked(directory, 0.0)
+    lock = lock_directory(directory, 0.0)
     try:
         every = homes(directory, config.cluster.workers)
         return [name for home in every if home.is_there for name in accept_loss(config, home)]

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from gossamer.api.given import directory_of
-from gossamer.assembly.home import locked
+from gossamer.assembly.home import lock_directory
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 from gossamer.results.export.export import MEMORY_BYTES
@@ -56,6 +56,6 @@ def build_index_of(
         raise ConfigError(f"{directory} crawls and keeps its own index meanwhile; ask that, or build when it has ended")
     with ExitStack() as stack:
         if not crawl.running:  # No other process may start to write there.
-            stack.callback(locked(directory, 0.0).release)
+            stack.callback(lock_directory(directory, 0.0).release)
         heap_bytes = config.search.memory_bytes_max
         return build(crawl, export_means(config), heap_bytes, max(memory_bytes_max - heap_bytes, 0), advance)

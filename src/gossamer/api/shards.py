@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from gossamer.assembly.home import Home, homes, locked
+from gossamer.assembly.home import Home, homes, lock_directory
 from gossamer.assembly.mapping import map_in
 from gossamer.assembly.revisits import may_be_called_back
 from gossamer.assembly.schemes import namer_for
@@ -46,7 +46,7 @@ def check_several(config: Config) -> None:
 @contextmanager
 def hold_stopped(directory: Path) -> Iterator[None]:
     """Hold a crawl that does not run. Raises ConfigError when it does."""
-    lock = locked(directory, reading=True)
+    lock = lock_directory(directory, reading=True)
     try:
         yield
     finally:

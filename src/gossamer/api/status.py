@@ -13,7 +13,7 @@ from gossamer.api.given import directory_of
 from gossamer.api.setting import changes_of
 from gossamer.api.shards import hold_stopped, last_status, owner_of, require_here
 from gossamer.assembly.home import homes
-from gossamer.assembly.integrity import half_forgotten, lost_views
+from gossamer.assembly.integrity import half_forgotten, view_losses
 from gossamer.assembly.parts import budget_of
 from gossamer.assembly.ring import CrawlRing
 from gossamer.assembly.stopped import open_stopped
@@ -231,7 +231,7 @@ def links_held_by(url_seen: UrlSeen) -> int | UnsetType:
 
 def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> None:
     """Add to a status the files that are missing or cut short."""
-    found = [*lost, *lost_views(directory)]
+    found = [*lost, *view_losses(directory)]
     if not found:
         return
     many = "a file is" if len(found) == 1 else f"{len(found):,} files are"
@@ -314,7 +314,7 @@ def _why_of(config: Config, directory: Path, shard: int, url: str) -> dict[str, 
     opened = open_stopped(config, directory, shard, config.cluster.workers)
     try:
         found = opened.explainer.why(url)
-        lost = [damage.says() for damage in (*opened.lost, *lost_views(directory))]
+        lost = [damage.says() for damage in (*opened.lost, *view_losses(directory))]
         return {**found, "damage": lost} if lost else found
     finally:
         opened.close()

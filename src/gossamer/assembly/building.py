@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 from gossamer.assembly.exchanging import Membership, exchange_of
 from gossamer.assembly.frontiers import frontier_for
-from gossamer.assembly.home import Home, Setup, locked, stored
+from gossamer.assembly.home import Home, Setup, load, lock_directory
 from gossamer.assembly.integrity import refuse_half_forgotten
-from gossamer.assembly.kept import DurableState, kept_of, storage_of
+from gossamer.assembly.kept import DurableState, durable_state_of, storage_of
 from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
 from gossamer.assembly.middleware import Features, middleware_of
-from gossamer.assembly.modules import chosen_modules, examiner, prioritizer_of
+from gossamer.assembly.modules import choose_modules, examiner, prioritizer_of
 from gossamer.assembly.moving import PartitionMoves
 from gossamer.assembly.parts import (
     archives_of,
@@ -23,16 +23,16 @@ from gossamer.assembly.parts import (
     content_seen_of,
     copies_of,
     crawl_options_of,
-    isolated_of,
+    isolation_of,
     judges_again,
-    learned_by,
     quarantine_of,
+    rendering_explainer,
     resolver_of,
     retries_of,
-    scoped,
     url_seen_of,
+    with_scope_in_force,
 )
-from gossamer.assembly.permits import earlier_of, forgotten_of, scope_of
+from gossamer.assembly.permits import earlier_of, forget_filter_of, scope_of
 from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, revisiting_of, schedule_of
 from gossamer.assembly.ring import CrawlRing, CrawlScope, Recrawl
@@ -128,7 +128,7 @@ def assemble(
         refuse_half_scaled(directory)
         refuse_half_forgotten(directory)
         if lock is None:
-            lock = locked(directory, state=home.state)
+            lock = lock_directory(directory, state=home.state)
             undo.callback(lock.release)
         if not opening_min:  # Otherwise the caller has also looked for the state in checkpoints.
             home.require_state()
@@ -142,7 +142,7 @@ def _assembled(setup: Setup, opening_min: int) -> Shard:
     telemetry = telemetry_of(setup, storage.store, opening_min)
     modules = _modules(setup)
     outputs = outputs_of(setup, storage.journals, telemetry.counters, modules)
-    kept = kept_of(setup, storage, telemetry, outputs.archives)
+    kept = durable_state_of(setup, storage, telemetry, outputs.archives)
     ring, membership = ring_of(setup, kept, telemetry, outputs.archives, modules)
     controls = controls_of(setup, kept, ring, telemetry, alone=membership is None)
     return Shard(kept, ring, outputs, controls, membership, setup.closing)
@@ -175,7 +175,7 @@ def ring_of(
     namer = namer_of(config, epochs)
     exchange = exchange_of(setup, storage, namer, counters.totals.incarnation)
     _rest_after_a_loss(storage, counters.totals.incarnation, clock.now())
-    forgotten = forgotten_of(config, setup.home.directory, clock)
+    forgotten = forget_filter_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
     memory = _scope_memory(config, epochs, scope, alone=exchange is None)
     prioritizer = prioritizer_of(config)
@@ -214,7 +214,7 @@ def ring_of(
         history=urls.history,
         copies=copies_of(config, epochs, content_seen, urls),
         trapping=scope.trapping,
-        isolated=(isolated := isolated_of(config, setup.home.directory, modules.isolated)),
+        isolated=(isolated := isolation_of(config, setup.home.directory, modules.isolated)),
         hints=hints or NoHints(),
         ending=_ending(recrawl, urls.history, scope.chain, frontier, prioritizer),
         pending_scope=memory.pending_scope,
@@ -242,7 +242,7 @@ def _ending(
 
 
 def _scope_memory(config: Config, epochs: Epochs, scope: CrawlScope, *, alone: bool) -> ScopeMemory:
-    grows = scoped(config).scope.scope != "any"
+    grows = with_scope_in_force(config).scope.scope != "any"
     return ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=alone, grows=grows)
 
 
@@ -346,7 +346,7 @@ def _rest_after_a_loss(storage: Storage, opening: int, now: float) -> None:
 
 def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
     """Return clock, logs and counters; the counts continue from the last commit."""
-    totals = stored(store, TOTALS, Totals, Totals())
+    totals = load(store, TOTALS, Totals, Totals())
     totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = setup.undo.enter_context(closing(Logs(setup.home.logs, setup.clock, setup.config.logs)))
     return Telemetry(setup.clock, logs, CrawlCounters(totals, setup.config.crawl))
@@ -362,7 +362,7 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
     setup.closing.callback(watchdogs.close)
     robots = partial(record_of, epochs)
     revisits = partial(page_facts, epochs)
-    lookups = Lookups(frontier.facts, frontier.lent, robots, revisits, learned_by(config, epochs))
+    lookups = Lookups(frontier.facts, frontier.lent, robots, revisits, rendering_explainer(config, epochs))
     explainer = Explainer(ring.urls, ring.scope.chain, lookups)
     settings = Settings(config, partial(reconfigure, ring, telemetry, watchdogs, epochs, setup.dice))
     return Controls(settings, telemetry, watchdogs, explainer)
@@ -435,4 +435,4 @@ def _modules(setup: Setup) -> Chosen:
     limit_s = setup.config.process.module_s_max
     # The limit must be reached before the supervisor ends the process.
     alarm = OverrunAlarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
-    return chosen_modules(config, setup.undo.enter_context(closing(alarm)) if alarm is not None else None)
+    return choose_modules(config, setup.undo.enter_context(closing(alarm)) if alarm is not None else None)

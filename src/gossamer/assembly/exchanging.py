@@ -114,19 +114,19 @@ class Membership:
         assert addresses is not None
         self._shared = frontier.share_gates(addresses, exchange.shard / exchange.partitions.shards)
         if self._shared is not None:
-            addresses.listen(self._opened, self._shared.shut, self._outgoing)
+            addresses.listen(self._on_open, self._shared.shut, self._outgoing)
 
     def join(self, committer: Committer) -> None:
         """Have a part in every commit."""
         committer.join(self)
         before = committer.on_epoch
 
-        def committed(epoch: int) -> None:
+        def on_commit(epoch: int) -> None:
             if before is not None:
                 before(epoch)
             self.committed(epoch)
 
-        committer.on_epoch = committed
+        committer.on_epoch = on_commit
 
     # ---- the coordinator's side
 
@@ -295,7 +295,7 @@ class Membership:
     def _outgoing(self) -> None:
         self.exchange.on_outgoing()
 
-    def _opened(self, address: str, rest_until: float) -> None:
+    def _on_open(self, address: str, rest_until: float) -> None:
         assert self._shared is not None
         self._shared.open(address, rest_until)
         self._loop.stir()

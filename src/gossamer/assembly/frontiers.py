@@ -45,7 +45,7 @@ def frontier_for(
     options = frontier_options_of(config)
     budget = budget_of(config)
     share_new = share_new_of(config)
-    remembered = remembered_of(config, storage.hosts, now)
+    remembered = host_memory_of(config, storage.hosts, now)
     records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered, travelling)
     chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split)
     _check_beginning(config, storage.epochs)
@@ -106,7 +106,7 @@ def _with_component(config: Config, frontier: Frontier, epochs: Epochs, namer: N
     return frontier
 
 
-def remembered_of(config: Config, store: HostsStore | None, now: float) -> Remembered | None:
+def host_memory_of(config: Config, store: HostsStore | None, now: float) -> Remembered | None:
     """Return the state of hosts from earlier crawls; None without a hosts store."""
     if store is None:
         return None

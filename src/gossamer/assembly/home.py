@@ -117,7 +117,7 @@ def homes(directory: Path, shards: int) -> list[Home]:
     return [Home(directory, shard, shards) for shard in range(shards)]
 
 
-def named_before(directory: Path, shard: int) -> int:
+def last_incarnation(directory: Path, shard: int) -> int:
     """Return the last incarnation, by names of existing files, of an earlier shard with this number, so that no name is
     used twice.
     """
@@ -125,7 +125,7 @@ def named_before(directory: Path, shard: int) -> int:
     return max((int(parts[-2]) for parts in named if parts[-2].isdigit()), default=0)
 
 
-def locked(
+def lock_directory(
     directory: Path, wait_s: float = LOCK_S_MAX, state: Path | None = None, *, reading: bool = False
 ) -> DirectoryLock:
     """Lock a crawl's directory, or one shard's `state`, for this process. Blocks for at most `wait_s`.
@@ -165,7 +165,7 @@ def store_sizes(config: Config) -> tuple[int, int, int]:
     return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
 
 
-def stored(store: Store, key: bytes, kind: type[T], default: T) -> T:
+def load(store: Store, key: bytes, kind: type[T], default: T) -> T:
     """Return the decoded value of a key in the store, or `default`."""
     value = store.get("meta", key)
     return default if value is None else msgspec.msgpack.decode(value, type=kind)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.home import Home, homes, store_sizes, stored
+from gossamer.assembly.home import Home, homes, load, store_sizes
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
@@ -64,7 +64,7 @@ def refuse_half_forgotten(directory: Path) -> None:
         raise ConfigError(says)
 
 
-def opened_store(config: Config, home: Home, *, writable: bool = True) -> Store:
+def open_store(config: Config, home: Home, *, writable: bool = True) -> Store:
     """Open a shard's store.
 
     Raises:
@@ -74,7 +74,7 @@ def opened_store(config: Config, home: Home, *, writable: bool = True) -> Store:
     try:
         store = Store(home.store, *store_sizes(config), writable=writable)
     except DamagedStoreError as error:
-        raise damaged_store(home, error) from error
+        raise store_damage(home, error) from error
     if lacking := missing_commits(home, store):
         store.close()
         raise DamagedError(f"{home.store} is damaged: it {lacking}; {restoring(home.directory)}")
@@ -107,7 +107,7 @@ def missing_commits(home: Home, store: Store) -> str:
     return f"ends with commit {store.epoch:,} and {known:,} were made" if store.epoch < known else ""
 
 
-def damaged_store(home: Home, error: DamagedStoreError | GoneError) -> DamagedError:
+def store_damage(home: Home, error: DamagedStoreError | GoneError) -> DamagedError:
     """Return the error for a store that cannot be read, or for it or another file that is gone."""
     if isinstance(error, GoneError):
         return DamagedError(str(error))
@@ -123,7 +123,7 @@ def restoring(directory: Path) -> str:
     )
 
 
-def lost(config: Config, home: Home, manifest: Iterable[ManifestEntry]) -> list[Damage]:
+def losses(config: Config, home: Home, manifest: Iterable[ManifestEntry]) -> list[Damage]:
     """Return the damage of files in a shard's last commit that are missing or have another length. About 2 µs a file.
 
     WARC files that an object store has may be missing. Finished files are not checked if shards have checkpoints
@@ -144,7 +144,7 @@ def lost(config: Config, home: Home, manifest: Iterable[ManifestEntry]) -> list[
     return found
 
 
-def changed(home: Home, manifest: Iterable[ManifestEntry]) -> list[Damage]:
+def changes(home: Home, manifest: Iterable[ManifestEntry]) -> list[Damage]:
     """Return the finished files that hold other bytes than were written. Blocks: about 0.1 ms a MB."""
     path = home.journals().path
     return [
@@ -156,11 +156,11 @@ def changed(home: Home, manifest: Iterable[ManifestEntry]) -> list[Damage]:
 
 def damage_of(directory: Path, name: str, path: Path, what: str, copy: str = "") -> Damage:
     """Return the damage of a file with `name` in the manifest; `copy` says where an intact copy is."""
-    kind, affects = _affected(name)
+    kind, affects = _effect_of(name)
     return Damage(str(path), kind, what, affects, copy or _remedy(directory, kind))
 
 
-def _affected(name: str) -> tuple[DamageKind, str]:
+def _effect_of(name: str) -> tuple[DamageKind, str]:
     if name.startswith(WARCS):
         return "warc", f"the archived responses of the rows of `pages` with warc_file '{Path(name).name}'"
     if name.startswith(TABLE_LOGS):
@@ -189,7 +189,7 @@ def manifest_of(store: Store) -> list[ManifestEntry]:
     Raises:
         DamagedError: it names a file that is none of a crawl: the state came from elsewhere, and no crawl wrote it.
     """
-    manifest = stored(store, MANIFEST, list[ManifestEntry], [])
+    manifest = load(store, MANIFEST, list[ManifestEntry], [])
     for entry in manifest:
         if not is_of_crawl(entry.name):
             raise DamagedError(
@@ -203,7 +203,7 @@ def accept_loss(config: Config, home: Home) -> list[str]:
     """Remove missing files from a shard's manifest, in a separate commit, and return their names. The crawl must not
     run. Files of `seen/` are not removed, because the crawl cannot go on without them.
     """
-    store = opened_store(config, home)
+    store = open_store(config, home)
     try:
         manifest = manifest_of(store)
         gone = {
@@ -234,9 +234,9 @@ def require_files(config: Config, directory: Path) -> None:
         found.append(Damage(path, "partitions", "is missing", "which shard has which URLs", remedy))
     for home in homes(directory, config.cluster.workers):
         if home.is_there:
-            store = opened_store(config, home)
+            store = open_store(config, home)
             try:
-                found += lost(config, home, manifest_of(store))
+                found += losses(config, home, manifest_of(store))
             finally:
                 store.close()
     require_sound(directory, found)
@@ -247,7 +247,7 @@ def require_sound(directory: Path, found: Sequence[Damage]) -> None:
     require_none(found, f"gossamer verify {shell_word(directory)}")
 
 
-def lost_views(directory: Path) -> list[Damage]:
+def view_losses(directory: Path) -> list[Damage]:
     """Return the damage of views, which are recorded beside the manifest, that are missing or have another size."""
     found = []
     for what in faults_of_index(directory / INDEX):

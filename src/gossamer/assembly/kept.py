@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.assembly.home import CHECKPOINTS, LOCK_S_MAX, OWNED, Home, Setup, remove_unfinished_checkpoints
-from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
+from gossamer.assembly.integrity import losses, manifest_of, open_store, require_sound
 from gossamer.assembly.parts import keep_mode
 from gossamer.config import Config
 from gossamer.engine.commit import Committer, Storage
@@ -81,9 +81,9 @@ def storage_of(setup: Setup) -> Storage:
     undo = setup.undo
     now = setup.clock.now()
     slots = undo.enter_context(closing(ShardSlots(home.state)))
-    store = undo.enter_context(closing(opened_store(config, home)))
+    store = undo.enter_context(closing(open_store(config, home)))
     manifest = manifest_of(store)
-    require_sound(home.directory, lost(config, home, manifest))
+    require_sound(home.directory, losses(config, home, manifest))
     hosts = hosts_kept(config)
     if hosts is not None:
         contacts = undo.enter_context(closing(hosts)).contacts(home.state, now)
@@ -98,7 +98,7 @@ def storage_of(setup: Setup) -> Storage:
     return Storage(store, epochs, journals, contacts, slots, hosts.store if hosts is not None else None)
 
 
-def kept_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Archives) -> DurableState:
+def durable_state_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Archives) -> DurableState:
     """Return the state with its committer, which other components join."""
     memory = HugePages() if setup.config.memory.huge_pages else None
     committer = Committer(storage, archives, telemetry, memory)

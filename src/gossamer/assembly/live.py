@@ -76,7 +76,7 @@ def measuring(
     """
     before = Counters()
 
-    def measured(row: EpochRow) -> EpochRow:
+    def measure(row: EpochRow) -> EpochRow:
         nonlocal before
         now = counters()
         counts = frontier.counts
@@ -86,7 +86,7 @@ def measuring(
             row, queued=counts.pending, hosts_with_work=counts.working, due=due, counters=came
         )
 
-    return measured
+    return measure
 
 
 def watchdogs_of(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.home import Home, locked, named_before
-from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.home import Home, last_incarnation, lock_directory
+from gossamer.assembly.integrity import open_store
 from gossamer.cluster.frames import encode
 from gossamer.cluster.moves import MovesRecord, map_now
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
@@ -78,11 +78,11 @@ def begin_shard(config: Config, directory: Path, number: int) -> None:
     """
     home = Home(directory, number, 2)
     with ExitStack() as undo:
-        undo.callback(locked(directory, wait_s=0.0, state=home.state).release)
-        store = opened_store(config, home)
+        undo.callback(lock_directory(directory, wait_s=0.0, state=home.state).release)
+        store = open_store(config, home)
         undo.callback(store.close)
         if store.get("meta", TOTALS) is None:
-            totals = Totals(incarnation=named_before(directory, number))
+            totals = Totals(incarnation=last_incarnation(directory, number))
             epoch = store.epoch + 1
             store.commit(epoch, [], {FAMILIES.index("meta"): {TOTALS: encode(totals)}})
             store.apply(epoch)

@@ -72,7 +72,7 @@ def judge_of(config: Config, places: Iterable[Path] = ()) -> Judge:
 
 def reader_of(config: Config) -> Reader:
     """Return the reader of pages, with the processing modules that the configuration names."""
-    modules = chosen_modules(config).inside
+    modules = choose_modules(config).inside
     return Reader(BoundedDecoder(config.fetch), lambda page: modules.process(page).findings, redirect_target)
 
 
@@ -84,7 +84,7 @@ def walls_of(config: Config) -> Walls:
     return Walls.read(read_text(Path(file)), file) if file else Walls.ours()
 
 
-def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
+def choose_modules(config: Config, watch: Watch | None = None) -> Chosen:
     """Build the processing modules that the configuration names.
 
     Raises:
@@ -96,7 +96,7 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
     if rules:
         options = replace(options, modules=(*options.modules, ITEMS))
 
-    def made(name: str, key: str) -> ProcessingModule:
+    def make(name: str, key: str) -> ProcessingModule:
         if name == ITEMS:
             return cast("ProcessingModule", build(MODULES[name], key, options=options, rules=rules))
         if name in MODULES:
@@ -114,15 +114,15 @@ def chosen_modules(config: Config, watch: Watch | None = None) -> Chosen:
             raise ConfigError(f"{key}: columns of {name} is no dict of types; see docs/reference/processing.md")
         return cast("ProcessingModule", module)
 
-    return chosen(options, made, embeds=config.scope.embeds, watch=watch)
+    return chosen(options, make, embeds=config.scope.embeds, watch=watch)
 
 
 def item_modules(config: Config) -> Chosen:
     """Return the modules that extract items, without those that every crawl has. Raises ConfigError as
-    `chosen_modules`.
+    `choose_modules`.
     """
     process = replace(config.process, types=dict.fromkeys(DEFAULT_TYPES, ()), isolated=())
-    return chosen_modules(replace(config, process=process))
+    return choose_modules(replace(config, process=process))
 
 
 def text_of(visited: Visited, config: Config) -> str:

@@ -11,7 +11,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from gossamer.assembly.home import Home
-from gossamer.assembly.modules import chosen_modules, judge_of
+from gossamer.assembly.modules import choose_modules, judge_of
 from gossamer.config import Config, effective_toml
 from gossamer.config.secret import redact
 from gossamer.engine.copies import CopyMarks, NearCopies
@@ -69,7 +69,7 @@ def require_components(config: Config) -> None:
     Raises:
         ConfigError: a crawl could not start with them.
     """
-    chosen_modules(config)
+    choose_modules(config)
     judge_of(config)
     policy_of(config.revisit.policy)
     for key, name in config.components.entries():
@@ -80,19 +80,19 @@ def require_components(config: Config) -> None:
 def quarantine_of(config: Config, directory: Path, epochs: Epochs, slots: ShardSlots) -> Quarantine:
     """Return the quarantine, with the pages that the last crash accuses."""
     limit_s = config.crawl.process_s_max
-    return Quarantine(epochs, slots.take_suspects(), _isolated(directory), limit_s, child_environment())
+    return Quarantine(epochs, slots.take_suspects(), _isolation_command(directory), limit_s, child_environment())
 
 
-def isolated_of(config: Config, directory: Path, modules: Modules) -> IsolatedModules:
+def isolation_of(config: Config, directory: Path, modules: Modules) -> IsolatedModules:
     """Return the modules that run in separate processes."""
     options = config.process
-    command = (*_isolated(directory), "modules")
+    command = (*_isolation_command(directory), "modules")
     return IsolatedModules(
         command, modules.chosen, options.module_s_max, options.isolated_processes, child_environment()
     )
 
 
-def _isolated(directory: Path) -> tuple[str, ...]:
+def _isolation_command(directory: Path) -> tuple[str, ...]:
     return sys.executable, "-m", "gossamer.results.isolated", str(directory / "crawl.toml")
 
 
@@ -113,7 +113,7 @@ def keep_mode(config: Config, epochs: Epochs) -> None:
         raise ConfigError(f"crawl.mode: this crawl {kept}; set it back, or begin another")
 
 
-def scoped(config: Config) -> Config:
+def with_scope_in_force(config: Config) -> Config:
     """Return the configuration with the scope in force. The URLs of an offline crawl were selected when the segment was
     built, so only exclusions apply to them.
     """
@@ -313,7 +313,7 @@ def judges_again(chain: Chain, epochs: Epochs) -> bool:
 LEARNED = "gossamer.features.render.choice:learned_of"
 
 
-def learned_by(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:
+def rendering_explainer(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:
     """Return a function that explains which pages like a URL are rendered; imports nothing if that is not learned."""
     if config.crawl.render != "auto":
         return lambda _: []

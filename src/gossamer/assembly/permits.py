@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import running_store
 from gossamer.assembly.modules import filters_of
-from gossamer.assembly.parts import scoped, traps_of
+from gossamer.assembly.parts import traps_of, with_scope_in_force
 from gossamer.assembly.revisits import scope_options
 from gossamer.assembly.ring import CrawlScope
 from gossamer.assembly.schemes import url_rules
@@ -43,7 +43,7 @@ from gossamer.state.store import Store
 from gossamer.world.clock import Clock
 
 
-def forgotten_of(config: Config, directory: Path, clock: Clock) -> Forgotten | None:
+def forget_filter_of(config: Config, directory: Path, clock: Clock) -> Forgotten | None:
     """Return the filter of pages that were forgotten; None if there are none. Raises ConfigError: a list is bad."""
     entries = all_forgotten(config, directory)
     return Forgotten(entries, clock.now) if entries else None
@@ -51,7 +51,7 @@ def forgotten_of(config: Config, directory: Path, clock: Clock) -> Forgotten | N
 
 def scope_of(config: Config, epochs: Epochs, counters: CrawlCounters, further: Iterable[Filter | None]) -> CrawlScope:
     """Return the filters of a crawl, including those of `further` that are not None."""
-    asked = scoped(config)
+    asked = with_scope_in_force(config)
     exclusions = ExcludedHost(only=asked.scope.only_hosts)
     traps = traps_of(config, epochs)
     roots = Roots(asked.scope.scope, asked.scope.seed_redirects)
@@ -97,14 +97,14 @@ class EarlierCrawls:
         if has is None:
             if len(self._remembered) >= REMEMBERED_MAX:
                 self._remembered.clear()
-            has = self._remembered[key] = self._found(key) is not None
+            has = self._remembered[key] = self._find(key) is not None
         return has
 
     def detail(self, link: Link) -> str:
-        found = self._found(page_key(link.url.partition, link.url.fingerprint))
+        found = self._find(page_key(link.url.partition, link.url.fingerprint))
         return f"{found[0]} has it" if found is not None else ""
 
-    def _found(self, key: bytes) -> tuple[Path, PageRecord] | None:
+    def _find(self, key: bytes) -> tuple[Path, PageRecord] | None:
         for directory, store in self._stores:
             value = store.get("page", key)
             if value is not None and (record := read_page_record(value)).outcome in WITH_CONTENT:

@@ -110,7 +110,7 @@ class Protocols:
         """Fetch with the scheme's module; a scheme without one is `unsupported`."""
         scheme = request.url.partition(":")[0].lower()
         module = self._modules.get(scheme)
-        return module.fetch(request) if module is not None else _unsupported(request, scheme)
+        return module.fetch(request) if module is not None else _refuse_scheme(request, scheme)
 
     async def close(self) -> None:
         """Close every module once, even if another raises."""
@@ -119,5 +119,5 @@ class Protocols:
                 stack.push_async_callback(module.close)
 
 
-async def _unsupported(request: Request, scheme: str) -> Failure:
+async def _refuse_scheme(request: Request, scheme: str) -> Failure:
     return Failure("unsupported", f"no protocol module speaks {scheme[:32]!r}", ip=request.ip)

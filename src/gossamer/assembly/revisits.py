@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 from msgspec.structs import replace
 
-from gossamer.assembly.parts import policy_of, scoped
+from gossamer.assembly.parts import policy_of, with_scope_in_force
 from gossamer.config import Config
 from gossamer.engine.commit import Storage
 from gossamer.features.permit import Exclusions
@@ -147,7 +147,7 @@ def wants_feeds(config: Config) -> bool:
 
 def scope_options(config: Config) -> ScopeOptions:
     """Return the scope's options, with the types of link that lead to sitemaps and feeds."""
-    scope = scoped(config).scope
+    scope = with_scope_in_force(config).scope
     if wants_feeds(config):
         return replace(scope, follow=(*scope.follow, FEED_FILE))
     return scope

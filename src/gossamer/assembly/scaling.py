@@ -16,8 +16,8 @@ from typing import Final
 
 import msgspec
 
-from gossamer.assembly.home import Home, locked, named_before, stored
-from gossamer.assembly.integrity import opened_store, refuse_half_forgotten
+from gossamer.assembly.home import Home, last_incarnation, load, lock_directory
+from gossamer.assembly.integrity import open_store, refuse_half_forgotten
 from gossamer.assembly.mapping import MovesKept, map_in, moves_in
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
@@ -107,9 +107,9 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
         ConfigError: the crawl runs, did not end cleanly, or has a backend that cannot be divided.
     """
     with ExitStack() as undo:
-        undo.callback(locked(directory, wait_s=0.0).release)
+        undo.callback(lock_directory(directory, wait_s=0.0).release)
         refuse_half_forgotten(directory)
-        plan = _planned(config, directory, shards)
+        plan = _plan(config, directory, shards)
         if plan.before == 1:
             _move_in(directory)
         partitions = PartitionMap.load(directory) or PartitionMap.even(1)
@@ -118,7 +118,7 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
             return Scaled(plan.before, plan.after, 0, 0, partitions.evenness(), (0.0, 0.0))
         target = partitions.scale_to(shards)
         with ExitStack() as close:
-            stores = [_opened(config, directory, number, close) for number in range(max(plan.before, plan.after))]
+            stores = [_open(config, directory, number, close) for number in range(max(plan.before, plan.after))]
             moved = 0
             keys = 0
             if not plan.copied:
@@ -151,7 +151,7 @@ def refuse_half_scaled(directory: Path) -> None:
         )
 
 
-def _planned(config: Config, directory: Path, shards: int) -> ScalingPlan:
+def _plan(config: Config, directory: Path, shards: int) -> ScalingPlan:
     path = directory / PLAN
     if path.exists():
         plan = msgspec.json.decode(path.read_bytes(), type=ScalingPlan)
@@ -197,12 +197,12 @@ def _require_stopped(config: Config, home: Home) -> None:
         raise ConfigError(f"{home.store} is not there: scale a crawl where all of its shards' state is, after `resume`")
     with ExitStack() as undo:
         if home.shards > 1:
-            undo.callback(locked(home.directory, wait_s=0.0, state=home.state).release)
-        store = opened_store(config, home)
+            undo.callback(lock_directory(home.directory, wait_s=0.0, state=home.state).release)
+        store = open_store(config, home)
         undo.callback(store.close)
-        manifest = stored(store, MANIFEST, list[ManifestEntry], [])
+        manifest = load(store, MANIFEST, list[ManifestEntry], [])
         unfinished = any(entry.phase < Phase.FINAL or entry.name.startswith("state/tables") for entry in manifest)
-        if unfinished or not stored(store, TOTALS, Totals, Totals()).ended:
+        if unfinished or not load(store, TOTALS, Totals, Totals()).ended:
             raise ConfigError(
                 f"{home.directory} did not end cleanly; `gossamer resume {shell_word(home.directory)}` and "
                 f"`gossamer stop {shell_word(home.directory)}`, then scale it"
@@ -234,10 +234,10 @@ def _move_out(directory: Path) -> None:
         sync_directory(state)
 
 
-def _opened(config: Config, directory: Path, number: int, undo: ExitStack) -> Store:
+def _open(config: Config, directory: Path, number: int, undo: ExitStack) -> Store:
     home = Home(directory, number, 2)
-    undo.callback(locked(directory, wait_s=0.0, state=home.state).release)
-    store = opened_store(config, home)
+    undo.callback(lock_directory(directory, wait_s=0.0, state=home.state).release)
+    store = open_store(config, home)
     undo.callback(store.close)
     return store
 
@@ -247,13 +247,13 @@ def _opened(config: Config, directory: Path, number: int, undo: ExitStack) -> St
 
 def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> None:
     """Copy the common facts to new shards, and move the counters of removed ones to shard 0."""
-    totals = [stored(store, TOTALS, Totals, Totals()) for store in stores]
+    totals = [load(store, TOTALS, Totals, Totals()) for store in stores]
     latest = max(one.incarnation for one in totals)
     known = {
         key: value for one in with_sharing(Sharing.COPIED) for key, value in stores[0].scan(one.family, *one.range)
     }
     for number in range(plan.before, plan.after):
-        fresh = Totals(incarnation=max(named_before(directory, number), latest), ended=totals[0].ended)
+        fresh = Totals(incarnation=max(last_incarnation(directory, number), latest), ended=totals[0].ended)
         _put(stores[number], "meta", {**known, TOTALS: encode(fresh)})
     if plan.after < plan.before and store_says(stores[0]) != plan.version:
         leaving = [stores[number] for number in range(plan.after, plan.before)]
@@ -276,13 +276,13 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
 
 def store_says(store: Store) -> int:
     """Return the version of the map when a shard last added the values of removed shards."""
-    return stored(store, ABSORBED, int, 0)
+    return load(store, ABSORBED, int, 0)
 
 
 def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
-    totals = stored(kept, TOTALS, Totals, Totals())
+    totals = load(kept, TOTALS, Totals, Totals())
     outcomes = Counter(totals.outcomes)
-    for one in (stored(store, TOTALS, Totals, Totals()) for store in leaving):
+    for one in (load(store, TOTALS, Totals, Totals()) for store in leaving):
         totals.pages += one.pages
         totals.attempts += one.attempts
         totals.wire_bytes += one.wire_bytes
@@ -301,8 +301,8 @@ def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
 
 
 def _counts(kept: Store, leaving: Sequence[Store]) -> bytes:
-    counts = stored(kept, FRONTIER_COUNTS, QueueCounts, QueueCounts())
-    for gone in (stored(store, FRONTIER_COUNTS, QueueCounts, QueueCounts()) for store in leaving):
+    counts = load(kept, FRONTIER_COUNTS, QueueCounts, QueueCounts())
+    for gone in (load(store, FRONTIER_COUNTS, QueueCounts, QueueCounts()) for store in leaving):
         for outcome, urls in gone.terminal.items():
             counts.terminal[outcome] = counts.terminal.get(outcome, 0) + urls
     return encode(counts)
@@ -310,7 +310,7 @@ def _counts(kept: Store, leaving: Sequence[Store]) -> bytes:
 
 def _manifest(kept: Store, leaving: Sequence[Store]) -> bytes:
     files = {
-        entry.name: entry for store in (kept, *leaving) for entry in stored(store, MANIFEST, list[ManifestEntry], [])
+        entry.name: entry for store in (kept, *leaving) for entry in load(store, MANIFEST, list[ManifestEntry], [])
     }
     return encode(list(files.values()))
 
@@ -395,7 +395,7 @@ def _recount(stores: list[Store]) -> list[float]:
     """Count the contents of each shard again; return the hosts of each partition."""
     weights = [0.0] * PARTITIONS
     for store in stores:
-        counts = stored(store, FRONTIER_COUNTS, QueueCounts, QueueCounts())
+        counts = load(store, FRONTIER_COUNTS, QueueCounts, QueueCounts())
         counts.pending = counts.hosts = counts.working = counts.deferred = 0
         for key, data in store.scan("host", *PARTITIONED):
             record = decode_record(data)
@@ -426,12 +426,12 @@ def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, nam
     """Repack the outboxes for the shards that own the partitions now, under new numbers."""
     outbox = FAMILIES.index("outbox")
     for number, store in enumerate(stores):
-        kept = stored(store, OUTBOX, OutboxRecord, OutboxRecord())
+        kept = load(store, OUTBOX, OutboxRecord, OutboxRecord())
         if not any(channel.first <= channel.last for channel in kept.channels.values()):
             continue
         heir = store if number < plan.after else stores[0]
         repacked = Repacked(
-            stored(heir, OUTBOX, OutboxRecord, OutboxRecord()), partial(_put, heir, "outbox"), keep=heir is not store
+            load(heir, OUTBOX, OutboxRecord, OutboxRecord()), partial(_put, heir, "outbox"), keep=heir is not store
         )
         for to, channel in kept.channels.items():
             for at in range(channel.first, channel.last + 1):

@@ -18,7 +18,7 @@ from gossamer.url.name import SCHEMES, Namer
 PORT_MAX = 65_535
 
 
-def added_ports(config: Config) -> dict[str, int]:
+def extra_ports(config: Config) -> dict[str, int]:
     """Return the default port of each scheme that is not built in; 0 if it has none.
 
     Raises:
@@ -42,7 +42,7 @@ def without_robots(config: Config) -> tuple[str, ...]:
     """
     added = [
         f"{scheme}://"
-        for scheme in added_ports(config)
+        for scheme in extra_ports(config)
         if not getattr(
             component(config.components.protocols[scheme], f"components.protocols.{scheme}"), "has_robots", False
         )
@@ -54,9 +54,9 @@ def namer_for(config: Config) -> Namer:
     """Return the namer for a configuration's rules and schemes.
 
     Raises:
-        ConfigError: as `added_ports`.
+        ConfigError: as `extra_ports`.
     """
-    return Namer(config.url.canonicalizer(), added_ports(config), config.url.split_sites)
+    return Namer(config.url.canonicalizer(), extra_ports(config), config.url.split_sites)
 
 
 def keep_schemes(config: Config, epochs: Epochs) -> None:
@@ -65,7 +65,7 @@ def keep_schemes(config: Config, epochs: Epochs) -> None:
     Raises:
         ConfigError: a scheme is missing, or has another default port.
     """
-    ports = added_ports(config)
+    ports = extra_ports(config)
     stored = epochs.get("meta", ADDED_SCHEMES)
     begun = {} if stored is None else msgspec.msgpack.decode(stored, type=dict[str, int])
     for scheme, port in begun.items():

@@ -6,8 +6,8 @@ import hashlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from gossamer.assembly.home import Home, locked
-from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.home import Home, lock_directory
+from gossamer.assembly.integrity import open_store
 from gossamer.config import Config
 from gossamer.config.lists import read_text
 from gossamer.config.secret import login_rules
@@ -64,14 +64,14 @@ def sessions(
 
 def netscape_file(config: Config, homes: Iterable[Home]) -> str:
     """Return the cookies of shards as a Netscape file. Raises ConfigError if a shard is running."""
-    return netscape(cookie for home in homes for cookie in _kept(config, home))
+    return netscape(cookie for home in homes for cookie in _read_cookies(config, home))
 
 
-def _kept(config: Config, home: Home) -> list[Cookie]:
-    lock = locked(home.directory, state=home.state, reading=True)
+def _read_cookies(config: Config, home: Home) -> list[Cookie]:
+    lock = lock_directory(home.directory, state=home.state, reading=True)
     try:
         home.require_state()
-        store = opened_store(config, home, writable=lock.writable)
+        store = open_store(config, home, writable=lock.writable)
         try:
             return cookies_in(store.scan("cookie", *PARTITIONED))
         finally:

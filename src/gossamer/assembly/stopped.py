@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.home import Home, locked, stored
-from gossamer.assembly.integrity import lost, manifest_of, opened_store, require_sound
-from gossamer.assembly.parts import budget_of, close, learned_by, url_seen_of
-from gossamer.assembly.permits import earlier_of, forgotten_of, scope_of
+from gossamer.assembly.home import Home, load, lock_directory
+from gossamer.assembly.integrity import losses, manifest_of, open_store, require_sound
+from gossamer.assembly.parts import budget_of, close, rendering_explainer, url_seen_of
+from gossamer.assembly.permits import earlier_of, forget_filter_of, scope_of
 from gossamer.assembly.schemes import namer_of
 from gossamer.config import Config
 from gossamer.engine.counters import CrawlCounters, Totals
@@ -62,18 +62,18 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
     """
     home = Home(directory, shard, shards)
     with ExitStack() as undo:
-        lock = locked(home.directory, state=home.state, reading=True)
+        lock = lock_directory(home.directory, state=home.state, reading=True)
         undo.callback(lock.release)
         home.require_state()
-        store = undo.enter_context(closing(opened_store(config, home, writable=lock.writable)))
+        store = undo.enter_context(closing(open_store(config, home, writable=lock.writable)))
         epochs = Epochs(store)
         namer = namer_of(config, epochs)
-        forgotten = forgotten_of(config, directory, WallClock())
+        forgotten = forget_filter_of(config, directory, WallClock())
         scope = scope_of(config, epochs, CrawlCounters(Totals(), config.crawl), (forgotten, earlier_of(config, undo)))
         ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts)
         journals = home.journals()
         manifest = manifest_of(store)
-        found = lost(config, home, manifest)
+        found = losses(config, home, manifest)
         require_sound(directory, [damage for damage in found if damage.kind == "seen"])  # These files are opened next.
         journals.recover(
             entry for entry in manifest if entry.name.startswith(SEEN_FOLDER)
@@ -84,9 +84,9 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         urls = UrlMemory(namer, url_seen, PageHistory(epochs))
         robots = partial(record_of, epochs)
         revisits = partial(page_facts, epochs)
-        lookups = Lookups(facts, lambda _: False, robots, revisits, learned_by(config, epochs))
+        lookups = Lookups(facts, lambda _: False, robots, revisits, rendering_explainer(config, epochs))
         explainer = Explainer(urls, scope.chain, lookups)
-        totals = stored(store, TOTALS, Totals, Totals())
+        totals = load(store, TOTALS, Totals, Totals())
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)
         return Opened(

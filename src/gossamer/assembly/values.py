@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer.assembly.exchanging import Membership
 from gossamer.assembly.home import Home
-from gossamer.assembly.integrity import changed, lost, require_sound
+from gossamer.assembly.integrity import changes, losses, require_sound
 from gossamer.assembly.kept import DurableState
 from gossamer.assembly.ring import CrawlRing
 from gossamer.cluster.exchange import Exchange
@@ -37,7 +37,7 @@ class Outputs(msgspec.Struct, frozen=True):
 
     def require_tables(self) -> None:
         """Raise DamagedError if a finished file of `pages` is missing or has another length than was written."""
-        require_sound(self.home.directory, lost(self.config, self.home, self.journals.finals("pages/")))
+        require_sound(self.home.directory, losses(self.config, self.home, self.journals.finals("pages/")))
 
     def write_index(self) -> int:
         """Write `index.cdxj` from the finished tables. Blocks; for a thread.
@@ -46,7 +46,7 @@ class Outputs(msgspec.Struct, frozen=True):
             DamagedError: a file of a table is missing or damaged; the index is left as it is.
         """
         self.require_tables()
-        require_sound(self.home.directory, changed(self.home, self.journals.finals("pages/")))
+        require_sound(self.home.directory, changes(self.home, self.journals.finals("pages/")))
         directory = self.home.directory
         entries = entries_of_tables(sorted((directory / "pages").glob("*.parquet")))
         return write_index(directory / INDEX, entries, self.config.archive.index_sort_bytes_max)

@@ -11,7 +11,7 @@ import tantivy
 import zstandard
 
 from gossamer.assembly.home import homes
-from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.integrity import open_store
 from gossamer.config.gather import reopen
 from gossamer.results.search.index import opened
 from gossamer.stages.archive.logs import batches
@@ -36,7 +36,7 @@ def found_in_stores(directory: Path, marks: Sequence[str]) -> list[str]:
     config = reopen(directory / "crawl.toml")
     told = []
     for home in homes(directory, config.cluster.workers):
-        store = opened_store(config, home)
+        store = open_store(config, home)
         try:
             for family in FAMILIES:
                 for key, value in store.scan(family, b"", LAST):

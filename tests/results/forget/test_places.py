@@ -15,7 +15,7 @@ from gossamer import Crawler
 from gossamer.api import forget_of, forgettable_of, verify_of
 from gossamer.api.restoring import restore_of
 from gossamer.assembly.home import homes
-from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.integrity import open_store
 from gossamer.config import configure
 from gossamer.config.gather import reopen
 from gossamer.features.render.choice import RenderChoice, learned_of, place_of
@@ -126,7 +126,7 @@ def test_what_a_kill_left_of_checkpoints_is_deleted(site: Site, tmp_path: Path) 
     unfinished = [home.snapshot, crawl / "checkpoints/.00000007"]
     for folder in unfinished:
         folder.mkdir(parents=True)
-        with closing(opened_store(config, home)) as store:
+        with closing(open_store(config, home)) as store:
             store.checkpoint(folder / "store")
         for number, path in enumerate(crawl.glob("warc/*")):
             (folder / f"{number:08d}").hardlink_to(path)
@@ -315,7 +315,7 @@ def test_what_rendering_a_hosts_pages_brought_is_deleted_with_them(site: Site, t
     crawl = tmp_path / "crawl"
     [home], config = homes(crawl, 1), reopen(crawl / "crawl.toml")
     urls = [url for name in (GONE, KEPT) if (url := Namer().name(site.url(f"{name}/"))) is not None]
-    with closing(opened_store(config, home)) as store:
+    with closing(open_store(config, home)) as store:
         epochs = Epochs(store)
         choice = RenderChoice(epochs, Dice(1))
         for url in urls:
@@ -325,5 +325,5 @@ def test_what_rendering_a_hosts_pages_brought_is_deleted_with_them(site: Site, t
         epochs.close_at_once()
         assert all(learned_of(epochs, url) for url in urls)
     forget_of(crawl, GONE)
-    with closing(opened_store(config, home)) as store:
+    with closing(open_store(config, home)) as store:
         assert [bool(learned_of(Epochs(store), url)) for url in urls] == [False, True]

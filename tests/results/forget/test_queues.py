@@ -8,7 +8,7 @@ import pytest
 
 from gossamer.api import forget_of, status_of, verify_of
 from gossamer.assembly.home import Home
-from gossamer.assembly.integrity import opened_store
+from gossamer.assembly.integrity import open_store
 from gossamer.config.gather import reopen
 from gossamer.stages.frontier.record import decode_block, decode_entry, decode_record
 from gossamer.state.schema import PARTITIONED
@@ -22,7 +22,7 @@ EVEN = r"page-\d*[02468]\.html"
 
 def queued(directory: Path) -> list[str]:
     """Return the addresses in all queues."""
-    store = opened_store(reopen(directory / "crawl.toml"), Home(directory))
+    store = open_store(reopen(directory / "crawl.toml"), Home(directory))
     try:
         [record] = [decode_record(data) for _, data in store.scan("host", *PARTITIONED)]
         blocks = [(key[-9], decode_block(data)) for key, data in store.scan("queue", *PARTITIONED)]

@@ -10,7 +10,7 @@ from typing import cast
 from msgspec.structs import replace
 
 from gossamer.assembly.home import Home, homes
-from gossamer.assembly.integrity import lost, manifest_of, opened_store, running_store
+from gossamer.assembly.integrity import losses, manifest_of, open_store, running_store
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.gather import reopen
@@ -60,10 +60,10 @@ def crawl_in(directory: Path) -> ExportedCrawl:
         logs: list[CommittedLog] = []
         found: list[Damage] = []
         for home in every:
-            store = running_store(config, home) if running else opened_store(config, home, writable=lock.writable)
+            store = running_store(config, home) if running else open_store(config, home, writable=lock.writable)
             manifest = _manifest_in(store)
             files |= {entry.name: entry for entry in manifest}
-            found += [] if running else lost(config, home, manifest)
+            found += [] if running else losses(config, home, manifest)
             logs += _logs(home, manifest)
     except OSError as error:
         if not running:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.home import CHECKPOINTS, Home, homes, locked, remove_unfinished_checkpoints
+from gossamer.assembly.home import CHECKPOINTS, Home, homes, lock_directory, remove_unfinished_checkpoints
 from gossamer.assembly.integrity import FORGETTING, half_forgotten
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
@@ -217,11 +217,11 @@ def _open(config: Config, directory: Path) -> ExitStack:
     """Take a crawl that does not run, all of whose state is here. Raises ConfigError."""
     every = homes(directory, config.cluster.workers)
     with ExitStack() as undo:
-        undo.callback(locked(directory, 0.0).release)
+        undo.callback(lock_directory(directory, 0.0).release)
         for home in every:
             _require_here(home)
             if home.shards > 1:
-                undo.callback(locked(directory, 0.0, home.state).release)
+                undo.callback(lock_directory(directory, 0.0, home.state).release)
         return undo.pop_all()
 
 

@@ -12,8 +12,8 @@ from typing import Final, Self
 
 import msgspec
 
-from gossamer.assembly.home import OWNED, Home, stored
-from gossamer.assembly.integrity import lost, manifest_of, opened_store, running_store
+from gossamer.assembly.home import OWNED, Home, load
+from gossamer.assembly.integrity import losses, manifest_of, open_store, running_store
 from gossamer.config import Config
 from gossamer.engine.counters import Totals
 from gossamer.model.decodable import decodable
@@ -78,13 +78,13 @@ class Holdings:
         """
         self.home = home
         self._notes = notes
-        self.store = running_store(config, home) if running else opened_store(config, home)
+        self.store = running_store(config, home) if running else open_store(config, home)
         self.manifest = {entry.name: entry for entry in manifest_of(self.store)}
         if running:
             return
         try:
             self._finish_swap()
-            require_none(lost(config, home, self.manifest.values()), f"gossamer verify {shell_word(home.directory)}")
+            require_none(losses(config, home, self.manifest.values()), f"gossamer verify {shell_word(home.directory)}")
         except BaseException:
             self.store.close()
             raise
@@ -154,7 +154,7 @@ class Holdings:
     @property
     def totals(self) -> Totals:
         """What the shard did so far."""
-        return stored(self.store, TOTALS, Totals, Totals())
+        return load(self.store, TOTALS, Totals, Totals())
 
     def take_incarnation(self, number: int) -> None:
         """See that no later run gives its files this number."""

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import BinaryIO
 
-from gossamer.assembly.modules import chosen_modules, examiner
+from gossamer.assembly.modules import choose_modules, examiner
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.engine.quarantine import examine_alone
@@ -31,7 +31,7 @@ def look_at_suspect(file: Path) -> None:
     """Read a reply on standard input, and write what it came to."""
     config, spills = _opened(file)
     limit_memory(MEMORY_BYTES_MAX)
-    alone = examiner(config, chosen_modules(config).inside, WallClock(), None, spills)
+    alone = examiner(config, choose_modules(config).inside, WallClock(), None, spills)
     sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, alone, lambda source: _spilled(spills, source)))
 
 
@@ -41,7 +41,7 @@ def answer_for_modules(file: Path) -> None:
     seat = PoolSeat(sys.stdout.buffer)
     sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
     limits = LimitedModules(config.process.module_s_max, seat)
-    modules = chosen_modules(config, limits).isolated
+    modules = choose_modules(config, limits).isolated
     limit_memory(config.process.isolated_bytes_max)
     limits.answer_questions(modules)
 

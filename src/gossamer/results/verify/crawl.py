@@ -16,12 +16,12 @@ from gossamer.assembly.integrity import (
     WARCS,
     damage_of,
     half_forgotten,
-    lost,
-    lost_views,
+    losses,
     manifest_of,
     missing_commits,
     restoring,
     running_store,
+    view_losses,
 )
 from gossamer.assembly.mapping import map_in
 from gossamer.cluster.partitions import FILE as PARTITIONS
@@ -110,7 +110,7 @@ class Verification:
             with tempfile.TemporaryDirectory(prefix="gossamer-verify-") as folder:
                 yield from self._contents(manifests, Path(folder))
         elif not self.looked.running:
-            yield from lost_views(self._directory)
+            yield from view_losses(self._directory)
         if all(home.is_there for home in every) and not config.state.checkpoint_uri:
             yield from self._unnamed(manifests)
         yield from self._search(config, every)
@@ -162,10 +162,10 @@ class Verification:
             store.close()
         self.looked.files += 1
         manifests.append((home, manifest))
-        found = lost(config, home, manifest)
+        found = losses(config, home, manifest)
         if found and self.looked.running:  # A file may have been renamed or removed meanwhile: check again.
             store = self._opened(config, home)
-            still = lost(config, home, manifest_of(store))
+            still = losses(config, home, manifest_of(store))
             store.close()
             found = [damage for damage in found if damage in still]
         yield from found
