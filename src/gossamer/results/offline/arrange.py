@@ -80,7 +80,7 @@ def in_order(build: Build) -> Iterator[pa.Table]:
         else:
             table = pa.Table.from_batches(held, ROWS).combine_chunks()
             del held
-            table = sorted_rows(once(table))
+            table = sort_rows(once(table))
             yield table
             del table
         pa.default_memory_pool().release_unused()
@@ -159,7 +159,7 @@ def once(table: pa.Table) -> pa.Table:
     return table.filter(pa.array(kept)).combine_chunks()
 
 
-def sorted_rows(table: pa.Table) -> pa.Table:
+def sort_rows(table: pa.Table) -> pa.Table:
     """Put rows in order: by partition and site, the most urgent first, of these those that most sites link to."""
     if not table.num_rows:
         return table

@@ -22,13 +22,13 @@ from gossamer.model.product import PRODUCT, __version__
 from gossamer.results.offline.arrange import arrange
 from gossamer.results.offline.choose import ADDED, LISTED, RELAXED, SHORTER, choose, gather_others
 from gossamer.results.offline.gather import gather_links, gather_origins, gather_pages, join_ways
-from gossamer.results.offline.inputs import found_in, read_warcs, source_of
-from gossamer.results.offline.kinds import FOUND, FROM, KNOWN, PAGE, chosen_kind, way_kind
+from gossamer.results.offline.inputs import find_inputs, read_warcs, source_of
+from gossamer.results.offline.kinds import FOUND, FROM, KNOWN, PAGE, choice_kind, way_kind
 from gossamer.results.offline.known import KnownUrls
 from gossamer.results.offline.records import Runs
 from gossamer.results.offline.seeds import Named, bring_in
 from gossamer.results.offline.segment import Segment, SegmentInfo, rules_of
-from gossamer.results.offline.steps import Build, BuildRequest, Progress, followed_types, targets_of
+from gossamer.results.offline.steps import Build, BuildRequest, Progress, targets_of, types_to_follow
 from gossamer.results.offline.texts import read_texts
 from gossamer.results.offline.work import BuildFolder
 from gossamer.stages.scope.roots import seed_url
@@ -108,13 +108,13 @@ def build(
     targets = targets_of(order.target, order.wish.parts)
     with ExitStack() as stack:
         known = stack.enter_context(KnownUrls(order.known, rules, order.false_positive_rate))
-        done = _done(targets, about)
+        done = _find_build(targets, about)
         if done is not None:
             _clear(order)
             return done
         work = stack.enter_context(BuildFolder(order.target, order.words()))
         _publish(work)
-        done = _done(targets, about)
+        done = _find_build(targets, about)
         if done is None:
             return _make(order, config, about, targets, known, work, memory_bytes_max, progress)
         work.close()
@@ -133,29 +133,29 @@ def _make(
 ) -> SegmentBuilt:
     judge = judge_of(config, order.places)
 
-    def named() -> Iterator[Named]:
+    def name_seeds() -> Iterator[Named]:
         return _seeds_of(order, config, judge.namer)
 
     if work.state.inputs is None:
-        for _ in named():  # Reports mistakes in them before anything starts.
+        for _ in name_seeds():  # Reports mistakes in them before anything starts.
             pass
-        work.state.inputs = found_in(order.places, config, work.folder / "logs")
+        work.state.inputs = find_inputs(order.places, config, work.folder / "logs")
         work.begin("warcs")
     inputs = work.state.inputs
     if work.state.step == "warcs":
         read_warcs(work, config, judge.namer, progress)
     pages = source_of(inputs.pages)
     links = source_of(inputs.links)
-    seeds = bring_in(judge, named, known.earlier(judge.roots), pages)
-    made = Build(work, config, judge, seeds, known, order.wish, memory, progress, pages, links, followed_types(config))
+    seeds = bring_in(judge, name_seeds, known.earlier(judge.roots), pages)
+    made = Build(work, config, judge, seeds, known, order.wish, memory, progress, pages, links, types_to_follow(config))
     steps: dict[str, Callable[[], object]] = {
         "pages": lambda: gather_pages(made),
         "origins": lambda: gather_origins(made),
         "join": lambda: join_ways(made),
         "links": lambda: gather_links(made),
-        "others": lambda: gather_others(made, named),
+        "others": lambda: gather_others(made, name_seeds),
         "choose": lambda: choose(made),
-        "texts": lambda: read_texts(made, named),
+        "texts": lambda: read_texts(made, name_seeds),
         "arrange": lambda: None,
     }
     while True:
@@ -170,9 +170,9 @@ def _make(
 
 STEPS = ("warcs", "pages", "origins", "join", "links", "others", "choose", "texts", "arrange")
 OBSOLETE = {
-    "join": (way_kind(1).name, FOUND.name, chosen_kind(1).name, ADDED.name),
+    "join": (way_kind(1).name, FOUND.name, choice_kind(1).name, ADDED.name),
     "texts": (FROM.name, way_kind(1).name, FOUND.name, PAGE.name, SHORTER.name, RELAXED.name),
-    "arrange": (chosen_kind(1).name,),
+    "arrange": (choice_kind(1).name,),
 }
 """What is no longer needed when a step begins."""
 
@@ -207,7 +207,7 @@ def _finish(made: Build, about: SegmentInfo, targets: Sequence[Path]) -> Segment
         _publish(work)
     running = tuple(made.inputs.running)
     work.close()
-    found = _done(targets, about)
+    found = _find_build(targets, about)
     assert found is not None, "what was published is there"
     rejected = {name: count for name, count in chain.counts.items() if count}
     return SegmentBuilt(
@@ -222,7 +222,7 @@ def _publish(work: BuildFolder) -> None:
             publish(Path(path), Path(target))
 
 
-def _done(targets: Sequence[Path], about: SegmentInfo) -> SegmentBuilt | None:
+def _find_build(targets: Sequence[Path], about: SegmentInfo) -> SegmentBuilt | None:
     """Return the finished build at the targets; None if there is none yet.
 
     Raises:

@@ -30,7 +30,7 @@ from gossamer.results.offline.kinds import (
     SEED,
     WAY_BITS,
     WAY_MASK,
-    chosen_kind,
+    choice_kind,
     depth_of,
     hops_of,
     least,
@@ -57,11 +57,11 @@ def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     """Note what may be listed though no link leads to it: what was left over, and the seeds."""
     state = build.work.state
     waiting = StepRecords(build, [FOUND])
-    left_rows = build.known.left_rows
-    if build.known.left is not None and state.position < left_rows:
-        with closing(Segment(build.known.left)) as left:
+    left_rows = build.known.leftover_rows
+    if build.known.leftovers is not None and state.position < left_rows:
+        with closing(Segment(build.known.leftovers)) as left:
             for end, batch in left.batches(state.position):
-                waiting["found"].add_rows(_left_over(batch, build.rows + end - batch.num_rows))
+                waiting["found"].add_rows(_leftover_rows(batch, build.rows + end - batch.num_rows))
                 waiting.settle(end)
                 build.progress("left over", end, left_rows)
     at = max(0, state.position - left_rows)
@@ -76,7 +76,7 @@ def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     waiting.settle(left_rows + at, last=True)
 
 
-def _left_over(batch: pa.RecordBatch, row: int) -> Any:
+def _leftover_rows(batch: pa.RecordBatch, row: int) -> Any:
     """Return the records of what an earlier build left over."""
     listed = batch["listed"].to_numpy().astype(np.uint32)
     kinds = np.array(values_of(batch["link_type"]))
@@ -93,7 +93,7 @@ def _left_over(batch: pa.RecordBatch, row: int) -> Any:
 def choose(build: Build) -> None:
     """Choose what is to be judged: what is new, and what may be listed again."""
     state = build.work.state
-    kind = chosen_kind(build.rows_all)
+    kind = choice_kind(build.rows_all)
     waiting = StepRecords(build, [kind, ADDED, RELAXED])
     found = build.runs(FOUND)
     pages = build.runs(PAGE)
@@ -104,9 +104,9 @@ def choose(build: Build) -> None:
         of_pages = _nearest(pages_of(rows, shorter.read(first, last)), listed)
         links = found.read(first, last)
         known = np.union1d(of_pages[0], listed[0])
-        chosen = _chosen(build, links, known, kind.dtype)
+        chosen = _choose(build, links, known, kind.dtype)
         again = _again(build, rows, of_pages, listed, kind.dtype)
-        chosen = _marked(np.concatenate([chosen, again]))
+        chosen = _mark_repeats(np.concatenate([chosen, again]))
         waiting[kind.name].add_rows(chosen)
         _note_known(build, waiting, links, of_pages, listed, rows)
         build.count("known", len(known))
@@ -127,7 +127,7 @@ def _nearest(of_pages: Any, listed: Any) -> Any:
     return prints, ways, flags
 
 
-def _chosen(build: Build, links: Rows, known: Any, dtype: np.dtype[Any]) -> Any:
+def _choose(build: Build, links: Rows, known: Any, dtype: np.dtype[Any]) -> Any:
     """Return for each new URL, and each way to judge it, the first of its shortest links, with its shortest path."""
     sites = links["site"]
     is_again = (links["variant"] & 3) == AGAIN
@@ -179,7 +179,7 @@ def _times(rows: Rows, prints: Any, listed: Any) -> npt.NDArray[np.int64]:
     return np.maximum(np.maximum(times, counted), 1)
 
 
-def _marked(chosen: Rows) -> Rows:
+def _mark_repeats(chosen: Rows) -> Rows:
     """Mark the URLs that stand among the chosen more than once."""
     order = np.argsort(chosen["fp"], kind="stable")
     fps = chosen["fp"][order]
@@ -196,7 +196,7 @@ def _note_known(build: Build, waiting: StepRecords, links: Rows, of_pages: Any, 
     prints, ways, flags = of_pages
     known, known_ways = listed
     fps = np.union1d(prints, known)
-    held = _held(fps, prints, ways, known, known_ways)
+    held = _ways_to(fps, prints, ways, known, known_ways)
     if build.known.directory is not None and len(prints):
         times = np.minimum(_times(rows, prints, listed), LISTED_MAX).astype(np.uint32)
         place = place_of(known, prints)
@@ -227,7 +227,7 @@ def _note_known(build: Build, waiting: StepRecords, links: Rows, of_pages: Any, 
     waiting[RELAXED.name].add(int(passed.sum()), fp=fps[passed], way=best[passed])
 
 
-def _held(fps: Any, prints: Any, ways: Any, known: Any, known_ways: Any) -> npt.NDArray[np.uint32]:
+def _ways_to(fps: Any, prints: Any, ways: Any, known: Any, known_ways: Any) -> npt.NDArray[np.uint32]:
     """Return the known paths to URLs, from their pages and from the index."""
     held = np.full(len(fps), FARTHEST, np.uint32)
     for listed, way in ((prints, ways), (known, known_ways & np.uint32(WAY_MASK))):

@@ -39,7 +39,7 @@ from gossamer.results.offline.kinds import (
     way_of,
 )  # fmt: skip
 from gossamer.results.offline.records import Rows, heads, spans
-from gossamer.results.offline.segment import decoded, values_of
+from gossamer.results.offline.segment import decode, values_of
 from gossamer.results.offline.steps import Build, StepRecords, batches
 from gossamer.results.offline.work import BuildPiece
 from gossamer.url.url import Url
@@ -62,9 +62,9 @@ def gather_pages(build: Build) -> None:
     foreign = _foreign_ranges(build.inputs.pages)
     for end, batch in batches(build.pages, state.position, columns):
         start = end - batch.num_rows
-        keys = _keys(build, batch["url"]) if _is_in(foreign, start) else decoded(batch["key"])
+        keys = _keys(build, batch["url"]) if _is_in(foreign, start) else decode(batch["key"])
         prints = _prints(keys)
-        kinds = decoded(batch["link_type"])
+        kinds = decode(batch["link_type"])
         flags = _flags(build, batch, kinds)
         hops = _numbers(batch, "hops") if "hops" in columns else _is(kinds, "redirect").astype(np.int64)
         first = _numbers(batch, "attempt", 1) <= 1
@@ -84,7 +84,7 @@ def gather_origins(build: Build) -> None:
     waiting = StepRecords(build, [FROM])
     for end, batch in batches(build.links, state.position, ["from_url"]):
         start = end - batch.num_rows
-        runs = pc.run_end_encode(decoded(batch["from_url"]))
+        runs = pc.run_end_encode(decode(batch["from_url"]))
         ends = runs.run_ends.to_numpy()
         urls = build.judge.namer.names(values_of(runs.values))
         rows = start + np.concatenate([[0], ends[:-1]]).astype(np.uint64)
@@ -131,10 +131,10 @@ def gather_links(build: Build) -> None:
     foreign = _foreign_ranges(build.inputs.links)
     for end, batch in batches(build.links, state.position, columns):
         start = end - batch.num_rows
-        texts = decoded(batch["to_url"])
-        keys = _keys(build, texts) if _is_in(foreign, start) else decoded(batch["to_key"])
+        texts = decode(batch["to_url"])
+        keys = _keys(build, texts) if _is_in(foreign, start) else decode(batch["to_key"])
         way, site, flags = ways.rows(start, end)
-        kinds = decoded(batch["link_type"])
+        kinds = decode(batch["link_type"])
         redirect = _is(kinds, "redirect")
         part = _is(kinds, EMBED)
         # Where what is part of a page redirects, the target is part of it too.
@@ -157,7 +157,7 @@ def gather_links(build: Build) -> None:
         variant = _variants(keys, texts, part)[chosen]
         prints = _prints_of(keys)[chosen]
         least_ways = way_of(depth, hops)[chosen]
-        waiting["found"].add_rows(combined(_found(prints, start + chosen, least_ways, variant, site[chosen])))
+        waiting["found"].add_rows(combine(_make_rows(prints, start + chosen, least_ways, variant, site[chosen])))
         waiting.settle(end)
         build.progress("links", end, build.links.rows)
     waiting.settle(build.links.rows, last=True)
@@ -184,7 +184,7 @@ def pages_of(rows: Rows, shorter: Rows) -> tuple[Any, Any, Any]:
     return prints, ways, flags
 
 
-def combined(rows: Rows) -> Rows:
+def combine(rows: Rows) -> Rows:
     """Return of links that lead to one place in one way only the first: a site's pages repeat theirs."""
     order = np.lexsort((rows["way"], rows["site"], rows["variant"], rows["fp"]))
     rows = rows[order]
@@ -222,7 +222,7 @@ class _PathStream:
 
 
 def _flags(build: Build, batch: pa.RecordBatch, kinds: pa.Array) -> npt.NDArray[np.uint8]:
-    outcome = decoded(batch["outcome"])
+    outcome = decode(batch["outcome"])
     status = _numbers(batch, "status")
     passing = _among(outcome, MAY_PASS)
     passing |= _is(outcome, "http_error") & ((status >= 500) | np.isin(status, PASSING_STATUSES))
@@ -231,10 +231,10 @@ def _flags(build: Build, batch: pa.RecordBatch, kinds: pa.Array) -> npt.NDArray[
     if "nofollow" in batch.schema.names:
         silent |= batch["nofollow"].fill_null(False).to_numpy(zero_copy_only=False)
     if build.config.scope.languages:
-        told = pc.starts_with(decoded(batch["error"]).fill_null(""), "the filter `language` rejects")
+        told = pc.starts_with(decode(batch["error"]).fill_null(""), "the filter `language` rejects")
         silent |= told.to_numpy(zero_copy_only=False)
     if not build.config.crawl.process_copies:
-        silent |= pc.not_equal(decoded(batch["duplicate_of"]).fill_null(""), "").to_numpy(zero_copy_only=False)
+        silent |= pc.not_equal(decode(batch["duplicate_of"]).fill_null(""), "").to_numpy(zero_copy_only=False)
     elif not build.config.crawl.follow_copies:
         silent |= _copies(build, batch)
     beyond = np.zeros(batch.num_rows, bool)
@@ -246,7 +246,7 @@ def _flags(build: Build, batch: pa.RecordBatch, kinds: pa.Array) -> npt.NDArray[
 
 def _copies(build: Build, batch: pa.RecordBatch) -> Mask:
     """Say which pages are copies of others of the same host."""
-    originals = values_of(decoded(batch["duplicate_of"]).fill_null(""))
+    originals = values_of(decode(batch["duplicate_of"]).fill_null(""))
     copies = np.zeros(batch.num_rows, bool)
     places = [place for place, text in enumerate(originals) if text]
     if places:
@@ -264,7 +264,7 @@ def _beyond(build: Build, batch: pa.RecordBatch, part: Mask) -> Mask:
     taken = batch.take(pa.array(places))
     urls = build.judge.namer.names(values_of(taken["url"]))
     depths = _numbers(taken, "depth").tolist()
-    referrers = values_of(decoded(taken["referrer"]).fill_null(""))
+    referrers = values_of(decode(taken["referrer"]).fill_null(""))
     for place, url, depth, referrer in zip(places, urls, depths, referrers, strict=True):
         if url is not None:
             beyond[place] = build.judge.chain.explain(Link(url, "anchor", depth, 0, referrer)) is not None
@@ -282,7 +282,7 @@ def _variants(keys: pa.Array, texts: pa.Array, part: Mask) -> npt.NDArray[np.uin
     return variant
 
 
-def _found(fp: Any, pos: Any, way: Any, variant: Any, site: Any) -> Rows:
+def _make_rows(fp: Any, pos: Any, way: Any, variant: Any, site: Any) -> Rows:
     rows = np.zeros(len(fp), FOUND.dtype)
     rows["fp"], rows["pos"], rows["way"], rows["variant"], rows["site"] = fp, pos, way, variant, site
     return rows
@@ -300,7 +300,7 @@ def _prints(texts: pa.Array) -> npt.NDArray[np.uint64]:
 
 def _keys(build: Build, texts: pa.Array) -> pa.Array:
     """Make the keys of addresses by this build's rules."""
-    written = values_of(decoded(texts))
+    written = values_of(decode(texts))
     named = zip(build.judge.namer.names(written), written, strict=True)
     return pa.array([url.key if url is not None else text for url, text in named], pa.string())
 

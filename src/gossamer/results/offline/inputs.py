@@ -39,7 +39,7 @@ from gossamer.world.files import publish
 _WARC_NAMES = ("*.warc", "*.warc.gz", "*.warc.zst", "*.warc.lz4")
 
 
-def found_in(places: Sequence[Path], config: Config, folder: Path) -> BuildInputs:
+def find_inputs(places: Sequence[Path], config: Config, folder: Path) -> BuildInputs:
     """Return the files to read; logs of crawls that died become Parquet files in `folder`.
 
     Raises:

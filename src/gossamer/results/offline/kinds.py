@@ -91,7 +91,7 @@ def way_kind(rows: int) -> RecordKind:
     return RecordKind("way", np.dtype(fields), shift_for(rows))
 
 
-def chosen_kind(rows: int) -> RecordKind:
+def choice_kind(rows: int) -> RecordKind:
     """Return the kind of: the URL in this row is to be judged."""
     fields: list[tuple[str, Any]] = [
         ("pos", "<u8"), ("fp", "<u8"), ("way", "<u4"), ("sites", "<u4"), ("variant", "<u4"), ("listed", "u1"),

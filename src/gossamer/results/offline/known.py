@@ -108,16 +108,16 @@ class KnownUrls:
         return not self.manifest.false_positive_rate
 
     @property
-    def left(self) -> Path | None:
+    def leftovers(self) -> Path | None:
         """The segment of what was left over, if there is any."""
         return self.directory / self.manifest.left if self.directory and self.manifest.left else None
 
     @property
-    def left_rows(self) -> int:
+    def leftover_rows(self) -> int:
         """How many URLs were left over."""
-        if self.left is None:
+        if self.leftovers is None:
             return 0
-        with closing(Segment(self.left)) as segment:
+        with closing(Segment(self.leftovers)) as segment:
             return segment.rows
 
     def sets(self) -> list[Runs]:
@@ -126,7 +126,7 @@ class KnownUrls:
 
     def read(self, first: int, last: int) -> tuple[Prints, Ways]:
         """Return fingerprints, sorted, and paths of the URLs in some cells; the Bloom form has none."""
-        rows = united(self._runs.read(first, last))
+        rows = merge_records(self._runs.read(first, last))
         return rows["fp"], rows["way"]
 
     def holds(self, fps: Prints) -> npt.NDArray[np.bool_]:
@@ -188,7 +188,7 @@ class KnownUrls:
         before = Runs(KNOWN, [run.path for run in reversed(taken)])
         writer = RunWriter(path, KNOWN)
         for first, last in spans([before, added], room):
-            writer.append(united(np.concatenate([before.read(first, last), added.read(first, last)])))
+            writer.append(merge_records(np.concatenate([before.read(first, last), added.read(first, last)])))
         writer.finish()
         self.manifest.runs = [*(run.path.name for run in kept), path.name]
         self.manifest.urls = writer.count + sum(run.count for run in kept)
@@ -259,7 +259,7 @@ def _is_of_build(manifest: Manifest) -> bool:
     )
 
 
-def united(rows: Rows) -> Any:
+def merge_records(rows: Rows) -> Any:
     """Return one record per URL, by fingerprint: the shortest path, and the largest number of listings."""
     rows = rows[np.argsort(rows["fp"], kind="stable")]
     starts = heads(rows["fp"])

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import PRODUCT, __version__
-from gossamer.results.offline.arrange import once, sorted_rows
+from gossamer.results.offline.arrange import once, sort_rows
 from gossamer.results.offline.segment import BATCH_ROWS, SCHEMA, Segment, SegmentInfo, SegmentWriter, values_of
 from gossamer.results.offline.steps import targets_of
 from gossamer.results.offline.texts import ROWS
@@ -43,7 +43,7 @@ def merge(sources: Sequence[Path], target: Path) -> list[SegmentInfo]:
         with SegmentWriter(target, about) as writer:
             for table in _together(segments):
                 writer.write(table)
-    return _described([target])
+    return _read_infos([target])
 
 
 def split(source: Path, target: Path, parts: int) -> list[SegmentInfo]:
@@ -58,7 +58,7 @@ def split(source: Path, target: Path, parts: int) -> list[SegmentInfo]:
     _absent(targets)
     with closing(Segment(source)) as segment:
         said = msgspec.structs.replace(segment.about, made_by=f"{PRODUCT} {__version__} segment split", order="")
-        rows = segment.sorted_batches()
+        rows = segment.batches_in_order()
         waiting = next(rows, None)
         for part, name in enumerate(targets):
             end = -((part + 1) * PARTITIONS // -parts)
@@ -71,7 +71,7 @@ def split(source: Path, target: Path, parts: int) -> list[SegmentInfo]:
                     waiting = (at, batch.slice(held)) if held < batch.num_rows else next(rows, None)
                     if held < batch.num_rows:
                         break
-    return _described(targets)
+    return _read_infos(targets)
 
 
 def _together(segments: Sequence[Segment]) -> Iterator[pa.Table]:
@@ -81,14 +81,14 @@ def _together(segments: Sequence[Segment]) -> Iterator[pa.Table]:
     while sum(reader.fill(rows_max) for reader in readers):  # All are filled.
         last = min(reader.whole for reader in readers)
         table = pa.concat_tables([reader.take(last) for reader in readers]).combine_chunks()
-        yield sorted_rows(once(table))
+        yield sort_rows(once(table))
 
 
 class _SegmentReader:
     """Rows of one segment, held by whole partitions."""
 
     def __init__(self, segment: Segment) -> None:
-        self._batches = segment.sorted_batches()
+        self._batches = segment.batches_in_order()
         self._held: list[pa.Table] = []
         self._row = 0
         self._ended = False
@@ -140,7 +140,7 @@ def _absent(targets: Sequence[Path]) -> None:
             raise ConfigError(f"there is no directory {target.parent}; make it, or name another with -o")
 
 
-def _described(targets: Sequence[Path]) -> list[SegmentInfo]:
+def _read_infos(targets: Sequence[Path]) -> list[SegmentInfo]:
     found = []
     for target in targets:
         with closing(Segment(target)) as segment:

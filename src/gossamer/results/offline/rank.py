@@ -25,8 +25,8 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, FEED, SITEMAP
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import writing_to
-from gossamer.results.offline.inputs import found_in, source_of
-from gossamer.results.offline.segment import decoded, values_of
+from gossamer.results.offline.inputs import find_inputs, source_of
+from gossamer.results.offline.segment import decode, values_of
 from gossamer.results.offline.steps import BASE_BYTES, Progress
 from gossamer.stages.frontier.priority import RANKS_FILE, RANKS_MAGIC
 from gossamer.url.name import Namer
@@ -94,7 +94,7 @@ def rank(directory: Path, options: RankOptions, progress: Progress | None = None
     _require_writable(output)
     config = reopen(directory / "crawl.toml")
     with tempfile.TemporaryDirectory(prefix=".rank-", dir=directory) as folder:
-        links = source_of(found_in([directory], config, Path(folder)).links)
+        links = source_of(find_inputs([directory], config, Path(folder)).links)
         if not links.rows:
             raise ConfigError(f"{directory} has no table of links; crawl with --set archive.links=true")
         work = _Work(links, namer_for(config), Path(folder), options, progress or (lambda *_: None))
@@ -199,8 +199,8 @@ class _Work:
         wanted = np.sort(self.nodes[best])
         for _, batch in self._links.batches(0, ["from_url", "to_key"]):
             for column, of_keys in (("to_key", True), ("from_url", False)):
-                texts = decoded(batch[column]).dictionary_encode().dictionary
-                prints = _prints(texts) if of_keys else self._named(texts)
+                texts = decode(batch[column]).dictionary_encode().dictionary
+                prints = _prints(texts) if of_keys else self._fingerprints(texts)
                 for at in np.flatnonzero(np.isin(prints, wanted)):
                     names.setdefault(int(prints[at]), str(texts[int(at)]))
             if len(names) == len(wanted):
@@ -208,17 +208,17 @@ class _Work:
         return [Ranked(names[int(self.nodes[at])], float(scores[at]), int(levels[at])) for at in best]
 
     def _pairs(self, batch: pa.RecordBatch) -> Array:
-        kinds = pc.is_in(decoded(batch["link_type"]), pa.array(NOT_COUNTED)).to_numpy(zero_copy_only=False)
+        kinds = pc.is_in(decode(batch["link_type"]), pa.array(NOT_COUNTED)).to_numpy(zero_copy_only=False)
         kept = ~kinds & ~batch["nofollow"].fill_null(False).to_numpy(zero_copy_only=False)
-        runs = pc.run_end_encode(decoded(batch["from_url"]))
+        runs = pc.run_end_encode(decode(batch["from_url"]))
         ends = runs.run_ends.to_numpy()
-        sources = np.repeat(self._named(runs.values), np.diff(ends, prepend=0))
-        keys = decoded(batch["to_key"]).dictionary_encode()
+        sources = np.repeat(self._fingerprints(runs.values), np.diff(ends, prepend=0))
+        keys = decode(batch["to_key"]).dictionary_encode()
         targets = _prints(keys.dictionary)[keys.indices.to_numpy()]
         kept &= (sources != targets) & (sources != 0)
         return np.column_stack([sources[kept], targets[kept]])
 
-    def _named(self, texts: pa.Array) -> Array:
+    def _fingerprints(self, texts: pa.Array) -> Array:
         """Return the fingerprints of addresses; 0 for what has none."""
         urls = self._namer.names(values_of(texts))
         return np.array([url.fingerprint if url is not None else 0 for url in urls], np.uint64)
@@ -247,17 +247,17 @@ def _require_writable(path: Path) -> None:
     if path.is_dir():
         raise ConfigError(f"{path} is a directory; name a file with -o")
     with writing_to(path):
-        _unfinished(path).touch()
-        _unfinished(path).unlink()
+        _partial_path(path).touch()
+        _partial_path(path).unlink()
 
 
-def _unfinished(path: Path) -> Path:
+def _partial_path(path: Path) -> Path:
     return path.with_name(path.name + ".part")
 
 
 def _write(path: Path, nodes: Array, levels: Array, scores: Array) -> None:
     parts: Sequence[Array] = (nodes.astype("<u8"), levels, scores.astype("<f4"))
-    temporary = _unfinished(path)
+    temporary = _partial_path(path)
     with temporary.open("wb") as file:
         file.write(RANKS_MAGIC + len(nodes).to_bytes(8, "little"))
         for part in parts:

@@ -103,9 +103,9 @@ class Segment:
         except pa.ArrowInvalid as error:
             raise ConfigError(f"{path} is no segment, or was cut short: it has no end of a Parquet file") from error
         except OSError as error:
-            raise ConfigError(f"cannot read the segment {path}: {_said(error)}") from error
+            raise ConfigError(f"cannot read the segment {path}: {_one_line(error)}") from error
         try:
-            self.about = self._described()
+            self.about = self._read_info()
         except BaseException:
             self._file.close()
             raise
@@ -142,9 +142,9 @@ class Segment:
                     if at > start:
                         yield at, self._whole(batch.slice(skipped))
         except (pa.ArrowException, OSError) as error:
-            raise ConfigError(f"the segment {self.path} is damaged: {_said(error)}; make it again") from error
+            raise ConfigError(f"the segment {self.path} is damaged: {_one_line(error)}; make it again") from error
 
-    def sorted_batches(self) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def batches_in_order(self) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Yield all rows as `batches` does.
 
         Raises:
@@ -180,12 +180,12 @@ class Segment:
         for field in SCHEMA:
             column = batch.column(field.name)
             if field.name == "key":
-                column = pc.coalesce(decoded(column).cast(field.type), decoded(batch.column("url")).cast(field.type))
+                column = pc.coalesce(decode(column).cast(field.type), decode(batch.column("url")).cast(field.type))
             if column.type != field.type:
                 try:
-                    column = decoded(column).cast(plain_type(field.type))
+                    column = decode(column).cast(plain_type(field.type))
                 except pa.ArrowInvalid as error:
-                    said = f"a {field.name} that does not fit: {_said(error)}"
+                    said = f"a {field.name} that does not fit: {_one_line(error)}"
                     raise ConfigError(f"the segment {self.path} has {said}; make it again") from error
                 column = column.dictionary_encode() if field.type == _FEW else column
             if column.null_count or (field.type == _FEW and column.dictionary.null_count):
@@ -193,7 +193,7 @@ class Segment:
             columns.append(column)
         return pa.record_batch(columns, names=SCHEMA.names)
 
-    def _described(self) -> SegmentInfo:
+    def _read_info(self) -> SegmentInfo:
         said = (self._file.schema_arrow.metadata or {}).get(METADATA) or (self._file.metadata.metadata or {}).get(
             METADATA
         )
@@ -252,7 +252,7 @@ class SegmentWriter:
         """Take rows that follow those that were written. `key` may be as the URL; it is left out then."""
         if not rows.num_rows:
             return
-        rows = pa.table([_fitted(rows, field) for field in SCHEMA], schema=SCHEMA)
+        rows = pa.table([_fit_column(rows, field) for field in SCHEMA], schema=SCHEMA)
         self._count(rows)
         self._held.append(rows)
         self._held_rows += rows.num_rows
@@ -290,7 +290,7 @@ class SegmentWriter:
     def _count(self, rows: pa.Table) -> None:
         """Count URLs and sites, and see that they are in order."""
         partitions = rows["partition"].combine_chunks()
-        sites = decoded(rows["site"].combine_chunks())
+        sites = decode(rows["site"].combine_chunks())
         first = (partitions[0].as_py(), sites[0].as_py())
         last = (partitions[-1].as_py(), sites[-1].as_py())
         changes = pc.or_(
@@ -337,7 +337,7 @@ def values_of(column: pa.Array) -> list[Any]:
     return values
 
 
-def decoded(column: pa.Array) -> pa.Array:
+def decode(column: pa.Array) -> pa.Array:
     """Return a column without its dictionary, if it has one."""
     return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
 
@@ -347,7 +347,7 @@ def rules_of(options: UrlOptions) -> str:
     return json.dumps({"rules": options.rules, **to_table(options)})
 
 
-def _fitted(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
+def _fit_column(rows: pa.Table, field: pa.Field) -> pa.ChunkedArray:
     column = rows[field.name]
     if field.name == "key":
         same = pc.fill_null(pc.equal(column, rows["url"]), True)
@@ -366,5 +366,5 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _said(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:200]

@@ -81,7 +81,7 @@ class Build:
     @property
     def rows_all(self) -> int:
         """All rows that may be chosen."""
-        return self.rows + self.known.left_rows + self.work.state.figures.get("seeds", 0)
+        return self.rows + self.known.leftover_rows + self.work.state.figures.get("seeds", 0)
 
     @property
     def own_site(self) -> bool:
@@ -128,7 +128,7 @@ class StepRecords:
         work.save()
 
 
-def followed_types(config: Config) -> frozenset[str]:
+def types_to_follow(config: Config) -> frozenset[str]:
     """Return the types of link that lead on."""
     return frozenset((*FOLLOWED, *config.scope.follow, *((EMBED,) if config.scope.embeds else ())))
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from gossamer.model.links import EMBED, Link
-from gossamer.results.offline.kinds import EMBEDDED, chosen_kind, depth_of, hops_of
+from gossamer.results.offline.kinds import EMBEDDED, choice_kind, depth_of, hops_of
 from gossamer.results.offline.records import CELLS, Rows, spans
 from gossamer.results.offline.seeds import Named
 from gossamer.results.offline.segment import BATCH_ROWS, SCHEMA, Segment, values_of
@@ -50,7 +50,7 @@ def stretches(build: Build) -> int:
     """Return into how many stretches of partitions the rows are cut: such that one fits into memory, as a rule."""
     figures = build.work.state.figures
     if "stretches" not in figures:
-        chosen = build.runs(chosen_kind(build.rows_all)).count
+        chosen = build.runs(choice_kind(build.rows_all)).count
         wanted = chosen * ROW_BYTES // build.buffer_bytes
         figures["stretches"] = min(PARTITIONS, 1 << int(wanted).bit_length())
     return figures["stretches"]
@@ -59,7 +59,7 @@ def stretches(build: Build) -> int:
 def read_texts(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     """Judge what was chosen, in the order of its rows."""
     state = build.work.state
-    chosen = build.runs(chosen_kind(build.rows_all))
+    chosen = build.runs(choice_kind(build.rows_all))
     waiting = _Waiting(build, stretches(build))
     reading = _TextReading(build, seeds)
     # What is read of the records at once becomes about half a buffer of rows.
@@ -68,14 +68,14 @@ def read_texts(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
         rows = chosen.read(first, last)
         rows = rows[np.argsort(rows["pos"], kind="stable")]
         for part, texts in reading.texts(rows):
-            waiting.add(_judged(build, part, texts))
+            waiting.add(_judge(build, part, texts))
             build.count("judged", len(part))
             build.progress("judging", state.figures["judged"], chosen.count)
         waiting.settle(last)
     waiting.settle(CELLS, last=True)
 
 
-def _judged(build: Build, rows: Rows, texts: Texts) -> pa.Table:
+def _judge(build: Build, rows: Rows, texts: Texts) -> pa.Table:
     """Return the rows that are ours, with what the segment says of them. About 4 µs each."""
     reason = build.judge.chain.reason
     level = build.judge.prioritizer.level
@@ -132,7 +132,7 @@ class _TextReading:
         self._named = seeds
         links = build.links.rows
         pages = build.pages.rows
-        left = build.known.left_rows
+        left = build.known.leftover_rows
         self._ends = np.array([links, links + pages, links + pages + left, build.rows_all], np.uint64)
         self._streams: dict[int, Iterator[tuple[int, pa.RecordBatch]]] = {}
         self._batches: dict[int, tuple[int, pa.RecordBatch]] = {}
@@ -167,11 +167,11 @@ class _TextReading:
             return batches(build.links, row, ["from_url", "to_url", "link_type"])
         if region == 1:
             return batches(build.pages, row, ["url", "link_type", "referrer"])
-        return self._left(row) if region == 2 else self._seeds()
+        return self._leftovers(row) if region == 2 else self._seeds()
 
-    def _left(self, row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
-        assert self._build.known.left is not None
-        with closing(Segment(self._build.known.left)) as left:
+    def _leftovers(self, row: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+        assert self._build.known.leftovers is not None
+        with closing(Segment(self._build.known.leftovers)) as left:
             yield from left.batches(row)
 
     def _seeds(self) -> Iterator[tuple[int, pa.RecordBatch]]:
