@@ -25,7 +25,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.product import FORGOTTEN, LOCK
 from gossamer.model.words import iso_time
 from gossamer.results.forget import tables, views, warcs
-from gossamer.results.forget.holdings import FOLDER, ForgottenPages, Holdings, made
+from gossamer.results.forget.holdings import FOLDER, ForgottenPages, Holdings, make_folder
 from gossamer.results.forget.keys import Keys
 from gossamer.results.forget.remote import UploadedCopies, replace_checkpoint
 from gossamer.stages.scope.forgotten import ForgottenEntry, moment
@@ -84,9 +84,9 @@ def count(config: Config, directory: Path, asked: ForgetRequest) -> dict[str, in
     """
     pages = ForgottenPages(asked.pattern, namer_for(config))
     if DirectoryLock.is_held(directory / LOCK):
-        return _counted(config, directory, pages, asked, running=True)
+        return _count(config, directory, pages, asked, running=True)
     with _open(config, directory):
-        return _counted(config, directory, pages, asked)
+        return _count(config, directory, pages, asked)
 
 
 def forget(config: Config, directory: Path, asked: ForgetRequest, now: float, note: Note) -> Result:
@@ -103,9 +103,9 @@ def forget(config: Config, directory: Path, asked: ForgetRequest, now: float, no
     """
     with _open(config, directory):
         try:
-            plan = _planned(config, directory, asked, now)
+            plan = _plan(config, directory, asked, now)
         except _NoneLeftError:
-            entry = _prolonged(config, directory, asked, now)
+            entry = _prolong(config, directory, asked, now)
             if not (config.archive.store or config.state.checkpoint_uri):
                 return Result(entry)
             # A copy elsewhere may be older than the first removal: it is compared again.
@@ -138,12 +138,12 @@ class _ForgetSteps:
         self._copies = UploadedCopies(config) if config.archive.store else None
         self._named: set[str] = set()
         """The files of the crawl: no export is among them."""
-        made(directory / FOLDER)
+        make_folder(directory / FOLDER)
 
     def of_shard(self, directory: Path, config: Config, home: Home) -> None:
         """Remove pages from a shard's files and store."""
         place = f"shard {home.shard}{self._where(directory)}"
-        notes = made(self._directory / FOLDER / (directory.name if directory != self._directory else "own"))
+        notes = make_folder(self._directory / FOLDER / (directory.name if directory != self._directory else "own"))
         with Holdings(config, home, notes) as kept:
             if directory == self._directory:
                 self._named |= kept.manifest.keys()
@@ -155,7 +155,7 @@ class _ForgetSteps:
             )
             self._step(
                 f"remove rows from the tables of {place}",
-                lambda: tables.remove(kept, self._pages, warcs.saved_of(kept).places),
+                lambda: tables.remove(kept, self._pages, warcs.load_payloads(kept).places),
             )
             self._step(f"delete keys from the store of {place}", lambda: self._delete_keys(kept, config))
             self._step(f"compact the store of {place}", kept.store.purge)
@@ -180,7 +180,7 @@ class _ForgetSteps:
         if self._copies is None and not config.state.checkpoint_uri:
             return
         entries: list[FileEntry] = []
-        listed = _lines([*_listed(self._directory / FORGOTTEN), self._plan.entry])
+        listed = _lines([*_read_entries(self._directory / FORGOTTEN), self._plan.entry])
         for home in every:
             with Holdings(config, home, self._directory / FOLDER / "own") as kept:
                 if self._copies is not None:
@@ -199,7 +199,7 @@ class _ForgetSteps:
         warcs.save_payloads(kept, self._pages, config.archive, number, self._plan.at, self._copies)
 
     def _delete_keys(self, kept: Holdings, config: Config) -> None:
-        Keys(config, kept, self._pages, namer_for(config), warcs.saved_of(kept)).delete()
+        Keys(config, kept, self._pages, namer_for(config), warcs.load_payloads(kept)).delete()
 
     def _remove_exports(self) -> None:
         removed, self._plan.untouched = views.remove_exports(self._directory, self._named)
@@ -230,7 +230,7 @@ def _require_here(home: Home) -> None:
         raise ConfigError(f"{home.store} is not there: forget where the state of all shards is")
 
 
-def _planned(config: Config, directory: Path, asked: ForgetRequest, now: float) -> ForgetPlan:
+def _plan(config: Config, directory: Path, asked: ForgetRequest, now: float) -> ForgetPlan:
     path = directory / FORGETTING
     if path.exists():
         plan = msgspec.json.decode(path.read_bytes(), type=ForgetPlan)
@@ -239,9 +239,9 @@ def _planned(config: Config, directory: Path, asked: ForgetRequest, now: float) 
         return plan
     _entry(asked, now, {})  # Refuses a date that is none.
     for one in _lists(config, directory):
-        _listed(one)  # Refuses a list that is none.
+        _read_entries(one)  # Refuses a list that is none.
     pages = ForgottenPages(asked.pattern, namer_for(config))
-    entry = _entry(asked, now, _counted(config, directory, pages, asked))
+    entry = _entry(asked, now, _count(config, directory, pages, asked))
     plan = ForgetPlan(asked.pattern, entry, now, _incarnations(config, directory))
     _write(directory, plan)
     return plan
@@ -256,18 +256,18 @@ def _incarnations(config: Config, directory: Path) -> dict[str, int]:
     return numbers
 
 
-def _counted(
+def _count(
     config: Config, directory: Path, pages: ForgottenPages, asked: ForgetRequest, *, running: bool = False
 ) -> dict[str, int]:
     totals: dict[str, int] = {}
     every = True
     for home in homes(directory, config.cluster.workers):
-        counts, all_gone = _counted_in(config, home, pages, running=running)
+        counts, all_gone = _count_in(config, home, pages, running=running)
         every = every and all_gone
         for name, number in counts.items():
             totals[name] = totals.get(name, 0) + number
     if not totals.get("rows"):
-        if asked.pattern in [entry.pattern for entry in _listed(directory / FORGOTTEN)]:
+        if asked.pattern in [entry.pattern for entry in _read_entries(directory / FORGOTTEN)]:
             raise _NoneLeftError(f"no page of {directory} matches {asked.pattern}: it was forgotten before")
         raise ConfigError(
             f"no page of {directory} matches {asked.pattern}: nothing was forgotten (a host is example.org, a domain "
@@ -279,12 +279,12 @@ def _counted(
     return totals
 
 
-def _counted_in(config: Config, home: Home, pages: ForgottenPages, *, running: bool) -> tuple[dict[str, int], bool]:
+def _count_in(config: Config, home: Home, pages: ForgottenPages, *, running: bool) -> tuple[dict[str, int], bool]:
     _require_here(home)
     for left in reversed(range(READINGS_MAX if running else 1)):
         try:
             with Holdings(config, home, home.directory / FOLDER, running=running) as kept:
-                return tables.counted(kept, pages)
+                return tables.count_rows(kept, pages)
         except FileNotFoundError:  # A log has become part of a table since the last commit was read.
             if not left:
                 raise
@@ -308,7 +308,7 @@ class _NoneLeftError(ConfigError):
     """No page matches, and the pattern was forgotten before."""
 
 
-def _prolonged(config: Config, directory: Path, asked: ForgetRequest, now: float) -> ForgottenEntry:
+def _prolong(config: Config, directory: Path, asked: ForgetRequest, now: float) -> ForgottenEntry:
     """Enter what was forgotten before with another date or reason; the same again changes nothing."""
     entry = _entry(asked, now, {})
     for known in read_forgotten(directory / FORGOTTEN):
@@ -350,7 +350,7 @@ def _lists(config: Config, directory: Path) -> list[Path]:
     return [own, Path(shared)] if shared and Path(shared).resolve() != own.resolve() else [own]
 
 
-def _listed(path: Path) -> list[ForgottenEntry]:
+def _read_entries(path: Path) -> list[ForgottenEntry]:
     return read_forgotten(path) if path.exists() else []
 
 
@@ -360,7 +360,7 @@ def _lines(entries: Sequence[ForgottenEntry]) -> bytes:
 
 def _enter(path: Path, entry: ForgottenEntry) -> None:
     """Add an entry to a list, unless it is there."""
-    known = _listed(path)
+    known = _read_entries(path)
     if entry not in known:
         write_whole(path, _lines([*known, entry]))
 

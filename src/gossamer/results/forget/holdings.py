@@ -107,7 +107,7 @@ class Holdings:
         """Return the finished files whose names begin with a prefix."""
         return [entry for name, entry in sorted(self.manifest.items()) if name.startswith(prefix)]
 
-    def uploaded(self, name: str, phase: Phase) -> None:
+    def note_upload(self, name: str, phase: Phase) -> None:
         """Enter that an object store holds a finished file as it is now; one that it held before stays where it was."""
         entry = self.manifest[name]
         if entry.phase < Phase.UPLOADED:
@@ -203,7 +203,7 @@ def _unshare(path: Path, length: int) -> None:
     publish(aside, path)
 
 
-def copied(source: Callable[[int], bytes], length: int) -> Iterator[bytes]:
+def read_pieces(source: Callable[[int], bytes], length: int) -> Iterator[bytes]:
     """Yield the next `length` bytes of a reader in pieces."""
     while length:
         piece = source(min(PIECE_BYTES, length))
@@ -212,7 +212,7 @@ def copied(source: Callable[[int], bytes], length: int) -> Iterator[bytes]:
         yield piece
 
 
-def made(path: Path) -> Path:
+def make_folder(path: Path) -> Path:
     """Return a folder, durably there."""
     make_directory(path)
     return path

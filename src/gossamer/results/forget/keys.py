@@ -167,7 +167,7 @@ class Keys:
             for text in filter(self._pages.has, texts):
                 self._note(prefix[:2], text)
             before = queue.pending
-            left = _left(queue, [block for _, block in blocks], record.name, self._pages)
+            left = _rest(queue, [block for _, block in blocks], record.name, self._pages)
             for key, _ in blocks:
                 self._epochs.delete("queue", key)
             first = queue.tail
@@ -309,7 +309,7 @@ class Keys:
                 self._epochs.delete("trap", key)
 
 
-def _left(queue: LevelQueue, blocks: list[QueueBlock], host: str, pages: ForgottenPages) -> list[tuple[QueueRun, str]]:
+def _rest(queue: LevelQueue, blocks: list[QueueBlock], host: str, pages: ForgottenPages) -> list[tuple[QueueRun, str]]:
     """Return the URLs of a queue that are neither finished nor forgotten, each with the run that it is of."""
     found = []
     for block in blocks:

@@ -46,7 +46,7 @@ class UploadedCopies:
         path = holdings.path(entry.name)
         brought = not path.exists()
         if brought:
-            _done(self._store.fetch(entry.name, path, entry.digest), "archive.store")
+            _wait_for(self._store.fetch(entry.name, path, entry.digest), "archive.store")
         yield path
         if brought and holdings.manifest[entry.name] == entry:
             path.unlink()
@@ -60,9 +60,9 @@ class UploadedCopies:
         for entry in [one for one in holdings.finals("") if not one.name.startswith(STATE)]:
             path = holdings.path(entry.name)
             if path.exists():
-                _done(self._store.copy(path, entry.name, overwrite=True), "archive.store")
+                _wait_for(self._store.copy(path, entry.name, overwrite=True), "archive.store")
                 is_kept = self._keeps_warc or not entry.name.startswith("warc/")
-                holdings.uploaded(entry.name, Phase.UPLOADED if is_kept else Phase.AWAY)
+                holdings.note_upload(entry.name, Phase.UPLOADED if is_kept else Phase.AWAY)
                 if holdings.manifest[entry.name].phase == Phase.AWAY:
                     path.unlink()
 
@@ -70,13 +70,13 @@ class UploadedCopies:
         """Send the index and the list of all files. Raises ConfigError."""
         digests = {entry.name: entry.digest for entry in entries if entry.phase >= Phase.UPLOADED}
         if (index := directory / INDEX).exists():
-            digests[INDEX] = _done(self._store.copy(index, INDEX, overwrite=True), "archive.store")
+            digests[INDEX] = _wait_for(self._store.copy(index, INDEX, overwrite=True), "archive.store")
         lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
-        _done(self._store.copy(lines.encode(), MANIFEST, overwrite=True), "archive.store")
+        _wait_for(self._store.copy(lines.encode(), MANIFEST, overwrite=True), "archive.store")
 
 
 @contextmanager
-def brought(copies: UploadedCopies | None, holdings: Holdings, entry: ManifestEntry) -> Iterator[Path]:
+def local_copy(copies: UploadedCopies | None, holdings: Holdings, entry: ManifestEntry) -> Iterator[Path]:
     """Give a WARC file while the context lasts, wherever it is.
 
     Raises:
@@ -110,12 +110,12 @@ def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> boo
         holdings.store.checkpoint(folder / "store")
         files = [path for path in sorted((folder / "store").iterdir()) if path.is_file()]
         taken = [SnapshotFile(f"{STORE}{path.name}", path) for path in files]
-        return _done(_replaced(checkpoints, holdings, taken, SnapshotFile, listed), "state.checkpoint_uri")
+        return _wait_for(_replace(checkpoints, holdings, taken, SnapshotFile, listed), "state.checkpoint_uri")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-async def _replaced(
+async def _replace(
     checkpoints: Checkpoints, holdings: Holdings, store: list[SnapshotFile], made: type[SnapshotFile], listed: bytes
 ) -> bool:
     saved = await checkpoints.latest()
@@ -141,7 +141,7 @@ async def _replaced(
     return True
 
 
-def _done(work: Coroutine[Any, Any, T], key: str) -> T:
+def _wait_for(work: Coroutine[Any, Any, T], key: str) -> T:
     """Wait for a store. Raises ConfigError for what it does not do."""
     try:
         return asyncio.run(work)

@@ -20,8 +20,8 @@ from gossamer.model.decodable import decodable
 from gossamer.model.pages import Original
 from gossamer.model.product import __version__
 from gossamer.results.export.bodies import is_zstd
-from gossamer.results.forget.holdings import ASIDE, ForgottenPages, Holdings, copied
-from gossamer.results.forget.remote import UploadedCopies, brought
+from gossamer.results.forget.holdings import ASIDE, ForgottenPages, Holdings, read_pieces
+from gossamer.results.forget.remote import UploadedCopies, local_copy
 from gossamer.results.forget.tables import Moved
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.stages.archive.options import ArchiveOptions
@@ -94,7 +94,7 @@ def records_of(path: Path, length: int) -> Iterator[RecordIdentity]:
         for record in ArchiveIterator(file, parse_http=False):
             if before is not None:
                 yield msgspec.structs.replace(before, length=record.stream_pos - before.offset)
-            before = _seen(name, record)
+            before = _identity_of(name, record)
     if before is not None:
         yield msgspec.structs.replace(before, length=length - before.offset)
 
@@ -121,7 +121,7 @@ def save_payloads(
         aside = holdings.path(own + ASIDE)
         with ExitStack() as here, aside.open("wb") as target:
             for name in {one.file for original, revisits in needing for one in (original, *revisits)}:
-                here.enter_context(brought(copies, holdings, holdings.manifest[WARCS + name]))
+                here.enter_context(local_copy(copies, holdings, holdings.manifest[WARCS + name]))
             writer = _WarcRewriter(target, options, own.removeprefix(WARCS), at)
             for original, revisits in needing:
                 first = revisits[0]
@@ -134,7 +134,7 @@ def save_payloads(
     return len(note.moves)
 
 
-def saved_of(holdings: Holdings) -> SavedPayloads:
+def load_payloads(holdings: Holdings) -> SavedPayloads:
     """Return what `save_payloads` noted."""
     note = holdings.note_of("moves")
     return msgspec.json.decode(note.read_bytes(), type=SavedPayloads) if note.exists() else SavedPayloads()
@@ -144,10 +144,10 @@ def bury(holdings: Holdings, pages: ForgottenPages, at: float, copies: UploadedC
     """Rewrite each WARC file that has records to forget, with tombstones in their place; return how many records
     these are. Reads all files; about 3 ms a MB of text, and a copy of those that change.
     """
-    moved = saved_of(holdings).places
+    moved = load_payloads(holdings).places
     records = 0
     for entry in holdings.finals(WARCS):
-        with brought(copies, holdings, entry) as path:
+        with local_copy(copies, holdings, entry) as path:
             holdings.sound(entry)
             gone = [
                 one
@@ -320,7 +320,7 @@ def _needing(
     for entry in holdings.finals(WARCS):
         if entry.name == own:
             continue
-        with brought(copies, holdings, entry):
+        with local_copy(copies, holdings, entry):
             for one in records_of(holdings.sound(entry), entry.length):
                 if one.kind in ("response", "resource") and pages.has(one.url):
                     by_id[one.record_id] = by_date[one.url, one.date] = one
@@ -335,7 +335,7 @@ def _needing(
     return [(one, sorted(them, key=lambda seen: seen.profile == NOT_MODIFIED)) for one, them in found.values()]
 
 
-def _seen(name: str, record: WarcRecord) -> RecordIdentity:
+def _identity_of(name: str, record: WarcRecord) -> RecordIdentity:
     said = {key.lower(): value.strip("<>") for key, value in record.headers.items()}
     wanted = (
         "type", "target-uri", "record-id", "date", "refers-to-target-uri", "refers-to-date", "refers-to", "profile",
@@ -352,7 +352,7 @@ def _copy(source: Path, target: Path, entry: ManifestEntry, gone: list[RecordIde
     """Rewrite a file with tombstones for some records."""
     with source.open("rb") as old, target.open("wb") as new:
         for one in gone:
-            new.writelines(copied(old.read, one.offset - old.tell()))
+            new.writelines(read_pieces(old.read, one.offset - old.tell()))
             new.writelines(tombstone(one.length, date, f"{one.file}:{one.offset}", zstd=is_zstd(source)))
             old.seek(one.offset + one.length)
-        new.writelines(copied(old.read, entry.length - old.tell()))
+        new.writelines(read_pieces(old.read, entry.length - old.tell()))
