@@ -24,7 +24,7 @@ from gossamer.model.product import FORGOTTEN
 from gossamer.model.status import Status, read_status
 from gossamer.model.words import shell_word
 from gossamer.results.report import figures, html, text
-from gossamer.results.report.figures import Report, failed_modules
+from gossamer.results.report.figures import Report, modules_with_failures
 
 commands = typer.Typer()
 STATUS_S_MAX = 10.0
@@ -136,7 +136,7 @@ def _report(directory: Path, status: Status) -> Report:
         return summary(
             directory,
             rejected=status.rejected,
-            modules=failed_modules(status.modules),
+            modules=modules_with_failures(status.modules),
             seeds_not_fetched=seeds,
             awaited=status.awaited,
             idle_shards=[one.shard for one in status.shards if one.idle],

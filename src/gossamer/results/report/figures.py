@@ -334,7 +334,7 @@ class Past(msgspec.Struct, frozen=True):
     """The last failed attempts."""
 
 
-def failed_modules(modules: Mapping[str, Mapping[str, object]]) -> list[FailedModule]:
+def modules_with_failures(modules: Mapping[str, Mapping[str, object]]) -> list[FailedModule]:
     """Return the modules of a status that failed."""
     found = [msgspec.convert({"name": name, **one}, FailedModule) for name, one in modules.items()]
     return [one for one in found if one.failed]

@@ -73,7 +73,7 @@ def as_html(report: Report, title: str) -> str:
     body += f"<p class=lacks>Ended: {_text(report.ended_says)}</p>" if report.ended_says else ""
     if report.idle_shards:
         body += f"<p class=lacks>Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}</p>"
-    body += _awaited(report)
+    body += _waiting_hosts(report)
     body += "".join(_sections(report)) if report.attempts else f"<p>{none}</p>"
     name = _text(title)
     return (
@@ -92,7 +92,7 @@ def _seeds(report: Report) -> str:
     return _table("Seeds", "No seed could be fetched.", ("URL", "state", "reason"), rows, wide=True)
 
 
-def _awaited(report: Report) -> str:
+def _waiting_hosts(report: Report) -> str:
     if not report.awaited:
         return ""
     rows = ((_text(one.host), f"{one.queued:,}", f"{instant(one.at)} UTC", _text(one.reason)) for one in report.awaited)

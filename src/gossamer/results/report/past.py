@@ -10,7 +10,7 @@ from typing import Any
 
 from gossamer.model.status import RECENT_CHARACTERS_MAX
 from gossamer.results.report.figures import Past
-from gossamer.results.report.tables import ReportTables, opened
+from gossamer.results.report.tables import ReportTables, open_tables
 
 POINTS_MAX = 600
 HOSTS_MAX = 10
@@ -41,7 +41,7 @@ _LAST = """
 
 def past(directory: Path) -> Past:
     """Return the figures of the tables. Seconds per ten million pages, in bounded memory."""
-    with opened(directory, MEMORY_BYTES_MAX) as tables:
+    with open_tables(directory, MEMORY_BYTES_MAX) as tables:
         if tables is None:
             return Past([], _hosts([], []), [], [])
         return Past(
@@ -54,7 +54,7 @@ def past(directory: Path) -> Past:
 
 def course_until(directory: Path, before: float) -> list[list[float | int | None]]:
     """Return the rates over time of a crawl's earlier runs, up to an instant, from its table of commits."""
-    with opened(directory, MEMORY_BYTES_MAX, ("epochs",)) as tables:
+    with open_tables(directory, MEMORY_BYTES_MAX, ("epochs",)) as tables:
         return _course(tables, before) if tables is not None else []
 
 

@@ -23,7 +23,7 @@ from gossamer.results.report.figures import (
     TimelineFigures,
     Trouble,
 )
-from gossamer.results.report.tables import NEAR, RENDER_REASON, RENDERED, TEXT_METHOD, ReportTables, opened
+from gossamer.results.report.tables import NEAR, RENDER_REASON, RENDERED, TEXT_METHOD, ReportTables, open_tables
 
 MEMORY_BYTES_MAX = 512_000_000
 COUNTS_MAX = 10_000
@@ -102,8 +102,8 @@ def summary(
     `ended_says` how the last run ended: the tables hold none of these.
     docs/reference/report.md says what it costs.
     """
-    with opened(directory, memory_bytes_max, unfinished=unfinished) as tables:
-        report = _asked(tables, rejected or {}) if tables is not None else Report()
+    with open_tables(directory, memory_bytes_max, unfinished=unfinished) as tables:
+        report = _query(tables, rejected or {}) if tables is not None else Report()
     received = report.wire_bytes if received is None else received
     return msgspec.structs.replace(
         report,
@@ -132,7 +132,7 @@ def _incomplete(attempts: int, counted: int | None, unread: str, *, forgotten: b
     return "; ".join(lacks)
 
 
-def _asked(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
+def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
     (
         attempts, fetched, repeated, visits, duplicates, duplicate_bytes, near_duplicates, trapped, truncated,
         wire_bytes, body_bytes, warc_bytes, begun_at, ended_at,
@@ -143,8 +143,8 @@ def _asked(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
     def of_pages(name: str, whole: int, where: str = "true", order: str = "n DESC, 1") -> tuple[Count, ...]:
         return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order), whole)
 
-    urls = tables.sliced(_URLS, "key")
-    dns, caches = sections.counted(tables)
+    urls = tables.query_slices(_URLS, "key")
+    dns, caches = sections.dns_and_caches(tables)
     uses, statements = sections.uses(tables)
     return Report(
         attempts=attempts,
@@ -156,7 +156,7 @@ def _asked(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         urls_revisited=sum(row[3] for row in urls),
         hosts=tables.one("SELECT count(*) FROM hosts")[0],
         hosts_answered=tables.one("SELECT count(*) FROM hosts WHERE answers > 0")[0],
-        sites=sum(count for (count,) in tables.sliced(_SITES, "site")),
+        sites=sum(count for (count,) in tables.query_slices(_SITES, "site")),
         links=links,
         duplicates=duplicates,
         duplicate_bytes=duplicate_bytes,
@@ -198,7 +198,7 @@ def _asked(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         statements=statements,
         dns=dns,
         caches=caches,
-        copied=_copied(tables),
+        copied=_copies(tables),
         troubles=_troubles(tables),
     )
 
@@ -220,19 +220,19 @@ def _hosts(tables: ReportTables, where: str, order: str, limit: int) -> tuple[Ho
     return tuple(HostFigures(*row) for row in tables.all(_PER_HOST, where=where, order=order, limit=limit))
 
 
-def _copied(tables: ReportTables) -> tuple[CopyFigures, ...]:
-    rows = tables.sliced(_COPIED, "duplicate_of", limit=COPIES_MAX)
+def _copies(tables: ReportTables) -> tuple[CopyFigures, ...]:
+    rows = tables.query_slices(_COPIED, "duplicate_of", limit=COPIES_MAX)
     return tuple(CopyFigures(*row) for row in sorted(rows, key=lambda row: (-row[1], row[0]))[:COPIES_MAX])
 
 
 def _troubles(tables: ReportTables) -> tuple[Trouble, ...]:
-    rows = tables.sliced(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX)
+    rows = tables.query_slices(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX)
     return tuple(Trouble(*row) for row in sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX])
 
 
 def outcomes(directory: Path) -> dict[str, str]:
     """Return the last outcome of each key of a finished crawl. Holds all of them: for crawls that fit in memory."""
-    with opened(directory, MEMORY_BYTES_MAX) as tables:
+    with open_tables(directory, MEMORY_BYTES_MAX) as tables:
         if tables is None:
             return {}
         return dict(tables.all(_LAST_OUTCOMES))

@@ -191,7 +191,7 @@ def uses(tables: ReportTables) -> tuple[tuple[Uses, ...], tuple[Count, ...]]:
 
 
 def _gaps(tables: ReportTables, who: str) -> Gaps:
-    rows = tables.sliced(_GAPS, who, who=who, steps=_STEPS_AN_OCTAVE)
+    rows = tables.query_slices(_GAPS, who, who=who, steps=_STEPS_AN_OCTAVE)
     counted = sum(row[1] for row in rows)
     if not counted:
         return Gaps()
@@ -215,7 +215,7 @@ def _together(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return list(steps.values())
 
 
-def counted(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...]]:
+def dns_and_caches(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...]]:
     """Return the sums over all commits; nothing if there are none, or of a version that did not count."""
     if not tables.counts:
         return Dns(), ()

@@ -77,9 +77,9 @@ class ReportTables:
             connection.read_parquet(list(links), union_by_name=True).create_view("links")
         self._slices = 1 + self.one("SELECT count(*) FROM rows")[0] // ROWS_A_SLICE
         self.all(_HOSTS)
-        self.sliced(_HOSTS_OF_SLICE, "host")
+        self.query_slices(_HOSTS_OF_SLICE, "host")
 
-    def sliced(self, query: str, by: str, **names: object) -> list[tuple[Any, ...]]:
+    def query_slices(self, query: str, by: str, **names: object) -> list[tuple[Any, ...]]:
         """Return the rows of all slices: `{slice}` in the query keeps all rows of one value of `by` together."""
         rows = []
         for number in range(self._slices):
@@ -99,7 +99,7 @@ class ReportTables:
 
 
 @contextmanager
-def opened(
+def open_tables(
     directory: Path,
     memory_bytes_max: int,
     wanted: Sequence[str] = ("pages", "links", "epochs"),

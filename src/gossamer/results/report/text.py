@@ -48,7 +48,7 @@ def as_text(report: Report, width: int = 80) -> str:
     width = max(width, WIDTH_MIN)
     lost = "".join(f"Damaged: {printable(line)}\n" for line in report.damage)  # Never shortened: they say what to do.
     lost += f"Ended: {printable(report.ended_says)}\n" if report.ended_says else ""
-    return lost + "".join(f"{_shortened(line.rstrip(), width)}\n" for line in _lines(report, width))
+    return lost + "".join(f"{_shorten(line.rstrip(), width)}\n" for line in _lines(report, width))
 
 
 def _lines(report: Report, width: int) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
             yield f"  {printable(one.url)}: {printable(one.state)}"
             yield f"    {printable(one.reason)}"
         yield ""
-    yield from _unfinished(report)
+    yield from _pending_lines(report)
     if not report.attempts:
         yield "No pages in the files that are left." if report.damage else "No pages yet."
         return
@@ -88,14 +88,14 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _politeness(report.politeness)
     yield from _uses(report.uses)
     yield from _bars("Statements on use, pages by kind", report.statements, width)
-    yield from _counted(report.dns, report.caches)
-    yield from _copied(report.copied, width)
+    yield from _dns_lines(report.dns, report.caches)
+    yield from _copy_lines(report.copied, width)
     yield from _bars("Traps, by host", report.trapped_hosts, width)
     yield from _troubles(report.troubles, width)
     yield from _modules(report.failed_modules)
 
 
-def _unfinished(report: Report) -> Iterator[str]:
+def _pending_lines(report: Report) -> Iterator[str]:
     if report.awaited:
         yield "Not waited for (crawl.patience_s), gossamer resume requests them later:"
         for one in report.awaited:
@@ -243,7 +243,7 @@ def _uses(uses: Sequence[Uses]) -> Iterator[str]:
         yield f"  {one.purpose:<24}{one.allowed:>12,}{one.refused:>12,}{one.unknown:>12,}"
 
 
-def _counted(dns: Dns, caches: Sequence[Cache]) -> Iterator[str]:
+def _dns_lines(dns: Dns, caches: Sequence[Cache]) -> Iterator[str]:
     if caches:
         yield ""
         yield "DNS and caches"
@@ -259,13 +259,13 @@ def _gaps(who: str, gaps: Gaps) -> str:
     return f"delay for one {who}: least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}{overlaps}"
 
 
-def _copied(copied: Sequence[CopyFigures], width: int) -> Iterator[str]:
+def _copy_lines(copied: Sequence[CopyFigures], width: int) -> Iterator[str]:
     if not copied:
         return
     yield ""
     yield "Contents with the most copies"
     for copies in copied:
-        yield f"  {copies.copies:>8,} {size(copies.body_bytes):>9}  {_shortened(printable(copies.url), width - 21)}"
+        yield f"  {copies.copies:>8,} {size(copies.body_bytes):>9}  {_shorten(printable(copies.url), width - 21)}"
 
 
 def _host_table(title: str, hosts: Sequence[HostFigures], width: int) -> Iterator[str]:
@@ -289,16 +289,16 @@ def _troubles(troubles: Sequence[Trouble], width: int) -> Iterator[str]:
     yield "Errors, with an example of each"
     for trouble in troubles:
         yield f"  {trouble.count:,} {printable(trouble.outcome)}{f' {trouble.kind}' if trouble.kind.isdigit() else ''}"
-        yield f"      {_shortened(printable(trouble.url), width - 6)}"
+        yield f"      {_shorten(printable(trouble.url), width - 6)}"
         if trouble.error:
-            yield f"      {_shortened(printable(trouble.error), width - 6)}"
+            yield f"      {_shorten(printable(trouble.error), width - 6)}"
 
 
 def _cell(text: str, width: int) -> str:
-    return set_cell_size(_shortened(text, width), width)
+    return set_cell_size(_shorten(text, width), width)
 
 
-def _shortened(text: str, width: int) -> str:
+def _shorten(text: str, width: int) -> str:
     return text if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
 
 
@@ -312,15 +312,15 @@ def _bar(part: float, width: int) -> str:
 def printable(text: str) -> str:
     r"""Return the text with everything that does not show itself as `\x1b`, `\u202e` and the like."""
     if text.isprintable():
-        return UNSEEN.sub(_written_out, text)
-    return "".join(mark if mark.isprintable() else _escaped(mark) for mark in UNSEEN.sub(_written_out, text))
+        return UNSEEN.sub(_escape_match, text)
+    return "".join(mark if mark.isprintable() else _escape(mark) for mark in UNSEEN.sub(_escape_match, text))
 
 
-def _written_out(found: re.Match[str]) -> str:
-    return _escaped(found[0])
+def _escape_match(found: re.Match[str]) -> str:
+    return _escape(found[0])
 
 
-def _escaped(mark: str) -> str:
+def _escape(mark: str) -> str:
     return mark.encode("unicode_escape").decode()
 
 
