@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from gossamer.results.isolated.reads import ReplayPlace, sealed, unsealed
+from gossamer.results.isolated.reads import ReplayPlace, seal, unseal
 from tests.answering import Answering
 from tests.console.conftest import QUICK, Answer, Caller, Commands
 from tests.console.test_hostile import descendants
@@ -179,7 +179,7 @@ def test_what_a_page_shows_and_where_it_leads_is_that_of_the_archive(call: Calle
 def test_only_the_console_gives_out_paths_that_lead_somewhere(call: Caller, shop: str) -> None:
     found = versions(call, "one", shop)
     path = found["versions"][0]["replay"]
-    forged = sealed(b"x" * 32, ReplayPlace("one", shop, 0, "text/html", ("../../console.token", 0, 10)))
+    forged = seal(b"x" * 32, ReplayPlace("one", shop, 0, "text/html", ("../../console.token", 0, 10)))
     middle = len(path) // 2
     turned = path[:middle] + ("A" if path[middle] != "A" else "B") + path[middle + 1 :]
     for other in (forged, turned, path[:-4], path + "AAAA", "A", "%00", "é", "api/status", "A" * 10_000):
@@ -196,8 +196,8 @@ def test_only_the_console_gives_out_paths_that_lead_somewhere(call: Caller, shop
 
 def test_a_sealed_path_leads_where_it_was_made_to_lead() -> None:
     place = ReplayPlace("one", "http://a/é", 5, "text/html", ("a.warc.gz", 7, 9), ("b.warc.gz", 1, 2))
-    assert unsealed(b"s" * 32, sealed(b"s" * 32, place)) == place
-    assert unsealed(b"t" * 32, sealed(b"s" * 32, place)) is None
+    assert unseal(b"s" * 32, seal(b"s" * 32, place)) == place
+    assert unseal(b"t" * 32, seal(b"s" * 32, place)) is None
 
 
 # ---- items, hosts, comparisons

@@ -26,7 +26,7 @@ from gossamer.console.server import serve_app
 from gossamer.console.service import Service
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError
-from gossamer.results.isolated.reads import ReadReplay, Replayed, unsealed
+from gossamer.results.isolated.reads import ReadReplay, Replayed, unseal
 
 CONNECTIONS_MAX = 8
 """A page with its images takes six."""
@@ -77,7 +77,7 @@ def replay_app(directory_of: DirectoryOf, service: Service, console_port: int) -
         if host is None:
             return Response("expected the name of this host\n", 400, HEADERS, "text/plain")
         headers = {**HEADERS, "Content-Security-Policy": f"{POLICY} http://{host[1]}:{console_port}"}
-        place = unsealed(service.replay.secret, request.path_params["path"])
+        place = unseal(service.replay.secret, request.path_params["path"])
         if place is None:
             return _message_page(NOT_ARCHIVED, 404, headers)
         question = ReadReplay(place, service.replay.secret)

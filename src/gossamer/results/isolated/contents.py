@@ -83,7 +83,7 @@ class ContentProcesses:
         asked: deque[tuple[subprocess.Popen[bytes], ContentQuestion]] = deque()
         for number, some in enumerate(_in_parts(pages)):
             if len(asked) >= WAITING * self._processes_max:
-                yield from _answered(*asked.popleft())
+                yield from _read_answer(*asked.popleft())
             question = ContentQuestion(str(self._config_file), str(warc_folder), some)
             process = self._process(number % self._processes_max)
             assert process.stdin is not None
@@ -94,7 +94,7 @@ class ContentProcesses:
                 pass  # It died; which page it died of is known when its answers are read.
             asked.append((process, question))
         while asked:
-            yield from _answered(*asked.popleft())
+            yield from _read_answer(*asked.popleft())
 
     def _process(self, number: int) -> subprocess.Popen[bytes]:
         if number == len(self._processes):
@@ -125,7 +125,7 @@ def _in_parts(pages: Iterable[ArchivedPage]) -> Iterator[list[ArchivedPage]]:
         yield some
 
 
-def _answered(process: subprocess.Popen[bytes], question: ContentQuestion) -> Iterator[MarkdownPage | None]:
+def _read_answer(process: subprocess.Popen[bytes], question: ContentQuestion) -> Iterator[MarkdownPage | None]:
     assert process.stdout is not None
     try:
         frame = frame_from(cast("BinaryIO", process.stdout))

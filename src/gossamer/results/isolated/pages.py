@@ -29,15 +29,15 @@ PIECE_BYTES = 1 << 20
 
 def look_at_suspect(file: Path) -> None:
     """Read a reply on standard input, and write what it came to."""
-    config, spills = _opened(file)
+    config, spills = _open_crawl(file)
     limit_memory(MEMORY_BYTES_MAX)
     alone = examiner(config, choose_modules(config).inside, WallClock(), None, spills)
-    sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, alone, lambda source: _spilled(spills, source)))
+    sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, alone, lambda source: _spill(spills, source)))
 
 
 def answer_for_modules(file: Path) -> None:
     """Answer what the modules that run isolated find in pages, until no more can be asked."""
-    config, _ = _opened(file)
+    config, _ = _open_crawl(file)
     seat = PoolSeat(sys.stdout.buffer)
     sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
     limits = LimitedModules(config.process.module_s_max, seat)
@@ -46,7 +46,7 @@ def answer_for_modules(file: Path) -> None:
     limits.answer_questions(modules)
 
 
-def _opened(file: Path) -> tuple[Config, Spills]:
+def _open_crawl(file: Path) -> tuple[Config, Spills]:
     """Return what a crawl runs with, and its folder for large content: all that a sandbox lets this process change."""
     config = reopen(file)
     folder = file.absolute().parent / "state/spill"
@@ -59,7 +59,7 @@ def _opened(file: Path) -> tuple[Config, Spills]:
     return config, Spills(folder, config.archive.digests)
 
 
-def _spilled(spills: Spills, source: BinaryIO) -> Spill:
+def _spill(spills: Spills, source: BinaryIO) -> Spill:
     """Write what is left of a source to disk."""
     spill = spills.make()
     while piece := source.read(PIECE_BYTES):

@@ -148,7 +148,7 @@ def answer_questions(
     """Answer questions of a kind until the input ends, within limits that the kernel keeps."""
     decode = msgspec.msgpack.Decoder(kind).decode
 
-    def answered(frame: bytes) -> bytes:
+    def answer_frame(frame: bytes) -> bytes:
         try:
             return b"=" + _encode(answer(decode(frame)))
         except verbs.RefusedError as error:
@@ -156,7 +156,7 @@ def answer_questions(
         except (ConfigError, CrawlFailedError, DamagedError, OSError) as error:
             return b"!" + _encode(Refusal(str(error), verbs.ConflictError.kind))
 
-    answer_frames(source, sink, answered, bounds.processor_s_max, bounds.memory_bytes_max)
+    answer_frames(source, sink, answer_frame, bounds.processor_s_max, bounds.memory_bytes_max)
 
 
 def _read(data: bytes, kind: type[Answer]) -> Answer | Refusal:

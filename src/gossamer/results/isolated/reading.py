@@ -44,7 +44,7 @@ from gossamer.results.isolated.reads import (
     ReadVersions,
     Replayed,
     ReplayPlace,
-    sealed,
+    seal,
 )
 from gossamer.stages.archive.schema import ITEMS
 
@@ -129,7 +129,7 @@ def _versions(directory: Path, asked: ReadVersions, folder: Path) -> PageVersion
                 content=content,
                 digest=visit.digest if content else "", body_bytes=visit.body_bytes,
                 title=visit.title[:CHARACTERS_MAX],
-                replay=sealed(asked.secret, _place(asked.crawl, visit)) if _has_content(visit) else "",
+                replay=seal(asked.secret, _place(asked.crawl, visit)) if _has_content(visit) else "",
             )
         )  # fmt: skip
     # The oldest one of more is there to compare with.
@@ -163,13 +163,13 @@ def _replay(directory: Path, asked: ReadReplay, folder: Path) -> Replayed:
         )
     page = msgspec.structs.replace(page, url=place.url, media_type=place.media_type)
     if page.media_type in PAGES:
-        return Replayed("text/html; charset=utf-8", _rewritten(directory, page, asked, means, folder))
+        return Replayed("text/html; charset=utf-8", _rewrite(directory, page, asked, means, folder))
     if page.media_type == "text/plain":
         return Replayed("text/plain; charset=utf-8", _text(page))
     if page.media_type not in SHOWN:
         kind = page.media_type or "content without a media type"
         raise ConflictError(f"{kind}, {len(page.body):,} bytes: not shown here. `gossamer export` writes it to a file.")
-    body = _rewritten(directory, page, asked, means, folder) if page.media_type == "text/css" else page.body
+    body = _rewrite(directory, page, asked, means, folder) if page.media_type == "text/css" else page.body
     return Replayed(page.media_type, body)
 
 
@@ -180,16 +180,16 @@ def _text(page: Page) -> bytes:
         return page.body.decode("utf-8", "replace").encode()
 
 
-def _rewritten(directory: Path, page: Page, asked: ReadReplay, means: Means, folder: Path) -> bytes:
+def _rewrite(directory: Path, page: Page, asked: ReadReplay, means: Means, folder: Path) -> bytes:
     """Return a page whose addresses lead to the versions nearest in time, or nowhere."""
     addresses: set[str] = set()
 
-    def noted(url: str) -> str:
+    def note(url: str) -> str:
         if len(addresses) < ADDRESSES_MAX:
             addresses.add(url)
         return url
 
-    means.rewrite(page, noted)
+    means.rewrite(page, note)
     found: dict[str, str] = {}
     if addresses:
         with Browsed(_tables(directory, ["pages"], folder)["pages"], folder) as pages:
@@ -209,7 +209,7 @@ def _nearest(urls: set[str], asked: ReadReplay, pages: Browsed, key_of: Callable
             if visit is not None and visit.redirect_to and visit.outcome == "redirected":
                 moved[url] = key_of(visit.redirect_to)
             elif visit is not None and visit.place is not None:
-                found[url] = sealed(asked.secret, _place(asked.place.crawl, visit))
+                found[url] = seal(asked.secret, _place(asked.place.crawl, visit))
         left = moved
         if not left:
             break

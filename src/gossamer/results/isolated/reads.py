@@ -101,13 +101,13 @@ _MAC_BYTES = 18
 """A multiple of three, so that its text has no padding."""
 
 
-def sealed(secret: bytes, place: ReplayPlace) -> str:
+def seal(secret: bytes, place: ReplayPlace) -> str:
     """Return a path that only one who knows `secret` can make: it leads to this version and to nothing else."""
     data = _encode(place)
     return base64.urlsafe_b64encode(_mac(secret, data) + data).decode().rstrip("=")
 
 
-def unsealed(secret: bytes, path: str) -> ReplayPlace | None:
+def unseal(secret: bytes, path: str) -> ReplayPlace | None:
     """Return what a path leads to; None for one that was not made with `secret`."""
     try:
         found = base64.urlsafe_b64decode(path + "=" * (-len(path) % 4))
