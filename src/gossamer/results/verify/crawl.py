@@ -112,7 +112,7 @@ class Verification:
         elif not self.looked.running:
             yield from view_losses(self._directory)
         if all(home.is_there for home in every) and not config.state.checkpoint_uri:
-            yield from self._unnamed(manifests)
+            yield from self._find_orphans(manifests)
         yield from self._search(config, every)
         for checkpoint in sorted((self._directory / CHECKPOINTS).glob("[!.]*")):
             yield from self._checkpoint(checkpoint)
@@ -144,7 +144,7 @@ class Verification:
                 yield self._store_damage(home, store_name, "is missing or lacks its file CURRENT")
             return
         try:
-            store = self._opened(config, home)
+            store = self._open_store(config, home)
         except DamagedStoreError as error:
             yield self._store_damage(home, store_name, f"cannot be read ({error.strerror})")
             return
@@ -164,14 +164,14 @@ class Verification:
         manifests.append((home, manifest))
         found = losses(config, home, manifest)
         if found and self.looked.running:  # A file may have been renamed or removed meanwhile: check again.
-            store = self._opened(config, home)
+            store = self._open_store(config, home)
             still = losses(config, home, manifest_of(store))
             store.close()
             found = [damage for damage in found if damage in still]
         yield from found
         yield from self._contacts(home)
 
-    def _opened(self, config: Config, home: Home) -> Store:
+    def _open_store(self, config: Config, home: Home) -> Store:
         """Open a store for reading, strictly."""
         if self.looked.running:
             return running_store(config, home, strict=True)
@@ -201,7 +201,7 @@ class Verification:
     def _contents(self, manifests: Manifests, folder: Path) -> Iterator[Damage]:
         records = RecordPlaces(folder)
         sound: list[Path] = []
-        named = _named(manifests)
+        named = _names_in(manifests)
         for home, manifest in manifests:
             for entry, path in _files(home, manifest):
                 self.looked.files += 1
@@ -249,11 +249,11 @@ class Verification:
         damage = damage_of(self._directory, name, fault.path, fault.what)
         return msgspec.structs.replace(damage, offset=fault.offset, url=fault.url)
 
-    def _unnamed(self, manifests: Manifests) -> Iterator[Damage]:
+    def _find_orphans(self, manifests: Manifests) -> Iterator[Damage]:
         """Yield finished WARC files that are not in the last commit, although each was finished by a commit."""
         if self.looked.running:
             return
-        named = _named(manifests)
+        named = _names_in(manifests)
         for path in sorted((self._directory / "warc").glob("gossamer-*.warc*")):
             if path.suffix != ".open" and WARCS + path.name not in named:
                 what = "is named by no commit: the store is older than it, or it was put there"
@@ -303,7 +303,7 @@ class Verification:
         return Damage(str(self._directory / name), kind, what, affects, remedy, offset, url)
 
 
-def _named(manifests: Manifests) -> set[str]:
+def _names_in(manifests: Manifests) -> set[str]:
     return {entry.name for _, manifest in manifests for entry in manifest}
 
 
