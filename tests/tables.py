@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
-from gossamer.options import DeclaredKey, Section, declared
+from gossamer.options import DeclaredKey, Section, keys_of
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "docs/reference/simulate.md", ROOT / "docs/reference/simweb.md")
@@ -26,7 +26,7 @@ def _behaviors() -> Iterator[str]:
 
 
 def _keys(model: type[Section], within: str = "") -> Iterator[str]:
-    for name, field in declared(model).items():
+    for name, field in keys_of(model).items():
         kind = field.type
         if isinstance(kind, type) and issubclass(kind, Section):
             yield from () if name in OF_A_CRAWL else _keys(kind, f"{name}.")

@@ -20,7 +20,7 @@ from gossamer.config.reference import RULES, markdown
 from gossamer.config.sections import key_of, keys, sections
 from gossamer.config.toml import assignments, starter_toml, to_toml
 from gossamer.model.errors import ConfigError
-from gossamer.options import NamedSection, convert, declared, rule_type, to_table
+from gossamer.options import NamedSection, convert, keys_of, rule_type, to_table
 from gossamer.stages.frontier.options import Preset, politeness
 from gossamer.stages.scope.options import Mode
 
@@ -293,12 +293,12 @@ def test_the_starter_file_sets_nothing_and_explains_what_operators_set(tmp_path:
     basic = {
         f"{name}.{key}"
         for name, model in sections().items()
-        for key, field in declared(model).items()
+        for key, field in keys_of(model).items()
         if field.key.basic
     }
     assert explained == basic
     rules = [model for name, model in sections().items() if name in RULES and issubclass(model, NamedSection)]
-    values = [key for model in rules for key, field in declared(rule_type(model)).items() if field.key.basic]
+    values = [key for model in rules for key, field in keys_of(rule_type(model)).items() if field.key.basic]
     assert len(basic) + len(values) <= OPERATORS_KEYS_MAX
     # Options and live controls that a user meets are no experts' keys.
     assert {"crawl.concurrency", "politeness.delay_s_min", "scope.exclude", "limits.max_pages"} <= basic
@@ -319,8 +319,8 @@ def test_every_key_says_what_it_is() -> None:
         assert model.__doc__, name
         assert model.__struct_config__.frozen, name
         if issubclass(model, NamedSection):
-            assert declared(rule_type(model)), name
-        for key, field in declared(model).items():
+            assert keys_of(rule_type(model)), name
+        for key, field in keys_of(model).items():
             assert field.key.what, f"{name}.{key}"
             assert field.default is not msgspec.NODEFAULT, f"{name}.{key}"
 
@@ -343,7 +343,7 @@ def test_every_option_is_a_key() -> None:
 @pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.option)
 def test_an_option_takes_what_its_key_takes(flag: Flag) -> None:
     section, _, name = flag.key.partition(".")
-    key = declared(sections()[section])[name]
+    key = keys_of(sections()[section])[name]
     assert flag.many == (get_origin(key.type) is tuple)
     if flag.kind is not bool:
         kinds = [kind for kind in (int, float) if key.type in (kind, kind | None) and key.key.read is None]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.options import Key, Mistake, NamedSection, OptionsError, Section, convert, declared, to_table
+from gossamer.options import Key, Mistake, NamedSection, OptionsError, Section, convert, keys_of, to_table
 
 
 def _upper(text: str) -> str:
@@ -139,11 +139,11 @@ def test_keys_are_checked_together_only_where_each_is_right() -> None:
 
 
 def test_keys_are_declared_once() -> None:
-    share, count = declared(Whole)["share"], declared(Whole)["count"]
+    share, count = keys_of(Whole)["share"], keys_of(Whole)["count"]
     assert (share.key.what, share.key.le, share.default) == ("Share", 1, 0.5)
     assert (count.type, count.default) == (int | None, None)
-    assert declared(Whole)["mode"].choices == ("slow", "fast")
-    assert declared(Points) == {}
+    assert keys_of(Whole)["mode"].choices == ("slow", "fast")
+    assert keys_of(Points) == {}
 
 
 NUMBERS = st.integers(0, 2**63 - 1)

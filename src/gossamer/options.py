@@ -123,15 +123,15 @@ _ANY = Key()
 
 
 @cache
-def declared(section: type[Section]) -> Mapping[str, DeclaredKey]:
+def keys_of(section: type[Section]) -> Mapping[str, DeclaredKey]:
     """Return the keys of a section by name, in order; nothing for one whose keys are names."""
-    return {} if issubclass(section, NamedSection) else {one.name: one for one in _declared(section)}
+    return {} if issubclass(section, NamedSection) else {one.name: one for one in _read_keys(section)}
 
 
 @cache
 def rules_key(section: type[NamedSection]) -> DeclaredKey:
     """Return the field with the rules of a section whose keys are names."""
-    [rules] = _declared(section)
+    [rules] = _read_keys(section)
     return rules
 
 
@@ -140,11 +140,11 @@ def rule_type(section: type[NamedSection]) -> type[Section]:
     return cast("type[Section]", get_args(rules_key(section).type)[1])
 
 
-def _declared(section: type[Section]) -> Iterator[DeclaredKey]:
+def _read_keys(section: type[Section]) -> Iterator[DeclaredKey]:
     for field in fields(section):
         if not field.name.startswith("_"):
             default = field.default if field.default_factory is NODEFAULT else field.default_factory()
-            hint, key = annotated(field.type, _ANY)
+            hint, key = split_annotation(field.type, _ANY)
             if hint in _NUMBERS and key.le is None and key.lt is None and _in_seconds(field.name):
                 key = replace(key, le=SECONDS_MAX)
             yield DeclaredKey(field.name, hint, key, default)
@@ -161,7 +161,7 @@ def to_table(value: object, *, defaults: bool = False) -> Any:
         case NamedSection():
             return to_table(rules_of(value), defaults=defaults)
         case Section():
-            kept = ((one, getattr(value, one.name)) for one in declared(type(value)).values())
+            kept = ((one, getattr(value, one.name)) for one in keys_of(type(value)).values())
             return {
                 one.name: to_table(held, defaults=defaults) for one, held in kept if defaults or held != one.default
             }
@@ -176,7 +176,7 @@ _BY_META = ("ge", "gt", "le", "lt", "min_length", "max_length", "pattern")
 
 
 @cache
-def annotated(hint: Any, key: Key) -> tuple[Any, Key]:
+def split_annotation(hint: Any, key: Key) -> tuple[Any, Key]:
     """Return a type without its annotation, and the key that it is annotated with, else `key`. The bounds of msgspec's
     `Meta`, with which requests are described, are those of a key.
     """
@@ -221,7 +221,7 @@ class _Conversion:
         if not isinstance(given, Mapping):
             self._wrong(path, f"expected {_WORDS[dict]}", given)
             return None
-        known = declared(section)
+        known = keys_of(section)
         before = len(self.mistakes)
         values = {}
         if issubclass(section, NamedSection):
@@ -237,11 +237,11 @@ class _Conversion:
             for name in known:
                 if known[name].default is NODEFAULT and name not in given:
                     self._wrong((*path, name), "it is missing; add it", None)
-        return None if len(self.mistakes) > before else self._made(partial(section, **values), path, given)
+        return None if len(self.mistakes) > before else self._try_make(partial(section, **values), path, given)
 
     def _value(self, given: Any, hint: Any, key: Key, path: tuple[str, ...]) -> object:
         """Return a value of a type and within the bounds of its key."""
-        hint, key = annotated(hint, key)
+        hint, key = split_annotation(hint, key)
         before = len(self.mistakes)
         origin = get_origin(hint)
         if origin is UnionType:
@@ -255,33 +255,33 @@ class _Conversion:
             with suppress(msgspec.ValidationError):
                 given = msgspec.convert(given, hint, strict=False)
         if key.read is not None:
-            given = self._made(partial(key.read, given), path, given)
+            given = self._try_make(partial(key.read, given), path, given)
         if len(self.mistakes) > before:
             return None
         if hint is Any:
             return given
         if origin is None and issubclass(hint, Section):
             made = self.section(given, hint, path)
-        elif expected := _expected(given, hint, origin, key):
+        elif expected := _expectation(given, hint, origin, key):
             self._wrong(path, f"expected {expected}", given)
             return None
         elif origin is tuple:
             [inner, _] = get_args(hint)
             made = tuple(self._value(one, inner, _ANY, (*path, str(at))) for at, one in enumerate(given))
         elif origin is dict:
-            made = {name: self._named(name, one, get_args(hint)[1], key, (*path, name)) for name, one in given.items()}
+            made = {name: self._entry(name, one, get_args(hint)[1], key, (*path, name)) for name, one in given.items()}
         else:
             made = float(given) if hint is float else given
         if key.check is not None and len(self.mistakes) == before:
-            return self._made(partial(key.check, made), path, given)
+            return self._try_make(partial(key.check, made), path, given)
         return made
 
-    def _named(self, name: str, given: Any, hint: Any, key: Key, path: tuple[str, ...]) -> object:
+    def _entry(self, name: str, given: Any, hint: Any, key: Key, path: tuple[str, ...]) -> object:
         if key.names is not None:
-            self._made(partial(key.names, name), path, given)
+            self._try_make(partial(key.names, name), path, given)
         return self._value(given, hint, _ANY, path)
 
-    def _made(self, make: Callable[[], object], path: tuple[str, ...], given: object) -> object:
+    def _try_make(self, make: Callable[[], object], path: tuple[str, ...], given: object) -> object:
         try:
             return make()
         except ValueError as error:
@@ -309,7 +309,7 @@ _BOUNDS: tuple[tuple[str, Callable[[Any, Any], bool], str], ...] = (
 )  # fmt: skip
 
 
-def _expected(given: Any, hint: Any, origin: Any, key: Key) -> str:
+def _expectation(given: Any, hint: Any, origin: Any, key: Key) -> str:
     """Return what is right in place of a value; empty: it is right, but for what is within it."""
     if origin is Literal:
         *others, last = map(repr, get_args(hint))

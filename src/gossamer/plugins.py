@@ -41,12 +41,12 @@ def component(name: str, key: str, ours: Collection[str] = (), what: str = "comp
     """
     module_name, colon, attribute = name.partition(":")
     if colon:
-        return _imported(name, module_name, attribute, key)
+        return _import(name, module_name, attribute, key)
     from importlib.metadata import entry_points  # noqa: PLC0415 - with what it imports, 3 % of a start
 
     offered = {point.name: point for point in entry_points(group=GROUP)}
     if name in offered:
-        return _imported(name, offered[name].module, offered[name].attr, key)
+        return _import(name, offered[name].module, offered[name].attr, key)
     known = ", ".join([*ours, "module:Name"])
     hint = nearest(name, [*ours, *offered], f"write {known}, or install the package that brings {name}")
     raise ConfigError(f"{key}: no {what} {name!r}{hint}")
@@ -60,11 +60,11 @@ def build(name: str, key: str, **given: object) -> object:
     """
     maker = component(name, key)
     if not callable(maker):
-        raise ConfigError(f"{key}: {name} is no class or function; name one that takes {_listed(given)}")
+        raise ConfigError(f"{key}: {name} is no class or function; name one that takes {_list_arguments(given)}")
     try:
         inspect.signature(maker).bind(**given)
     except TypeError as error:
-        raise ConfigError(f"{key}: {name} must take {_listed(given)} by keyword: {error}") from error
+        raise ConfigError(f"{key}: {name} must take {_list_arguments(given)} by keyword: {error}") from error
     except ValueError:
         pass  # Some native classes have no signature.
     try:
@@ -101,7 +101,7 @@ def naming(made: object, name: str, key: str, *methods: str) -> object:
     for method in methods:
         inner = getattr(made, method, None)
         if callable(inner) and not hasattr(inner, NAMED):
-            named[method] = _named(inner, f"{key}: {name} failed in {method}")
+            named[method] = _name_errors(inner, f"{key}: {name} failed in {method}")
     own = getattr(made, "__dict__", None)
     if isinstance(own, dict):
         own.update(named)
@@ -113,8 +113,8 @@ def naming(made: object, name: str, key: str, *methods: str) -> object:
     return made
 
 
-def _named(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
-    def blamed(error: BaseException, given: tuple[object, ...]) -> Exception:
+def _name_errors(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
+    def blame(error: BaseException, given: tuple[object, ...]) -> Exception:
         first = given[0][0] if given and isinstance(given[0], list) and given[0] else given[0] if given else ""
         about = getattr(first, "url", "") or getattr(first, "text", first)
         where = f" ({about})" if isinstance(about, str) and about else ""
@@ -127,7 +127,7 @@ def _named(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
         except BaseException as error:
             if is_fatal(error) or not is_mistake(error):
                 raise
-            raise blamed(error, given) from error
+            raise blame(error, given) from error
 
     @wraps(inner)
     async def wait(*given: object, **named: object) -> object:
@@ -138,7 +138,7 @@ def _named(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
         except BaseException as error:
             if is_fatal(error) or not is_mistake(error):
                 raise
-            raise blamed(error, given) from error
+            raise blame(error, given) from error
 
     made = wait if inspect.iscoroutinefunction(inner) else call
     setattr(made, NAMED, True)
@@ -149,11 +149,11 @@ def _members(port: type) -> list[str]:
     return [name for name in (*vars(port), *vars(port).get("__annotations__", ())) if not name.startswith("_")]
 
 
-def _listed(given: Mapping[str, object]) -> str:
+def _list_arguments(given: Mapping[str, object]) -> str:
     return ", ".join(given) if given else "no arguments"
 
 
-def _imported(name: str, module_name: str, attribute: str, key: str) -> object:
+def _import(name: str, module_name: str, attribute: str, key: str) -> object:
     note = loading.get()
     note(f"{key}: {name!r}")
     try:
@@ -183,11 +183,11 @@ def _of_path(module_name: str) -> object:
 
 
 def _of_file(path: Path) -> object:
-    return _loaded(path.absolute(), path.stat().st_mtime_ns)
+    return _load_file(path.absolute(), path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=FILES_MAX)
-def _loaded(path: Path, _changed_at: int) -> object:
+def _load_file(path: Path, _changed_at: int) -> object:
     """Return the module that a file holds: one for all names in it, until the file changes."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:

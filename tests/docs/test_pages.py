@@ -19,7 +19,7 @@ from gossamer.cli.crawl import with_port
 from gossamer.cli.main import tree
 from gossamer.config import configure
 from gossamer.config.sections import sections
-from gossamer.options import declared
+from gossamer.options import keys_of
 from tests.docs.shown import PAGES, ROOT, Block, Place, blocks, served
 
 LANGUAGES = {"sh", "console", "python", "toml", "text", "json", "nginx", "sql", "yaml"}
@@ -114,7 +114,7 @@ def parse(words: list[str]) -> dict[str, object]:
         assert command is not None
 
 
-KEYS = {f"{section}.{key}" for section, model in sections().items() for key in declared(model)}
+KEYS = {f"{section}.{key}" for section, model in sections().items() for key in keys_of(model)}
 
 
 @pytest.mark.parametrize("page", of("sh", "console"), ids=name)

@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import Reply
-from gossamer.options import convert, declared
+from gossamer.options import convert, keys_of
 from gossamer.stages.scope.chain import scope_chain
 from gossamer.stages.scope.filters import FILTERS, LIVE_KEYS, judges_again
 from gossamer.stages.scope.lists import Lists, Whitelist
@@ -80,7 +80,7 @@ def test_every_live_key_of_the_scope_holds_for_what_is_queued(tmp_path: Path, ke
 
 def test_every_option_that_makes_a_filter_is_declared() -> None:
     keys = {key for declared in FILTERS for key in declared.keys}
-    assert keys <= set(declared(ScopeOptions))
+    assert keys <= set(keys_of(ScopeOptions))
     assert keys | WITHOUT_QUEUE >= LIVE_KEYS, "declare the new key on its filter"
     assert set(LIVE) == LIVE_KEYS - WITHOUT_QUEUE
     every = convert(

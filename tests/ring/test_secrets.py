@@ -21,7 +21,7 @@ from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets, redact
 from gossamer.config.sections import Config, key_of, keys, sections
 from gossamer.model.errors import ConfigError
-from gossamer.options import declared
+from gossamer.options import keys_of
 from tests.answering import Answering, serving
 from tests.commands import run
 from tests.ring.crawls import OWN, Crawled, command_line, crawl, until
@@ -274,7 +274,7 @@ def test_every_key_that_may_hold_a_secret_is_marked() -> None:
     suspicious = {
         f"{section}.{key}"
         for section, model in sections().items()
-        for key, field in declared(model).items()
+        for key, field in keys_of(model).items()
         if SUSPICIOUS.search(key) and field.type in (str, dict[str, str], dict[str, dict[str, str]])
     }
     assert all(key_of(key).secret for key in suspicious - HARMLESS.keys())

@@ -21,7 +21,7 @@ from gossamer.config.toml import line_numbers, read_origins
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
 from gossamer.model.words import shell_word
-from gossamer.options import Mistake, OptionsError, convert, declared, nearest
+from gossamer.options import Mistake, OptionsError, convert, keys_of, nearest
 from gossamer.stages.fetch.options import RequestRule
 from gossamer.url.url import drop_user_info
 
@@ -29,7 +29,7 @@ _LAST = "progress"
 """Last section of each file that a version has written for a crawl of this format."""
 NESTED = "too many values within each other; no key takes such a value"
 
-CERTIFICATES = frozenset(name for name, one in declared(RequestRule).items() if one.key.path)
+CERTIFICATES = frozenset(name for name, one in keys_of(RequestRule).items() if one.key.path)
 """Keys of a rule for requests that are paths."""
 
 Values = dict[str, object]
@@ -367,7 +367,7 @@ def _parse_assignment(text: str) -> Values:
 def _takes_text(key: str) -> bool:
     """Say whether a key takes a text, or one of several, and nothing else."""
     section, _, name = key.partition(".")
-    known = declared(sections()[section]) if section in sections() else {}
+    known = keys_of(sections()[section]) if section in sections() else {}
     return name in known and (known[name].type is str or bool(known[name].choices))
 
 

@@ -9,7 +9,7 @@ from typing import get_args
 
 from gossamer.config.sections import key_of, keys, sections
 from gossamer.config.synonyms import equivalent_of
-from gossamer.options import Mistake, NamedSection, Section, declared, nearest, rule_type
+from gossamer.options import Mistake, NamedSection, Section, keys_of, nearest, rule_type
 from gossamer.stages.fetch.credentials import REDACTED
 from gossamer.stages.process.options import FieldRule
 
@@ -68,7 +68,7 @@ def _unknown(path: Sequence[str]) -> str:
             return f"no section or key {name}; {meaning}"
         return f"no section [{name}]" + (hint or f"; there are {', '.join(sections())}")
     section = path[0]
-    inside = declared(sections()[section])
+    inside = keys_of(sections()[section])
     others = meaning or f"[{section}] has {', '.join(inside)}"
     return f"no key {section}.{name}" + (elsewhere or nearest(name, inside, others, f"{section}.{{}}".format))
 
@@ -81,9 +81,9 @@ def _nearest_inside(path: Sequence[str]) -> str:
     if issubclass(section, NamedSection):
         kinds: list[type[Section]] = [FieldRule if path[0] == "extract" and len(path) > 3 else rule_type(section)]
     else:
-        hint = declared(section)[path[1]].type if path[1] in declared(section) else None
+        hint = keys_of(section)[path[1]].type if path[1] in keys_of(section) else None
         kinds = [one for one in (hint, *get_args(hint)) if isinstance(one, type) and issubclass(one, Section)]
-    known = [key for kind in kinds for key in declared(kind)]
+    known = [key for kind in kinds for key in keys_of(kind)]
     return nearest(path[-1], known, f"there are {', '.join(known)}" if known else "")
 
 

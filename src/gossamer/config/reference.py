@@ -13,7 +13,7 @@ from msgspec import NODEFAULT
 from gossamer.config.flags import FLAGS
 from gossamer.config.sections import Config, key_of, sections
 from gossamer.config.toml import summary, to_toml
-from gossamer.options import DeclaredKey, Key, NamedSection, Section, annotated, declared, rule_type, to_table
+from gossamer.options import DeclaredKey, Key, NamedSection, Section, keys_of, rule_type, split_annotation, to_table
 
 HEAD = """\
 # Configuration
@@ -94,7 +94,7 @@ def _sections(heading: str, *, expert: bool) -> Iterator[str]:
             model = rule_type(model)
         if section == "extract" and not expert:
             yield f"{heading} `[{section}]`\n\n{about}\n\n{EXTRACT}"
-        fields = {key: field for key, field in declared(model).items() if field.key.basic != expert}
+        fields = {key: field for key, field in keys_of(model).items() if field.key.basic != expert}
         if not fields:
             continue
         yield f"{heading} `[{section}]`" + (" for experts" if expert else f"\n\n{about}") + "\n"
@@ -135,7 +135,7 @@ def _of_section(section: type[Section], found: dict[str, dict[str, object]]) -> 
     about = {"type": "object", "title": section.__name__, "description": (section.__doc__ or "").strip()}
     if issubclass(section, NamedSection):
         return about | {"additionalProperties": _of_type(rule_type(section), found)}
-    keys = declared(section)
+    keys = keys_of(section)
     required = [name for name, one in keys.items() if one.default is NODEFAULT]
     properties = {name: _of_key(one, found) for name, one in keys.items()}
     described = about | {"properties": properties, "additionalProperties": False}
@@ -150,7 +150,7 @@ def _of_key(one: DeclaredKey, found: dict[str, dict[str, object]]) -> dict[str, 
 
 
 def _of_type(hint: Any, found: dict[str, dict[str, object]], key: Key | None = None) -> dict[str, object]:
-    hint, key = annotated(hint, key or Key())
+    hint, key = split_annotation(hint, key or Key())
     origin = get_origin(hint)
     inner = get_args(hint)
     if origin is UnionType:

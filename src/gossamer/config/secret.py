@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer.config.sections import Config, key_of, keys
 from gossamer.engine.options import LoginRule
 from gossamer.model.errors import ConfigError
-from gossamer.options import Section, convert, declared, to_table
+from gossamer.options import Section, convert, keys_of, to_table
 from gossamer.stages.fetch.credentials import (
     OPEN_HEADERS,
     REDACTED,
@@ -24,7 +24,7 @@ from gossamer.stages.fetch.options import RequestRule
 OPEN = OPEN_HEADERS | {"user"}
 """Names in the value of a rule that are no secrets."""
 SECRET_VALUES = frozenset(
-    name for rule in (RequestRule, LoginRule) for name, one in declared(rule).items() if one.key.secret
+    name for rule in (RequestRule, LoginRule) for name, one in keys_of(rule).items() if one.key.secret
 ) - {"proxy"}
 """Keys of rules that no output shows; of a proxy it leaves out the user."""
 
@@ -88,7 +88,7 @@ def _reveal_rule(rule: RequestRule, key: str) -> RequestRule:
         return value
 
     given = {
-        name: read(value, name) if declared(RequestRule)[name].key.secret else value
+        name: read(value, name) if keys_of(RequestRule)[name].key.secret else value
         for name, value in to_table(rule).items()
     }
     return convert(RequestRule, given)

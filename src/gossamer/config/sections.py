@@ -20,7 +20,7 @@ from gossamer.engine.options import (
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.revisit.options import DiscoveryOptions, RevisitOptions, WebsubOptions, web_address
 from gossamer.model.usage import PURPOSES, SYNONYMS
-from gossamer.options import Key, Mistake, NamedSection, Section, declared, nearest, rules_key, rules_of
+from gossamer.options import Key, Mistake, NamedSection, Section, keys_of, nearest, rules_key, rules_of
 from gossamer.stages.archive.options import ArchiveOptions, SearchOptions
 from gossamer.stages.fetch.options import FetchOptions, RequestOptions
 from gossamer.stages.frontier.options import (
@@ -361,7 +361,7 @@ class Config(Section, frozen=True):
     def keys_of(self, section: str) -> list[str]:
         """Return the keys of a section: those that all configurations have, or the names of its rules."""
         options = getattr(self, section)
-        return list(rules_of(options) if isinstance(options, NamedSection) else declared(sections()[section]))
+        return list(rules_of(options) if isinstance(options, NamedSection) else keys_of(sections()[section]))
 
     def all_keys(self) -> list[str]:
         """Return every dotted key of this configuration: those that all have, and those of tables with names."""
@@ -408,18 +408,18 @@ def conflicts(config: Config) -> Iterator[Mistake]:
 @cache
 def sections() -> Mapping[str, type[Section]]:
     """Return the class of each section, in the order of the file."""
-    return {name: one.type for name, one in declared(Config).items()}
+    return {name: one.type for name, one in keys_of(Config).items()}
 
 
 @cache
 def keys() -> tuple[str, ...]:
     """Return every dotted key there is, in the order of the file."""
-    return tuple(f"{name}.{key}" for name, section in sections().items() for key in declared(section))
+    return tuple(f"{name}.{key}" for name, section in sections().items() for key in keys_of(section))
 
 
 def key_of(dotted: str) -> Key:
     """Return how a dotted key is declared; where keys are names, how the rules of the section are."""
     section, _, name = dotted.partition(".")
     model = sections().get(section, Section)
-    one = rules_key(model) if issubclass(model, NamedSection) else declared(model).get(name)
+    one = rules_key(model) if issubclass(model, NamedSection) else keys_of(model).get(name)
     return one.key if one is not None else Key()

@@ -10,7 +10,7 @@ from gossamer.config.presets import PRESETS, preset_values
 from gossamer.config.sections import Config, sections
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import FORMAT
-from gossamer.options import Section, declared, to_table
+from gossamer.options import Section, keys_of, to_table
 
 HEADER = re.compile(r"^\s*\[\s*([^\[\]]+?)\s*\]\s*(#.*)?$")
 ASSIGNMENT = re.compile(r"^\s*([A-Za-z0-9_\-.\"' ]+?)\s*=")
@@ -54,7 +54,7 @@ def starter_toml(preset: str = "") -> str:
     if preset:
         lines += [f"# What is set is the preset {preset!r}: {PRESETS[preset].summary}"]
     for section, model in sections().items():
-        shown = {key: one for key, one in declared(model).items() if one.key.basic or f"{section}.{key}" in values}
+        shown = {key: one for key, one in keys_of(model).items() if one.key.basic or f"{section}.{key}" in values}
         if shown:
             lines += ["", f"# {summary(model)}", f"[{section}]"]
         for key, field in shown.items():

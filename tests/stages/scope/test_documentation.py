@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gossamer.config import configure
 from gossamer.config.lists import check_lists, scope_lists
-from gossamer.options import declared
+from gossamer.options import keys_of
 from gossamer.stages.scope.chain import scope_chain
 from gossamer.stages.scope.filters import FILTERS, judges_again
 from gossamer.stages.scope.options import USELESS, ScopeOptions
@@ -55,5 +55,5 @@ def test_the_configurations_shown_are_right(tmp_path: Path) -> None:
 
 
 def test_every_option_is_reported() -> None:
-    for option in declared(ScopeOptions):
+    for option in keys_of(ScopeOptions):
         assert f"`{option}" in TEXT or f"`[scope] {option}`" in TEXT

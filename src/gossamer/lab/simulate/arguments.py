@@ -12,7 +12,7 @@ from gossamer.lab.simulate.presets import PRESETS, synthetic_web
 from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.model.errors import ConfigError
-from gossamer.options import OptionsError, Section, convert, declared, nearest, to_table
+from gossamer.options import OptionsError, Section, convert, keys_of, nearest, to_table
 
 SIMWEB = "simweb."
 OF_DRAWN_HOSTS = frozenset(
@@ -95,11 +95,11 @@ def explicit_keys(values: Mapping[str, object], sets: Iterable[str]) -> frozense
 def settable_keys(options: type[Section] = SimulateOptions) -> list[str]:
     """Return every dotted key that can be set."""
     keys = []
-    for name, one in declared(options).items():
+    for name, one in keys_of(options).items():
         if isinstance(one.type, type) and issubclass(one.type, Section):
-            keys += [f"{name}.{inner}" for inner in declared(one.type)]
+            keys += [f"{name}.{inner}" for inner in keys_of(one.type)]
         elif name == "simweb":
-            keys += [f"{SIMWEB}{inner}" for inner in declared(SimwebOptions)]
+            keys += [f"{SIMWEB}{inner}" for inner in keys_of(SimwebOptions)]
         elif name != "preset":
             keys.append(name)
     return keys

@@ -14,7 +14,7 @@ from gossamer.lab.simweb.options import Preset, SimwebOptions
 from gossamer.lab.simweb.server import Served, serve
 from gossamer.lab.simweb.truth import Truth
 from gossamer.lab.simweb.web import Web
-from gossamer.options import OptionsError, convert, declared
+from gossamer.options import OptionsError, convert, keys_of
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -59,9 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="simweb", description="Serve a synthetic web on loopback.")
     parser.add_argument("--preset", choices=get_args(Preset), help="sizes to start from")
     for name in ("seed", "hosts", "pages", "port"):
-        parser.add_argument(f"--{name}", type=int, help=declared(SimwebOptions)[name].key.what)
+        parser.add_argument(f"--{name}", type=int, help=keys_of(SimwebOptions)[name].key.what)
     parser.add_argument("--plain", action="store_true", help="no odd behaviour at all")
-    parser.add_argument("--traps", action="store_true", help=declared(SimwebOptions)["traps"].key.what)
+    parser.add_argument("--traps", action="store_true", help=keys_of(SimwebOptions)["traps"].key.what)
     parser.add_argument("--showcase", action="store_true", help="every behaviour, on a host of its own")
     parser.add_argument("--judge", type=Path, metavar="LOG", help="print what a request log shows, and serve nothing")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="any option, its value as JSON")

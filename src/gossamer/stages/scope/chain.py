@@ -11,7 +11,7 @@ from xxhash import xxh3_128_digest
 from gossamer.model.errors import is_mistake
 from gossamer.model.links import OUTLINK, Link
 from gossamer.model.visits import Reply
-from gossamer.options import declared
+from gossamer.options import keys_of
 from gossamer.ports import Filter
 from gossamer.stages.scope.filters import FILTERS, Depth, ExcludePatterns, Given, Hops, Length, Scheme, judges_again
 from gossamer.stages.scope.lists import NO_LISTS, ExcludedHost, Lists
@@ -224,5 +224,5 @@ def scope_chain(
 
 def _digest_of(options: ScopeOptions, lists: Lists) -> bytes:
     keys = {key for declared in FILTERS if judges_again(declared) for key in declared.keys}
-    held = msgspec.json.encode({key: getattr(options, key) for key in declared(ScopeOptions) if key in keys}).decode()
+    held = msgspec.json.encode({key: getattr(options, key) for key in keys_of(ScopeOptions) if key in keys}).decode()
     return xxh3_128_digest(msgspec.json.encode([held, lists.include, lists.exclude]))

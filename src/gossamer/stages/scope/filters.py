@@ -17,7 +17,7 @@ import msgspec
 
 from gossamer.model.links import EMBED, FEED_FILE, OUTLINK, SITEMAP_FILE, Link
 from gossamer.model.patterns import PatternSet
-from gossamer.options import declared
+from gossamer.options import keys_of
 from gossamer.ports import Filter
 from gossamer.stages.scope.lists import ExcludedHost, Lists, Whitelist
 from gossamer.stages.scope.options import FOLLOWED, USELESS, ScopeOptions
@@ -332,7 +332,7 @@ FILTERS: tuple[type[Declared], ...] = (
     Whitelist, Include, MediaType, Hops, Depth,
 )  # fmt: skip
 """In the order of the chain. The operator's own filters come before `Depth`."""
-LIVE_KEYS = frozenset(name for name, field in declared(ScopeOptions).items() if field.key.live)
+LIVE_KEYS = frozenset(name for name, field in keys_of(ScopeOptions).items() if field.key.live)
 """Options that may change while the crawl runs."""
 
 
