@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from gossamer.model.content_types import content_type
 from gossamer.model.pages import Findings, Page
 from gossamer.model.usage import content_signal, content_usage
 from gossamer.model.visits import http_date, max_age_s
@@ -15,7 +16,7 @@ from gossamer.stages.fetch.cookies import cookie_date, parsed
 from gossamer.stages.fetch.digest import best_challenge
 from gossamer.stages.fetch.ftp import place
 from gossamer.stages.fetch.gopher import item_of
-from gossamer.stages.fetch.headers import content_type, parse_head
+from gossamer.stages.fetch.headers import parse_head
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.fetch.tolerant import ReplyReader, TolerantTransfer
 from gossamer.stages.process.announcements import Announcements

@@ -16,7 +16,7 @@ from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import open_store
 from gossamer.config import configure, effective_toml
 from gossamer.model.errors import ConfigError, DamagedError
-from gossamer.results.export.bodies import RecordBodies, RecordPlace
+from gossamer.results.export.bodies import ArchivedPage, RecordBodies, RecordPlace
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.schema import FAMILIES, MANIFEST
 from tests.model.test_paths import OUTSIDE
@@ -116,4 +116,4 @@ def test_a_state_whose_manifest_names_files_elsewhere_is_refused(tmp_path: Path,
 @pytest.mark.parametrize("name", ["../outside.warc", "/etc/hostname", "..", "a/b.warc", "a\0b", ""])
 def test_a_row_that_names_a_file_elsewhere_is_not_read(tmp_path: Path, name: str) -> None:
     with RecordBodies(tmp_path, lambda _: pytest.fail("it was read")) as bodies, pytest.raises(DamagedError):
-        bodies.page(RecordPlace(name, 0, 1), None, "http://a.example/")
+        bodies.page(ArchivedPage(RecordPlace(name, 0, 1), None, "http://a.example/"))

@@ -14,9 +14,12 @@ import pytest
 from gossamer import Crawler
 from gossamer.api.extracting import extract_of
 from gossamer.api.reading import FieldChange, changes
+from gossamer.api.status import status_of
 from gossamer.config import configure
 from gossamer.config.gather import reopen
+from gossamer.features.revisit.revisiting import items_digest
 from gossamer.model.errors import ConfigError
+from gossamer.model.pages import Findings
 from tests import commands
 from tests.ring.crawls import OWN, Crawled, crawl, rows
 from tests.ring.hostile import HostileServer, whole
@@ -195,6 +198,7 @@ class Repricing(Site):
 @pytest.mark.promise(
     "Continuous crawls", "`gossamer changes` lists the fields of items that changed, with both values."
 )
+@pytest.mark.promise("Continuous crawls", "A page with another field of an item has changed, by whatever words it has.")
 def test_changed_fields_are_listed_with_both_values(rules: Path, tmp_path: Path) -> None:
     site = Repricing({"/": b"<a href=/book/1>1</a>", "/book/1": book(1, "£10.00")})
     directory = tmp_path / "c"
@@ -221,7 +225,39 @@ def test_changed_fields_are_listed_with_both_values(rules: Path, tmp_path: Path)
     assert f"field     {site.origin}/book/1  book 0: price changed from 10.0 to 12.5" in out
     _, out, _ = commands.run("changes", str(directory), "--json")
     assert {"field", "appeared"} <= {json.loads(line)["change"] for line in out.splitlines()}
+    seen = [row["change"] for row in rows(directory / "pages") if str(row["url"]).endswith("/book/1")]
+    assert seen[:2] == ["appeared", "changed"], "only a digit differs"
+    revisits = status_of(directory)["revisits"]
+    assert isinstance(revisits, dict)
+    assert revisits["changes_seen"] == seen.count("changed")
     assert not list(changes(directory, since="2100-01-01"))
+
+
+def items_of(rows: list[dict[str, object]], *fields: str) -> Findings:
+    return Findings(rows={"items/book": rows, "tags": [{"tag": "a"}]}, fields=list(fields))
+
+
+def test_items_are_compared_by_their_fields_and_values() -> None:
+    name, price = "items/book.name", "items/book.price"
+    one = items_digest(items_of([{"name": "a", "price": 1.0}, {"name": "b", "price": 2.0}], name, price))
+    assert one == items_digest(items_of([{"name": "a", "price": 1.0}, {"name": "b", "price": 2.0}], name, price))
+    dearer = items_digest(items_of([{"name": "a", "price": 1.5}, {"name": "b", "price": 2.0}], name, price))
+    assert (dearer[0], dearer[1] == one[1]) == (one[0], False)
+    gone = items_digest(items_of([], name, price))
+    assert (gone[0], gone[1] == one[1]) == (one[0], False)
+    assert items_digest(items_of([{"name": "a"}, {"name": "b"}], name))[0] != one[0]
+    # Functions yield items without naming their fields; a table without items does not exist then.
+    two = items_digest(Findings(rows={"items/a": [{"x": 1}], "items/b": [{"x": 1}]}))
+    less = items_digest(Findings(rows={"items/a": [{"x": 1}]}))
+    assert (two[0], two[1] == less[1]) == (less[0], False)
+    assert items_digest(Findings(rows={"tags": []})) == items_digest(None) == (0, 0)
+
+
+def test_items_with_an_identity_may_change_places() -> None:
+    rows: list[dict[str, object]] = [{"name": "a", "item": "a"}, {"name": "\ud800", "item": "b"}]
+    assert items_digest(items_of(rows)) == items_digest(items_of(rows[::-1]))
+    numbered: list[dict[str, object]] = [{"name": "a"}, {"name": "b"}]
+    assert items_digest(items_of(numbered)) != items_digest(items_of(numbered[::-1]))
 
 
 def test_pages_of_a_crawler_have_the_selectors(server: HostileServer, tmp_path: Path) -> None:

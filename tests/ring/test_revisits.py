@@ -289,7 +289,10 @@ def test_the_commands_print_what_the_functions_return(
     assert status_of_command(["changes", str(directory), "--since", "1s"]) == 0
     nothing = capsys.readouterr()
     assert nothing.out == ""
-    assert "Edits of digits, case or markup alone are not listed (revisit.change=words)" in nothing.err
+    assert (
+        "Edits of digits, case or markup alone are not listed, except in fields of items (revisit.change=words)"
+        in nothing.err
+    )
     assert f"gossamer resume {directory} --set revisit.change=text" in nothing.err
     assert status_of_command(["changes", str(directory), "--since", "soon"]) == 2
     assert "12h" in capsys.readouterr().err

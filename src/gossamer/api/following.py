@@ -17,7 +17,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found
 from gossamer.model.pages import Findings, PageRow, Visited
 from gossamer.model.visits import Content, Reply
-from gossamer.results.export.bodies import RecordBodies, RecordPlace
+from gossamer.results.export.bodies import ArchivedPage, RecordBodies, RecordPlace
 from gossamer.results.export.cursor import Row, TableCursor
 from gossamer.results.export.opening import committed_files, export_means
 from gossamer.state import slots
@@ -140,7 +140,7 @@ def _reply_of(row: PageRow, bodies: RecordBodies) -> tuple[Reply | None, Content
     if row.warc_offset is None or row.warc_length is None:
         return None, None
     try:
-        page = bodies.page(RecordPlace(row.warc_file, row.warc_offset, row.warc_length), url=row.url)
+        page = bodies.page(ArchivedPage(RecordPlace(row.warc_file, row.warc_offset, row.warc_length), None, row.url))
     except ConfigError:
         page = None
     if page is None:

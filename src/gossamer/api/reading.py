@@ -79,10 +79,9 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
         if row is None:
             raise ConfigError(f"{directory} has no archived page {url}; `gossamer why` explains its state")
         with RecordBodies(directory / "warc", means.decode) as bodies:
-            page = bodies.page(row.place, row.original, row.url)
+            page = bodies.page(row.archived)
     if page is None:
         raise ConfigError(f"{directory} has no content of {url}: the record of its first copy is not there")
-    page = msgspec.structs.replace(page, url=row.url, media_type=row.media_type)
     text = means.content_of(page).markdown
     return ReadPage(row.url, row.title or "", row.fetched_at, row.media_type, text)
 

@@ -44,9 +44,11 @@ Against = Annotated[
 ]
 FORMATS = "parquet, jsonl, csv, markdown, mirror, datasets, bulk, cdxj, wacz or pagefiles"
 IGNORED = {
-    "words": "Edits of digits, case or markup alone are not listed (revisit.change=words). To find them from now on: "
+    "words": "Edits of digits, case or markup alone are not listed, except in fields of items (revisit.change=words). "
+    "To find them from now on: "
     "gossamer resume DIR --set revisit.change=text, or payload for every byte",
-    "text": "Edits of markup alone are not listed (revisit.change=text); revisit.change=payload finds every byte",
+    "text": "Edits of markup alone are not listed, except in fields of items (revisit.change=text); "
+    "revisit.change=payload finds every byte",
 }
 """Notes about edits that are not listed, by `revisit.change`."""
 

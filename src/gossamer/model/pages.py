@@ -246,6 +246,10 @@ class Sight(msgspec.Struct, frozen=True, gc=False):
     depth: int = 0
     permitted_per_s: float = 0.0
     """Visits a second that politeness leaves for old pages of this host; 0: unknown."""
+    items: tuple[int, int] = (0, 0)
+    """Digests of the fields that items of the page can have, and of the items; zeros if it can have none."""
+    rendered: bool = False
+    """Scripts made the content: equal payloads do not mean equal contents."""
 
 
 class Held(msgspec.Struct, frozen=True, gc=False):

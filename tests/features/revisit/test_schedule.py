@@ -236,6 +236,34 @@ def test_changes_go_by_digest_and_304_says_none(kept: Kept) -> None:
     assert (held.etag, held.original, held.payload) == ('"e"', Original("http://a.test/1", T0, "urn:x"), b"a")
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "change"),
+    [
+        ((1, 1), (1, 1), "same"),
+        ((1, 1), (1, 2), "changed"),
+        ((1, 1), (2, 2), "same"),  # The rules have other fields now.
+        ((0, 0), (1, 1), "same"),  # A release that did not compare items wrote the record, or there were no rules.
+        ((1, 1), (0, 0), "same"),
+    ],
+)
+def test_another_item_of_the_same_fields_is_a_change(
+    kept: Kept, before: tuple[int, int], after: tuple[int, int], change: str
+) -> None:
+    text = "http://a.test/1"
+    kept.visit(text, T0, 5, items=before)
+    # Equal words, and for a page whose items come by script even equal bytes.
+    for payload in (b"other bytes", bytes([5])):
+        assert (
+            kept.schedule.change(Sight(named(text), "fetched", T0 + 9, 200, 5, payload=payload, items=after)) == change
+        )
+    kept.visit(text, T0 + 9, 5, items=after)
+    memory = kept.memory(text)
+    assert (memory.changes, memory.recent[-1][1], memory.items) == (change == "changed", change, after)
+    assert kept.schedule.state.changes == (change == "changed")
+    assert kept.schedule.change(Sight(named(text), "not_modified", T0 + 20, 304)) == "same"
+    kept.check_sums()
+
+
 def test_what_was_fetched_under_another_address_is_no_condition(kept: Kept) -> None:
     kept.visit("http://a.test/%7Eu", T0, original=Original("http://a.test/%7Eu", T0, "urn:x"), etag='"e"')
     other = msgspec.structs.replace(named("http://a.test/%7Eu"), text="http://a.test/~u")

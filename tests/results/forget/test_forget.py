@@ -21,7 +21,7 @@ from gossamer.api import forget_of, status_of, verify_of, why_of
 from gossamer.api.search import search_of
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
-from gossamer.results.export.bodies import RecordBodies, RecordPlace
+from gossamer.results.export.bodies import ArchivedPage, RecordBodies, RecordPlace
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from tests import commands
 from tests.results.forget import marks
@@ -138,7 +138,7 @@ def test_other_readers_read_all_that_is_left(crawl: Path) -> None:
         places = [
             RecordPlace(str(r["warc_file"]), int(str(r["warc_offset"])), int(str(r["warc_length"]))) for r in copies
         ]
-        read = [bodies.page(place) for place in places]
+        read = [bodies.page(ArchivedPage(place)) for place in places]
     assert [page.body for page in read if page] == [SHARED.encode()], "one copy has the payload, the others refer to it"
 
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.stages.fetch.headers import Head, content_type, parse_head
+from gossamer.model.content_types import content_type
+from gossamer.stages.fetch.headers import Head, parse_head
 
 
 def test_a_head() -> None:

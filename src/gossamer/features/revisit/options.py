@@ -67,7 +67,8 @@ class RevisitOptions(Section, frozen=True):
     change: Annotated[
         Literal["words", "text", "payload"],
         Key(
-            "What counts as a change: different words, any different character of the text, or any different byte.",
+            "What counts as a change: different words, any different character of the text, or any different byte. "
+            "Other items of a page always count.",
             basic=True,
         ),
     ] = "words"

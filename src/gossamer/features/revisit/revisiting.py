@@ -5,7 +5,7 @@ for pages that a batch crawl fetched before.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import islice
 
 import msgspec
@@ -16,7 +16,7 @@ from gossamer.engine.copies import is_text
 from gossamer.engine.history import read_page_record
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.model.links import Link, Notice, Visit
-from gossamer.model.pages import Archived, Held, Original, Sight, Sketch, Visited
+from gossamer.model.pages import Archived, Findings, Held, Original, Sight, Sketch, Visited
 from gossamer.model.visits import Reply, Request
 from gossamer.ports import Conclusion, VisitMiddleware
 from gossamer.stages.frontier.frontier import Frontier
@@ -126,14 +126,17 @@ class Revisiting(VisitMiddleware):
     def _sight(self, visit: Visit, visited: Visited) -> Sight:
         row = visited.row
         reply = visited.reply
+        is_rendered = visited.rendered is not None
         etag = last_modified = ""
-        if row.outcome == "fetched" and reply is not None:
+        # A 304 says nothing of what scripts load into a page.
+        if row.outcome == "fetched" and reply is not None and not is_rendered:
             etag = _validator(reply.header("etag"))
             last_modified = _validator(reply.header("last-modified"))
         return Sight(
             visit.url, row.outcome, row.fetched_at, row.status, self._digest(visited), etag, last_modified, None,
             visited.digest if reply is not None and reply.body_bytes else b"", visit.depth,
-            self.frontier.revisits_per_s(visit.url),
+            self.frontier.revisits_per_s(visit.url), items_digest(visited.findings),
+            is_rendered,
         )  # fmt: skip
 
     def _digest(self, visited: Visited) -> int:
@@ -149,6 +152,20 @@ class Revisiting(VisitMiddleware):
             if words:
                 return words
         return xxh3_64_intdigest(b" ".join(self._text_of(content.body).split()))
+
+
+def items_digest(findings: Findings | None) -> tuple[int, int]:
+    """Return what `Sight.items` has of a page. Items with an identity may change places."""
+    rows = {} if findings is None else findings.rows
+    tables = sorted(name for name in rows if name.startswith("items/"))
+    if findings is None or not tables:
+        return 0, 0
+    items = [sorted(rows[name], key=lambda row: str(row.get("item", ""))) for name in tables]
+    return _digest_of(sorted(findings.fields)), _digest_of([tables, items])
+
+
+def _digest_of(values: Sequence[object]) -> int:
+    return xxh3_64_intdigest(repr(values).encode("utf-8", "surrogatepass"))
 
 
 def _validator(value: str | None) -> str:

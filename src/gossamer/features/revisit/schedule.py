@@ -242,6 +242,7 @@ class Schedule:
             memory.address = sight.url.text
             memory.digest = sight.digest
             memory.payload = sight.payload
+            memory.items = sight.items
             memory.etag = sight.etag
             memory.last_modified = sight.last_modified
             original = sight.original
@@ -251,9 +252,13 @@ class Schedule:
         return Habits(memory.change_rate, memory.importance, memory.interval_s, changed, since_s)
 
     def _is_changed(self, memory: Memory, sight: Sight) -> bool:
-        if sight.outcome == "not_modified" or (sight.payload and sight.payload == memory.payload):
+        if sight.outcome == "not_modified":
             return False
-        return sight.digest != memory.digest
+        # Other fields come of other rules, not of the page.
+        if sight.items[0] == memory.items[0] and sight.items != memory.items:
+            return True
+        is_equal = sight.payload and sight.payload == memory.payload and not sight.rendered
+        return sight.digest != memory.digest and not is_equal
 
     def _since_change_s(self, memory: Memory, rhythm: Rhythm, sight: Sight, *, changed: bool) -> float | None:
         """Return the time since the last change, if it is trusted; count whether the server's date was right."""

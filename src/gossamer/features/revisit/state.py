@@ -107,6 +107,8 @@ class Memory(msgspec.Struct, array_like=True):
     history: VisitHistory = msgspec.field(default_factory=VisitHistory)
     recent: list[tuple[float, Kind]] = msgspec.field(default_factory=list)
     """The last visits: times and results."""
+    items: tuple[int, int] = (0, 0)
+    """`Sight.items` of the last visit; zeros also in records of releases that did not compare items."""
 
     @property
     def held(self) -> Original | None:

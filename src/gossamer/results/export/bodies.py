@@ -14,10 +14,11 @@ from typing import BinaryIO, NamedTuple, Self
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
-from fastwarc.warc import ArchiveIterator, WarcRecordType
+from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from isal import igzip
 
 from gossamer.model import visits
+from gossamer.model.content_types import content_type
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.pages import Page
 from gossamer.model.paths import is_file_name
@@ -167,13 +168,15 @@ class RecordPlace(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ArchivedPage(msgspec.Struct, array_like=True, frozen=True):
-    """Where a page is archived."""
+    """Where a page is archived, and what its row in `pages` says of it."""
 
     place: RecordPlace
-    original: RecordPlace | None
-    """Place of the body if the record is a revisit."""
-    url: str
-    """As requested, for messages."""
+    original: RecordPlace | None = None
+    """Place of the payload if the record is a revisit."""
+    url: str = ""
+    """As requested; empty: as the record says."""
+    media_type: str = ""
+    """As the crawl read the content; empty: as the headers say."""
 
 
 Contents = Callable[[Path, Iterable[ArchivedPage]], Iterator[MarkdownPage | None]]
@@ -202,7 +205,7 @@ class Means:
         """Find the main contents of archived pages in this process. See `Contents`."""
         with RecordBodies(warc_folder, self.decode) as bodies:
             for one in pages:
-                page = bodies.page(one.place, one.original, one.url)
+                page = bodies.page(one)
                 yield self.content_of(page) if page is not None else None
 
 
@@ -210,10 +213,43 @@ BODY_BYTES_MAX = 64_000_000
 """Bytes of a body, as sent, that are read at most."""
 READ_WHOLE_BYTES_MAX = 8_000_000
 """A longer record is not read in one piece."""
+NOT_MODIFIED = 304
+
+
+class ArchivedRecord(NamedTuple):
+    """What one record says of a page."""
+
+    url: str
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    payload: bytes | None
+    """None in a revisit."""
+
+    def reply(self) -> Reply:
+        """The record as a reply whose content coding can be removed."""
+        body = self.payload or b""
+        return Reply(self.url, self.status, self.headers, body, "", 0.0, 0.0, len(body))
+
+
+def record_of(record: WarcRecord) -> ArchivedRecord:
+    """Read a record whose HTTP head is parsed, if it has one."""
+    http = record.http_headers
+    status = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    if record.record_type == WarcRecordType.resource:
+        headers = (("Content-Type", record.headers.get("Content-Type") or ""),)
+    elif http is not None:
+        headers = tuple(http.astuples())
+        status = http.status_code or 0
+    is_revisit = record.record_type == WarcRecordType.revisit
+    payload = None if is_revisit else record.reader.read(BODY_BYTES_MAX)
+    return ArchivedRecord(record.headers["WARC-Target-URI"], status, headers, payload)
 
 
 class RecordBodies:
-    """Reads records; one file is open at a time. About 60 µs a record of 26 KB. Use as a context."""
+    """Reads archived pages, for exports, search, extraction and replay alike; one file is open at a time. About 60 µs a
+    record of 26 KB. Use as a context.
+    """
 
     def __init__(self, warc_folder: Path, decode: Decode) -> None:
         self._folder = warc_folder
@@ -228,38 +264,29 @@ class RecordBodies:
         if self._file is not None:
             self._file.close()
 
-    def page(self, place: RecordPlace, original: RecordPlace | None = None, url: str = "") -> Page | None:
-        """Return the page of a record, its content coding removed; that of `original` when the record is a revisit.
-        `url` is the requested address, for messages.
+    def page(self, archived: ArchivedPage) -> Page | None:
+        """Return an archived page as the crawl read it, its content coding removed. A revisit has the payload of its
+        original, and address, media type and headers of its own (WARC 1.1, section 6.7).
 
-        None when neither holds a body.
+        None when neither record holds a payload.
 
         Raises:
             ConfigError: the file is not here: it may be in an object store alone.
-            DamagedError: the record is not what was written; the line names file, offset and `url`.
+            DamagedError: the record is not what was written; the line names file, offset and address.
         """
-        page = self._page(place, url)
-        if page is None and original is not None:
-            page = self._page(original, url)
-        return page
+        own = payload = self._record(archived.place, archived.url)
+        if own is not None and own.payload is None and archived.original is not None:
+            payload = self._record(archived.original, archived.url)
+        if own is None or payload is None or payload.payload is None:
+            return None
+        page = own._replace(headers=_headers_of(own, payload), payload=payload.payload)
+        media_type, charset = content_type(page.headers)
+        body = self._decode(page.reply()).body
+        return Page(archived.url or page.url, archived.media_type or media_type, charset, page.headers, body)
 
-    def _page(self, place: RecordPlace, url_asked: str) -> Page | None:
-        for record in ArchiveIterator(self._member(place, url_asked), max_header_len=HEAD_BYTES_MAX):
-            if record.record_type == WarcRecordType.revisit:
-                return None
-            url = record.headers["WARC-Target-URI"]
-            headers: tuple[tuple[str, str], ...] = ()
-            kind = record.headers.get("Content-Type") or ""
-            status = 200
-            if record.record_type == WarcRecordType.response:
-                http = record.http_headers
-                headers = tuple(http.astuples())
-                status = http.status_code or 0
-                kind = http.get("Content-Type") or ""
-            body = record.reader.read(BODY_BYTES_MAX)
-            reply = Reply(url, status, headers, body, "", 0.0, 0.0, len(body))
-            media_type, charset = _media_type(kind)
-            return Page(url, media_type, charset, headers, self._decode(reply).body)
+    def _record(self, place: RecordPlace, url: str) -> ArchivedRecord | None:
+        for record in ArchiveIterator(self._member(place, url), max_header_len=HEAD_BYTES_MAX):
+            return record_of(record)
         return None
 
     def _member(self, place: RecordPlace, url: str) -> BinaryIO:
@@ -289,10 +316,12 @@ class RecordBodies:
         return io.BytesIO(self._file.read(place.length)) if place.length <= READ_WHOLE_BYTES_MAX else self._file
 
 
-def _media_type(content_type: str) -> tuple[str, str]:
-    kind, *parameters = content_type.split(";")
-    for parameter in parameters:
-        name, _, value = parameter.partition("=")
-        if name.strip().lower() == "charset":
-            return kind.strip().lower(), value.strip().strip("\"'")
-    return kind.strip().lower(), ""
+def _headers_of(own: ArchivedRecord, original: ArchivedRecord) -> tuple[tuple[str, str], ...]:
+    """Return the headers of a page, which are its own; of a record without a head those of the original. A 304 updates
+    these, but for what describes the payload, as in a browser's cache (RFC 9111, section 3.2).
+    """
+    if own.headers and own.status != NOT_MODIFIED:
+        return own.headers
+    newer = tuple(header for header in own.headers if not header[0].lower().startswith("content-"))
+    names = {name.lower() for name, _ in newer}
+    return (*newer, *(header for header in original.headers if header[0].lower() not in names))

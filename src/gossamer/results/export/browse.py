@@ -49,7 +49,7 @@ class ArchivedVisit(msgspec.Struct, frozen=True):
     redirect_to: str
     duplicate_of: str
     original: RecordPlace | None = None
-    """Where the content is if the record at `place` is a revisit."""
+    """Where the payload is if the record at `place` is a revisit."""
 
 
 def _texts(names: Iterable[str]) -> str:
@@ -69,9 +69,12 @@ _NEAREST = f"""
         PARTITION BY key ORDER BY outcome = 'redirected', abs(epoch_us(fetched_at) - ?), url) = 1"""
 _HISTORY = "SELECT epoch_us(fetched_at) // ?, outcome::VARCHAR, count(*) FROM pages WHERE host = ? GROUP BY 1, 2"
 _ORIGINALS = """
-    SELECT digest, url, arg_max(struct_pack(f := warc_file::VARCHAR, o := warc_offset, l := warc_length), fetched_at)
-    FROM pages WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit' AND digest IN (SELECT unnest(?))
-    GROUP BY 1, 2"""
+    SELECT digest, arg_max(struct_pack(f := warc_file::VARCHAR, o := warc_offset, l := warc_length), fetched_at)
+    FROM pages WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit' AND digest IN (SELECT unnest(?)) GROUP BY 1"""
+_CONFIRMED = f"""
+    {_VISIT} FROM pages
+    WHERE outcome = 'fetched' AND warc_offset IS NOT NULL AND key IN (SELECT unnest(?))
+    QUALIFY row_number() OVER (PARTITION BY key, digest ORDER BY fetched_at DESC) = 1"""
 
 
 class Browsed:
@@ -123,17 +126,26 @@ class Browsed:
         return HostHistory(host=host, step_s=step_s, periods=found, outcomes=ordered)
 
     def _with_originals(self, visits: list[ArchivedVisit]) -> list[ArchivedVisit]:
+        """Say where the payloads of revisits are. A version that was not modified is read as the one it confirms."""
+        if keys := {visit.key for visit in visits if visit.outcome == "not_modified"}:
+            rows = self._database.execute(_CONFIRMED, [sorted(keys)]).fetchall()
+            confirmed = {(visit.key, visit.digest): visit for visit in map(_visit, rows)}
+            visits = [_confirming(visit, confirmed.get((visit.key, visit.digest))) for visit in visits]
         wanted = {visit.digest for visit in visits if visit.warc_type == "revisit"}
-        if not wanted:
-            return visits
-        rows = self._database.execute(_ORIGINALS, [sorted(wanted)]).fetchall()
-        found = {(digest, url): RecordPlace(at["f"], at["o"], at["l"]) for digest, url, at in rows}
+        rows = self._database.execute(_ORIGINALS, [sorted(wanted)]).fetchall() if wanted else []
+        found = {digest: RecordPlace(at["f"], at["o"], at["l"]) for digest, at in rows}
         return [
-            msgspec.structs.replace(visit, original=found.get((visit.digest, visit.duplicate_of or visit.url)))
-            if visit.warc_type == "revisit"
-            else visit
+            msgspec.structs.replace(visit, original=found.get(visit.digest)) if visit.warc_type == "revisit" else visit
             for visit in visits
         ]
+
+
+def _confirming(visit: ArchivedVisit, confirmed: ArchivedVisit | None) -> ArchivedVisit:
+    if visit.outcome != "not_modified" or confirmed is None:
+        return visit
+    return msgspec.structs.replace(
+        visit, place=confirmed.place, media_type=confirmed.media_type, warc_type=confirmed.warc_type
+    )
 
 
 def _visit(row: tuple[Any, ...]) -> ArchivedVisit:

@@ -12,9 +12,8 @@ import duckdb
 import msgspec
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
-from gossamer.model.visits import Reply
 from gossamer.model.words import iso_time
-from gossamer.results.export.bodies import BODY_BYTES_MAX, Decode
+from gossamer.results.export.bodies import Decode, record_of
 from gossamer.results.export.source import open_database, require_sound
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
@@ -44,7 +43,9 @@ class PageChange(msgspec.Struct, frozen=True):
     warc_type: str
     """`response`, or `revisit`: then the record that this one refers to has the body."""
     compared: str = ""
-    """By what the crawl compares versions now: `revisit.change`. With `words` edits of digits alone are no change."""
+    """By what the crawl compares versions now: `revisit.change`. With `words` edits of digits outside items are no
+    change.
+    """
 
     def as_object(self) -> dict[str, object]:
         """Return all fields by name."""
@@ -137,17 +138,10 @@ def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str
     with path.open("rb") as file:
         kinds = WarcRecordType.response | WarcRecordType.resource
         for record in ArchiveIterator(file, record_types=kinds, parse_http=False, func_filter=is_one):
-            status = 200
-            headers: tuple[tuple[str, str], ...] = ()
-            if record.record_type == WarcRecordType.response:
-                record.parse_http(max_header_len=HEAD_BYTES_MAX)
-                status = record.http_headers.status_code or 0
-                headers = tuple(record.http_headers.astuples())
-            url = record.headers["WARC-Target-URI"]
-            at = record.headers["WARC-Date"]
-            body = record.reader.read(BODY_BYTES_MAX)
-            content = decode(Reply(url, status, headers, body, "", 0.0, 0.0, len(body))).body
-            yield at, url, status, content.decode("utf-8", "replace")
+            record.parse_http(max_header_len=HEAD_BYTES_MAX)
+            found = record_of(record)
+            text = decode(found.reply()).body.decode("utf-8", "replace")
+            yield record.headers["WARC-Date"], found.url, found.status, text
 
 
 def changes_of(pieces: Sequence[ExportPiece], since_s: float, folder: Path) -> Iterator[PageChange]:

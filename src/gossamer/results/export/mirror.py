@@ -81,10 +81,9 @@ def export_mirror(
     work.out.mkdir(exist_ok=True)
     with Names.made(work.folder / NAMES, plan, pages, key_of) as names:
         for position, row in planned(plan, step.position):
-            page = bodies.page(row.place, row.original, row.url)
+            page = bodies.page(row.archived)
             name = names.of_key(row.key)
             if page is not None and name:
-                page = msgspec.structs.replace(page, url=row.url, media_type=row.media_type)
                 path = work.out / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(rewrite(page, names.place(posixpath.dirname(name))))

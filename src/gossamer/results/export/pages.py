@@ -21,7 +21,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from gossamer.results.export.bodies import ArchivedPage, MarkdownPage, Means, RecordBodies
+from gossamer.results.export.bodies import MarkdownPage, Means, RecordBodies
 from gossamer.results.export.plan import Planned, planned, rows_of
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.tables import Advance
@@ -76,7 +76,7 @@ def with_contents(
     """
     find = means.contents if means.contents_of is None or rows_of(plan) - start < PAGES_MIN else means.contents_of
     rows, ahead = tee(planned(plan, start))
-    asked = (ArchivedPage(row.place, row.original, row.url) for _, row in ahead if _is_read(row))
+    asked = (row.archived for _, row in ahead if _is_read(row))
     found = find(warc_folder, asked)
     for position, row in rows:
         document = MarkdownPage(row.document.replace("\n", "\n\n"), DOCUMENT, text=row.document)
@@ -192,7 +192,7 @@ def _store(work: ExportFolder, step: Storing, plan: Path, bodies: RecordBodies, 
     try:
         for position, row in planned(plan, step.pages):
             # What cannot be stored is not read either: it may be larger than memory.
-            page = bodies.page(row.place, row.original, row.url) if row.body_bytes <= SEGMENT_BYTES_MAX else None
+            page = bodies.page(row.archived) if row.body_bytes <= SEGMENT_BYTES_MAX else None
             number = NOT_STORED
             offset = NOT_STORED
             body = page.body if page is not None else b""

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from gossamer.model.errors import ConfigError
 from gossamer.model.usage import ALLOWED, PURPOSES, SYNONYMS, UNKNOWN
 from gossamer.results.export.bodies import ended_early, is_zstd
+from gossamer.results.export.plan import ORIGINAL
 from gossamer.results.export.source import BATCH_ROWS, RowSource, first_line, open_database, pieces_of, require_sound
 from gossamer.results.export.work import ExportInputs, ExportPiece
 from gossamer.stages.archive.members import members_of
@@ -36,23 +37,16 @@ _WRITTEN = "outcome = 'fetched' AND {column} IN ({answers})"
 _CHOSEN = "COPY (SELECT * FROM ({latest}) WHERE {written}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
 _LISTED = """
     SELECT url, {column}::VARCHAR, usage_reason::VARCHAR, {written} FROM ({latest}) ORDER BY url"""
-_ORIGINAL = "CASE WHEN c.duplicate_of = '' THEN c.url ELSE c.duplicate_of END"
-# Equal bytes: the record of another page may hold the body of a permitted one.
+# Equal bytes: the record of another page may hold the payload of a permitted one.
 _WITH_PLACES = """
     COPY (
         WITH firsts AS (
-            SELECT url, digest,
-                arg_max(struct_pack(f := warc_file, o := warc_offset, l := warc_length), fetched_at) AS at
+            SELECT digest, arg_max(struct_pack(f := warc_file, o := warc_offset, l := warc_length), fetched_at) AS at
             FROM pages WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit'
                 AND digest IN (SELECT digest FROM chosen WHERE warc_type = 'revisit')
-            GROUP BY url, digest
+            GROUP BY digest
         )
-        SELECT c.* REPLACE (
-            coalesce(o.at.f, c.warc_file) AS warc_file, coalesce(o.at.o, c.warc_offset) AS warc_offset,
-            coalesce(o.at.l, c.warc_length) AS warc_length,
-            CASE WHEN o.at IS NULL THEN c.warc_type ELSE 'response' END AS warc_type)
-        FROM chosen AS c LEFT JOIN firsts AS o
-            ON c.warc_type = 'revisit' AND o.digest = c.digest AND o.url = {original}
+        SELECT c.*, o.at AS {original} FROM chosen AS c LEFT JOIN firsts AS o USING (digest)
     ) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"""
 # A revisit record needs its original, which is here where the original's page is permitted too.
 _WITH_ORIGINALS = """
@@ -60,13 +54,12 @@ _WITH_ORIGINALS = """
         WITH originals AS (
             SELECT p.* FROM pages AS p WHERE p.warc_type <> 'revisit' AND p.warc_offset IS NOT NULL
                 AND p.key IN (SELECT key FROM chosen)
-                AND EXISTS (FROM chosen AS c
-                    WHERE c.warc_type = 'revisit' AND c.digest = p.digest AND p.url = {original})
+                AND EXISTS (FROM chosen AS c WHERE c.warc_type = 'revisit' AND c.digest = p.digest)
         ), held AS (SELECT * FROM chosen WHERE warc_type <> 'revisit' UNION SELECT * FROM originals)
         SELECT * FROM (
             FROM held UNION ALL
             SELECT c.* FROM chosen AS c WHERE c.warc_type = 'revisit'
-                AND EXISTS (FROM held AS h WHERE h.digest = c.digest AND h.url = {original})
+                AND EXISTS (FROM held AS h WHERE h.digest = c.digest)
         ) WHERE warc_offset IS NOT NULL ORDER BY warc_file, warc_offset
     ) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"""
 _OF_CHOSEN = """
@@ -119,7 +112,7 @@ def narrowed(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, me
     pages = inputs.tables["pages"]
     require_sound([piece for pieces in inputs.tables.values() for piece in pieces])
     answers = ", ".join(f"'{one}'" for one in (ALLOWED, *([UNKNOWN] if wanted.unknown else [])))
-    names = {"latest": _LATEST, "column": wanted.column, "original": _ORIGINAL}
+    names = {"latest": _LATEST, "column": wanted.column, "original": ORIGINAL}
     names["written"] = _WRITTEN.format(column=wanted.column, answers=answers)
     made = msgspec.structs.replace(inputs, tables={name: [] for name in inputs.tables})
     (folder / LIST).write_bytes(b"")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError
-from gossamer.results.export.bodies import RecordPlace
+from gossamer.results.export.bodies import ArchivedPage, RecordPlace
 from gossamer.results.export.source import RowSource, first_line, open_database, require_sound
 from gossamer.results.export.work import ExportPiece
 from gossamer.world.files import publish
@@ -28,25 +28,26 @@ COLUMNS = (
 )  # fmt: skip
 MORE = ("language", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason")
 """Columns that some crawls lack."""
-# A URL's last successful fetch; a copy's body may be in the record of the original.
+ORIGINAL = "warc_original"
+"""Column of a part of a crawl's pages: where the payload of a revisit is, which another page may have."""
+# Successful fetches of a URL; a copy's payload is in any record with its digest. The page in `duplicate_of` may have
+# another one, of which the decoded content is the same.
 _QUESTION = """
     COPY (
         WITH latest AS (
             SELECT * FROM pages WHERE outcome = 'fetched' AND warc_offset IS NOT NULL AND ({where})
-            QUALIFY row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DESC, url) = 1
+            QUALIFY {every} OR row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DESC, url) = 1
         ), firsts AS (
-            SELECT url, digest,
-                arg_max(struct_pack(f := warc_file, o := warc_offset, l := warc_length), fetched_at) AS at
+            SELECT digest, arg_max(struct_pack(f := warc_file, o := warc_offset, l := warc_length), fetched_at) AS at
             FROM pages
             WHERE warc_offset IS NOT NULL AND warc_type <> 'revisit'
                 AND digest IN (SELECT digest FROM latest WHERE warc_type = 'revisit')
-            GROUP BY url, digest
+            GROUP BY digest
         )
         SELECT {columns}, {document} AS document, {anchors} AS anchors, epoch_us(latest.fetched_at) AS "at",
             latest.warc_file AS file, latest.warc_offset AS "offset", latest.warc_length AS length,
-            firsts.at.f AS original_file, firsts.at.o AS original_offset, firsts.at.l AS original_length
-        FROM latest LEFT JOIN firsts ON latest.digest = firsts.digest
-            AND firsts.url = CASE WHEN latest.duplicate_of = '' THEN latest.url ELSE latest.duplicate_of END {joined}
+            {original}.f AS original_file, {original}.o AS original_offset, {original}.l AS original_length
+        FROM latest LEFT JOIN firsts ON latest.digest = firsts.digest {joined}
         ORDER BY file, "offset"
     ) TO '{target}' (
         FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}, ROW_GROUP_SIZE_BYTES {group_bytes})"""
@@ -105,7 +106,12 @@ class Planned(msgspec.Struct, frozen=True):
     """`fetched_at` in microseconds since 1970."""
     place: RecordPlace
     original: RecordPlace | None
-    """Place of the body if the record is a revisit."""
+    """Place of the payload if the record is a revisit."""
+
+    @property
+    def archived(self) -> ArchivedPage:
+        """The page as `RecordBodies` reads it."""
+        return ArchivedPage(self.place, self.original, self.url, self.media_type)
 
 
 def make_plan(
@@ -114,8 +120,11 @@ def make_plan(
     where: str,
     memory_bytes_max: int,
     links: Sequence[ExportPiece] | None = None,
+    *,
+    every: bool = False,
 ) -> None:
-    """Write the plan, unless it is there; with anchor texts when the files of `links` are given.
+    """Write the plan, unless it is there; with anchor texts when the files of `links` are given, with `every` version
+    of a page instead of its last.
 
     About 3 µs a row of `pages`; what does not fit in memory goes beside it.
 
@@ -144,6 +153,8 @@ def make_plan(
             anchors="coalesce(said.words, '')" if joined else "''",
             joined=joined,
             where=where or "true",
+            every=str(every),
+            original=f"latest.{ORIGINAL}" if ORIGINAL in known else "firsts.at",
             columns=", ".join(_chosen(name, known) for name in (*COLUMNS, *MORE)),
             document=_DOCUMENT if "main_text" in known else "''",
             target=str(new).replace("'", "''"),

@@ -27,7 +27,7 @@ from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.pages import Page
 from gossamer.model.verbs import ConflictError, MissingError
 from gossamer.model.words import iso_time
-from gossamer.results.export.bodies import Means, RecordBodies, RecordPlace
+from gossamer.results.export.bodies import ArchivedPage, Means, RecordBodies, RecordPlace
 from gossamer.results.export.browse import ArchivedVisit, Browsed, ComparedTables, comparison_of, items_in
 from gossamer.results.export.export import inputs_of, tables_of
 from gossamer.results.export.opening import crawl_in, export_means
@@ -47,6 +47,7 @@ from gossamer.results.isolated.reads import (
     seal,
 )
 from gossamer.stages.archive.schema import ITEMS
+from gossamer.stages.process.charset import to_utf8
 
 COMPARISON_BYTES_MAX = 320_000_000
 ADDRESSES_MAX = 4_000
@@ -154,30 +155,22 @@ def _replay(directory: Path, asked: ReadReplay, folder: Path) -> Replayed:
     place = asked.place
     original = RecordPlace(*place.original) if place.original is not None else None
     with RecordBodies(directory / "warc", means.decode) as bodies:
-        page = bodies.page(RecordPlace(*place.place), original, place.url)
+        page = bodies.page(ArchivedPage(RecordPlace(*place.place), original, place.url, place.media_type))
     if page is None:
         raise MissingError("The archive has no content of this version.")
     if len(page.body) > REPLAY_BYTES_MAX:
         raise ConflictError(
             f"This version has {len(page.body):,} bytes, more than the {REPLAY_BYTES_MAX:,} shown here."
         )
-    page = msgspec.structs.replace(page, url=place.url, media_type=place.media_type)
     if page.media_type in PAGES:
         return Replayed("text/html; charset=utf-8", _rewrite(directory, page, asked, means, folder))
     if page.media_type == "text/plain":
-        return Replayed("text/plain; charset=utf-8", _text(page))
+        return Replayed("text/plain; charset=utf-8", to_utf8(page.body, page.charset)[0])
     if page.media_type not in SHOWN:
         kind = page.media_type or "content without a media type"
         raise ConflictError(f"{kind}, {len(page.body):,} bytes: not shown here. `gossamer export` writes it to a file.")
     body = _rewrite(directory, page, asked, means, folder) if page.media_type == "text/css" else page.body
     return Replayed(page.media_type, body)
-
-
-def _text(page: Page) -> bytes:
-    try:
-        return page.body.decode(page.charset or "utf-8", "replace").encode()
-    except (LookupError, UnicodeError):
-        return page.body.decode("utf-8", "replace").encode()
 
 
 def _rewrite(directory: Path, page: Page, asked: ReadReplay, means: Means, folder: Path) -> bytes:

@@ -81,7 +81,7 @@ def _index(
     try:
         with RecordBodies(warc_folder, means.decode) as bodies:
             for position, row in planned(plan, rows_at(writer.position())):
-                page = bodies.page(row.place, row.original, row.url) if row.media_type in INDEXED_TYPES else None
+                page = bodies.page(row.archived) if row.media_type in INDEXED_TYPES else None
                 if page is not None or row.document:
                     text = row.document or means.text_of(page) if page is not None else row.document
                     language = language_of_page(page) if page is not None else ""

@@ -4,19 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
-from gossamer.model.visits import lower_names
+from gossamer.model.content_types import content_type
 
 _STATUS_LINE = re.compile(rb"HTTP/(\d(?:\.\d)?)[ \t]++(\d{3})(?:[ \t]++([^\r\n]*+))?\r?\n?\Z")
-_MEDIA_TYPE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+/[!#$%&'*+.^_`|~0-9a-z-]+\Z")
-_ONE_TYPE = re.compile(r"""(?>(?:[^,"]|"(?>(?:[^"\\]|\\.)*)"?)+)""")
-"""One of several types in a field: no comma outside quotes."""
-_PARAMETER = re.compile(r""";([^=;]*)(?:=[ \t]*(?:"(?>((?:[^"\\]|\\.)*))"?[^;]*|([^;]*)))?""")
-_QUOTED_PAIR = re.compile(r"\\(.)")
-
-_CONTENT_TYPES_MAX = 1024
 
 
 class Head(NamedTuple):
@@ -66,39 +58,6 @@ def _parse_block(block: Sequence[bytes]) -> Head | None:
             name, value = headers[-1]
             headers[-1] = (name, f"{value} {line.strip(_BLANK)}".strip(_BLANK))
     return Head(version.decode(), int(status), (reason or b"").rstrip(b" \t").decode("latin-1"), tuple(headers))
-
-
-def content_type(headers: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-    """Return the media type, lower case without parameters, and the charset as written; each empty if not given.
-
-    Of several types, in one header or in several, the last well-formed one counts; the charset of an equal one before
-    it is kept (Fetch standard, "extract a MIME type"). `*/*` is no type.
-    """
-    joined = ""
-    for name, value in headers:
-        if lower_names[name] == "content-type":
-            joined = f"{joined},{value}" if joined else value
-    return _parse_content_type(joined) if joined else ("", "")
-
-
-@lru_cache(maxsize=_CONTENT_TYPES_MAX)
-def _parse_content_type(values: str) -> tuple[str, str]:
-    media_type = charset = ""
-    for value in _ONE_TYPE.findall(values):
-        one = value.partition(";")[0].strip(_BLANK).lower()
-        if _MEDIA_TYPE.match(one) and one != "*/*":
-            charset = _charset(value) or (charset if one == media_type else "")
-            media_type = one
-    return media_type, charset
-
-
-def _charset(value: str) -> str:
-    """Return the first charset parameter that is not empty."""
-    for name, quoted, plain in _PARAMETER.findall(value):
-        charset = _QUOTED_PAIR.sub(r"\1", quoted) or plain.strip(" \t'")
-        if charset and name.strip(_BLANK).lower() == "charset":
-            return charset
-    return ""
 
 
 def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:

@@ -10,6 +10,7 @@ import msgspec
 import pycurl
 from msgspec.structs import replace
 
+from gossamer.model.content_types import content_type
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.stages.fetch.bodies import XHTML, BodyMemory, begins_as_xhtml, may_be_xhtml, sniffed
@@ -18,7 +19,7 @@ from gossamer.stages.fetch.credentials import REDACTED, is_credential
 from gossamer.stages.fetch.decoding import BEGINNING_BYTES, beginning, content_codings
 from gossamer.stages.fetch.driver import End
 from gossamer.stages.fetch.entire import is_whole
-from gossamer.stages.fetch.headers import UNKNOWN_TYPES, Head, content_type, parse_head
+from gossamer.stages.fetch.headers import UNKNOWN_TYPES, Head, parse_head
 from gossamer.stages.fetch.options import FetchOptions, Route
 from gossamer.stages.fetch.repeats import Repeats, note
 from gossamer.stages.fetch.settings import Setting
