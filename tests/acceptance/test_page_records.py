@@ -141,8 +141,8 @@ class Folder(SimpleHTTPRequestHandler):
         """Print nothing."""
 
 
-def replayed_in_browser(wacz: Path, url: str, folder: Path) -> str:
-    """Return the document that ReplayWeb.page shows of an address of a WACZ."""
+def replayed_in_browser(wacz: Path, url: str, folder: Path, words: str = "Brought") -> str:
+    """Return the document that ReplayWeb.page shows of an address of a WACZ; empty if it lacks `words`."""
     package = FRAMEWORKS / "replaywebpage"
     (folder / "replay").mkdir(parents=True)
     shutil.copy(package / "ui.js", folder)
@@ -160,7 +160,7 @@ def replayed_in_browser(wacz: Path, url: str, folder: Path) -> str:
             page.goto(f"http://127.0.0.1:{server.server_address[1]}/page.html")
             for _ in range(50):
                 page.wait_for_timeout(100)
-                if "Brought" in (found := replayed_document(page, url)):
+                if words in (found := replayed_document(page, url)):
                     return found
     return ""
 

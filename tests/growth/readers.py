@@ -26,6 +26,7 @@ from gossamer.stages.process.embeds import EmbedExtractor, candidates
 from gossamer.stages.process.facts import moment
 from gossamer.stages.process.html import is_regular
 from gossamer.stages.process.inline import escaped, line_safe
+from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import HeaderLinks, LinkExtractor, refresh_target
 from gossamer.stages.process.listings import ListingLinks
 from gossamer.stages.process.mail import Mail
@@ -120,6 +121,7 @@ READERS: Mapping[str, Mapping[str, Read]] = {
         "ftp listing": _module(ListingLinks(_SCAN), "text/x-ftp-listing"),
         "gopher menu": _module(ListingLinks(_SCAN), "application/gopher-menu"),
     },
+    "json-ld": {"json-ld": lambda data: list(roots(data))},
     "mail": {"mail": _module(Mail(_SCAN), "message/rfc822"), "mbox": _module(Mail(_SCAN), "application/mbox")},
     "css": {"stylesheet": _module(EmbedExtractor(_SCAN), "text/css")},
     "status": {

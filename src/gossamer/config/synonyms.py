@@ -55,6 +55,7 @@ _KEYS = {
     "http-content-limit body-limit max-content-length",
     "fetch.http_versions": "http2 http1.1 http-version http1-1",
     "fetch.accept_language": "accept-language",
+    "fetch.content_codings": "accept-encoding compression compressed",
     "fetch.logins_file": "netrc netrc-file ftp-user ftp-password",
     "frontier.attempts_max": "tries t retry retries retry-times max-retries retry-count max-request-retries "
     "retry-max max-tries",

@@ -143,5 +143,6 @@ def page_of(reply: Reply, content: Content, link_type: str = "") -> Page:
     """Return the input of processing modules."""
     is_cut = bool(reply.truncated or content.truncated or content.error or content.file is not None)
     return Page(
-        reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file, link_type, is_cut
+        reply.url, reply.media_type, reply.charset, reply.headers, content.body, content.file, link_type, is_cut,
+        reply.started_at,
     )  # fmt: skip

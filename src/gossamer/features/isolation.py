@@ -47,6 +47,7 @@ class WorkerQuestion(msgspec.Struct, array_like=True, frozen=True):
     headers: tuple[tuple[str, str], ...]
     link_type: str
     is_cut: bool
+    fetched_at: float
     file_bytes: int
     """Size of content that is too large for memory, of which the process gets a descriptor; else 0."""
     file_digest: bytes
@@ -145,8 +146,8 @@ class IsolatedModules:
         assert file is None or isinstance(file, Spill)
         size, digest = (file.size, file.digest) if file is not None else (0, b"")
         question = WorkerQuestion(
-            page.url, page.media_type, page.charset, page.headers, page.link_type, page.is_cut, size, digest, found,
-            left_out,
+            page.url, page.media_type, page.charset, page.headers, page.link_type, page.is_cut, page.fetched_at, size,
+            digest, found, left_out,
         )  # fmt: skip
         descriptor = file.fileno() if file is not None else None
         return await self._pool.ask(_encode(question), page.body, _read_answer, steps, descriptor)
@@ -221,7 +222,8 @@ def _seen(question: Question, modules: Modules) -> Processed:
     if question.file is not None:
         file = Spill.from_descriptor(question.file, head.file_bytes, head.file_digest)
     page = Page(
-        head.url, head.media_type, head.charset, head.headers, question.body, file, head.link_type, head.is_cut
+        head.url, head.media_type, head.charset, head.headers, question.body, file, head.link_type, head.is_cut,
+        head.fetched_at,
     )  # fmt: skip
     found = head.found
     findings = Findings(title=found.title, text=found.text, text_method=found.text_method, charset=found.charset)

@@ -35,6 +35,8 @@ class Page(msgspec.Struct, frozen=True):
     """Type of the link that led to the page, if known: it can mark the page as a sitemap or a feed."""
     is_cut: bool = False
     """Whether the end of `body` is missing."""
+    fetched_at: float = 0.0
+    """In seconds since 1970; 0: not known."""
 
     @property
     def body_bytes(self) -> int:
@@ -164,6 +166,8 @@ class PageRow(msgspec.Struct):
     """Different links of the rendered page that the page as sent does not have; null where it was not rendered."""
     render_reason: str = ""
     """Why `crawl.render` = `auto` chose the page: `signal`, `sample` or `gain`; `budget`: why it was left out."""
+    sent_type: str = ""
+    """The Content-Type header of the archived reply, as sent; `media_type` is the type as which it was read."""
 
 
 class Visited(msgspec.Struct):

@@ -6,8 +6,6 @@ import gzip
 from pathlib import Path
 
 import pytest
-from tests.results.export.crawled import finished
-from tests.stages.archive.web import START, Shard, visited
 
 from gossamer.model.pages import Original, Page, Visited
 from gossamer.results.export.bodies import ArchivedPage, RecordBodies, RecordPlace
@@ -19,6 +17,8 @@ from gossamer.stages.archive.tables import TableWriters
 from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
+from tests.results.export.crawled import finished
+from tests.stages.archive.web import START, Shard, visited
 
 TEXT = "<p>Größe</p>".encode()
 PACKED = gzip.compress(TEXT, mtime=0)

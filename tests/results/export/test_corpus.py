@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import subprocess
@@ -15,17 +16,19 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.results.export import copies, corpus, forms
 from gossamer.results.export.copies import FOUND, SIGNATURES, find_copies
-from gossamer.results.export.export import ExportedCrawl
+from gossamer.results.export.export import ExportedCrawl, export
+from gossamer.results.export.opening import export_means
 from gossamer.results.export.source import pieces_of
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.tables import TableWriters
 from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from gossamer.stages.seen.shingles import signature
-from tests.results.export.conftest import Exporting
+from tests.results.export.conftest import MEANS, NOW, Exporting
 from tests.results.export.crawled import finished
 from tests.stages.archive.web import START, Shard, visited
 
@@ -327,3 +330,13 @@ def test_a_million_copies_of_one_text_are_compared_once_each(tmp_path: Path, mon
     find_copies(tmp_path / "copies", pieces_of(tmp_path / "own"), [], "near", 100_000_000)
     assert pq.read_metadata(tmp_path / "copies").num_rows == size - 1
     assert sum(compared) <= size + 2 * 2 * size
+
+
+def test_a_language_that_no_page_declares_is_found_in_the_text(tmp_path: Path) -> None:
+    german = "Junge Spinnen segeln an einem Faden über das Meer, so weit der Wind sie trägt, und niemand weiß warum."
+    texts = {"german": german, "japanese": "東京都は日本の首都であり、多くの人々がここで暮らしている大きな都市です。"}
+    directory = crawl(tmp_path / "crawl", {**texts, "short": "Hi.", "letters": text(1)})
+    means = dataclasses.replace(MEANS, language_of=export_means(Config()).language_of)
+    export(ExportedCrawl(directory, running=False, now=NOW), "datasets", tmp_path / "out", means)
+    languages = {row["url"].removeprefix(HOST): row["language"] for row in rows(tmp_path / "out")}
+    assert languages == {"german": "de", "japanese": "ja", "short": None, "letters": None}

@@ -26,7 +26,7 @@ SMALL = {  # So that notes, spills, segments and files come often.
 }
 
 
-SORTED = ("parquet", "cdxj", "wacz")
+SORTED = ("parquet", "cdxj")
 
 
 class Exporter:

@@ -18,7 +18,13 @@ from gossamer.results.export import wacz
 from gossamer.results.export.bodies import require_whole
 from gossamer.results.export.source import RowSource, pieces_of
 from gossamer.results.export.work import ExportPiece
+from gossamer.stages.archive.archive import Archives
+from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.tables import TableWriters
+from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from tests.results.export.conftest import Exporting
+from tests.results.export.crawled import finished
+from tests.stages.archive.web import START, Shard, visited
 
 
 @pytest.fixture
@@ -100,6 +106,38 @@ def test_pages_are_listed_with_title_and_time(made: Path) -> None:
     assert head["format"] == "json-pages-1.0"
     assert len({page["id"] for page in pages}) == len(pages) > 100
     assert all(page["ts"].endswith("Z") and page["url"] and page["title"] for page in pages)
+
+
+def test_pages_are_listed_as_browsertrix_crawler_lists_them(made: Path) -> None:
+    """With the text by which players search, what was a seed, and the page to begin with."""
+    with zipfile.ZipFile(made) as archive:
+        head, *pages = [json.loads(line) for line in archive.read("pages/pages.jsonl").split(b"\n")[:-1]]
+        package = json.loads(archive.read("datapackage.json"))
+    assert head["hasText"] is True
+    first = pages[0]
+    assert first["text"] == "<title>t</title><p>Body of 0.</p>"
+    assert (first["mime"], first["status"], first["depth"], first["seed"]) == ("text/html", 200, 2, False)
+    assert all("Body of " in page["text"] for page in pages), "copies have the text of their originals"
+    assert (package["mainPageUrl"], package["mainPageDate"]) == (first["url"], first["ts"])
+    assert package["title"] == first["title"]
+
+
+def test_every_visit_of_a_page_is_listed_and_its_seed_is_the_main_page(exporting: Exporting, tmp_path: Path) -> None:
+    shard = Shard(tmp_path / "crawl")
+    archive = Archives(
+        [WarcArchive(ArchiveOptions(), shard.journals, WarcInfo("g/1")), TableWriters(ArchiveOptions(), shard.journals)]
+    )
+    for number, path in enumerate(("deep", "seed", "seed")):
+        visit = visited(f"http://example.org/{path}", f"<p>Version {number}.".encode(), at=START + number)
+        visit.row.depth, visit.row.title = int(path == "deep"), path
+        archive.add(visit)
+    exporting("wacz", tmp_path / "out.wacz", finished(tmp_path / "crawl", shard, archive))
+    with zipfile.ZipFile(tmp_path / "out.wacz") as file:
+        _, *pages = [json.loads(line) for line in file.read("pages/pages.jsonl").splitlines()]
+        package = json.loads(file.read("datapackage.json"))
+    assert [page["text"] for page in pages] == [f"<p>Version {number}." for number in range(3)]
+    assert (package["mainPageUrl"], package["mainPageDate"]) == ("http://example.org/seed", pages[1]["ts"])
+    assert package["title"] == "seed"
 
 
 @pytest.mark.heavy

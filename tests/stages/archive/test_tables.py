@@ -27,7 +27,7 @@ PAGES_COLUMNS = [
     "near_duplicate_of", "simhash", "change", "hops", "text_method",
     "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason", "usage_statements",
     "wall", "offer", "authenticated",
-    "rendered", "links_gained", "render_reason",
+    "rendered", "links_gained", "render_reason", "sent_type",
 ]  # fmt: skip
 LINKS_COLUMNS = ["from_url", "to_url", "to_key", "link_type", "anchor_text", "nofollow"]
 

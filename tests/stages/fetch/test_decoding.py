@@ -11,7 +11,9 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Content, Reply
+from gossamer.stages.fetch import codings as of_codings
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
 
@@ -69,6 +71,20 @@ def test_several_codings_in_a_row(codings: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("codings", [("gzip, utf-8",), ("UTF-8", "gzip"), ("none, gzip, 7bit",), ("aws-chunked,gzip",)])
 def test_unknown_labels_beside_known_codings_are_ignored(codings: tuple[str, ...]) -> None:
     assert decode(gzip.compress(PAGE), *codings) == Content(PAGE)
+
+
+class Brotlipy:
+    """Has what the class of brotlipy has, in a module of the same name."""
+
+    def decompress(self, data: bytes) -> bytes:
+        return data
+
+
+def test_another_module_brotli_is_refused_before_the_first_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_codings.brotli, "Decompressor", Brotlipy)
+    with pytest.raises(ConfigError, match="pip uninstall brotlipy") as error:
+        BoundedDecoder(FetchOptions())
+    assert "\n" not in str(error.value)
 
 
 def test_too_many_codings() -> None:

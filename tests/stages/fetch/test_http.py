@@ -122,12 +122,24 @@ def test_the_request_head_with_every_kind_of_header(run: Run) -> None:
                 == (
                     f"GET / HTTP/1.1\r\nHost: example.test:{server.port}\r\nUser-Agent: {AGENT}\r\n"
                     "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8\r\n"
-                    "Accept-Language: en,*;q=0.5\r\nAccept-Encoding: gzip, br, zstd, deflate\r\nFrom: a@b.test\r\n\r\n"
+                    "Accept-Language: en,*;q=0.5\r\nAccept-Encoding: gzip, br\r\nFrom: a@b.test\r\n\r\n"
                 ).encode()
             )
             assert b"\r\naccept: text/plain\r\n" in server.requests[1]
             assert b"\r\nAccept: " not in server.requests[1]
             assert b"\r\nX-Empty:\r\nX-Bytes: a=\xe9\r\n" in server.requests[1]
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("codings", "offered"), [((), "identity"), (("zstd", "br"), "zstd, br"), (("deflate",), "deflate")]
+)
+def test_content_codings_are_offered_as_configured(run: Run, codings: tuple[str, ...], offered: str) -> None:
+    async def main() -> None:
+        async with serving(reply()) as server, speaking(content_codings=codings) as module:
+            replied(await module.fetch(to(server)))
+            assert f"\r\nAccept-Encoding: {offered}\r\n".encode() in server.requests[0]
 
     run(main())
 

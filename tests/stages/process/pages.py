@@ -34,10 +34,11 @@ def page(
     headers: tuple[tuple[str, str], ...] = (),
     charset: str = "",
     media_type: str = "text/html",
+    fetched_at: float = 0.0,
 ) -> Page:
     if isinstance(body, str):
         body = body.encode()
-    return Page(url=url, media_type=media_type, charset=charset, headers=headers, body=body)
+    return Page(url=url, media_type=media_type, charset=charset, headers=headers, body=body, fetched_at=fetched_at)
 
 
 def findings(body: bytes | str, options: ProcessOptions = TREE, **more: object) -> Findings:

@@ -30,7 +30,7 @@ der Luft noch in fünf Kilometern Höhe. 2 * 3 _ist_ 6.</p><pre>x  &lt;y&gt;
  z</pre></article></main><footer>Impressum</footer></body></html>"""
 
 
-def found(module: ProcessingModule, body: str | bytes, **more: str) -> Findings:
+def found(module: ProcessingModule, body: str | bytes, **more: object) -> Findings:
     findings = Findings()
     module.process(page(body, **more), findings)  # type: ignore[arg-type]
     return findings

@@ -126,6 +126,22 @@ def test_open_graph_has_columns_of_its_own() -> None:
         ("\uff12\uff10\uff12\uff14-05-06", None),
         ("2024-13-45", None),
         ("0001-01-01", None),
+        ("1965-03-02", datetime(1965, 3, 2, tzinfo=UTC)),
+        ("1789-07-14T12:00:00Z", datetime(1789, 7, 14, 12, tzinfo=UTC)),
+        ("1970-01-02", datetime(1970, 1, 2, tzinfo=UTC)),
+        ("1970-01-01T00:00:00Z", None),
+        ("2024-5-6", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("2024.05.06 07:08", datetime(2024, 5, 6, 7, 8, tzinfo=UTC)),
+        ("6.5.2024", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("2024年5月6日 07:08", datetime(2024, 5, 6, 7, 8, tzinfo=UTC)),
+        ("2024년 5월 6일", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("令和6年5月6日", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("令和元年5月6日", datetime(2019, 5, 6, tzinfo=UTC)),
+        ("昭和40年3月2日", datetime(1965, 3, 2, tzinfo=UTC)),
+        ("民國113年5月6日", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("2567-05-06", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("1403/02/17", None),
+        ("1445-10-27", None),
         ("yesterday", None),
         ("", None),
     ],
@@ -179,3 +195,78 @@ def test_hostile_facts_are_bounded() -> None:
     columns = found(Metadata(), body + "<meta name=author content='" + "x" * 90_000 + "'>").columns
     assert columns["schema_types"] == ["T"]
     assert len(str(columns["byline"])) == 500
+
+
+def test_a_date_that_cannot_be_read_is_kept_as_written() -> None:
+    columns = found(Metadata(), "<meta name=date content='1403/02/17'>").columns
+    assert "published" not in columns
+    assert columns["published_written"] == "1403/02/17"
+    columns = found(
+        Metadata(), "<meta name=date content='17 Ordibehesht'><meta name=pubdate content=2024-05-06>"
+    ).columns
+    assert columns["published"] == datetime(2024, 5, 6, tzinfo=UTC)
+    assert "published_written" not in columns
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "article.published", "article:published_time", "citation_date", "date_published", "dc.date.created",
+        "dc:date", "dcterms.date", "og:article:published_time", "og:published_time", "publication_date",
+        "published-date", "bepress_citation_date", "DC.Date.Issued", "rnews:datePublished",
+    ],
+)  # fmt: skip
+def test_dates_are_read_under_the_names_that_htmldate_knows(name: str) -> None:
+    columns = found(Metadata(), f"<meta name='{name}' content=2024-05-06>").columns
+    assert columns["published"] == datetime(2024, 5, 6, tzinfo=UTC)
+
+
+EVENT = "<p>It opens on <time datetime=2090-01-01>1 January 2090</time>."
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        EVENT,
+        "<meta name=date content=2090-01-01>",
+        "<time itemprop=datePublished datetime=2090-01-01>",
+        '<script type="application/ld+json">{"@type": "Event", "datePublished": "2090-01-01"}</script>',
+        '<script type="application/ld+json">{"@type": "VideoObject", "uploadDate": "2090-01-01"}</script>',
+        "<meta name=last-modified content=2090-01-01>",
+    ],
+)
+def test_a_date_after_the_fetch_is_that_of_an_event(body: str) -> None:
+    at = datetime(2024, 5, 6, tzinfo=UTC).timestamp()
+    columns = found(Metadata(), body, fetched_at=at).columns
+    assert {"published", "modified", "published_written"}.isdisjoint(columns)
+    dated = found(Metadata(), body + "<meta name=dc.date content=2024-05-07>", fetched_at=at).columns
+    assert dated["published"] == datetime(2024, 5, 7, tzinfo=UTC), "zones of a day apart"
+    assert {"published", "modified"} & set(found(Metadata(), body).columns), "the time of the fetch is not known"
+
+
+@pytest.mark.parametrize(
+    ("body", "byline"),
+    [
+        (
+            "<meta name=citation_author content='Jane Doe'><meta name=citation_author content='Ann Roe'>",
+            "Jane Doe, Ann Roe",
+        ),
+        ("<meta name=DC.creator content='Doe, Jane'><meta name=DC.creator content='Roe, Ann'>", "Doe, Jane; Roe, Ann"),
+        ("<meta property=article:author content=A><meta property=article:author content=B>", "A, B"),
+        (
+            "<meta name=author content=Site><meta name=citation_author content=A><meta name=citation_author content=B>",
+            "A, B",
+        ),
+        ("<meta name=author content=A><meta name=author content='By A'><meta name=author content=''>", "A"),
+        ("<meta name=citation_authors content='Doe, Jane; Roe, Ann'>", "Doe, Jane; Roe, Ann"),
+    ],
+)
+def test_all_of_several_authors_are_named(body: str, byline: str) -> None:
+    assert found(Metadata(), body).columns["byline"] == byline
+
+
+def test_an_author_may_be_another_object_of_the_graph() -> None:
+    graph = """{"@graph": [{"@type": "Article", "author": [{"@id": "#/p/1"}, {"@id": "#/p/2"}, {"@id": "#/none"}]},
+    {"@type": "Person", "@id": "#/p/1", "name": "Ann Writer"}, {"@id": "#/p/2", "name": "Bob Writer"}]}"""
+    columns = found(Metadata(), f"<script type=application/ld+json>{graph}</script>").columns
+    assert columns["byline"] == "Ann Writer, Bob Writer"

@@ -198,6 +198,8 @@ class Means:
     """The key of an address; empty for what is none."""
     rewrite: Callable[[Page, Callable[[str], str]], bytes]
     """The content of a page with the addresses that the second argument makes of its own."""
+    language_of: Callable[[str], str] = lambda text: ""  # noqa: ARG005 - for callers that detect none
+    """The language of a text, by ISO 639; empty where it is not certain."""
     contents_of: Contents | None = None
     """The main contents of archived pages, found by several processes; None: by this one."""
 
@@ -224,6 +226,7 @@ class ArchivedRecord(NamedTuple):
     headers: tuple[tuple[str, str], ...]
     payload: bytes | None
     """None in a revisit."""
+    fetched_at: float = 0.0
 
     def reply(self) -> Reply:
         """The record as a reply whose content coding can be removed."""
@@ -243,7 +246,8 @@ def record_of(record: WarcRecord) -> ArchivedRecord:
         status = http.status_code or 0
     is_revisit = record.record_type == WarcRecordType.revisit
     payload = None if is_revisit else record.reader.read(BODY_BYTES_MAX)
-    return ArchivedRecord(record.headers["WARC-Target-URI"], status, headers, payload)
+    fetched_at = record.record_date.timestamp() if record.record_date is not None else 0.0
+    return ArchivedRecord(record.headers["WARC-Target-URI"], status, headers, payload, fetched_at)
 
 
 class RecordBodies:
@@ -282,7 +286,14 @@ class RecordBodies:
         page = own._replace(headers=_headers_of(own, payload), payload=payload.payload)
         media_type, charset = content_type(page.headers)
         body = self._decode(page.reply()).body
-        return Page(archived.url or page.url, archived.media_type or media_type, charset, page.headers, body)
+        return Page(
+            archived.url or page.url,
+            archived.media_type or media_type,
+            charset,
+            page.headers,
+            body,
+            fetched_at=page.fetched_at,
+        )
 
     def _record(self, place: RecordPlace, url: str) -> ArchivedRecord | None:
         for record in ArchiveIterator(self._member(place, url), max_header_len=HEAD_BYTES_MAX):

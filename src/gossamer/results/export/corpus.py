@@ -157,7 +157,7 @@ class _Reading:
         words = " ".join(written.text.split())
         held: dict[str, Any] = {name: getattr(row, name) for name in _PLANNED}
         held |= {name: written.facts.get(name, "") for name in _FACTS}
-        held["language"] = row.language or written.facts.get("language", "")
+        held["language"] = row.language or written.facts.get("language") or self._means.language_of(written.text)
         held |= {"n": self._step.texts + len(self._rows), "text_method": written.text_method}
         held |= {"text": written.text, "markdown": written.markdown}
         held["words"] = words.count(" ") + 1

@@ -326,7 +326,8 @@ def _make(
         export_index(work, pages, memory_bytes_max, advance("pages", pages.rows))
     elif to == "wacz":
         pages = sources["pages"]
-        export_wacz(work, pages, crawl.directory.resolve().name, memory_bytes_max, advance("pages", pages.rows))
+        name = crawl.directory.resolve().name
+        export_wacz(work, pages, name, means, memory_bytes_max, advance("pages", pages.rows))
     else:
         plan = work.folder / "plan.parquet"
         make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2)

@@ -19,6 +19,7 @@ from gossamer.results.export.work import CHECKPOINT_BYTES, ExportFolder, ExportP
 from gossamer.stages.archive.cdxj import (
     COLUMNS,
     RENDERED,
+    SENT_TYPE,
     IndexEntry,
     StandingRecords,
     entries_of_batch,
@@ -93,9 +94,9 @@ def sort_lines(
         return sorter
     position = step.position
     if set(COLUMNS) <= set(source.schema.names):
-        more = [RENDERED] if warcs and RENDERED in source.schema.names else []
+        more = [name for name in (RENDERED, SENT_TYPE) if name in source.schema.names]
         for position, batch in source.batches(step.position, [*COLUMNS, *more]):
-            step.is_rendered = step.is_rendered or (bool(more) and is_rendered(batch))
+            step.is_rendered = step.is_rendered or (bool(warcs) and RENDERED in more and is_rendered(batch))
             rows = wanted(batch.filter(pc.is_valid(batch["warc_offset"])))
             if sorter.add(_lines_of(entries_of_batch(rows))):
                 sorter.spill()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import cast
 
@@ -24,7 +26,7 @@ from gossamer.results.export.export import CommittedLog, ExportedCrawl
 from gossamer.stages.archive.logs import table_of
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.process.chain import Modules
-from gossamer.stages.process.choice import MODULES
+from gossamer.stages.process.choice import LANGUAGE, MODULES, NEEDED
 from gossamer.stages.process.html import HTML_TYPES
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.rewriting import rewritten
@@ -35,6 +37,7 @@ from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
 from gossamer.world.process import DirectoryLock
 
+LIKELY_MIN = 0.5  # Of a language with a lower score nothing is said.
 _LOGS = "state/tables/"
 _SUFFIX = ".journal"
 
@@ -142,7 +145,10 @@ def export_means(config: Config) -> Means:
             return MarkdownPage(lines, findings.text_method, text=findings.text)
         findings = main.process(page).findings
         markdown = str(findings.columns.get("markdown", ""))
-        return MarkdownPage(markdown, findings.text_method, _front(findings.columns), findings.text)
+        front = _front(findings.columns)
+        if "language" not in front and (language := _language_of(findings.text)):
+            front["language"] = language
+        return MarkdownPage(markdown, findings.text_method, front, findings.text)
 
     namer = namer_for(config)
 
@@ -150,7 +156,21 @@ def export_means(config: Config) -> Means:
         named = namer.name(url)
         return named.key if named is not None else ""
 
-    return Means(BoundedDecoder(config.fetch).decode, content, text, signature, key, rewritten)
+    decode = BoundedDecoder(config.fetch).decode
+    return Means(decode, content, text, signature, key, rewritten, _language_of)
+
+
+def _language_of(text: str) -> str:
+    """Return the language of a text; empty where it is not certain, or what detects it is not installed."""
+    language, score = (_detector()(text) if find_spec(NEEDED[LANGUAGE]) else None) or ("", 0.0)
+    return language if score >= LIKELY_MIN else ""
+
+
+@cache
+def _detector() -> Callable[[str], tuple[str, float] | None]:
+    from gossamer.stages.process.language import LanguageModule
+
+    return LanguageModule().detect
 
 
 def _module(name: str, options: ProcessOptions) -> ProcessingModule:

@@ -1,7 +1,7 @@
 """WACZ: a crawl as one file that ReplayWeb.page and other players open (Web Archive Collection Zipped, 1.1.1).
 
 A ZIP of the WARC files as they are, stored uncompressed so that a player can fetch single records of a large file by
-range, with a gzipped CDXJ, a list of pages, and digests of everything. ZIP64 where sizes ask for it.
+range, with a gzipped CDXJ, a list of pages with their text, and digests of everything. ZIP64 where sizes ask for it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
 import pyarrow as pa
@@ -21,9 +21,10 @@ from isal import isal_zlib
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.product import __version__
-from gossamer.results.export.bodies import ended_early, require_members, require_whole
+from gossamer.results.export.bodies import Means, RecordBodies, RecordPlace, ended_early, require_members, require_whole
 from gossamer.results.export.index import IndexProgress, sort_lines, unique_lines
 from gossamer.results.export.permitted import FOLDER, LIST
+from gossamer.results.export.plan import Planned, make_plan, planned
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import ExportFolder, ExportInputs, ExportPiece
@@ -33,8 +34,7 @@ from gossamer.world.files import publish, sync_file
 LINES_A_BLOCK = 300
 """Of the index in each gzip member: what a player fetches to look up one address."""
 COPY_BYTES = 1 << 20
-_PAGE_COLUMNS = ["url", "fetched_at", "outcome", "media_type", "title", "warc_file", "warc_offset", "warc_length"]
-_PAGE_TYPES = pa.array(["text/html", "application/xhtml+xml"])
+_PAGE_TYPES = frozenset(("text/html", "application/xhtml+xml"))
 _JSON = msgspec.json.Encoder()
 
 
@@ -52,6 +52,15 @@ class ZipMember(msgspec.Struct):
     """Of ZIP, that a reader needs: 45 when it is larger than 2 GB."""
 
 
+class MainPage(msgspec.Struct, frozen=True):
+    """The page with which a reader begins: the first one that was a seed, or the first one."""
+
+    url: str = ""
+    at: str = ""
+    title: str = ""
+    is_seed: bool = False
+
+
 @decodable
 class WaczProgress(msgspec.Struct):
     """Progress of a WACZ."""
@@ -59,15 +68,20 @@ class WaczProgress(msgspec.Struct):
     index: IndexProgress = msgspec.field(default_factory=IndexProgress)
     listed: bool = False
     """Whether the index and the list of pages are made."""
+    main: MainPage = MainPage()
     members: list[ZipMember] = []
     length: int = 0
     """Bytes of the ZIP that hold these members."""
 
 
-def export_wacz(work: ExportFolder, source: RowSource, title: str, memory_bytes_max: int, advance: Advance) -> None:
+def export_wacz(
+    work: ExportFolder, source: RowSource, name: str, means: Means, memory_bytes_max: int, advance: Advance
+) -> None:
     """Write the WACZ of all finished WARC files. Goes on where it stopped: at worst one WARC file is copied again.
+    Its title is that of its main page, else `name`.
 
-    Costs a copy of the WARC files (their SHA-256 is most of it: about 2 ms a MB) and about 20 µs a row of `pages`.
+    Costs a copy of the WARC files (their SHA-256 is most of it: about 2 ms a MB), about 20 µs a row of `pages`, and
+    the reading of each page for its text.
 
     Raises:
         ConfigError: the WARC files are of a kind that WACZ does not have, or one of them was cut short.
@@ -82,7 +96,7 @@ def export_wacz(work: ExportFolder, source: RowSource, title: str, memory_bytes_
     if not step.listed:
         if not work.inputs.running:
             require_whole(work.inputs.warcs, source)
-        _list(work, step, source, memory_bytes_max, advance, held)
+        _list(work, step, source, means, memory_bytes_max, advance, held)
     with _opened(work.out, step.length) as file:
         archive = _Zip(file, step.members, work.inputs.begun_at)
         try:
@@ -97,7 +111,7 @@ def export_wacz(work: ExportFolder, source: RowSource, title: str, memory_bytes_
                     file.flush()
                     sync_file(work.out)
                     work.save(step)
-            package = _package(step.members, work.inputs, title)
+            package = _package(step.members, work.inputs, name, step.main)
             archive.add_bytes("datapackage.json", package)
             archive.add_bytes("datapackage-digest.json", _digest_file(package))
             archive.close()
@@ -120,7 +134,13 @@ def _require_as_written(member: ZipMember, path: Path, crcs: Mapping[str, int | 
 
 
 def _list(
-    work: ExportFolder, step: WaczProgress, source: RowSource, memory_bytes_max: int, advance: Advance, held: _HeldWarcs
+    work: ExportFolder,
+    step: WaczProgress,
+    source: RowSource,
+    means: Means,
+    memory_bytes_max: int,
+    advance: Advance,
+    held: _HeldWarcs,
 ) -> None:
     def save(_: IndexProgress) -> None:
         work.save(step)
@@ -132,7 +152,11 @@ def _list(
     # the instant of a visit they take the last one before it: that of the record that stood.
     lines = (line for block, _, _ in unique_lines(sorter, [], b"") for line in block if UNCHANGED not in line)
     _write_index(work.folder / "index.cdx.gz", work.folder / "index.idx", lines)
-    _write_pages(work.folder / "pages.jsonl", source, held)
+    plan = work.folder / "plan.parquet"
+    make_plan(plan, work.inputs.tables["pages"], "", memory_bytes_max // 2, every=True)
+    folder = Path(warcs[0].path).parent if warcs else work.folder
+    with RecordBodies(folder, means.decode) as bodies:
+        step.main = _write_pages(work.folder / "pages.jsonl", plan, held, bodies, means)
     step.listed = True
     step.index.runs = []
     work.save(step)
@@ -148,6 +172,11 @@ class _HeldWarcs:
         self._whole = whole
         self._names = pa.array([piece.name for piece in warcs], pa.string())
         self._lengths = pa.array([piece.length for piece in warcs], pa.int64())
+        self._ends = {piece.name: piece.length for piece in warcs}
+
+    def has(self, place: RecordPlace) -> bool:
+        """Return whether a record is held."""
+        return place.offset + place.length <= self._ends.get(place.file, 0)
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows whose record is held.
@@ -209,28 +238,47 @@ def _write_block(packed: BinaryIO, blocks: BinaryIO, lines: list[bytes], offset:
     return offset + len(data)
 
 
-def _write_pages(target: Path, source: RowSource, held: _HeldWarcs) -> None:
-    """Write the list of pages that people may want to begin with: HTML that was fetched."""
+def _write_pages(target: Path, plan: Path, held: _HeldWarcs, bodies: RecordBodies, means: Means) -> MainPage:
+    """Write the list of pages that people may want to begin with, HTML that was fetched, and documents with text, each
+    with its text, by which players search; return the main page.
+    """
     new = target.with_name(target.name + ".new")
+    main = MainPage()
     with new.open("wb") as file:
-        head = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": False}
+        head = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": True}
         file.write(_JSON.encode(head) + b"\n")
-        if set(_PAGE_COLUMNS) <= set(source.schema.names):
-            for _, batch in source.batches(0, _PAGE_COLUMNS):
-                file.write(b"".join(_page_lines(held.rows(batch))))
+        for _, row in planned(plan):
+            if not held.has(row.place) or not (row.document or row.media_type in _PAGE_TYPES):
+                continue
+            line = _page_line(row, row.document or _text(row, held, bodies, means))
+            if not main.url or (line["seed"] and not main.is_seed):
+                main = MainPage(row.url, line["ts"], row.title, line["seed"])
+            file.write(_JSON.encode(line) + b"\n")
     publish(new, target)
+    return main
 
 
-def _page_lines(batch: pa.RecordBatch) -> Iterator[bytes]:
-    is_page = pc.and_(
-        pc.equal(pc.cast(batch["outcome"], pa.string()), "fetched"),
-        pc.is_in(pc.cast(batch["media_type"], pa.string()), _PAGE_TYPES),
-    )
-    batch = batch.filter(is_page)
-    times = pc.strftime(batch["fetched_at"], "%Y-%m-%dT%H:%M:%SZ").to_pylist()
-    for url, at, title in zip(batch["url"].to_pylist(), times, batch["title"].to_pylist(), strict=True):
-        ident = hashlib.sha256(f"{url} {at}".encode()).hexdigest()[:24]
-        yield _JSON.encode({"id": ident, "url": url, "ts": at, "title": title or url}) + b"\n"
+def _page_line(row: Planned, text: str) -> dict[str, Any]:
+    """Return a page as browsertrix-crawler lists it. Players look for a record of the second of `ts`."""
+    at = row.fetched_at[:19] + "Z"
+    return {
+        "id": hashlib.sha256(f"{row.url} {at}".encode()).hexdigest()[:24],
+        "url": row.url,
+        "ts": at,
+        "title": row.title or row.url,
+        "text": text,
+        "mime": row.media_type,
+        "status": row.status,
+        "depth": row.depth,
+        "seed": row.depth == 0,
+    }
+
+
+def _text(row: Planned, held: _HeldWarcs, bodies: RecordBodies, means: Means) -> str:
+    original = row.original if row.original is not None and held.has(row.original) else None
+    page = bodies.page(row.place, original, row.url)
+    # A lone surrogate that some page's escapes made is no text.
+    return means.text_of(page).encode("utf-8", "replace").decode() if page is not None else ""
 
 
 def _opened(path: Path, length: int) -> BinaryIO:
@@ -293,7 +341,7 @@ class _Zip:
         return info
 
 
-def _package(members: list[ZipMember], inputs: ExportInputs, title: str) -> bytes:
+def _package(members: list[ZipMember], inputs: ExportInputs, name: str, main: MainPage) -> bytes:
     created = datetime.fromtimestamp(int(inputs.begun_at), UTC).isoformat().replace("+00:00", "Z")
     resources = [
         {
@@ -309,10 +357,12 @@ def _package(members: list[ZipMember], inputs: ExportInputs, title: str) -> byte
         "resources": resources,
         "wacz_version": "1.1.1",
         "software": f"gossamer/{__version__}",
-        "title": title,
+        "title": main.title or name,
         "created": created,
         "modified": created,
     }
+    if main.url:
+        package |= {"mainPageUrl": main.url, "mainPageDate": main.at}
     return msgspec.json.format(_JSON.encode(package), indent=2)
 
 

@@ -8,6 +8,7 @@ bytes.
 from __future__ import annotations
 
 import heapq
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -40,7 +41,9 @@ COLUMNS = [  # Of `pages`, that an entry is made of.
     "url", "fetched_at", "media_type", "status", "digest", "warc_type", "warc_length", "warc_offset", "warc_file",
 ]  # fmt: skip
 RENDERED = "rendered"
+SENT_TYPE = "sent_type"  # Tables of earlier versions lack it: the type as which a reply was read is taken there.
 _INDEXED = WarcRecordType.response | WarcRecordType.revisit | WarcRecordType.resource
+_TYPE_END = re.compile(r"[;\s]")
 _JSON = msgspec.json.Encoder()
 _FIELDS = msgspec.json.Decoder(dict[str, str])
 _PAGE = b'"status":"2'
@@ -62,7 +65,9 @@ class IndexEntry(msgspec.Struct, frozen=True):
     def line(self) -> bytes:
         """Return the line, its end included."""
         url, mark, sent = self.url.partition(REQUEST_MARK)
-        fields = {"url": url, "mime": self.mime or "unk"}
+        fields = {"url": url}
+        if self.mime:
+            fields["mime"] = self.mime
         if self.status:
             fields["status"] = self.status
         fields |= {
@@ -212,10 +217,10 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
     for path in parquet_files:
         try:
             with pq.ParquetFile(path, page_checksum_verification=True) as file:
-                more = [RENDERED] if RENDERED in file.schema_arrow.names else []
+                more = [name for name in (RENDERED, SENT_TYPE) if name in file.schema_arrow.names]
                 for batch in file.iter_batches(batch_size=10_000, columns=[*COLUMNS, *more], use_threads=False):
                     yield from entries_of_batch(batch)
-                    if more and is_rendered(batch):
+                    if RENDERED in more and is_rendered(batch):
                         rendered = path
         except (pa.ArrowException, OSError, ValueError, ArithmeticError) as error:
             # What pyarrow says of bytes that make no sense is any of these, and an OSError without a number.
@@ -277,18 +282,30 @@ def entries_of_warcs(
 
 
 def entries_of_batch(batch: pa.RecordBatch) -> Iterator[IndexEntry]:
-    """Yield the entries of those rows of `pages` that have a record; of the batch only `COLUMNS` are looked at.
+    """Yield the entries of those rows of `pages` that have a record; of the batch only `COLUMNS` and `SENT_TYPE` are
+    looked at.
 
     Nothing here asks pyarrow.compute, for which every crawl would wait 0.02 s at its end.
     """
     columns = [batch[name].view("int64") if name == "fetched_at" else batch[name] for name in COLUMNS]
-    for url, fetched_at, media_type, status, digest, kind, length, offset, filename in zip(
-        *map(_values, columns), strict=True
+    sent_types = batch[SENT_TYPE if SENT_TYPE in batch.schema.names else "media_type"]
+    for url, fetched_at, media_type, status, digest, kind, length, offset, filename, sent in zip(
+        *map(_values, (*columns, sent_types)), strict=True
     ):
         if offset is None:
             continue
-        mime = "warc/revisit" if kind == "revisit" else media_type
+        mime = (
+            "warc/revisit"
+            if kind == "revisit"
+            else _bare_type(media_type if kind == "resource" or sent is None else sent)
+        )
         yield IndexEntry(url, fetched_at // 1_000_000, mime, str(status or ""), digest, length, offset, filename)
+
+
+@lru_cache(maxsize=256)
+def _bare_type(sent: str | None) -> str:
+    """Return the type of a Content-Type header; empty if there is none, or none in it."""
+    return _TYPE_END.split(sent or "", maxsplit=1)[0].lower()
 
 
 def _values(column: pa.Array) -> list[Any]:
@@ -314,7 +331,7 @@ def _entry_of_record(record: WarcRecord, filename: str) -> IndexEntry:
     return IndexEntry(
         url=headers["WARC-Target-URI"],
         instant_s=int(date.timestamp()),
-        mime=mime.partition(";")[0].strip().lower(),
+        mime=_bare_type(mime),
         status=status,
         digest=headers.get("WARC-Payload-Digest") or "",
         length=0,

@@ -62,6 +62,7 @@ PAGES = pa.schema(
         ("rendered", FEW),
         ("links_gained", pa.int64()),
         ("render_reason", FEW),
+        ("sent_type", FEW),
     ]
 )
 """One row per attempt: the fields of `PageRow`, in their order."""

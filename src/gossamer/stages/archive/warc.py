@@ -34,6 +34,7 @@ SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest
 NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 AUTHENTICATED = ("Gossamer-Authenticated", "yes")
 """The request carried a credential. WARC 1.1, section 4, allows fields of one's own."""
+SENT_TYPE_MAX = 200
 RENDERED_HTML = "text/html; charset=utf-8"
 SECONDS_MAX = 64
 """Seconds that are remembered as written: many pages are fetched in each."""
@@ -81,8 +82,8 @@ class WarcArchive:
     def add(self, visited: Visited) -> Archived:
         """Archive the reply, if there is one, and write its place into the row.
 
-        Sets `warc_file`, `warc_offset`, `warc_length` and `warc_type` of the row, and where they are empty `digest`
-        and (for a revisit) `duplicate_of`. The date of the records is the row's `fetched_at`.
+        Sets `warc_file`, `warc_offset`, `warc_length`, `warc_type` and `sent_type` of the row, and where they are empty
+        `digest` and (for a revisit) `duplicate_of`. The date of the records is the row's `fetched_at`.
 
         Raises:
             OSError: the disk is full; nothing was archived then.
@@ -102,6 +103,7 @@ class WarcArchive:
         row.warc_offset = place.warc_offset
         row.warc_length = place.warc_length
         row.warc_type = main.record_type
+        row.sent_type = (reply.header("content-type") or "")[:SENT_TYPE_MAX]
         return place
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:

@@ -13,6 +13,7 @@ import brotli
 import zstandard
 from isal import igzip_lib
 
+from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Content, LargeBody, Reply
 from gossamer.world.spill import Spills
 
@@ -25,6 +26,16 @@ KNOWN: Final = frozenset({"gzip", "x-gzip", "deflate", "br", "zstd"})
 ERRORS: Final[tuple[type[Exception], ...]] = (  # isal's stub has an instance for a class
     igzip_lib.IsalError, brotli.error, zstandard.ZstdError, EOFError, ValueError,  # type: ignore[assignment]
 )  # fmt: skip
+
+
+def require_brotli() -> None:
+    """Raise ConfigError for a module `brotli` of another package, with which each page in br is an internal error."""
+    if not hasattr(brotli.Decompressor, "can_accept_more_data"):
+        raise ConfigError(
+            f"the module brotli in {brotli.__file__} is not that of Brotli 1.2; pywb installs another over it: run "
+            "`pip uninstall brotlipy`, then `pip install --force-reinstall brotli`, and keep pywb in an environment of "
+            "its own"
+        )
 
 
 class _Inflate:

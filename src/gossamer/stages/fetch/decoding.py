@@ -9,7 +9,7 @@ import msgspec
 
 from gossamer.model.modules import whole
 from gossamer.model.visits import Content, Reply, lower_names
-from gossamer.stages.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, is_zlib
+from gossamer.stages.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, is_zlib, require_brotli
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.world.spill import Spills
 
@@ -38,6 +38,8 @@ class BoundedDecoder:
     """
 
     def __init__(self, options: FetchOptions, spills: Spills | None = None) -> None:
+        """Raise ConfigError if the environment holds another module `brotli`."""
+        require_brotli()
         self._bytes_max = options.decoded_bytes_max
         self._ratio_max = options.decode_ratio_max
         self._held_max = options.body_memory_bytes_max if spills is not None else options.decoded_bytes_max

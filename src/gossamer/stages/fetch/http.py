@@ -41,9 +41,6 @@ if TYPE_CHECKING:
     from gossamer.stages.fetch.rules import RequestRules, Rule
     from gossamer.world.spill import Spill
 
-ACCEPT_ENCODING: Final = "gzip, br, zstd, deflate"
-"""The codings that `BoundedDecoder` removes."""
-
 PARTIAL_CONTENT: Final = 206
 PROXY_LOGIN_REQUIRED: Final = 407
 _CLOSE: Final = b"Connection: close"
@@ -131,7 +128,7 @@ def own_headers(
     own = {"User-Agent": agent, "Accept": options.accept}
     if options.accept_language:
         own["Accept-Language"] = options.accept_language
-    own["Accept-Encoding"] = ACCEPT_ENCODING
+    own["Accept-Encoding"] = ", ".join(options.content_codings) or "identity"
     further = tuple(further)
     given = replaced(options.headers.items(), further)
     for name, value in (*own.items(), *given):

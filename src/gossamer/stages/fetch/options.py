@@ -60,6 +60,13 @@ class FetchOptions(Section, frozen=True):
         "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
     )
     accept_language: Annotated[str, Key("The Accept-Language header; empty sends none.", basic=True)] = "en,*;q=0.5"
+    content_codings: Annotated[
+        tuple[Literal["gzip", "br", "deflate", "zstd"], ...],
+        Key(
+            "Content codings offered in Accept-Encoding, the preferred one first; none: bodies are sent uncompressed. "
+            "Bodies are archived as sent, and ReplayWeb.page reads neither deflate nor zstd, pywb no zstd."
+        ),
+    ] = ("gzip", "br")
     proxy: Annotated[
         str,
         Key(

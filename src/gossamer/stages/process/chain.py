@@ -215,6 +215,7 @@ class Modules:
             page.file,
             page.link_type,
             page.is_cut,
+            page.fetched_at,
             document=document,
         )
         findings = Findings() if findings is None else findings

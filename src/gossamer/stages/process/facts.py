@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from gossamer.stages.process.zones import mail_date, without_zone
@@ -14,19 +14,36 @@ OBJECTS_MAX = 500
 TIMES_MAX = 50
 """`time` elements that are examined."""
 BYLINE_MAX = 500
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)  # Programs write it for a date that they lack.
+_NEVER = datetime(9999, 1, 1, tzinfo=UTC)
 TYPES_MAX = 50
 _PUBLISHED = (
-    "article:published_time", "datepublished", "citation_publication_date", "parsely-pub-date", "dc.date.issued",
-    "dcterms.issued", "dcterms.created", "dc.date", "date", "pubdate", "publish-date", "sailthru.date",
+    "articlepublishedtime", "datepublished", "citationpublicationdate", "parselypubdate", "dcdateissued",
+    "dctermsissued", "dctermscreated", "dcdate", "date", "pubdate", "publishdate", "sailthrudate", "articlepublished",
+    "publishedtime", "articlepublisheddate", "publicationdate", "publisheddate", "dccreated", "dcdatecreated",
+    "dctermsdate", "datecreated", "citationdate", "bepresscitationdate", "rnewsdatepublished",
 )  # fmt: skip
-_MODIFIED = ("article:modified_time", "og:updated_time", "datemodified", "dcterms.modified", "last-modified")
-_AUTHORS = ("author", "article:author", "citation_author", "dc.creator", "dcterms.creator", "parsely-author", "byl")
-_LICENSES = ("license", "dc.rights", "dcterms.license", "dcterms.rights")
-MEANING = frozenset((*_PUBLISHED, *_MODIFIED, *_AUTHORS, *_LICENSES, "og:locale"))
-"""Names of `meta` elements that `facts` knows, in lower case."""
+_MODIFIED = ("articlemodifiedtime", "updatedtime", "datemodified", "dctermsmodified", "lastmodified", "dcmodified")
+_AUTHORS = (
+    "author", "articleauthor", "citationauthor", "dccreator", "dctermscreator", "parselyauthor", "byl",
+    "citationauthors", "bepresscitationauthor", "eprintscreatorsname",
+)  # fmt: skip
+AUTHORS_MAX = 100
+_LICENSES = ("license", "dcrights", "dctermslicense", "dctermsrights")
+MEANING = frozenset((*_PUBLISHED, *_MODIFIED, *_AUTHORS, *_LICENSES))
+"""Names of `meta` elements that `facts` knows, as `bare` makes them."""
+_MARKS = str.maketrans("", "", ":.-_ ")
 _ISO = re.compile(
     r"(\d{4})([-/]?)(\d{2})\2(\d{2})(?!\d)(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
 )
+_NUMBERS = re.compile(
+    r"(?:(\d{4})([-/.]|(?: ?[年년] ?))(\d{1,2})(?:\2| ?[月월] ?)(\d{1,2})(?: ?[日일])?"
+    r"|(\d{1,2})\.(\d{1,2})\.(\d{4}))(?!\d)",
+    re.ASCII,
+)
+_ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867, "民國": 1911, "民国": 1911}
+_ERA = re.compile(rf"({'|'.join(_ERAS)}) ?(元|\d{{1,3}})(?= ?年)", re.ASCII)
+_YEARS = range(1500, 2100)  # Below, they are of the Persian or the Islamic calendar, or stand for no date at all.
 _HALF_DAY = re.compile(r"\b(\d{1,2})(:\d{2}(?::\d{2})?)\s?([ap])\.?m\b\.?", re.IGNORECASE | re.ASCII)
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _IN_WORDS = re.compile(
@@ -45,6 +62,7 @@ _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 
 COLUMNS: Mapping[str, str] = {
     "published": "time",
+    "published_written": "text",
     "modified": "time",
     "byline": "text",
     "license": "text",
@@ -66,43 +84,52 @@ class Linked(NamedTuple):
 
 def facts(
     blocks: Sequence[object],
-    metas: Mapping[str, str],
+    metas: Mapping[str, Sequence[str]],
     linked: Linked = Linked(),  # noqa: B008 - a value that never changes
     times: Sequence[Mapping[str, str]] = (),
+    fetched_at: float = 0.0,
 ) -> dict[str, object]:
     """Return the columns for which a page has values: from JSON-LD first, then from `meta` elements, then from links
     and `time` elements.
 
     `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `times` the attributes of its `time` elements.
+    A date more than a day later than `fetched_at` is that of an event, and neither published nor modified; 0: unknown.
     """
+    latest = datetime.fromtimestamp(fetched_at, UTC) + timedelta(days=1) if fetched_at else _NEVER
     held = list(_objects(blocks))
-    of_elements = _times(times)
+    of_elements = _times(times, latest)
     media = [one for one in held if not _MEDIA.isdisjoint(_types([one]))]
     others = [one for one in held if one not in media] if media else held
-    published = _first(_dates(others, "datePublished", "dateCreated"), map(metas.get, _PUBLISHED))
-    modified = _first(_dates(others, "dateModified"), map(metas.get, _MODIFIED))
+    written = [*_dates(others, "datePublished", "dateCreated"), *_named(metas, _PUBLISHED)]
+    published = _first(written, latest)
+    modified = _first((*_dates(others, "dateModified"), *_named(metas, _MODIFIED)), latest)
     published = published or of_elements.get("published")
     if published is None and not any(name.endswith(_ARTICLES) for name in _types(others)):
-        published = _first(_dates(media, "datePublished", "uploadDate", "dateCreated"), iter(()))
-    author = next((_clean(one) for one in map(metas.get, _AUTHORS) if one and _clean(one)), "")
+        published = _first(_dates(media, "datePublished", "uploadDate", "dateCreated"), latest)
+    unread = next((one for one in written if moment(one) is None), "")
     found: dict[str, object] = {
         "published": published or of_elements.get("only"),
+        "published_written": "" if published else unread[:BYLINE_MAX],
         "modified": modified or of_elements.get("modified"),
-        "byline": _byline(held) or author or _clean(linked.author),
-        "license": linked.license
-        or _license(held)
-        or next((one for one in map(metas.get, _LICENSES) if one), "")
-        or linked.commons,
+        "byline": _byline(held) or _authors(metas) or _clean(linked.author),
+        "license": linked.license or _license(held) or next(iter(_named(metas, _LICENSES)), "") or linked.commons,
         "schema_types": list(dict.fromkeys(_types(held)))[:TYPES_MAX],
     }
     return {name: value for name, value in found.items() if value}
 
 
+def bare(name: str) -> str:
+    """Return the name of a `meta` element, in lower case, without the marks and the prefix that sites vary."""
+    return name.translate(_MARKS).removeprefix("og")
+
+
 def moment(written: str) -> datetime | None:
-    """Parse a time: ISO 8601 (also with slashes or without separators), the format of e-mail, or a day in English, also
-    with a time of day such as `10:30 PM`. None for anything else, such as `01/02/2024`. Without a zone: UTC.
+    """Parse a time: ISO 8601 (also with other separators, or without), `6.5.2024`, the format of e-mail, a day in
+    English, Chinese, Japanese (of an era, too) or Korean, also with a time of day such as `10:30 PM`. A Buddhist year
+    is converted. None for anything else, such as `01/02/2024` or a Persian year. Without a zone: UTC.
     """
-    written, stated = without_zone(_HALF_DAY.sub(_of_whole_day, written.strip()[:60]))
+    written = _NUMBERS.sub(_as_iso, _ERA.sub(_of_era, written.strip()[:60]), count=1)
+    written, stated = without_zone(_HALF_DAY.sub(_of_whole_day, written))
     found = _ISO.match(written)
     words = _IN_WORDS.fullmatch(written)
     try:
@@ -113,11 +140,22 @@ def moment(written: str) -> datetime | None:
             time = datetime(int(words[4]), _MONTHS.index(words[2].lower()) + 1, int(words[1] or words[3]), tzinfo=UTC)
         else:
             time = mail_date(written)
+        if time.year >= 2443:  # A Buddhist year; that of 1900, or later.
+            time = time.replace(year=time.year - 543)
     except (ValueError, OverflowError, IndexError, TypeError):
         return None
     if stated is not None or time.tzinfo is None:
         time = time.replace(tzinfo=stated or UTC)
-    return time if 1970 < time.year < 2100 else None
+    return time if time.year in _YEARS and time != _EPOCH else None
+
+
+def _as_iso(found: re.Match[str]) -> str:
+    year, month, day = (found[1], found[3], found[4]) if found[1] else (found[7], found[6], found[5])
+    return f"{year}-{month:0>2}-{day:0>2}"
+
+
+def _of_era(found: re.Match[str]) -> str:
+    return str(_ERAS[found[1]] + int(found[2].replace("元", "1")))
 
 
 def _of_whole_day(found: re.Match[str]) -> str:
@@ -125,7 +163,7 @@ def _of_whole_day(found: re.Match[str]) -> str:
     return f"{hour if hour > 12 else hour % 12 + 12 * (found[3] in 'pP'):02}{found[2]}"
 
 
-def _times(times: Sequence[Mapping[str, str]]) -> dict[str, datetime]:
+def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, datetime]:
     """Return the dates of `time` elements with a known meaning, or as `only` that of a page that has no other.
 
     An element that means both, as themes have it for an entry that was not changed, yields to one that means one.
@@ -135,7 +173,7 @@ def _times(times: Sequence[Mapping[str, str]]) -> dict[str, datetime]:
     every: set[str] = set()
     for one in times[:TIMES_MAX]:
         time = moment(one.get("datetime", ""))
-        if time is None:
+        if time is None or time > latest:
             continue
         every.add(one["datetime"])
         meant = f"{one.get('itemprop', '')} {one.get('class', '')}".lower()
@@ -153,12 +191,24 @@ def _times(times: Sequence[Mapping[str, str]]) -> dict[str, datetime]:
     return found
 
 
-def _first(written: Iterator[str], metas: Iterator[str | None]) -> datetime | None:
-    for one in (*written, *metas):
-        time = moment(one) if one else None
-        if time is not None:
-            return time
-    return None
+def _first(written: Iterable[str], latest: datetime) -> datetime | None:
+    times = map(moment, written)
+    return next((time for time in times if time is not None and time <= latest), None)
+
+
+def _named(metas: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
+    """Return the values of meta elements of some names, by the order of these."""
+    return [value for name in names for value in metas.get(name, ()) if value]
+
+
+def _authors(metas: Mapping[str, Sequence[str]]) -> str:
+    """Return the authors that meta elements of one name give: of the name that gives most."""
+    lists = [list(dict.fromkeys(filter(None, map(_clean, metas.get(name, ()))))) for name in _AUTHORS]
+    return _joined(max(lists, key=len))
+
+
+def _joined(names: Sequence[str]) -> str:
+    return ("; " if any("," in name for name in names) else ", ").join(names)[:BYLINE_MAX]
 
 
 def _objects(blocks: Sequence[object]) -> Iterator[dict[str, object]]:
@@ -199,16 +249,21 @@ def _types(held: Sequence[dict[str, object]]) -> Iterator[str]:
 
 
 def _byline(held: Sequence[dict[str, object]]) -> str:
+    known = {one["@id"]: one for one in held if isinstance(one.get("@id"), str)}
     for one in held:
         value = one.get("author")
-        names = [_name(author) for author in (value if isinstance(value, list) else [value])[:20]]
+        names = [_name(author, known) for author in (value if isinstance(value, list) else [value])[:AUTHORS_MAX]]
         if any(names):
-            return ", ".join(dict.fromkeys(name for name in names if name))[:BYLINE_MAX]
+            return _joined(list(dict.fromkeys(name for name in names if name)))
     return ""
 
 
-def _name(author: object) -> str:
-    return _clean(_value(author, "name"))
+def _name(author: object, known: Mapping[object, dict[str, object]]) -> str:
+    """Return an author's name, which may stand with another object of the same identifier."""
+    name = _value(author, "name")
+    if not name and isinstance(author, dict) and isinstance(author.get("@id"), str):
+        name = _value(known.get(author["@id"]), "name")
+    return _clean(name)
 
 
 def _clean(name: str) -> str:

@@ -35,11 +35,12 @@ class LanguageModule:
         if not text:
             document = document_of(page, self._options)
             text = document.markup.text() if page.media_type in HTML_TYPES else document.characters()
+        if found := self.detect(text):
+            findings.columns["language"], findings.columns["language_score"] = found
+
+    def detect(self, text: str) -> tuple[str, float] | None:
+        """Return the language of a text and how likely it is; None of a text that is too short."""
         start = max(0, (len(text) - CHARACTERS_MAX) // 2)
         sample = " ".join(text[start : start + CHARACTERS_MAX].split())
-        if len(sample) < CHARACTERS_MIN:
-            return
-        found = self._detector.detect(sample, model="lite", k=1)
-        if found:
-            findings.columns["language"] = str(found[0]["lang"])
-            findings.columns["language_score"] = round(float(found[0]["score"]), 4)
+        found = self._detector.detect(sample, model="lite", k=1) if len(sample) >= CHARACTERS_MIN else []
+        return (str(found[0]["lang"]), round(float(found[0]["score"]), 4)) if found else None

@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-
-import msgspec
+from itertools import islice
 
 from gossamer.model.pages import Findings, Page
-from gossamer.stages.process.facts import COLUMNS, COMMONS, MEANING, TIMES_MAX, Linked, facts
+from gossamer.stages.process.facts import AUTHORS_MAX, COLUMNS, COMMONS, MEANING, TIMES_MAX, Linked, bare, facts
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
+from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import Base, base_href, collapsed
 from gossamer.stages.process.options import TypedModule
 from gossamer.stages.process.scripted import signal_of
@@ -35,8 +35,8 @@ class Metadata(TypedModule):
 
     The columns: `description`; `canonical`, absolute; `declared_language` (`html lang`); `open_graph`, one JSON object
     of properties to lists of values, and of it `og_type`, `og_image` (absolute) and `og_site_name`; `json_ld`, one JSON
-    list of the page's blocks as they stand; those of `process.facts`: `published`, `modified`, `byline`, `license`,
-    `schema_types`; and `script_signal`, what says that the page lacks what scripts would add (`process.scripted`).
+    list of the page's blocks as they stand; `script_signal`, what says that the page lacks what scripts would add
+    (`process.scripted`); and the columns of `process.facts`.
     """
 
     name = "metadata"
@@ -57,15 +57,15 @@ class Metadata(TypedModule):
         columns = findings.columns
         elements = document.markup.elements()
         graph: dict[str, list[str]] = {}
-        metas: dict[str, str] = {}
+        metas: dict[str, list[str]] = {}
         base = Base(page.url, base_href(elements), document.charset)
         for tag, found in elements:
             if tag == "meta":
                 name = (found.get("property") or found.get("name") or found.get("itemprop") or "").strip().lower()
                 content = found.get("content") or ""
                 self._meta(name, content, graph, columns)
-                if name in MEANING:
-                    metas.setdefault(name, collapsed(content, self._options.title_bytes_max))
+                if (key := bare(name)) in MEANING and len(held := metas.setdefault(key, [])) < AUTHORS_MAX:
+                    held.append(collapsed(content, self._options.title_bytes_max))
             elif tag == "link" and found.get("rel"):
                 self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
         if graph:
@@ -75,7 +75,8 @@ class Metadata(TypedModule):
         blocks = self._walked(document.utf8(), columns, times)
         if signal := signal_of(document.utf8(), len(document.markup.anchors())):
             columns["script_signal"] = signal
-        columns.update(facts(blocks, metas, self._linked(document, base, str(columns.get("license", ""))), times))
+        linked = self._linked(document, base, str(columns.get("license", "")))
+        columns.update(facts(blocks, metas, linked, times, page.fetched_at))
 
     def _relation(self, relations: list[str], href: str, base: Base, columns: dict[str, object]) -> None:
         for name in ("canonical", "license"):
@@ -128,8 +129,8 @@ class Metadata(TypedModule):
 
 
 def json_ld(body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str]], None] | None = None) -> list[object]:
-    """Return the JSON-LD blocks of a page in UTF-8 that are well-formed, as long as `bytes_max` in all. `seen` is
-    called with name and attributes of each `html` and `time`. Linear.
+    """Return the JSON-LD blocks of a page in UTF-8 that can be read (`process.jsonld`), as long as `bytes_max` in all.
+    `seen` is called with name and attributes of each `html` and `time`. Linear.
     """
     blocks: list[object] = []
     for name, found, start, end in _WALK.over(body):
@@ -137,10 +138,7 @@ def json_ld(body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str]]
             if seen is not None:
                 seen(name, found)
         elif name == "script" and _JSON_LD.fullmatch(found.get("type", "")) and end - start <= bytes_max:
-            try:
-                blocks.append(msgspec.json.decode(body[start:end]))
-            except (msgspec.DecodeError, RecursionError):
-                continue
+            blocks += islice(roots(body[start:end]), BLOCKS_MAX - len(blocks))
             bytes_max -= end - start
             if len(blocks) == BLOCKS_MAX:
                 break
