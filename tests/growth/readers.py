@@ -11,6 +11,9 @@ from gossamer.model.usage import content_signal, content_usage
 from gossamer.model.visits import http_date, max_age_s
 from gossamer.ports import ProcessingModule
 from gossamer.results.search.documents import language_of
+from gossamer.results.search.parse import QueryParser
+from gossamer.results.search.snippets import Snippets
+from gossamer.results.search.words import loose_terms, terms_of
 from gossamer.stages.archive.surt import surt
 from gossamer.stages.fetch.cookies import cookie_date, parsed
 from gossamer.stages.fetch.digest import best_challenge
@@ -131,6 +134,8 @@ READERS: Mapping[str, Mapping[str, Read]] = {
     },
     "text": {
         "text_links": _module(TextLinks(_SCAN), "text/plain"),
+        "search terms": _text(lambda text: loose_terms(terms_of(text), "en")),
+        "search snippet": _text(lambda text: Snippets(QueryParser("a* b").parse(), ()).of(text, "en")),
         "markdown text": _text(escaped),
         "markdown line": _text(line_safe),
     },

@@ -35,7 +35,7 @@ PLAIN = "\x1b[0m"
 @commands.command("search")
 def search(
     directory: Directory,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, "phrases", -without, title:word.')] = "",
+    query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, "phrases", -without, begin*, title:word.')] = "",
     as_json: Json = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="Maximum number of results.")] = 10,
     host: Annotated[str, typer.Option("--host", metavar="HOST", help="Search this host only.")] = "",
@@ -155,11 +155,13 @@ def _build_index(directory: Path, *, quiet: bool) -> None:
 
 def _lines(found: SearchResults, *, colours: bool) -> Iterator[str]:
     for problem in found.problems:
-        yield f"left out: {harmless(problem)}"
+        yield f"note: {harmless(problem)}"
     if found.notice:
         yield harmless(found.notice)
     if not found.hits:
-        yield f"no page for {harmless(found.query)}; whole words match, and an asterisk only after a phrase"
+        yield f"no page for {harmless(found.query)}"
+        if found.suggestion:
+            yield f"did you mean: {harmless(found.suggestion)}"
         return
     shown = f"{count(len(found.hits))} of " if len(found.hits) < found.total else ""
     yield f"{shown}{counted(found.total, 'page')} for {harmless(found.query)}"
@@ -169,6 +171,10 @@ def _lines(found: SearchResults, *, colours: bool) -> Iterator[str]:
         yield f"     {harmless(hit.url)}  {hit.fetched_at[:10]}"
         if hit.snippet:
             yield f"     {_highlight(hit, colours=colours)}"
+    for name, counts in (("host", found.hosts), ("language", found.languages)):
+        if len(counts) > 1:
+            yield ""
+            yield ", ".join(f"{name}:{harmless(value)} {count(pages)}" for value, pages in counts.items())
 
 
 def _highlight(hit: SearchHit, *, colours: bool) -> str:

@@ -73,6 +73,8 @@ class Findings(msgspec.Struct):
     """Fields of items that were extracted or tried, as `items/NAME.FIELD`, for counts."""
     invalid: list[ModuleError] = msgspec.field(default_factory=list)
     """The `fields` that were missing or invalid, each once."""
+    emphasis: str = ""
+    """Headings and bold text, where the visible text was looked for."""
 
 
 class PageCapture(msgspec.Struct, frozen=True):

@@ -300,9 +300,12 @@ class SearchResults(msgspec.Struct, frozen=True, kw_only=True):
 
     query: str
     total: Annotated[int, Meta(description="Pages that answer, shown or not.")]
-    problems: Annotated[tuple[str, ...], Meta(description="What of the query was left out.")]
+    problems: Annotated[tuple[str, ...], Meta(description="What of the query was left out or taken otherwise.")]
     notice: Annotated[str, Meta(description="What the index lacks, and how to bring it up to date; empty: nothing.")]
     hits: tuple[SearchHit, ...]
+    suggestion: Annotated[str, Meta(description="A similar query that finds pages; empty: none is needed or known.")]
+    hosts: Annotated[dict[str, int], Meta(description="Pages that answer, by host; the hosts with most of them.")]
+    languages: Annotated[dict[str, int], Meta(description="The same by language.")]
 
 
 class Verb(NamedTuple):

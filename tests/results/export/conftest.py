@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.model.pages import Page
-from gossamer.results.export.bodies import MarkdownPage, Means
+from gossamer.results.export.bodies import MarkdownPage, Means, PageText
 from gossamer.results.export.export import Exported, ExportedCrawl, export
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
@@ -21,11 +21,15 @@ def characters(page: Page) -> str:
     return page.body.decode("utf-8", "replace")
 
 
+def text(page: Page) -> PageText:
+    return PageText(characters(page))
+
+
 def content(page: Page) -> MarkdownPage:
     return MarkdownPage(characters(page), "plain", text=characters(page))
 
 
-MEANS = Means(BoundedDecoder(FetchOptions()).decode, content, characters, signature, str, rewritten)
+MEANS = Means(BoundedDecoder(FetchOptions()).decode, content, text, signature, str, rewritten)
 NOW = 1_767_225_600.0
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from gossamer.model.pages import Page
 from gossamer.results.export import export as views
 from gossamer.results.export import work
-from gossamer.results.export.bodies import MarkdownPage, Means
+from gossamer.results.export.bodies import MarkdownPage, Means, PageText
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.process.rewriting import rewritten
@@ -39,6 +39,10 @@ def characters(page: Page) -> str:
     return page.body.decode("utf-8", "replace")
 
 
+def text(page: Page) -> PageText:
+    return PageText(characters(page))
+
+
 def content(page: Page) -> MarkdownPage:
     return MarkdownPage(characters(page), "plain", text=characters(page))
 
@@ -50,7 +54,7 @@ def run(job: dict[str, Any], steps: Steps) -> None:
         for name in BOUNDS:
             if str(getattr(module, "__name__", "")).startswith("gossamer.results.export") and hasattr(module, name):
                 setattr(module, name, job[name.lower()])
-    means = Means(BoundedDecoder(FetchOptions()).decode, content, characters, signature, str, rewritten)
+    means = Means(BoundedDecoder(FetchOptions()).decode, content, text, signature, str, rewritten)
     count_appends(steps)
     crawl = views.ExportedCrawl(Path(job["crawl"]), running=False, now=1_767_225_600.0)
     views.export(crawl, job["to"], Path(job["target"]), means, memory_bytes_max=job["memory_bytes_max"])

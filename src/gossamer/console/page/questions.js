@@ -25,9 +25,19 @@ export function begin() {
   on("search", async (form, place) => {
     const asked = new URLSearchParams({ q: form.elements.q.value.trim(), n: HITS_MAX });
     const answer = await ask(`api/search?${asked}`);
-    const hits = answer.hits ?? [];
+    const hits = answer.hits ?? [], again = (words, text) => {
+      const button = make("button", { type: "button" }, harmless(text));
+      button.addEventListener("click", () => { form.elements.q.value = words; form.requestSubmit(); });
+      return button;
+    };
+    const narrower = ["host", "language"].flatMap((name) => {
+      const counts = Object.entries(answer[`${name}s`] ?? {});
+      return counts.length > 1 ? counts.map(([value, pages]) => again(`${answer.query} ${name}:${value}`, `${value} ${count(pages)}`)) : [];
+    });
     place.replaceChildren(
       make("p", { class: "small" }, `${count(answer.total ?? hits.length)} found.`),
+      ...(answer.suggestion ? [make("p", {}, "Did you mean ", again(answer.suggestion, answer.suggestion), "?")] : []),
+      ...(narrower.length ? [make("p", { class: "small" }, ...narrower.flatMap((one) => [one, " "]))] : []),
       ...[answer.notice, ...(answer.problems ?? [])].filter(Boolean).map((problem) => make("p", { class: "said bad" }, harmless(problem))), ...hits.map(hit));
   });
 }

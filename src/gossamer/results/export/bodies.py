@@ -139,7 +139,16 @@ class _Part(RawIOBase):
 
 Decode = Callable[[Reply], visits.Content]
 """Removes a reply's content coding, within limits."""
-Text = Callable[[Page], str]
+
+
+class PageText(NamedTuple):
+    """Visible text of a page, and what of it is headings or bold."""
+
+    text: str
+    emphasis: str = ""
+
+
+Text = Callable[[Page], PageText]
 """Makes text of a page whose content coding is removed."""
 
 

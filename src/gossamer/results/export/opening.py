@@ -21,7 +21,7 @@ from gossamer.model.pages import Page
 from gossamer.model.product import LOCK
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
-from gossamer.results.export.bodies import MarkdownPage, Means
+from gossamer.results.export.bodies import MarkdownPage, Means, PageText
 from gossamer.results.export.export import CommittedLog, ExportedCrawl
 from gossamer.stages.archive.logs import table_of
 from gossamer.stages.fetch.decoding import BoundedDecoder
@@ -135,8 +135,9 @@ def export_means(config: Config) -> Means:
     reading = Modules([TitleAndText(options)], options)
     main = Modules([_module(name, options) for name in ("main_text", "markdown", "metadata")], options)
 
-    def text(page: Page) -> str:
-        return reading.process(page).findings.text
+    def text(page: Page) -> PageText:
+        findings = reading.process(page).findings
+        return PageText(findings.text, findings.emphasis)
 
     def content(page: Page) -> MarkdownPage:
         if page.media_type not in HTML_TYPES:

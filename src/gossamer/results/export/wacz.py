@@ -275,10 +275,12 @@ def _page_line(row: Planned, text: str) -> dict[str, Any]:
 
 
 def _text(row: Planned, held: _HeldWarcs, bodies: RecordBodies, means: Means) -> str:
-    original = row.original if row.original is not None and held.has(row.original) else None
-    page = bodies.page(row.place, original, row.url)
+    original = row.archived.original
+    if original is not None and not held.has(original):
+        original = None
+    page = bodies.page(msgspec.structs.replace(row.archived, original=original))
     # A lone surrogate that some page's escapes made is no text.
-    return means.text_of(page).encode("utf-8", "replace").decode() if page is not None else ""
+    return means.text_of(page).text.encode("utf-8", "replace").decode() if page is not None else ""
 
 
 def _opened(path: Path, length: int) -> BinaryIO:

@@ -35,5 +35,6 @@ def _as_verb(found: QueryAnswer) -> verbs.SearchResults:
         for hit in found.hits
     ]  # fmt: skip
     return verbs.SearchResults(
-        query=found.query, total=found.total, problems=found.problems, notice=found.notice, hits=tuple(hits)
-    )
+        query=found.query, total=found.total, problems=found.problems, notice=found.notice, hits=tuple(hits),
+        suggestion=found.suggestion, hosts=found.hosts, languages=found.languages,
+    )  # fmt: skip

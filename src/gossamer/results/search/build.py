@@ -10,9 +10,10 @@ from typing import Any
 import msgspec
 import tantivy
 
+from gossamer.model.pages import Page
 from gossamer.results.export.bodies import Means, RecordBodies
 from gossamer.results.export.export import ExportedCrawl, inputs_of
-from gossamer.results.export.plan import make_plan, planned, rows_of
+from gossamer.results.export.plan import Planned, make_plan, planned, rows_of
 from gossamer.results.export.work import ExportFolder, ExportOrder
 from gossamer.results.search.documents import INDEXED_TYPES, IndexedPage, language_of_page
 from gossamer.results.search.folder import FOLDER, position_of, rows_at
@@ -83,12 +84,7 @@ def _index(
             for position, row in planned(plan, rows_at(writer.position())):
                 page = bodies.page(row.archived) if row.media_type in INDEXED_TYPES else None
                 if page is not None or row.document:
-                    text = row.document or means.text_of(page) if page is not None else row.document
-                    language = language_of_page(page) if page is not None else ""
-                    document = IndexedPage(
-                        row.key, row.url, row.host, row.site, row.title, text, language, row.anchors, row.at
-                    )
-                    writer.put(document)
+                    writer.put(_page(row, page, means))
                 if position % PAGES_A_COMMIT == 0:
                     writer.commit(str(position))
                 advance(position, rows)
@@ -96,6 +92,12 @@ def _index(
         return writer.pages()
     finally:
         writer.close()
+
+
+def _page(row: Planned, page: Page | None, means: Means) -> IndexedPage:
+    text, emphasis = means.text_of(page) if page is not None and not row.document else (row.document, "")
+    language = (language_of_page(page) if page is not None else "") or row.language
+    return IndexedPage(row.key, row.url, row.host, row.site, row.title, text, language, row.anchors, row.at, emphasis)
 
 
 def rewrite(folder: Path, target: Path, memory_bytes_max: int, leaves: Callable[[str], bool]) -> int:
@@ -134,5 +136,6 @@ def rewrite(folder: Path, target: Path, memory_bytes_max: int, leaves: Callable[
 def _document(found: Any) -> IndexedPage:
     at: datetime = found.get_first("at")
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    fields = {name: text_in(found, name) for name in ("key", "url", "host", "site", "title", "text", "language")}
+    names = ("key", "url", "host", "site", "title", "text", "language", "emphasis")
+    fields = {name: text_in(found, name) for name in names}
     return IndexedPage(**fields, anchors="", at=round(at.timestamp() * 1_000_000))

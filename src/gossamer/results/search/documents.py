@@ -26,6 +26,7 @@ SCHEMA = pa.schema(
         ("language", pa.string()),
         ("anchors", pa.string()),
         ("at", pa.timestamp("us", tz="UTC")),
+        ("emphasis", pa.string()),
     ]
 )
 _LANG = re.compile(rb"<html\b[^<>]{0,500}?\blang\s*+=\s*+[\"']?([A-Za-z]{2,3})\b", re.IGNORECASE)
@@ -48,6 +49,8 @@ class IndexedPage(msgspec.Struct, frozen=True, array_like=True):
     """Texts of the links to it; known only if the index is made from the archive."""
     at: int
     """Microseconds since 1970, UTC."""
+    emphasis: str = ""
+    """Its headings and bold text."""
 
 
 def document_of(visited: Visited) -> IndexedPage | None:
@@ -61,8 +64,9 @@ def document_of(visited: Visited) -> IndexedPage | None:
         return None
     headers = visited.reply.headers if visited.reply is not None else ()
     at = round(row.fetched_at * 1_000_000)
-    language = language_of(content.body, headers)
-    return IndexedPage(row.key, row.url, row.host, row.site, row.title, findings.text, language, "", at)
+    language = language_of(content.body, headers) or str(findings.columns.get("language") or "")
+    fields = (row.key, row.url, row.host, row.site, row.title, findings.text, language, "", at, findings.emphasis)
+    return IndexedPage(*fields)
 
 
 def language_of(body: bytes, headers: tuple[tuple[str, str], ...]) -> str:
@@ -93,7 +97,8 @@ def batch_of(documents: list[IndexedPage]) -> pa.RecordBatch:
 
 
 def documents_of(batch: pa.RecordBatch) -> Iterator[IndexedPage]:
-    """Yield the documents of a batch."""
-    columns = [batch[name] if name != "at" else batch[name].cast("int64") for name in SCHEMA.names]
+    """Yield the documents of a batch. One that an earlier version wrote lacks the last columns."""
+    names = [name for name in SCHEMA.names if name in batch.schema.names]
+    columns = [batch[name] if name != "at" else batch[name].cast("int64") for name in names]
     for values in zip(*(column.to_pylist() for column in columns), strict=True):
         yield IndexedPage(*values)

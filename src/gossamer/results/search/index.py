@@ -8,13 +8,16 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+import msgspec
 import tantivy
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.results.search.folder import SUMS, record
+from gossamer.results.search.words import loose_terms, terms_of
 
 if TYPE_CHECKING:
     from gossamer.results.search.documents import IndexedPage  # It brings pyarrow, which a search has no use for.
@@ -25,17 +28,36 @@ _LOCK = ".tantivy-meta.lock"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+LAYOUT = 2
+"""Number of the layout of new indexes."""
+_LAYOUTS = {
+    "key host site language title text url anchors position at": 1,
+    "key host site language title text url emphasis position at words title_words url_words anchors strong loose": 2,
+}
+"""Number of each known layout by its fields."""
+
+
 def fields() -> tantivy.Schema:
-    """Return the index's fields. Those that are searched are cut into words and lower-cased; others match whole."""
+    """Return the fields of a new index: what is stored, and the terms by which it is found (`words`)."""
     builder = tantivy.SchemaBuilder()
-    for name in ("key", "host", "site", "language"):
-        builder.add_text_field(name, stored=True, tokenizer_name="raw", index_option="basic")
-    for name in ("title", "text", "url"):
-        builder.add_text_field(name, stored=True)
-    builder.add_text_field("anchors")
+    builder.add_text_field("key", stored=True, tokenizer_name="raw", index_option="basic")
+    for name in ("host", "site", "language"):
+        builder.add_text_field(name, stored=True, fast=True, tokenizer_name="raw", index_option="basic")
+    for name in ("title", "text", "url", "emphasis"):
+        builder.add_bytes_field(name, stored=True)
     builder.add_text_field("position", stored=True, tokenizer_name="raw", index_option="basic")
     builder.add_date_field("at", stored=True, indexed=True, fast=True)
+    for name in ("words", "title_words", "url_words", "anchors"):
+        builder.add_text_field(name, tokenizer_name="whitespace")
+    for name in ("strong", "loose"):  # No phrases: positions of the loose forms would cost as much as the words.
+        builder.add_text_field(name, tokenizer_name="whitespace", index_option="freq")
     return builder.build()
+
+
+def layout_of(folder: Path) -> int:
+    """Return the number of an index's layout; 0 for one that this version does not know."""
+    meta = msgspec.json.decode((folder / "meta.json").read_bytes(), type=dict[str, Any])
+    return _LAYOUTS.get(" ".join(field["name"] for field in meta.get("schema", ())), 0)
 
 
 class IndexWriter:
@@ -51,6 +73,7 @@ class IndexWriter:
         self._folder = folder
         (folder / SUMS).unlink(missing_ok=True)  # What they say is over.
         self._index = opened(folder) if tantivy.Index.exists(str(folder)) else tantivy.Index(fields(), str(folder))
+        self._layout = layout_of(folder)
         try:
             # One thread: the crawl has its own, and documents of one key must stay in order.
             self._writer = self._index.writer(memory_bytes_max, 1)
@@ -66,10 +89,15 @@ class IndexWriter:
         """Index a page; it replaces the page that has its key."""
         self._writer.delete_documents_by_term("key", document.key)
         entry = tantivy.Document()
-        for name in ("key", "url", "host", "site", "title", "text", "language", "anchors"):
+        for name in ("key", "host", "site", "language"):
             if value := getattr(document, name):
                 entry.add_text(name, value)
         entry.add_date("at", _EPOCH + timedelta(microseconds=document.at))
+        if self._layout == 1:
+            for name in ("url", "title", "text", "anchors"):
+                entry.add_text(name, getattr(document, name))
+        else:
+            _add_terms(entry, document)
         self._writer.add_document(entry)
 
     def commit(self, position: str) -> None:
@@ -92,6 +120,23 @@ class IndexWriter:
         """Wait for merges of segments, and record the checksums of all files. Nothing can be put afterwards."""
         self._writer.wait_merging_threads()
         record(self._folder)
+
+
+def _add_terms(entry: tantivy.Document, document: IndexedPage) -> None:
+    for name in ("url", "title", "text", "emphasis"):
+        if value := getattr(document, name):
+            entry.add_bytes(name, value.encode("utf-8", "replace"))
+    words = terms_of(document.text)
+    title = terms_of(document.title)
+    anchors = terms_of(document.anchors)
+    loose = loose_terms([*words, *title, *anchors], document.language)
+    named = {
+        "words": words, "title_words": title, "anchors": anchors, "loose": loose,
+        "url_words": terms_of(unquote(document.url)), "strong": terms_of(document.emphasis),
+    }  # fmt: skip
+    for name, terms in named.items():
+        if terms:
+            entry.add_text(name, " ".join(terms))
 
 
 def opened(folder: Path) -> tantivy.Index:
@@ -127,8 +172,9 @@ def _opened(place: Path, folder: Path) -> tantivy.Index:
     """Open the index of a folder where it is, or where links to it are."""
     try:
         index = tantivy.Index.open(str(place))
-        index.parse_query("x", ["title", "text", "anchors", "url", "position"])
-    except (ValueError, OSError) as error:
+        if not layout_of(place):
+            raise ValueError("it has other fields")
+    except (ValueError, OSError, TypeError, KeyError) as error:
         if closed := [path for path in folder.iterdir() if not os.access(path, os.R_OK)]:
             raise ConfigError(f"{closed[0]} may not be read by you; ask its owner, or search a copy") from error
         raise ConfigError(
@@ -158,4 +204,5 @@ def put_all(writer: IndexWriter, documents: Iterable[IndexedPage]) -> int:
 
 def text_in(document: tantivy.Document, field: str) -> str:
     """Return the text of a field of a document; empty where it has none."""
-    return str(document.get_first(field) or "")
+    value = document.get_first(field) or ""
+    return value.decode() if isinstance(value, bytes) else str(value)

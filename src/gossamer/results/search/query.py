@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,12 +16,22 @@ from msgspec.structs import replace
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.results.search.folder import crawl_of, is_behind, require_sound
-from gossamer.results.search.index import POSITION, position_in, reading, text_in
+from gossamer.results.search.index import LAYOUT, POSITION, layout_of, position_in, reading, text_in
+from gossamer.results.search.match import FIELDS_1, FIELDS_2, QueryMatcher
+from gossamer.results.search.parse import QueryGroup, QueryParser
 from gossamer.results.search.question import QueryError, SearchQuestion
+from gossamer.results.search.snippets import SCANNED_CHARACTERS_MAX, Snippets, atoms_of
+from gossamer.results.search.words import is_dense, terms_of
 
-SNIPPET_CHARACTERS_MAX = 200
 PROBLEMS_MAX = 10
-_WEIGHTS = {"title": 3.0, "anchors": 2.0, "text": 1.0, "url": 0.5}
+PROBLEM_CHARACTERS_MAX = 300
+LANGUAGES_MAX = 30
+"""Most frequent languages of an index, by whose rules the words of a query are stemmed."""
+FACETS_MAX = 10
+NEAR_PAGES = 20
+"""Pages that are read for a word similar to one that no page has."""
+LONG_CHARACTERS = 6
+"""A word of this length may differ in two letters, a shorter one in one."""
 _OPENINGS_MAX = 3
 
 
@@ -46,9 +58,15 @@ class QueryAnswer(msgspec.Struct, frozen=True):
     """Pages that match, of which `hits` are the best."""
     hits: tuple[QueryHit, ...]
     problems: tuple[str, ...] = ()
-    """Parts of the query that were not understood and left out."""
+    """Parts of the query that were left out, or taken otherwise than written."""
     notice: str = ""
     """What the index lacks, and how to bring it up to date."""
+    suggestion: str = ""
+    """A similar query that finds pages, where this one finds none."""
+    hosts: dict[str, int] = {}
+    """Pages that match, by host: the hosts with most of them."""
+    languages: dict[str, int] = {}
+    """The same by language."""
 
 
 def search(folders: Sequence[Path], question: SearchQuestion) -> QueryAnswer:
@@ -71,7 +89,9 @@ def _search_one(folder: Path, question: SearchQuestion) -> QueryAnswer:
     for opening in range(_OPENINGS_MAX):
         try:
             with reading(folder) as index:
-                return replace(_answer(index, question), notice=_notice(crawl_of(folder), position_in(index)))
+                layout = layout_of(folder)
+                answer = _answer(index, layout, question)
+                return replace(answer, notice=_notice(crawl_of(folder), layout, position_in(index)))
         except (ConfigError, ValueError, OSError) as error:  # A writer may have merged away what was about to be read.
             if opening + 1 < _OPENINGS_MAX:
                 continue
@@ -92,60 +112,88 @@ def best_of(answers: Sequence[QueryAnswer], limit: int) -> QueryAnswer:
     hits = sorted(latest.values(), key=lambda hit: (-hit.score, hit.url))[:limit]
     total = sum(answer.total for answer in answers)
     notice = next((answer.notice for answer in answers if answer.notice), "")
-    return QueryAnswer(answers[0].query, total, tuple(hits), answers[0].problems, notice)
+    suggestion = "" if total else next((answer.suggestion for answer in answers if answer.suggestion), "")
+    hosts, languages = (
+        dict(sum((Counter(getattr(answer, name)) for answer in answers), Counter[str]()).most_common(FACETS_MAX))
+        for name in ("hosts", "languages")
+    )
+    return QueryAnswer(answers[0].query, total, tuple(hits), answers[0].problems, notice, suggestion, hosts, languages)
 
 
-def _notice(directory: Path, position: str) -> str:
-    if not is_behind(directory, position):
-        return ""
-    return (
-        "the crawl has fetched more since this index was built; "
-        f"`gossamer search {shell_word(directory)} --build` brings it up to date"
+def _notice(directory: Path, layout: int, position: str) -> str:
+    remedy = f"`gossamer search {shell_word(directory)} --build` brings it up to date"
+    if is_behind(directory, position):
+        return f"the crawl has fetched more since this index was built; {remedy}"
+    return f"an earlier version built this index, and finds less in it; {remedy}" if layout < LAYOUT else ""
+
+
+def _answer(index: tantivy.Index, layout: int, question: SearchQuestion) -> QueryAnswer:
+    searcher = index.searcher()
+    parser = QueryParser(question.query)
+    whole = parser.parse()
+    languages = _counts(searcher, tantivy.Query.all_query(), "language", LANGUAGES_MAX) if layout > 1 else {}
+    matcher = QueryMatcher(index.schema, layout, [question.language] if question.language else list(languages))
+    query = _within(index.schema, matcher.query(whole), question)
+    result: Any = searcher.search(query, question.limit)  # Its stub knows nothing of the count.
+    snippets = Snippets(whole, (form for atom in atoms_of(whole) for form in matcher.forms(atom)))
+    return QueryAnswer(
+        query=question.query,
+        total=result.count,
+        hits=tuple(_hit(searcher.doc(address), score, snippets) for score, address in result.hits),
+        problems=tuple(" ".join(one.split())[:PROBLEM_CHARACTERS_MAX] for one in parser.problems[:PROBLEMS_MAX]),
+        suggestion="" if result.count else _suggestion(index, layout, question, whole),
+        hosts=_counts(searcher, query, "host", FACETS_MAX) if layout > 1 else {},
+        languages=_counts(searcher, query, "language", FACETS_MAX) if layout > 1 else {},
     )
 
 
-def _answer(index: tantivy.Index, question: SearchQuestion) -> QueryAnswer:
-    searcher = index.searcher()
-    query = question.query
-    schema = index.schema
-    asked, problems = index.parse_query_lenient(query, list(_WEIGHTS), _WEIGHTS, conjunction_by_default=True)
+def _within(schema: tantivy.Schema, query: tantivy.Query, question: SearchQuestion) -> tantivy.Query:
+    """Return a query for pages alone, and only those that the question wants."""
     position = tantivy.Query.term_query(schema, "key", POSITION)  # No page, though it matches `*` and `-word`.
-    parts = [(tantivy.Occur.Must, asked), (tantivy.Occur.MustNot, position)]
+    parts = [(tantivy.Occur.Must, query), (tantivy.Occur.MustNot, position)]
     for field in ("host", "site", "language"):
         if value := getattr(question, field):
             only = tantivy.Query.const_score_query(tantivy.Query.term_query(schema, field, value.lower()), 0.0)
             parts.append((tantivy.Occur.Must, only))
-    whole = tantivy.Query.boolean_query(parts)
-    result: Any = searcher.search(whole, question.limit)  # Its stub knows nothing of the count.
-    snippets = tantivy.SnippetGenerator.create(searcher, asked, schema, "text")
-    snippets.set_max_num_chars(SNIPPET_CHARACTERS_MAX)
-    hits = []
-    for score, address in result.hits:
-        document = searcher.doc(address)
-        snippet = snippets.snippet_from_doc(document)
-        text, marks = _in_characters(snippet.fragment(), [(one.start, one.end) for one in snippet.highlighted()])
-        if not text:  # The match is elsewhere: show the start of the page.
-            text = str(document.get_first("text") or "")[:SNIPPET_CHARACTERS_MAX]
-        text = "".join(" " if character.isspace() else character for character in text)
-        hits.append(
-            QueryHit(
-                url=text_in(document, "url"),
-                title=text_in(document, "title"),
-                host=text_in(document, "host"),
-                language=text_in(document, "language"),
-                fetched_at=cast("datetime", document.get_first("at")),
-                score=float(score),
-                snippet=text,
-                highlights=marks,
-            )
-        )
-    said = tuple(" ".join(str(one).split()) for one in problems[:PROBLEMS_MAX])
-    return QueryAnswer(query, result.count, tuple(hits), said)
+    return tantivy.Query.boolean_query(parts)
 
 
-def _in_characters(text: str, marks: list[tuple[int, int]]) -> tuple[str, tuple[tuple[int, int], ...]]:
-    """Return marks that were bytes of UTF-8 as characters."""
-    data = text.encode()
-    if len(data) == len(text):
-        return text, tuple(marks)
-    return text, tuple((len(data[:start].decode()), len(data[:end].decode())) for start, end in marks)
+def _hit(document: tantivy.Document, score: float, snippets: Snippets) -> QueryHit:
+    language = text_in(document, "language")
+    snippet, highlights = snippets.of(text_in(document, "text"), language)
+    return QueryHit(
+        url=text_in(document, "url"),
+        title=text_in(document, "title"),
+        host=text_in(document, "host"),
+        language=language,
+        fetched_at=cast("datetime", document.get_first("at")),
+        score=float(score),
+        snippet=snippet,
+        highlights=highlights,
+    )
+
+
+def _counts(searcher: tantivy.Searcher, query: tantivy.Query, field: str, most: int) -> dict[str, int]:
+    """Return the most frequent values of a field among the pages that match, with the number of pages."""
+    found = searcher.aggregate(query, {"found": {"terms": {"field": field, "size": most}}})
+    return {one["key"]: one["doc_count"] for one in found["found"]["buckets"]}
+
+
+def _suggestion(index: tantivy.Index, layout: int, question: SearchQuestion, whole: QueryGroup) -> str:
+    """Return the query with each unknown word replaced by the most similar one of the index, if that finds pages."""
+    searcher = index.searcher()
+    suggested = question.query
+    field = FIELDS_2["text"] if layout > 1 else FIELDS_1["text"]
+    for atom in atoms_of(whole):
+        if len(atom.terms) != 1 or is_dense(atom.terms[0]) or searcher.doc_freq(field, atom.terms[0]):
+            continue
+        [term] = atom.terms
+        similar = tantivy.Query.fuzzy_term_query(index.schema, field, term, 1 if len(term) < LONG_CHARACTERS else 2)
+        near = [text_in(searcher.doc(address), "text") for _, address in searcher.search(similar, NEAR_PAGES).hits]
+        words = Counter(word for text in near for word in terms_of(text[:SCANNED_CHARACTERS_MAX]))
+        if best := get_close_matches(term, [word for word, _ in words.most_common()], 1, 0.7):
+            suggested = suggested.replace(atom.text, best[0])
+    if suggested == question.query:
+        return ""
+    query = QueryMatcher(index.schema, layout).query(QueryParser(suggested).parse())
+    return suggested if searcher.search(_within(index.schema, query, question), 1).hits else ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, NoReturn, Protocol
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
@@ -89,8 +90,16 @@ class TreeMarkup:
 
     def text(self) -> str:
         """Return the visible text, one line a block."""
+        return self._scanned.text()
+
+    def emphasis(self) -> str:
+        """Return the headings and bold text."""
+        return self._scanned.emphasis()
+
+    @cached_property
+    def _scanned(self) -> ScannedMarkup:
         # The tree has no line breaks; the scan has, and is faster than walking over nodes from Python.
-        return ScannedMarkup(self._body).text()
+        return ScannedMarkup(self._body)
 
 
 _ABSENT = "\0"
@@ -153,6 +162,10 @@ class Markup(Protocol):
 
     def text(self) -> str:
         """Return the visible text, one line a block."""
+        ...
+
+    def emphasis(self) -> str:
+        """Return the headings and bold text."""
         ...
 
 

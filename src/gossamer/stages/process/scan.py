@@ -107,6 +107,10 @@ _BREAK = re.compile(
 )
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Za-z0-9]{0,40};?)")
 
+_EMPHASIS = _automaton(r"(?i)</?(?:h[1-6]|b|strong)[\t\n\f\r />]")
+EMPHASIS_CHARACTERS_MAX = 10_000
+"""Headings and bold text of a page that are read: what is all bold emphasizes nothing."""
+
 ANCHOR_SCAN_BYTES_MAX = 8_192
 """Markup that is read for one anchor's text."""
 STEPS_MAX = 100_000
@@ -226,6 +230,10 @@ class ScannedMarkup:
     def text(self) -> str:
         """Return the visible text, one line a block."""
         return block_text(self._body, self._lines)
+
+    def emphasis(self) -> str:
+        """Return the headings and bold text."""
+        return emphasized_text(self._body, self._lines)
 
     def scan(self) -> Iterator[None]:
         """Scan the page, once. Yields each few milliseconds."""
@@ -487,6 +495,23 @@ def skipped_comment(body: bytes, start: int) -> int:
 
 def _literal(text: bytes) -> bytes:
     return text.replace(b"&", b"&amp;").replace(b"<", b"&lt;")
+
+
+def emphasized_text(body: bytes, pieces: list[tuple[int, int]]) -> str:
+    """Return the headings and bold text of the pieces, `EMPHASIS_CHARACTERS_MAX` of it at most. Linear."""
+    found: list[bytes] = []
+    depth = 0
+    for start, end in pieces:
+        begin = start
+        for edge in _EMPHASIS.finditer(body, start, end) if start >= 0 else ():
+            if depth:
+                found.append(body[begin : edge.start()])
+            begin = edge.start()
+            sign = edge[0][1:2]
+            depth = max(0, depth - 1) if sign == b"/" else 1 if sign in b"hH" else depth + 1  # A heading closes others.
+        if depth and start >= 0:
+            found.append(body[begin:end])
+    return " ".join(text_of(_BREAK.sub(b" ", b" ".join(found))).split())[:EMPHASIS_CHARACTERS_MAX]
 
 
 def block_text(body: bytes, pieces: list[tuple[int, int]]) -> str:

@@ -36,6 +36,7 @@ class TitleAndText(TypedModule):
         if self._options.text:
             findings.text = cut(document.markup.text(), self._options.text_bytes_max)
             findings.text_method = VISIBLE
+            findings.emphasis = document.markup.emphasis()
 
 
 def cut(text: str, bytes_max: int) -> str:

@@ -1,0 +1,163 @@
+"""Match: makes of a parsed query the queries of tantivy, for the layout of an index.
+
+A page with all words as they are written ranks above one that has only their loose forms.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import tantivy
+from tantivy import Occur, Query, TextAnalyzerBuilder, Tokenizer
+
+from gossamer.results.search.parse import FILTERS, QueryAtom, QueryGroup
+from gossamer.results.search.words import folded, is_dense, loose_of
+
+FIELDS_1 = {"title": "title", "anchors": "anchors", "text": "text", "url": "url"}
+FIELDS_2 = {"title": "title_words", "anchors": "anchors", "text": "words", "url": "url_words"}
+"""The terms of each field that a query can name, by layout."""
+_WEIGHTS = {"title": 3.0, "anchors": 2.0, "text": 1.0, "url": 0.5}
+_STRONG_WEIGHT = 1.5
+_LOOSE_WEIGHT = 0.2
+EXACT_SCORE = 100.0
+"""What a page scores more that has all words as they are written."""
+_SIMPLE = (
+    TextAnalyzerBuilder(Tokenizer.simple())
+    .filter(tantivy.Filter.remove_long(40))
+    .filter(tantivy.Filter.lowercase())
+    .build()
+)
+"""How the words of layout 1 are cut."""
+
+
+class QueryMatcher:
+    """Queries for one index."""
+
+    def __init__(self, schema: tantivy.Schema, layout: int, languages: Sequence[str] = ()) -> None:
+        """`languages` are those of the index's pages: by their rules the words of a query are stemmed."""
+        self._schema = schema
+        self._fields = FIELDS_1 if layout == 1 else FIELDS_2
+        self._is_loose = layout > 1
+        self._languages = ("", *languages)
+
+    def query(self, whole: QueryGroup) -> Query:
+        """Return the query for pages that match, those that match exactly first."""
+        exact = self._group(whole, is_loose=False)
+        if not self._is_loose:
+            return exact
+        first = Query.const_score_query(exact, EXACT_SCORE)
+        return Query.boolean_query([(Occur.Must, self._group(whole, is_loose=True)), (Occur.Should, first)])
+
+    def forms(self, atom: QueryAtom) -> tuple[str, ...]:
+        """Return the loose forms of a word, in all languages of the index."""
+        if not self._is_loose or len(atom.terms) != 1 or atom.is_quoted:
+            return ()
+        return tuple({form for language in self._languages for form in loose_of(atom.terms[0], language)})
+
+    def _group(self, group: QueryGroup, *, is_loose: bool) -> Query:
+        parts: list[tuple[Occur, Query]] = []
+        for is_wanted, part in group.parts:
+            loosely = is_loose and is_wanted
+            if isinstance(part, QueryGroup):
+                query = self._group(part, is_loose=loosely)
+            else:
+                query = self._atom(part, is_loose=loosely)
+            if group.is_any and not is_wanted:
+                query = Query.boolean_query([(Occur.Must, _everything()), (Occur.MustNot, query)])
+                is_wanted = True
+            parts.append((_occur(is_wanted, is_any=group.is_any), query))
+        if parts and all(occur == Occur.MustNot for occur, _ in parts):
+            parts.append((Occur.Must, _everything()))
+        return Query.boolean_query(parts)
+
+    def _atom(self, atom: QueryAtom, *, is_loose: bool) -> Query:
+        if not atom.terms and atom.text == "*":
+            return _everything()
+        if atom.field in FILTERS:
+            value = atom.text.strip().lower()
+            return _any(Query.term_query(self._schema, name, value) for name in FILTERS[atom.field])
+        named = [atom.field] if atom.field else list(_WEIGHTS)
+        found = [Query.boost_query(self._terms(atom, name, atom.terms), _WEIGHTS[name]) for name in named]
+        if is_loose:
+            found += self._second_chance(atom, named)
+        query = _any(found)
+        if self._is_loose and not atom.field and len(atom.terms) == 1:
+            strong = Query.boost_query(self._one(atom, "strong", atom.terms[0]), _STRONG_WEIGHT)
+            query = Query.boolean_query([(Occur.Must, query), (Occur.Should, strong)])
+        return query if atom.weight == 1.0 else Query.boost_query(query, atom.weight)
+
+    def _second_chance(self, atom: QueryAtom, named: Sequence[str]) -> list[Query]:
+        """Return what also finds pages with other forms of the words."""
+        found: list[Query] = []
+        if atom.is_quoted or atom.field or len(atom.terms) > 1:
+            if not any(map(is_dense, atom.terms)) and not atom.is_prefix:
+                found = [self._accented(atom, self._fields[name]) for name in named]
+        else:
+            forms = self.forms(atom)
+            found = [self._terms(atom, name, (form,)) for form in forms for name in named]
+            found += [self._one(atom, "loose", form) for form in (*atom.terms, *forms) if not is_dense(form)]
+        return [Query.boost_query(query, _LOOSE_WEIGHT) for query in found]
+
+    def _accented(self, atom: QueryAtom, field: str) -> Query:
+        patterns = [_pattern(term) for term in atom.terms]
+        if len(patterns) == 1:
+            return Query.regex_query(self._schema, field, patterns[0])
+        return Query.regex_phrase_query(self._schema, field, list(patterns), atom.slop)
+
+    def _terms(self, atom: QueryAtom, name: str, terms: Sequence[str]) -> Query:
+        """Return the query for terms in a row, in one field."""
+        field = self._fields[name]
+        if not self._is_loose:
+            terms = _SIMPLE.analyze(atom.text)
+        elif len(terms) > 1 and is_dense(terms[-1]) and len(terms[-1]) == 1 and is_dense(terms[-2]):
+            terms = terms[:-1]  # The last character of a run, which goes on in the page perhaps.
+        if not terms:
+            return Query.empty_query()
+        if len(terms) == 1:
+            return self._one(atom, field, terms[0])
+        if atom.is_prefix or (self._is_loose and len(terms[-1]) == 1 and is_dense(terms[-1])):
+            return Query.phrase_prefix_query(self._schema, field, list(terms))
+        return Query.phrase_query(self._schema, field, list(terms), atom.slop)
+
+    def _one(self, atom: QueryAtom, field: str, term: str) -> Query:
+        """Return the query for one term. A single character of a dense script begins a pair, or ends its run."""
+        if not (atom.is_prefix or (self._is_loose and len(term) == 1 and is_dense(term))):
+            return Query.term_query(self._schema, field, term)
+        return Query.regex_query(self._schema, field, f"{re.escape(term)}.*")
+
+
+def _any(queries: Iterable[Query]) -> Query:
+    return Query.boolean_query([(Occur.Should, query) for query in queries])
+
+
+def _everything() -> Query:
+    return Query.const_score_query(Query.all_query(), 0.0)
+
+
+def _occur(is_wanted: bool, *, is_any: bool) -> Occur:
+    if is_any:
+        return Occur.Should
+    return Occur.Must if is_wanted else Occur.MustNot
+
+
+@cache
+def _letters() -> dict[str, str]:
+    """Return the letters with accents of each letter without."""
+    found: defaultdict[str, str] = defaultdict(str)
+    for code in (*range(0xC0, 0x530), *range(0x1E00, 0x2000)):
+        letter = chr(code)
+        plain = folded(letter)
+        if len(plain) == 1 and plain != letter and unicodedata.category(letter) == "Ll":
+            found[plain] += letter
+    return dict(found)
+
+
+def _pattern(term: str) -> str:
+    """Return a pattern for a term with any accents."""
+    letters = _letters()
+    plain = folded(term)
+    return "".join(f"[{one}{letters[one]}]" if one in letters else re.escape(one) for one in plain)

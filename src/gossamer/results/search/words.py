@@ -1,0 +1,122 @@
+"""Words: cuts text into the terms of an index, the same for pages and for queries.
+
+Texts that are equal to a reader get equal terms: compatibility forms and case are folded (NFKC, Unicode 15, section
+3.13), and invisible characters go. Scripts that are written without spaces become pairs of characters: words within a
+run are then phrases. The second chance of a word, ranked lower, is its loose forms: without accents, and its stem.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from itertools import pairwise
+
+from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
+
+IGNORED = (
+    "\u00ad\u034f\u061c\u0640\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
+    "\ufeff\U000e0001-\U000e01ef"
+)
+"""Soft hyphens, joiners, marks of direction, variation selectors, and the Arabic stretch."""
+DENSE = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecf\u0edc-\u0edf\u1000-\u103f\u104c-\u108f\u109a-\u109f\u1100-\u11ff"
+    "\u1780-\u17d3\u17d7\u17dc\u17dd\u1950-\u19df\u1a20-\u1a7c\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\ua9e0-\ua9ef\ua9fa-\ua9fe\uaa60-\uaa7f\uaa80-\uaadf\uac00-\ud7fb"
+    "\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U000323af"
+)
+"""Thai, Lao, Burmese, Khmer, Tai, Chinese, Japanese and Korean: their words are not divided, or bear particles."""
+MARKS = "".join(chr(code) for code in range(0x300, 0x1E000) if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+"""Marks that Python's `\\w` leaves out, though words of Arabic and of the scripts of India consist of them. 10 ms."""
+WORD_CHARACTERS_MAX = 64
+"""A longer word is cut."""
+_IGNORED = re.compile(f"[{IGNORED}]+")
+_RUN = re.compile(f"[{DENSE}]+")
+_WORD = re.compile(rf"([\w{MARKS}{DENSE}]{{1,{WORD_CHARACTERS_MAX}}})[\w{MARKS}{DENSE}]*+")
+_PUNCTUATION = "\xa0\xa9\xab\xb6\xb7\xbb\u2013\u2014\u2018\u2019\u201c\u201d\u2022\u2026"
+_PIECE = re.compile("[a-z0-9\x80-\U0010ffff]+")
+_SPACES = {code: " " for code in range(128) if not chr(code).isalnum()}
+_FOLDED = str.maketrans(  # With a stroke, and letters of Arabic that differ in Persian or at the end of a word.
+    {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "\u0131": "i", "ħ": "h", "ŧ": "t"}
+    | {"\u0649": "\u064a", "\u06cc": "\u064a", "\u0629": "\u0647", "\u06a9": "\u0643"}
+)
+_LANGUAGES = {
+    "ar": "arabic", "da": "danish", "de": "german", "el": "greek", "en": "english", "es": "spanish", "fi": "finnish",
+    "fr": "french", "hu": "hungarian", "it": "italian", "nb": "norwegian", "nl": "dutch", "nn": "norwegian",
+    "no": "norwegian", "pt": "portuguese", "ro": "romanian", "ru": "russian", "sv": "swedish", "ta": "tamil",
+    "tr": "turkish",
+}  # fmt: skip
+
+
+def normal(text: str) -> str:
+    """Return the one form of equal texts."""
+    if text.isascii():
+        return text.lower()
+    folded = unicodedata.normalize("NFKC", _IGNORED.sub("", text)).casefold()
+    return unicodedata.normalize("NFKC", folded)
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the terms of a text in order. A run of n characters of a dense script is its n - 1 pairs and its last
+    character. About 100 ns a word of ASCII.
+    """
+    text = text.lower()
+    if not text.isascii():  # Typographic marks alone do not make a text slow.
+        for mark in _PUNCTUATION:
+            text = text.replace(mark, " ")
+    if text.isascii():
+        words = text.translate(_SPACES).split()  # Half of what a pattern costs.
+        is_short = max(map(len, words), default=0) <= WORD_CHARACTERS_MAX
+        return words if is_short else [word[:WORD_CHARACTERS_MAX] for word in words]
+    found: list[str] = []
+    for word in _PIECE.findall(text):
+        if word.isascii():
+            found.append(word[:WORD_CHARACTERS_MAX])
+        else:
+            found += _WORD.findall(_RUN.sub(_pairs, normal(word)).replace("_", " "))
+    return found
+
+
+def _pairs(run: re.Match[str]) -> str:
+    text = run[0]
+    return f" {' '.join(map(''.join, pairwise(text)))} {text[-1]} "
+
+
+def is_dense(term: str) -> bool:
+    """Say whether a term is of a script that is written without spaces."""
+    return not term.isascii() and _RUN.match(term) is not None
+
+
+def loose_terms(terms: list[str], language: str) -> list[str]:
+    """Return the loose forms of a page's terms, where they differ from the term; each term's once."""
+    return [form for term in dict.fromkeys(terms) for form in loose_of(term, language)]
+
+
+@lru_cache(maxsize=100_000)
+def loose_of(term: str, language: str) -> tuple[str, ...]:
+    """Return the loose forms of a term that differ from it: without accents, and its stem without them."""
+    if is_dense(term):
+        return ()
+    stemmer = stemmer_of(language)
+    stems = stemmer.analyze(term) if stemmer is not None else []
+    forms = stems if term.isascii() else {folded(term), *map(folded, stems)}
+    return tuple(form for form in forms if form != term)
+
+
+def folded(term: str) -> str:
+    """Return a term without accents, vowel points and letters' variants; marks that are letters stay."""
+    if term.isascii():
+        return term
+    letters = (one for one in unicodedata.normalize("NFD", term) if not 10 <= unicodedata.combining(one) < 37)
+    plain = "".join(one for one in letters if unicodedata.combining(one) < 200)
+    return unicodedata.normalize("NFC", plain.translate(_FOLDED)) or term  # A mark alone.
+
+
+@lru_cache
+def stemmer_of(language: str) -> TextAnalyzer | None:
+    """Return the stemmer of a language by its code of two letters; None where there is none (Snowball)."""
+    name = _LANGUAGES.get(language)
+    if name is None:
+        return None
+    return TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.stemmer(name)).build()
