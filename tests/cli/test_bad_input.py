@@ -140,7 +140,15 @@ OTHERS = [
     (["resume", "folder"], "folder holds no crawl"),
     (["resume", "file"], "file holds no crawl"),
     (["resume", "crawled", "--max-pages", "-3"], "--max-pages -3: expected 1 or more"),
-    (["resume", "crawled", "--scope", "any"], "no option --scope for gossamer resume"),
+    (["resume", "crawled", "--scope", "any"], "no option --scope for gossamer resume; use --set 'scope.scope=SCOPE'"),
+    (
+        ["resume", "crawled", "--exclude", "x"],
+        """no option --exclude for gossamer resume; use --set 'scope.exclude=["RE"]';""",
+    ),
+    (
+        ["resume", "crawled", "-c", "x"],
+        "no option -c for gossamer resume; the crawl has its configuration in DIR/crawl.toml",
+    ),
     (["resume", "crawled", "--set", "output.directory=other"], "output.directory: a crawl stays where it is; stop it"),
     (["set", "crawled", "output.directory=other"], "output.directory: a crawl stays where it is; stop it"),
     (["host", "crawled", "a.test", "delay_s=-3"], "host.a.test.delay_s is -3, expected 0 or more"),

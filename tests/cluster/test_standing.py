@@ -91,6 +91,7 @@ def test_processing_modules_of_all_shards_are_counted_together() -> None:
     assert modules["words"] == {
         "pages": 15, "failed": 9, "timeouts": 1, "died": 2, "error": "ValueError: a", "url": "http://a.test/",
         "says": "module words failed on 9 of 15 pages (1 timed out, 2 died): ValueError: a, last on http://a.test/",
+        "found": 0, "unmatched": "",
     }  # fmt: skip
     assert (modules["links"]["pages"], modules["links"]["says"]) == (20, "")
 

@@ -25,6 +25,7 @@ from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
 LOGIN = "https://www.a.test/login"
+URLENCODED = "application/x-www-form-urlencoded"
 FORM = b"""<base href="/in/"><form action=search><input name=q></form>
 <form method=POST action="session?x=1"><input type=hidden name=csrf value="&lt;1&gt;"><input name=user>
 <input type=password name=pw><select name=lang><option>en<option selected value=de>D</select>
@@ -384,7 +385,27 @@ def test_an_answer_without_token_is_a_login_that_failed(tmp_path: Path, status: 
             [("b", "1")],
         ),
         ("<input type=submit name=a disabled><input type=submit name=login value='Log in'>", [("login", "Log in")]),
-        ("<input type=image name=go src=go.png><button name=b>", [("go.x", "0")]),
+        ("<input type=image name=go src=go.png><button name=b>", [("go.x", "0"), ("go.y", "0")]),
+        ("<input type=image>", [("x", "0"), ("y", "0")]),
+        (
+            "<fieldset disabled><legend><input name=a></legend><legend><input name=b></legend><input name=c>",
+            [("a", "")],
+        ),
+        ("<fieldset disabled><fieldset><legend><input name=a></legend></fieldset></fieldset>", []),
+        ("<select name=a><option> Two \n\xa0words<option>x</select>", [("a", "Two \xa0words")]),
+        ("<select name=a><option value='' disabled selected>Choose<option value=1>1</select>", []),
+        (
+            "<select name=a><option disabled>0<optgroup disabled><option>1</optgroup><option value=2>3</select>",
+            [("a", "2")],
+        ),
+        (
+            "<select name=a multiple><option selected>1<option>2<option selected>3<option selected disabled>4</select>",
+            [("a", "1"), ("a", "3")],
+        ),
+        (
+            "<select name=a multiple><option>1</select><select name=b><option selected>1<option selected>2</select>",
+            [("b", "2")],
+        ),
         ("<button name=cancel value=1></button><button name=named value=2></button>", []),
         ("<input name=off value=1 disabled><input type=reset name=r><input type=file name=f>", []),
         ("<select name=s><option value=''>choose<option value=1>one</select>", [("s", "")]),
@@ -396,6 +417,24 @@ def test_a_form_is_sent_as_a_browser_sends_it(controls: str, sent: list[tuple[st
     found = form_of(f"<form method=post><input name=user>{controls}</form>".encode(), "", LOGIN, names)
     assert found is not None
     assert found.fields[1:] == sent
+
+
+@pytest.mark.parametrize(
+    ("form", "buttons", "wanted"),
+    [
+        ("", "<button formaction=/b formmethod=POST name=a>", ("/b", "post", URLENCODED)),
+        ("method=post action=/a", "<button>1</button><button formaction=/b>", ("/a", "post", URLENCODED)),
+        ("method=post", "<button>1</button><button name=named formaction=b>", ("/b", "post", URLENCODED)),
+        ("action=/a", "<input type=image formmethod=post formenctype=TEXT/plain>", ("/a", "post", "text/plain")),
+        ("action=/a", "<button disabled formaction=/b>", ("/a", "get", URLENCODED)),
+    ],
+)  # fmt: skip
+def test_a_button_names_where_its_form_goes(form: str, buttons: str, wanted: tuple[str, str, str]) -> None:
+    names = ["user", *(["named"] if "named" in buttons else [])]
+    found = form_of(f"<form {form}><input name=user>{buttons}</form>".encode(), "", LOGIN, names)
+    assert found is not None
+    _, enctype = found.encoded(found.fields)
+    assert (found.action.removeprefix("https://www.a.test"), found.method, enctype) == wanted
 
 
 @pytest.mark.parametrize(

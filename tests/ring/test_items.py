@@ -118,6 +118,30 @@ def test_status_and_report_count_what_fails_by_field(crawled: Crawled) -> None:
     }
 
 
+def test_a_rule_that_never_matches_is_named(server: HostileServer, tmp_path: Path) -> None:
+    file = tmp_path / "rules.toml"
+    file.write_text(
+        "[extract.none]\nitems = '.nothing'\nfields = { a = 'b' }\n"
+        "[extract.elsewhere]\nurls = ['/nowhere/']\nfields = { a = 'h1' }\n"
+        "[extract.book]\nurls = ['/book/']\nfields = { title = 'h1' }\n"
+    )
+    config = configure(file, options={"allow_private": True}, sets=OWN, seeds=(server.root,))
+    crawler = Crawler(output=tmp_path / "crawl", config=config)
+    asyncio.run(crawler.run())
+    said = ["rule items/none found no item on 5 pages", "rule items/elsewhere found no item on 5 pages"]
+    modules = crawler.status()["modules"]
+    assert isinstance(modules, dict)
+    named = [str(one["unmatched"]) for one in modules.values() if one["unmatched"]]
+    assert sorted(named) == sorted(f"{one}: see its selector and urls" for one in said)
+    directory = str(tmp_path / "crawl")
+    for told in (commands.run("status", directory)[1], commands.run("report", directory)[1]):
+        assert all(one in told for one in said)
+        assert "rule items/book" not in told
+    page = tmp_path / "report.html"
+    commands.run("report", directory, "--html", str(page))
+    assert said[0] in page.read_text()
+
+
 def test_every_export_takes_the_table(crawled: Crawled, tmp_path: Path) -> None:
     directory = str(crawled.directory)
     status, out, _ = commands.run("export", directory, "--to", "jsonl", "--table", "items/book", "-o", "-")

@@ -10,14 +10,19 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import gossamer
 from gossamer import Crawler
 from gossamer.api.status import status_of
+from gossamer.cli.checking import checked
+from gossamer.cli.job import CrawlRequest
 from gossamer.config import configure
 from gossamer.model.errors import ConfigError
-from gossamer.results.offline.segment import Segment
+from gossamer.results.offline.segment import METADATA, Segment
+from tests import commands
 from tests.results.offline.segments import segment_of, urls_of
 from tests.ring.crawls import OWN, Crawled, crawl, rows, until
 from tests.ring.test_seeds import Site, website
@@ -284,3 +289,36 @@ def test_taking_in_goes_on_where_a_commit_left_it(site: Site, tmp_path: Path) ->
     assert resumed.end == "limit"
     fetched = {str(row["url"]) for row in resumed.rows}
     assert sorted([*fetched, *urls_of(tmp_path / "crawl/remainder.parquet")]) == sorted(urls_of(segment))
+
+
+def test_addresses_of_other_tools_are_read_as_seeds_are(site: Site, tmp_path: Path) -> None:
+    written = {"http://a.test/\x1b]0;x\r\ny": "/%1B]0;xy", "HTTP://A.test/é": "/%C3%A9", " http://a.test/b/../c ": "/c"}
+    segment = given(site, tmp_path / "a.parquet", *[f"http://a.test/{number}" for number in range(len(written))])
+    table = pq.read_table(segment)
+    port = site.url("http://a.test/").removeprefix("http://a.test").removesuffix("/")
+    texts = [text.replace(".test", f".test{port}") for text in written]
+    column = table.schema.get_field_index("url")
+    metadata = {METADATA: pq.read_metadata(segment).metadata[METADATA]}
+    pq.write_table(table.set_column(column, "url", pa.array(texts)).replace_schema_metadata(metadata), segment)
+    crawled = offline(segment, tmp_path / "crawl", tmp_path / "hosts")
+    assert {row["url"] for row in crawled.rows} == {site.url(f"http://a.test{path}") for path in written.values()}
+
+
+def test_a_scope_that_grows_says_how_to_fetch_what_was_left_out(
+    site: Site, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    directory = tmp_path / "crawl"
+    crawl(
+        (site.url("http://a.test/"),), directory, *OWN, "scope.depth_max=1", hosts=str(tmp_path / "hosts"), scope="host"
+    )
+    for depth, grows in [("9", True), ("none", True), ("1", False), ("0", False)]:
+        checked(CrawlRequest("resume", {}, (f"scope.depth_max={depth}",), directory=directory), lambda _: None)
+        assert ("scope.depth_max: links that fetched pages have" in capsys.readouterr().err) == grows
+
+
+def test_what_a_depth_left_out_is_listed_for_a_larger_one(site: Site, tmp_path: Path) -> None:
+    crawl((site.url("http://a.test/"),), tmp_path / "c", *OWN, hosts=str(tmp_path / "hosts"), max_depth=0, scope="host")
+    listed = tmp_path / "next.parquet"
+    words = ["segment", "build", str(tmp_path / "c"), "-o", str(listed), "--set", "scope.depth_max=9"]
+    assert commands.run(*words)[0] == 0
+    assert urls_of(listed) == [site.url("http://a.test/next")]

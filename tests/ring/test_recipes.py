@@ -241,6 +241,31 @@ def test_links_that_could_not_be_checked_are_no_faults(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.parametrize("is_own", [False, True])
+def test_what_other_sites_refuse_to_crawlers_is_no_fault(tmp_path: Path, is_own: bool) -> None:
+    with HostileServer({}) as site, HostileServer({}, "127.0.0.2") as away:
+        refused = {f"/{status}": whole(b"", "text/plain")._replace(status=status) for status in (401, 403, 999)}
+        there = site if is_own else away
+        there.answers |= refused
+        site.answers["/"] = page("Home", *[f"{there.root}{path[1:]}" for path in refused])
+        done = run(tmp_path, "check", site.root, *QUICK, *SOON)
+    said = "Broken links: 3" if is_own else "Links that could not be checked: 3"
+    assert (done.returncode, said in done.stdout) == (int(is_own), True), done.stdout
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_check_does_not_wait_for_what_other_sites_put_off(tmp_path: Path, is_own: bool) -> None:
+    with HostileServer({}) as site, HostileServer({}, "127.0.0.2") as away:
+        there = site if is_own else away
+        there.answers["/busy"] = whole(b"", "text/plain")._replace(status=429, headers=(("Retry-After", "7200"),))
+        site.answers["/"] = page("Home", f"{there.root}busy")
+        done = run(tmp_path, "check", site.root, *QUICK, *SOON, "--set", "politeness.retry_after_s_max=86400")
+    assert done.returncode == (4 if is_own else 0), done.stderr
+    assert "Links that could not be checked: 1" in done.stdout
+
+
+@pytest.mark.heavy
 def test_check_leaves_other_sites_alone_without_outlinks(
     webs: tuple[HostileServer, HostileServer, str], tmp_path: Path
 ) -> None:

@@ -165,8 +165,8 @@ class Feeding:
         return min(found, default=None)
 
     def _offer(self, links: list[Link], levels: list[int], taken: SegmentProgress) -> None:
-        """Queue URLs under our own names for them: the file may have been made by other rules, or another tool."""
-        names = self._ring.urls.namer.names([link.url.text for link in links])
+        """Queue URLs as seeds are read, under our own names: the file may be of other rules, or of another tool."""
+        names = [self._ring.urls.namer.name_typed(link.url.text) for link in links]
         may = self._visitable.which(names)
         ours: list[Link] = []
         at: list[int] = []

@@ -139,7 +139,8 @@ def one_line(error: TyperException, command: str = "gossamer") -> str:
     if option and message.startswith("No such option"):
         names = [name for parameter in context.command.params for name in parameter.opts] if context else []
         known = [name for name in names if name.startswith("-")]
-        found = near(option, known) or meaning(option, known)
+        at_resume = _at_resume(option) if command.endswith(" resume") else ""
+        found = at_resume or near(option, known) or meaning(option, known)
         return f"no option {option} for {command}{found}{_lists(found, command)}"
     if message.startswith("No such command"):
         name = message.split("'")[1]
@@ -173,6 +174,19 @@ def meaning(option: str, known: Collection[str]) -> str:
     found = equivalent_of(option.lstrip("-").partition("=")[0], as_option=True)
     takes = not found.startswith("use --") or found.split()[1] in known
     return f"; {found}" if found and takes else ""
+
+
+def _at_resume(option: str) -> str:
+    """Return what to type instead of an option that only the start of a crawl has, or nothing."""
+    from gossamer.config.flags import FLAGS
+
+    if option in ("-c", "--config"):
+        return "; the crawl has its configuration in DIR/crawl.toml: edit that, or use --set KEY=VALUE"
+    for flag in FLAGS:
+        if option in (f"--{flag.option}", f"-{flag.short}") and flag.key.startswith("scope."):
+            value = f'["{flag.metavar}"]' if flag.many else flag.metavar
+            return f"; use --set '{flag.key}={value}'"
+    return ""
 
 
 def _lists(found: str, command: str) -> str:

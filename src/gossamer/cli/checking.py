@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from gossamer.cli.directory import holds_crawl, make_writable, refuse_foreign, require_crawl, unmake
 from gossamer.cli.job import CrawlJob, CrawlRequest
+from gossamer.cli.output import complain
 from gossamer.config import Config, configure
 from gossamer.config.flags import BY_NAME
 from gossamer.config.gather import reopen
@@ -39,7 +40,15 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
     if request.command == "resume":
         directory = request.directory
         require_crawl(directory)
+        before = reopen(directory / "crawl.toml").scope.depth_max
         config = reopen(directory / "crawl.toml", options=request.options, sets=request.sets)
+        now = config.scope.depth_max
+        if before is not None and (now is None or now > before):
+            complain(
+                "scope.depth_max: links that fetched pages have beyond the old depth stay left out; after this run, "
+                f"gossamer segment build {shell_word(directory)} -o next.parquet lists them, for gossamer crawl --mode "
+                "offline next.parquet"
+            )
         return job_of(config, directory, resume=True), config
     config = configure(request.file, options=request.options, sets=request.sets, seeds=request.seeds)
     directory = Path(config.output.directory)

@@ -122,7 +122,22 @@ def check(
     write_file(records, as_csv(faults), "--csv")
     for line in _lines(faults, records):
         typer.echo(line)
-    return Exit.FAILED if any(one.kind != NOT_CHECKED for one in faults) else status
+    if any(one.kind != NOT_CHECKED for one in faults):
+        return Exit.FAILED
+    return Exit.FINISHED if status == Exit.WAITING and _waits_for_others(directory) else status
+
+
+def _waits_for_others(directory: Path) -> bool:
+    """Say whether a check waits for hosts of other sites alone, whose links are listed as not checked."""
+    from gossamer.api.status import status_of
+    from gossamer.config.gather import reopen
+    from gossamer.config.seeds import all_seeds
+    from gossamer.model.status import read_status
+    from gossamer.url.name import host_of
+    from gossamer.url.site import site_of
+
+    own = {site_of(host_of(url) or "") for url in all_seeds(reopen(directory / "crawl.toml"))}
+    return all(site_of(one.host) not in own for one in read_status(status_of(directory)).awaited)
 
 
 def run_recipe(

@@ -139,8 +139,14 @@ def modules_of(status: Status) -> list[str]:
 
 
 def failures_of(status: Status) -> list[str]:
-    """Return a sentence for each processing module that failed on every page."""
-    return [harmless(one["says"]) for one in status.modules.values() if one["says"] and one["failed"] >= one["pages"]]
+    """Return a sentence for each module that failed on every page, and for each rule for items that found none."""
+    failures = [one["says"] for one in status.modules.values() if one["says"] and one["failed"] >= one["pages"]]
+    return [*map(harmless, failures), *unmatched_of(status)]
+
+
+def unmatched_of(status: Status) -> list[str]:
+    """Return a sentence for each rule for items that found none."""
+    return [harmless(says) for one in status.modules.values() if (says := one.get("unmatched"))]
 
 
 def progress_of(status: Status) -> str:
@@ -218,7 +224,7 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     lines = [f"The crawl {how}: {', '.join(sums)} in {duration(status.elapsed_s)}."]
     if errors := errors_of(status):
         lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")
-    lines += [f"{says[:1].upper()}{says[1:]}." for says in modules_of(status)]
+    lines += [f"{says[:1].upper()}{says[1:]}." for says in (*modules_of(status), *unmatched_of(status))]
     lines += waits_of(status) if ended == "patience" else []
     if queued := status.queued:
         command, how = resume_command(harmless(directory), status)

@@ -27,6 +27,7 @@ from gossamer.cli.status_text import (
     seeds_not_fetched_lines,
     state_of,
     to_upload_of,
+    unmatched_of,
     uploads_of,
     warnings_of,
 )
@@ -73,7 +74,7 @@ def status_text(status: Status) -> str:
         ("seeds", "\n             ".join(seeds_not_fetched_lines(status)) if has_ended(status) else ""),
         ("not fetched", ", ".join(f"{name} {count(n)}" for name, n in errors_of(status).items())),
         ("rejected", _counts(status.rejected)),
-        *(("failing", says) for says in modules_of(status)),
+        *(("failing", says) for says in (*modules_of(status), *unmatched_of(status))),
         ("uploaded", uploads_of(status)),
         ("to upload", to_upload_of(status)),
     ]

@@ -236,9 +236,9 @@ class CrawlCounters:
         if len(failures) >= self._options.errors_max:
             self.fatal(error)
 
-    def processed(self, ran: Sequence[str], errors: Sequence[ModuleError], url: str) -> None:
-        """Count what processing modules did on a page. A module that fails on every one of the first
-        `module_failures_max` pages of a run is broken, and ends the crawl. About 0.1 µs a module.
+    def processed(self, ran: Sequence[str], errors: Sequence[ModuleError], url: str, matched: Sequence[str]) -> None:
+        """Count what processing modules did on a page, and which rules for items `matched`. A module that fails on
+        every one of the first `module_failures_max` pages of a run is broken, and ends the crawl. 0.1 µs a module.
         """
         modules = self.totals.modules
         for name in ran:
@@ -246,6 +246,8 @@ class CrawlCounters:
             if counts is None:
                 counts = modules[name] = ModuleCounts()
             counts.pages += 1
+        for name in matched:
+            modules[name].found += 1
         for name, of_one in groupby(errors, lambda error: error.module):
             self._module_failed(name, list(of_one)[-1], url, counted=name in ran)
 

@@ -356,7 +356,7 @@ class Outcomes:
         """End the visit of a page of which only the headers are kept, and the links followed."""
         visit = self._visit(lease)
         findings = examined.findings
-        self._counters.processed(examined.ran, examined.errors, row.url)
+        self._counters.processed(examined.ran, examined.errors, row.url, findings.matched)
         row.outcome = conclusion.outcome
         row.error = conclusion.error
         row.truncated = "unspecified"
@@ -392,7 +392,7 @@ class Outcomes:
         row.rendered = examined.rendering
         row.links_gained = examined.links_gained
         row.render_reason = examined.render_reason
-        self._counters.processed(examined.ran, examined.errors, row.url)
+        self._counters.processed(examined.ran, examined.errors, row.url, findings.matched)
         row.body_bytes = content.body_bytes
         if findings.announcement is not None:
             row.error = findings.announcement.error

@@ -255,11 +255,15 @@ class Pipeline:
         return result
 
     async def _send(self, lease: Lease, request: Request) -> Reply | Failure:
-        """Send a request. Until a first host answers, an address that does not is left early for the host's others."""
-        if self._stages.frontier.counts.answers or not lease.host.has_others:
+        """Send a request. Until a host answers, one of several addresses, or that of the only host, is left early."""
+        has_others = lease.host.has_others
+        is_left_early = has_others or (self._stages.frontier.hosts_left == 1 and self._stages.exchange is None)
+        if self._stages.frontier.counts.answers or not is_left_early:
             return await self._stages.protocols.fetch(request)
         result = await self._stages.protocols.fetch(msgspec.structs.replace(request, has_others=True))
-        return result if isinstance(result, Reply) else msgspec.structs.replace(result, has_others=True)
+        if isinstance(result, Reply) or not has_others:
+            return result  # Where the only address refuses connections, its server may be about to start.
+        return msgspec.structs.replace(result, has_others=True)
 
     def _ended(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
         """Release the gates after a request."""

@@ -180,6 +180,7 @@ def merge(findings: Findings, more: Findings) -> None:
     findings.columns.update(more.columns)
     findings.announcement = more.announcement or findings.announcement
     findings.fields += more.fields
+    findings.matched += more.matched
     findings.invalid += more.invalid
     for table, rows in more.rows.items():
         findings.rows.setdefault(table, []).extend(rows)

@@ -8,6 +8,8 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
+from gossamer.model.words import counted
+
 INVALID: Final = "invalid"
 
 
@@ -37,6 +39,8 @@ class ModuleCounts(msgspec.Struct):
     """The last error."""
     url: str = ""
     """The page of the last error."""
+    found: int = 0
+    """Pages on which a rule for items found some."""
 
     def add(self, other: ModuleCounts) -> None:
         """Add what the same module did in another shard."""
@@ -44,6 +48,7 @@ class ModuleCounts(msgspec.Struct):
         self.failed += other.failed
         self.timeouts += other.timeouts
         self.died += other.died
+        self.found += other.found
         self.error, self.url = self.error or other.error, self.url or other.url
 
     def says(self, name: str) -> str:
@@ -56,10 +61,17 @@ class ModuleCounts(msgspec.Struct):
         what = f"field {name} is missing or invalid" if "/" in name else f"module {name} failed"
         return f"{what} on {self.failed} of {self.pages} pages{among}: {self.error}, last on {self.url}"
 
+    def lacks(self, name: str) -> str:
+        """Return a sentence about a rule for items that found none; empty for others."""
+        is_rule = "/" in name and "." not in name
+        how = f"rule {name} found no item on {counted(self.pages, 'page')}: see its selector and urls"
+        return how if is_rule and not self.found else ""
+
 
 def module_facts(counts: Mapping[str, ModuleCounts]) -> dict[str, dict[str, object]]:
     """Return the counts of each module as a status shows them."""
-    return {name: {**msgspec.structs.asdict(one), "says": one.says(name)} for name, one in counts.items()}
+    facts = {name: msgspec.structs.asdict(one) for name, one in counts.items()}
+    return {name: {**facts[name], "says": one.says(name), "unmatched": one.lacks(name)} for name, one in counts.items()}
 
 
 def sum_modules(shards: list[Mapping[str, object]]) -> dict[str, dict[str, object]]:

@@ -71,6 +71,8 @@ class Findings(msgspec.Struct):
     """What the page says about other pages, if it is a sitemap or a feed."""
     fields: list[str] = msgspec.field(default_factory=list)
     """Fields of items that were extracted or tried, as `items/NAME.FIELD`, for counts."""
+    matched: list[str] = msgspec.field(default_factory=list)
+    """The tables of rules that found items."""
     invalid: list[ModuleError] = msgspec.field(default_factory=list)
     """The `fields` that were missing or invalid, each once."""
     emphasis: str = ""

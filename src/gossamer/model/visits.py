@@ -72,7 +72,7 @@ class Request(msgspec.Struct, frozen=True, gc=False):
     proxy: str = ""
     """Proxy in place of the configured one, if any."""
     has_others: bool = False
-    """The host has other addresses that may answer: wait less for the TCP connection with this one."""
+    """The host has other addresses that may answer, or is the only one: wait less for the TCP connection."""
 
 
 class Located(msgspec.Struct, frozen=True, gc=False):
@@ -182,7 +182,7 @@ class Failure(msgspec.Struct, frozen=True):
     others_pass: bool = False
     """With `by_proxy`: other requests took another route, and the last of them got through."""
     has_others: bool = False
-    """The host has other addresses, and no host has answered yet: the next of them is tried soon."""
+    """No host has answered yet, and this one has other addresses or was left early: the next attempt is soon."""
 
 
 class Content(msgspec.Struct, frozen=True):

@@ -128,7 +128,7 @@ class FakeWeb:
             came = self._make_reply(answer.came, request, started, took_s) if answer.came is not None else None
             return Failure(
                 answer.outcome, answer.error, answer.retry, answer.host_level, request.ip, started, took_s, came,
-                again=answer.again,
+                again=answer.again, has_others=answer.has_others,
             )  # fmt: skip
         return self._make_reply(answer, request, started, took_s)
 

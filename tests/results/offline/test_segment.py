@@ -14,7 +14,17 @@ import pytest
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.results.offline.merge import merge, split, summary
-from gossamer.results.offline.segment import GROUP_ROWS, METADATA, SCHEMA, Segment, SegmentInfo, SegmentWriter, table_of
+from gossamer.results.offline.segment import (
+    BATCH_ROWS,
+    GROUP_ROWS,
+    METADATA,
+    SCHEMA,
+    VALUE_BYTES_MAX,
+    Segment,
+    SegmentInfo,
+    SegmentWriter,
+    table_of,
+)  # fmt: skip
 from gossamer.url.name import Namer
 
 
@@ -247,3 +257,30 @@ def test_the_columns_are_those_that_are_documented() -> None:
         "partition", "site", "host", "url", "key", "fingerprint", "level", "depth", "hops", "link_type", "referrer",
         "listed", "seed",
     ]  # fmt: skip
+
+
+def read_with(folder: Path, rows: int, **columns: pa.Array) -> str:
+    """Return why a segment with other columns is not read."""
+    written(folder / "a.parquet", links_of(rows))
+    path = rewritten(folder / "a.parquet", folder / "b.parquet", **columns)
+    with pytest.raises(ConfigError) as raised:
+        summary(path, 3)
+    assert "\n" not in str(raised.value)
+    return str(raised.value)
+
+
+@pytest.mark.parametrize("name", TEXT)
+def test_a_text_that_is_longer_than_any_url_is_refused(tmp_path: Path, name: str) -> None:
+    plain = pa.array(["x" * (VALUE_BYTES_MAX + 1), *["http://a.example/"] * 999])
+    assert f"a {name} of 16,385 bytes; 16,384 is the most" in read_with(tmp_path, 1_000, **{name: plain})
+
+
+def test_texts_that_do_not_fit_in_memory_are_not_read(tmp_path: Path) -> None:
+    said = read_with(tmp_path, 1, referrer=pa.array(["x" * 40_000_000]))
+    assert "bytes of text in a row group of 1 rows" in said
+
+
+def test_a_text_that_many_rows_share_is_read_once(tmp_path: Path) -> None:
+    """As text of each row it would have 800 MB."""
+    said = read_with(tmp_path, BATCH_ROWS, referrer=pa.array(["http://a.example/" + "x" * 100_000] * BATCH_ROWS))
+    assert "a referrer of 100,017 bytes" in said

@@ -188,6 +188,40 @@ def test_a_recorded_browser_session() -> None:
 
 @pytest.mark.parametrize("line", ["{}", "a.test\tTRUE\t/\tFALSE\tx\ta\ts3cret", "a.test\tTRUE\t/\tFALSE\t0"])
 def test_what_is_no_netscape_file(line: str) -> None:
-    with pytest.raises(ConfigError, match=r"^cookies\.txt line 2: no cookie; save") as found:
+    with pytest.raises(ConfigError, match=r"^cookies\.txt line 2: no cookie: (fields|its|it) .*; save") as found:
         of_netscape(f"# x\n{line}\n", "cookies.txt", NOW)
     assert "s3cret" not in str(found.value)
+
+
+@pytest.mark.parametrize("expiry", ["-1", "", "0", "-1.0"])
+def test_a_file_by_other_programs(expiry: str) -> None:
+    [cookie] = of_file(f"\ufeffa.test\tFALSE\t/\tFALSE\t{expiry}\ta\tb\r\n", "cookies.txt", NOW)
+    assert cookie == Cookie("a", "b", "a.test", "/", NOW, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("a.test TRUE / FALSE 0 a s3cret", "fields between tabs: 1"), ("\tTRUE\t/\tFALSE\t0\ta\ts3cret", "is empty"),
+        ("a.test\tTRUE\t/\tFALSE\t2030-01-01\ta\ts3cret", "no cookie: its fifth field is not a time in seconds"),
+        ("a.test\tTRUE\t/\tFALSE\t0\ta\ts3\x1bcret", "control characters"),
+        (f"a.test\tTRUE\t/\tFALSE\t0\ta\t{'s3cret' * 800}", "bytes"),
+        ("a.test\tFALSE\t/\tFALSE\t0\t__Secure-a\ts3cret", "__Secure- ones secure"),
+        *((f"{rest}\t0\t__host-a\ts3cret", "of one host and of path /") for rest in (
+            ".a.test\tTRUE\t/\tTRUE", "a.test\tFALSE\t/in\tTRUE", "a.test\tFALSE\t/\tFALSE",
+        )),
+    ],
+)  # fmt: skip
+def test_a_cookie_that_is_not_read_is_named_with_the_reason(line: str, why: str) -> None:
+    with pytest.raises(ConfigError, match=r"^cookies\.txt line 1: ") as found:
+        of_file(line, "cookies.txt", NOW)
+    assert why in str(found.value)
+    assert "s3cret" not in str(found.value)
+    assert of_file("a.test\tFALSE\t/\tTRUE\t0\t__Host-a\tb", "cookies.txt", NOW)[0].secure
+
+
+def test_a_recorded_cookie_obeys_its_prefix() -> None:
+    one = {"name": "__Secure-a", "value": "s3cret", "domain": "a.test"}
+    assert of_file(json.dumps({"cookies": [{**one, "secure": True}]}), "state.json", NOW)
+    with pytest.raises(ConfigError, match=r"^state\.json cookie 1: .* ones secure$"):
+        of_file(json.dumps({"cookies": [one]}), "state.json", NOW)

@@ -78,8 +78,9 @@ def test_what_is_missing_or_does_not_fit_is_counted_by_field() -> None:
         "items/book.sku": "missing",
         "items/book.price": "no number: 'on request'",
     }
-    assert set(findings.fields) == {f"items/book.{name}" for name in tomllib.loads(RULES)["book"]["fields"]}
-    assert found('[book]\nurls = ["/other"]\nfields = { a = "h2" }') == Findings()
+    names = {"items/book", *(f"items/book.{name}" for name in tomllib.loads(RULES)["book"]["fields"])}
+    assert (set(findings.fields), findings.matched) == (names, ["items/book"])
+    assert found('[book]\nurls = ["/other"]\nfields = { a = "h2" }') == Findings(fields=["items/book"])
 
 
 def test_a_page_is_one_item_by_xpath_json_and_regular_expressions() -> None:
@@ -129,13 +130,31 @@ def test_a_json_document_has_items_too() -> None:
         ("1 234 567,89 zł", 1234567.89), ("1 234,500 kg", 1234.5),
         ("1\N{NO-BREAK SPACE}234", 1234), ("-3", -3), ("-£3.50", -3.5), ("\N{MINUS SIGN} 2", -2), ("SKU-12", 12),
         ("12'500", 12500), (7, 7), (2.5, 2.5), ("1.5e6", 1_500_000), ("2,5E-3", 0.0025), ("-1e2", -100), ("3e rang", 3),
+        (",89 €", 0.89), ("$.99", 0.99), ("-,50", -0.5), ("-.5", -0.5), ("0,123", 0.123), ("1234,567", 1234.567),
+        ("Rs. 1,23,456.00", 123456), ("Rs.500", 500), ("kr.99,95", 99.95), ("12,34,567", 1234567), ("19,- €", 19),
+        ("19.\N{EN DASH}", 19), ("\N{EN DASH}5", -5),
+        ("\N{FULLWIDTH HYPHEN-MINUS}5", -5), ("$-5", -5), ("-US$ 5.00", -5),
+        ("-EUR 5", -5), ("-kr. 99,95", -99.95), ("COVID-19", 19), ("(12)", 12), ("(1,234)", 1234), ("(4.5)", 4.5),
+        ("(5 %)", 5), ("(-5.00)", -5), ("1.11000000000000009770", 1.1100000000000001), ("34.992001", 34.992001),
+        ("2.109,00 €", 2109), ("MP3 player 12,50 €", 12.5), ("$ 1.144.000", 1144000),
+        ("$1\N{NARROW NO-BREAK SPACE}298,00", 1298),
+        ("\u0661\u0662", 12),
     ],
 )  # fmt: skip
 def test_a_number_is_read_as_it_is_written(text: object, number: float) -> None:
     assert number_of(text) == number
 
 
-@pytest.mark.parametrize("text", ["", "none", "-.5", "1_000", "3 of 5", "1" * 300, "1.2.3", "1,2,3.4", "1e400", 9**999])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "none", "1_000", "3 of 5", "1" * 300, "1.2.3", "1,2,3.4", "1e400", 9**999, "(5.00)", "($5)",
+        "USD (1,234.50)",        "(5 EUR)", "5.00-", "5\N{EN DASH}10", "Price - 5.00",
+        "- EUR 5", "192.168.1.1", "10.20.2024", "1,234,56", "12,34,56",
+        "0,123,456", "1.234,567.8", "12 34", "1 2345", "1,234 567", "v1.5", "10²", "35€99", "$119. 95",
+        "5..10", "01,234.50",
+    ],
+)  # fmt: skip
 def test_what_is_not_one_number_is_none(text: object) -> None:
     with pytest.raises(ValueError, match="number"):
         number_of(text)
@@ -158,6 +177,47 @@ def test_dates_and_truth_values() -> None:
             date_of(wrong)
     with pytest.raises(ValueError, match="neither true nor false"):
         truth_of("perhaps")
+
+
+@pytest.mark.parametrize(
+    ("text", "iso"),
+    [
+        ("20241005T123000Z", "2024-10-05T12:30:00+00:00"), ("2024-W40-6", "2024-10-05T00:00:00+00:00"),
+        ("2024-10-05T12:30:00.123456Z", "2024-10-05T12:30:00.123456+00:00"),
+        ("2024-10-05 UTC", "2024-10-05T00:00:00+00:00"),
+        ("2024-10-05T12:30:00,5 EST", "2024-10-05T12:30:00.500000-05:00"),
+        ("2024/10/05 12:30", "2024-10-05T12:30:00+00:00"),
+        ("2024-10-05t12:30:00z", "2024-10-05T12:30:00+00:00"), ("2024-10-05 12:30 +0200", "2024-10-05T12:30:00+02:00"),
+        ("2024-10-05T12:30:00+02:00[Europe/Berlin]", "2024-10-05T12:30:00+02:00"),
+        ("2024-10-05T12:30:00\N{MINUS SIGN}05:00", "2024-10-05T12:30:00-05:00"),
+        ("Sat, 05 Oct 2024 12:30:00 +0200 [Europe/Berlin]", "2024-10-05T12:30:00+02:00"),
+        ("2024-10-05 10:30 PM EST", "2024-10-05T22:30:00-05:00"),
+        ("Oct 5, 2024, 10:30 p.m.", "2024-10-05T22:30:00+00:00"),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", "1994-11-06T08:49:37+00:00"),
+        ("Sun Nov  6 08:49:37 1994", "1994-11-06T08:49:37+00:00"),
+        ("1969-12-31T23:59:59Z", "1969-12-31T23:59:59+00:00"),
+    ],
+)  # fmt: skip
+def test_a_date_is_read_to_its_end(text: str, iso: str) -> None:
+    assert date_of(text).isoformat() == iso
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-10-05T12:30:00[Europe/Berlin]", "2024-10-05T12:30 and more", "2024-10-05 - 2024-10-07", "1710101012345",
+        "2024-10-05T12:30:00Z or later", "Sat, 05 Oct 2024 12:30:00 FOO", "5 Oct 2024 12:30 Uhr", "2024-02-30",
+        "Sat, 05 Oct 2024 12:30:00 (CEST)", "2024-10-05 10:30 PM FOO", "05/10/2024", "10", "2024-10",
+    ],
+)  # fmt: skip
+def test_a_date_that_is_not_read_to_its_end_is_none(text: str) -> None:
+    with pytest.raises(ValueError, match="no date"):
+        date_of(text)
+
+
+def test_an_empty_reference_is_the_page() -> None:
+    rules = "[a.fields]\nhref = { css = 'a', type = 'url' }"
+    assert found(rules, "<a href=''>x</a>").rows["items/a"] == [{"href": "http://e.example/list"}]
 
 
 @pytest.mark.parametrize(
@@ -237,3 +297,89 @@ def test_a_page_has_every_kind_of_selector() -> None:
     assert ItemPage.of(page('{"a": [1]}', "application/json")).json == {"a": [1]}
     with pytest.raises(ConfigError, match=r"begin with \.//"):
         one.xpath("//div")[0].xpath("//a")
+
+
+RSS = """<?xml version="1.0" encoding="iso-8859-1"?>
+<rss version="2.0" xmlns:dc="http://purl.org/dc/elements/1.1/" xmlns:media="http://search.yahoo.com/mrss/"><channel>
+<title>Feed</title><item><title>One &nbsp;& two</title><link>http://e.example/1</link><dc:creator>A. Writer</dc:creator>
+<pubDate>Sat, 05 Oct 2024 12:30:00 EST</pubDate><guid isPermaLink="false">g1</guid><media:content url="/1.jpg"/></item>
+<item><title><![CDATA[<b>Two</b>]]></title><link>http://e.example/2</link><guid isPermaLink="true">g2</guid></item>
+</channel></rss>"""
+ATOM = """<feed xmlns="http://www.w3.org/2005/Atom" xml:lang="en"><title>Feed</title><link href="/"/>
+<entry xml:lang="de"><title>One</title><link rel="alternate" href="1"/><updated>2024-10-05T12:30:00.5Z</updated>
+<content type="xhtml"><div xmlns="http://www.w3.org/1999/xhtml">Text <b>of</b> it</div></content></entry></feed>"""
+DATE = datetime(2024, 10, 5, 12, 30, 0, 500_000, tzinfo=UTC)
+FEEDS = [
+    (
+        "css",
+        RSS,
+        "item",
+        {"title": "title", "link": "link", "by": r"dc\:creator", "at": "pubDate", "image": r"media\:content"},
+    ),
+    (
+        "xpath",
+        RSS,
+        "//item",
+        {"title": "title", "link": "link", "by": "dc:creator", "at": "pubDate", "image": "media:content"},
+    ),
+    ("xpath", RSS, "/rss/channel/item", {"title": "title", "link": "./link", "by": "none|dc:creator"}),
+    ("css", ATOM, "feed > entry", {"title": "title", "link": "link", "at": "updated", "text": "content"}),
+    ("xpath", ATOM, "//entry", {"title": "title", "link": "link", "at": "updated", "text": "content"}),
+]
+KINDS = {"link": "url", "image": "url", "at": "date"}
+
+
+@pytest.mark.parametrize("media_type", ["application/rss+xml", "application/atom+xml", "application/xml", "text/xml"])
+@pytest.mark.parametrize(("kind", "body", "items", "fields"), FEEDS)
+def test_items_of_feeds(kind: str, body: str, items: str, fields: dict[str, str], media_type: str) -> None:
+    lines = [f"{name} = {{ {kind} = '{one}', type = '{KINDS.get(name, 'text')}' }}" for name, one in fields.items()]
+    rules = "\n".join([f"[a]\nitems = {{ {kind} = '{items}' }}\n[a.fields]", *lines])
+    findings = found(rules, body, media_type)
+    assert not findings.invalid
+    first = findings.rows["items/a"][0]
+    wanted = {
+        "title": "One & two", "link": "http://e.example/1", "by": "A. Writer",
+        "at": DATE.replace(hour=17, microsecond=0), "image": "http://e.example/1.jpg",
+    } if body is RSS else {"title": "One", "link": "http://e.example/1", "at": DATE, "text": "Text of it"}  # fmt: skip
+    assert first == {name: wanted[name] for name in fields}
+    assert len(findings.rows["items/a"]) == (2 if body is RSS else 1)
+
+
+@pytest.mark.parametrize("kind", ["css", "xpath"])
+def test_attributes_of_feeds(kind: str) -> None:
+    items = "//item" if kind == "xpath" else "item"
+    one = "{ css = 'guid', attribute = 'isPermaLink' }" if kind == "css" else "{ xpath = 'guid/@isPermaLink' }"
+    rules = f"[a]\nitems = {{ {kind} = '{items}' }}\nfields = {{ p = {one} }}"
+    assert [row["p"] for row in found(rules, RSS, "application/rss+xml").rows["items/a"]] == ["false", "true"]
+    items = "//entry" if kind == "xpath" else "entry"
+    one = "{ attribute = 'xml:lang' }" if kind == "css" else "{ xpath = '@xml:lang' }"
+    rules = f"[a]\nitems = {{ {kind} = '{items}' }}\nfields = {{ p = {one} }}"
+    assert [row["p"] for row in found(rules, ATOM, "application/atom+xml").rows["items/a"]] == ["de"]
+
+
+@pytest.mark.parametrize("kind", ["css", "xpath"])
+def test_xml_that_is_not_read_completely_is_named(kind: str) -> None:
+    items = "//a" if kind == "xpath" else "a"
+    rules = f"[a]\nitems = {{ {kind} = '{items}' }}\nfields = {{ p = {{ {kind} = 'b' }} }}"
+    bomb = '<!DOCTYPE a [<!ENTITY b "c">]><a><b>&b;</b></a>'
+    for body, said in [
+        ("<a><b>", "XML: "), (bomb, "declares entities"), ("<a>" * 200, "nested deeper"), ("no XML", "XML: "),
+        ("<a>" + "<b/>" * 200_001 + "</a>", "too many elements"), ("<a><b>1</b>" + " " * 5_000_000 + "</a>", "longer"),
+    ]:  # fmt: skip
+        [problem] = found(rules, body, "application/xml").invalid
+        assert said in problem.error
+    assert found(rules, "<a><b c:d:e='1' :f='2'>1</b></a>", "image/svg+xml").rows["items/a"] == [{"p": "1"}]
+
+
+def test_a_selector_may_name_its_element() -> None:
+    body = "<div class=a><p>1<section><p>2</section></div><p>3"
+    for selector, wanted in [
+        (":scope > p", ["1"]), (":SCOPE>section > p, :scope > p", ["1", "2"]), ("p", ["1", "2"]), (":scope", []),
+    ]:  # fmt: skip
+        rules = f"[a]\nitems = '.a'\nfields = {{ p = {{ css = '{selector}', list = true }}, h = {{ type = 'html' }} }}"
+        [row] = found(rules, body).rows["items/a"]
+        assert row["p"] == wanted
+        assert "scope" not in str(row["h"])
+    rules = "[a]\nfields = { p = { css = ':scope > body > p', list = true } }"
+    assert found(rules, body).rows["items/a"] == [{"p": ["3"]}]
+    assert found("[a]\nfields = { p = '[title=\":scope\"]' }", "<p title=':scope'>x").rows["items/a"] == [{"p": "x"}]

@@ -38,10 +38,12 @@ _LATEST = """
         duplicate_of, link_type::VARCHAR AS link_type, referrer, host::VARCHAR AS host
     FROM (SELECT *{missing} FROM pages)
     QUALIFY row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DESC) = 1"""
+_OWN = """
+    CREATE TEMP VIEW own AS SELECT DISTINCT host FROM latest WHERE link_type NOT IN ('outlink', 'embed')"""
 _DOCUMENTS = """
     CREATE TEMP VIEW documents AS SELECT * FROM latest
     WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND duplicate_of = ''
-        AND host IN (SELECT host FROM latest WHERE link_type NOT IN ('outlink', 'embed'))"""
+        AND host IN (FROM own)"""
 # A reader finds the link to a redirect on a page, so that page links to what the redirect leads to.
 _LINKING = """
     CREATE TEMP TABLE linking AS
@@ -59,6 +61,8 @@ _LINKING = """
     SELECT to_key AS key, list(from_url ORDER BY from_url)[1:{most}] AS pages FROM found GROUP BY to_key"""
 _ANSWERED = f"regexp_matches(error, '{ANSWERED}')"
 """The server answered, without its robots.txt: the page may be there."""
+_SHUT = "coalesce(status IN (401, 403, 999), false) AND (link_type = 'outlink' OR host NOT IN (FROM own))"
+"""Another site wants a login, or no crawlers: a reader may see the page."""
 _REFUSALS = "'payment_required', 'legally_blocked', 'login_required'"
 _ATTEMPTS = """
     SELECT url, CASE WHEN status IS NULL OR outcome IN ({refusals}) THEN outcome || ': ' || error
@@ -68,13 +72,13 @@ _ATTEMPTS = """
     FROM latest LEFT JOIN linking USING (key) WHERE {which} ORDER BY url"""
 _BROKEN = _ATTEMPTS.format(
     refusals=_REFUSALS,
-    which="outcome = 'http_error' AND status IS DISTINCT FROM 429 "
+    which=f"outcome = 'http_error' AND status IS DISTINCT FROM 429 AND NOT ({_SHUT}) "
     "OR outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error') "
     f"OR outcome = 'robots_unreachable' AND NOT {_ANSWERED}",
 )
 _UNCHECKED = _ATTEMPTS.format(
     refusals=_REFUSALS,
-    which="outcome = 'http_error' AND status = 429 OR link_type <> 'seed' "
+    which=f"outcome = 'http_error' AND (status = 429 OR {_SHUT}) OR link_type <> 'seed' "
     f"AND (outcome IN ('robots_denied', 'challenged', 'host_closed', {_REFUSALS}) "
     f"OR outcome = 'robots_unreachable' AND {_ANSWERED})",
 )
@@ -125,6 +129,7 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
                                  "link_type WHERE false")  # fmt: skip
         has = database.sql("SELECT * FROM pages LIMIT 0").columns
         database.execute(_LATEST.format(missing="" if "description" in has else ", NULL::VARCHAR AS description"))
+        database.execute(_OWN)
         database.execute(_DOCUMENTS)
         database.execute(_LINKING.format(most=LINKING_MAX))
         questions = {

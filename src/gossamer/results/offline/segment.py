@@ -33,6 +33,10 @@ METADATA = b"gossamer.segment"
 BATCH_ROWS = 8_192
 GROUP_ROWS = 65_536
 """Of a row group: about 10 MB of what is held while it is written."""
+VALUE_BYTES_MAX = 1 << 14
+"""A longer text is refused: no URL is as long."""
+TEXT_BYTES_MAX = 3 << 26
+"""Of a row group: what it has more of does not fit in memory beside a crawl."""
 _READ_BYTES = 1 << 18
 _FEW = pa.dictionary(pa.int32(), pa.string())
 
@@ -55,6 +59,7 @@ SCHEMA = pa.schema(
 )
 """`url` as written; `key` null where it is the URL itself; `level` from 0, the most urgent, to 7; `listed` is how often
 the URL stood in a segment, this one included; `seed` as `Link.seed`. `referrer` is empty for a seed."""
+_TEXTS = [field.name for field in SCHEMA if not pa.types.is_integer(field.type)]
 
 
 class SegmentInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,9 +100,12 @@ class Segment:
         """
         self.path = path
         try:
+            metadata = pq.read_metadata(path)
+            columns = {metadata.schema.column(at).path for at in range(metadata.num_columns)}
             self._file = pq.ParquetFile(
-                path, buffer_size=_READ_BYTES, pre_buffer=False, page_checksum_verification=True
-            )
+                path, metadata=metadata, buffer_size=_READ_BYTES, pre_buffer=False, page_checksum_verification=True,
+                read_dictionary=columns.intersection(_TEXTS),  # A text that thousands of rows share is read once.
+            )  # fmt: skip
         except FileNotFoundError as error:
             raise ConfigError(f"there is no file {path}; `gossamer segment build` makes one") from error
         except pa.ArrowInvalid as error:
@@ -132,11 +140,13 @@ class Segment:
         at = 0
         try:
             for group in range(self._file.num_row_groups):
-                held = self._file.metadata.row_group(group).num_rows
-                if at + held <= start:
-                    at += held
+                held = self._file.metadata.row_group(group)
+                if at + held.num_rows <= start:
+                    at += held.num_rows
                     continue
+                self._require_bounded(held)
                 for batch in self._file.iter_batches(rows_max, row_groups=[group]):
+                    self._require_short(batch)
                     skipped = max(0, min(start - at, batch.num_rows))
                     at += batch.num_rows
                     if at > start:
@@ -173,6 +183,23 @@ class Segment:
             )
             named = map(Url, urls, keys, prints, hosts, sites, partitions)
             yield Rows(end, list(map(Link, named, kinds, depths, hops, referrers, seeds)), levels, listed)
+
+    def _require_bounded(self, group: Any) -> None:
+        """Refuse a row group, by its metadata, whose text does not fit in memory."""
+        chunks = map(group.column, range(group.num_columns))
+        held = sum(chunk.total_uncompressed_size for chunk in chunks if chunk.path_in_schema in _TEXTS)
+        if held > min(TEXT_BYTES_MAX, (256 + group.num_rows) * 4_096):  # 4 KiB is much for the mean of URLs.
+            said = f"{held:,} bytes of text in a row group of {group.num_rows:,} rows"
+            raise ConfigError(f"the segment {self.path} has {said}; write it with shorter values or smaller row groups")
+
+    def _require_short(self, batch: pa.RecordBatch) -> None:
+        """Refuse rows with a text that is longer than a URL, before the texts that they share are copied."""
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            values = column.dictionary if pa.types.is_dictionary(column.type) else column
+            longest = pc.max(pc.binary_length(values)).as_py() if name in _TEXTS else None
+            if longest is not None and longest > VALUE_BYTES_MAX:
+                said = f"a {name} of {longest:,} bytes; {VALUE_BYTES_MAX:,} is the most"
+                raise ConfigError(f"the segment {self.path} has {said}")
 
     def _whole(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns in order and of their types, keys filled in."""

@@ -180,6 +180,8 @@ class FailedModule(msgspec.Struct, frozen=True):
     """The last one."""
     url: str
     """The page of the last one."""
+    unmatched: str = ""
+    """A sentence about a rule for items that found none."""
 
 
 class Cache(msgspec.Struct, frozen=True):
@@ -335,9 +337,9 @@ class Past(msgspec.Struct, frozen=True):
 
 
 def modules_with_failures(modules: Mapping[str, Mapping[str, object]]) -> list[FailedModule]:
-    """Return the modules of a status that failed."""
+    """Return the modules of a status that failed, and the rules for items that found nothing."""
     found = [msgspec.convert({"name": name, **one}, FailedModule) for name, one in modules.items()]
-    return [one for one in found if one.failed]
+    return [one for one in found if one.failed or one.unmatched]
 
 
 def as_json(report: Report) -> str:

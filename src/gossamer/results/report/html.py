@@ -188,7 +188,7 @@ def _failures(report: Report) -> Iterator[str]:
                 f"{m.pages:,}",
                 f"{m.timeouts:,}",
                 f"{m.died:,}",
-                f"{_text(m.url)}<br><small>{_text(m.error)}</small>",
+                f"{_text(m.url or m.unmatched)}<br><small>{_text(m.error)}</small>",
             )
             for m in report.failed_modules
         ),

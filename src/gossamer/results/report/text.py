@@ -114,7 +114,8 @@ def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:
     for one in modules:
         how = f"{one.timeouts:,} timed out, {one.died:,} died"
         yield f"  {printable(one.name)}: on {one.failed:,} of {counted(one.pages, 'page')} ({how})"
-        yield f"    {printable(one.error)}, last on {printable(one.url)}"
+        why = f"{one.error}, last on {one.url}" if one.failed else one.unmatched
+        yield f"    {printable(why)}"
 
 
 def rendering_cost(facts: Mapping[str, float]) -> str:

@@ -29,6 +29,7 @@ _TIME = re.compile(r"(\d{1,2}):(\d{1,2}):(\d{1,2})(?:\D|$)")
 _DAY = re.compile(r"(\d{1,2})(?:\D|$)")
 _YEAR = re.compile(r"(\d{2,4})(?:\D|$)")
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_SAME_SITE: Final[dict[str, Literal["", "strict", "lax", "none"]]] = {"strict": "strict", "lax": "lax", "none": "none"}
 _ADDRESS = re.compile(r"\[.*\]|[\d.]+")
 
 
@@ -154,7 +155,7 @@ def parsed(text: str, url: Url, now: float) -> Cookie | None:
     domain = _domain(said.get("domain", ""), url.host)
     if domain is None or (secure and url.scheme != "https"):
         return None
-    same_site = _same_site(said.get("samesite", ""))
+    same_site = _SAME_SITE.get(said.get("samesite", "").lower(), "")
     if same_site == "none" and not secure:
         return None
     host_only = domain == "" or bool(_ADDRESS.fullmatch(url.host))
@@ -184,17 +185,6 @@ def _attributes(parts: Iterable[str]) -> dict[str, str]:
         if len(value) <= ATTRIBUTE_BYTES_MAX:
             said[name.strip().lower()] = value  # The last value counts.
     return {name: value for name, value in said.items() if not (name == "domain" and not value)}
-
-
-def _same_site(text: str) -> Literal["", "strict", "lax", "none"]:
-    match text.lower():
-        case "strict":
-            return "strict"
-        case "lax":
-            return "lax"
-        case "none":
-            return "none"
-    return ""
 
 
 def _domain(text: str, host: str) -> str | None:
@@ -287,26 +277,38 @@ def of_netscape(text: str, name: str, now: float) -> list[Cookie]:
         fields = line.removeprefix(_HTTP_ONLY).split("\t")
         if len(fields) == 6:
             fields.append("")
-        is_sound = len(fields) == 7 and re.fullmatch(r"\d+(?:\.\d+)?", fields[4]) and not _CONTROL.search(line)
         domain = fields[0].removeprefix(".").lower()
-        if not is_sound or not domain or not fields[5]:
-            raise ConfigError(f"{name} line {number}: no cookie; save the cookies in Netscape format (cookies.txt)")
+        if why := _why_no_cookie(fields, line):
+            said = f"{name} line {number}: no cookie: {why}"
+            raise ConfigError(f"{said}; save the cookies in Netscape format (cookies.txt)")
         below = fields[1].upper() == "TRUE" and not is_suffix(domain) and not _ADDRESS.fullmatch(domain)
         secure = fields[3].upper() == "TRUE"
-        cookie = Cookie(
-            fields[5],
-            fields[6].encode().decode("latin-1"),
-            domain,
-            fields[2] or "/",
-            now,
-            float(fields[4]),
-            not below,
-            secure,
-            http_only,
-        )
+        expires_at = max(float(fields[4] or 0), 0.0)  # Some programs write -1, or nothing, for the session's end.
+        value = fields[6].encode().decode("latin-1")
+        cookie = Cookie(fields[5], value, domain, fields[2] or "/", now, expires_at, not below, secure, http_only)
+        _require_prefix(cookie, f"{name} line {number}")
         if not cookie.is_over(now):
             found.append(cookie)
     return found
+
+
+def _why_no_cookie(fields: list[str], line: str) -> str:
+    """Return why a line is no cookie, without its content; empty if it is one."""
+    if len(fields) != 7:
+        return f"fields between tabs: {len(fields)}, not 7"
+    if not re.fullmatch(r"(?:-?\d+(?:\.\d+)?)?", fields[4], re.ASCII):
+        return "its fifth field is not a time in seconds"
+    if _CONTROL.search(line):
+        return "it has control characters"
+    return "" if fields[0].strip(".") and fields[5] else "its domain or its name is empty"
+
+
+def _require_prefix(cookie: Cookie, where: str) -> None:
+    """Raise ConfigError for a cookie that no browser keeps, by its prefix (section 4.1.3) or its length."""
+    if not _keeps_its_prefix(cookie.name, secure=cookie.secure, host_only=cookie.host_only, path=cookie.path):
+        raise ConfigError(f"{where}: __Host- cookies are secure, of one host and of path /, and __Secure- ones secure")
+    if len(cookie.name) + len(cookie.value) > COOKIE_BYTES_MAX:
+        raise ConfigError(f"{where}: a cookie of more than {COOKIE_BYTES_MAX:,} bytes")
 
 
 class _StateCookie(msgspec.Struct, rename="camel"):
@@ -332,6 +334,7 @@ def of_file(text: str, name: str, now: float) -> list[Cookie]:
     Raises:
         ConfigError: as `of_netscape`; the message does not have the file's content.
     """
+    text = text.removeprefix("\ufeff")
     if not text.lstrip().startswith("{"):
         return of_netscape(text, name, now)
     try:
@@ -339,16 +342,17 @@ def of_file(text: str, name: str, now: float) -> list[Cookie]:
     except msgspec.DecodeError as error:
         raise ConfigError(f"{name}: no storage state of a browser: {error}; save it with Playwright") from error
     made = [_of_state(one, now) for one in state.cookies if one.name and not _CONTROL.search(one.name + one.value)]
+    for number, cookie in enumerate(made, 1):
+        _require_prefix(cookie, f"{name} cookie {number}")
     return [cookie for cookie in made if not cookie.is_over(now)]
 
 
 def _of_state(one: _StateCookie, now: float) -> Cookie:
     domain = one.domain.removeprefix(".").lower()
     below = one.domain.startswith(".") and not is_suffix(domain) and not _ADDRESS.fullmatch(domain)
-    known: dict[str, Literal["strict", "lax", "none"]] = {"Strict": "strict", "Lax": "lax", "None": "none"}
     return Cookie(
         one.name, one.value.encode().decode("latin-1"), domain, one.path or "/", now, max(one.expires, 0.0), not below,
-        one.secure, one.http_only, known.get(one.same_site, ""),
+        one.secure, one.http_only, _SAME_SITE.get(one.same_site.lower(), ""),
     )  # fmt: skip
 
 

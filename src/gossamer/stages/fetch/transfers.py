@@ -448,7 +448,7 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
             host_level = True
         case "silent":
             fetch_s = transfer.silent_s_max  # libcurl has not measured it.
-            error = f"no connection within {fetch_s:g} s, and the host has other addresses"
+            error = f"no connection within {fetch_s:g} s"
             outcome = "connect_error"
             retry = True
             host_level = True
@@ -471,8 +471,9 @@ def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: f
             error = f"{transfer.stopped} instead of {request.ip}"
             retry = False
     return Failure(
-        outcome, error, retry=retry, host_level=host_level, ip=request.ip, started_at=started_at, fetch_s=fetch_s
-    )
+        outcome, error, retry=retry, host_level=host_level, ip=request.ip, started_at=started_at, fetch_s=fetch_s,
+        has_others=transfer.stopped == "silent",
+    )  # fmt: skip
 
 
 def _cancelling() -> bool:

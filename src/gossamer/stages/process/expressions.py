@@ -15,6 +15,11 @@ from gossamer.model.extras import require
 from gossamer.model.patterns import ONE_PATTERN_MEMORY_BYTES_MAX
 
 COMPILED_MAX = 1024
+SCOPE = "gossamer-scope"
+"""Attribute of the element in which a CSS selector with `:scope` searches, for as long as it does."""
+_SCOPE = re.compile(r""""[^"]*"|'[^']*'|:scope(?![\w-])""", re.IGNORECASE)
+_NAMES = re.compile(r"[\w.-]++(?::(?=[\w*]))?")
+_NAMESPACE = "urn:prefix:"
 _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 _ABSOLUTE_WITHIN = re.compile(r"(?:[\[(,|=<>+*-]|\b(?:and|or|div|mod))\s*/")
 _FAR = re.compile(r"//|\b(?:preceding|following|ancestor|descendant)[\w-]*+\s*+::")
@@ -36,13 +41,14 @@ def compiled(kind: str, selector: str) -> Any:
 
 @lru_cache(COMPILED_MAX)
 def css_of(selector: str) -> str:
-    """Check a CSS selector and return it. Raises ConfigError if lexbor does not support it."""
+    """Return a CSS selector with an attribute (`SCOPE`) for `:scope`. Raises ConfigError if lexbor has no support."""
+    known = _SCOPE.sub(lambda found: found[0] if found[0][0] in "\"'" else f"[{SCOPE}]", selector)
     try:
-        LexborHTMLParser("<p>").css(selector)
+        LexborHTMLParser("<p>").css(known)
     except SelectolaxError:
         hint = "; for text or attributes use the type or `attribute`" if "::" in selector else ""
         raise ConfigError(f"{selector!r} is not a CSS selector that lexbor knows{hint}") from None
-    return selector
+    return known
 
 
 @lru_cache(COMPILED_MAX)
@@ -53,11 +59,23 @@ def xpath_of(expression: str) -> Callable[[Any], object]:
 
     _require_cheap(expression)
     try:
-        found = etree.XPath(expression, smart_strings=False)
+        names = _NAMES.findall(_QUOTED.sub("''", expression))
+        prefixes = {name[:-1] for name in names if name.endswith(":")} - {"xml"}
+        namespaces = {prefix: _NAMESPACE + prefix for prefix in prefixes}
+        found = etree.XPath(expression, smart_strings=False, namespaces=namespaces)
         found(etree.fromstring("<p/>"))
     except etree.XPathError as error:
         raise ConfigError(f"{expression!r} is not an XPath 1.0 expression: {error}") from None
     return found  # type: ignore[no-any-return]
+
+
+def qualified(name: str) -> str:
+    """Return a name of an XML document with its prefix as a namespace, as expressions see it."""
+    prefix, _, local = name.partition(":")
+    if not (prefix and local):
+        return name.replace(":", "_")
+    space = "http://www.w3.org/XML/1998/namespace" if prefix == "xml" else _NAMESPACE + prefix
+    return f"{{{space}}}{local.replace(':', '_')}"
 
 
 @lru_cache(COMPILED_MAX)

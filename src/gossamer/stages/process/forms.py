@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from hashlib import sha256
+from itertools import chain
 from urllib.parse import urlencode
 
 import msgspec
@@ -24,10 +25,12 @@ _LABEL = "Submit"
 """What a button without value sends."""
 _CHARSET = "_charset_"
 """Name of a hidden field in which browsers send the name of the encoding."""
+_Pairs = list[tuple[str, str]]
 _URLENCODED = "application/x-www-form-urlencoded"
 _MULTIPART = "multipart/form-data"
 _PLAIN = "text/plain"
 _LINE_END = re.compile(r"\r\n?|\n")
+_SPACES = re.compile(r"[\t\n\f\r ]+")
 _IN_NAME = str.maketrans({"\r": "%0D", "\n": "%0A", '"': "%22"})
 
 
@@ -75,12 +78,17 @@ def form_of(body: bytes, charset: str, url: str, names: Collection[str], selecto
     for form in tree.css(selector or "form"):
         used = _encoding(form.attributes.get("accept-charset"), encoding)
         fields, buttons = _fields(controls.of(form), used)
-        if selector or set(names) <= {name for name, _ in fields + buttons}:
-            if not any(name in names for name, _ in buttons):
-                fields += [(name, value) for name, value in buttons[:1] if name]
-            action = join(base_url or url, form.attributes.get("action") or "") or url
-            method = (form.attributes.get("method") or "get").strip().lower()
-            enctype = (form.attributes.get("enctype") or "").lower()
+        if selector or set(names) <= {name for name, _ in chain(fields, *(sent for _, sent in buttons))}:
+            named = (button for button in buttons if any(name in names for name, _ in button[1]))
+            button, sent = next(named, buttons[0] if buttons else (form, []))
+            fields += [pair for pair in sent if pair[0] not in names]
+            action, method, enctype = (
+                button.attributes.get(f"form{name}") or form.attributes.get(name) or ""
+                for name in ("action", "method", "enctype")
+            )
+            action = join(base_url or url, action) or url
+            method = method.strip().lower() or "get"
+            enctype = enctype.lower()
             return Form(action, method, fields, python_codec(used), enctype)
     return None
 
@@ -142,19 +150,20 @@ class _Controls:
         return [one for one in inside if "form" not in one.attributes] + named
 
 
-def _fields(controls: list[LexborNode], encoding: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
-    """Return what controls send, and which buttons would be sent with them."""
-    fields: list[tuple[str, str]] = []
-    buttons: list[tuple[str, str]] = []
+def _fields(controls: list[LexborNode], encoding: str) -> tuple[_Pairs, list[tuple[LexborNode, _Pairs]]]:
+    """Return what controls send, and the buttons, each with what it would send."""
+    fields: _Pairs = []
+    buttons: list[tuple[LexborNode, _Pairs]] = []
     for node in controls[:FIELDS_MAX]:
         name = node.attributes.get("name") or ""
         kind = (node.attributes.get("type") or ("submit" if node.tag == "button" else "text")).lower()
-        if "disabled" in node.attributes:
+        if _is_disabled(node):
             continue
         if kind == "submit" and node.tag in ("input", "button"):
-            buttons.append((name, _value(node, _LABEL if node.tag == "input" else "")))
+            value = _value(node, _LABEL if node.tag == "input" else "")
+            buttons.append((node, [(name, value)] if name else []))
         elif kind == "image":
-            buttons.append((f"{name}.x" if name else "x", "0"))
+            buttons.append((node, [(f"{name}.{axis}" if name else axis, "0") for axis in "xy"]))
         elif kind == "hidden" and name.lower() == _CHARSET:
             shown = "utf-8" if python_codec(encoding) == "utf-8" else encoding
             fields.append((name, shown if shown.startswith("windows") else shown.upper()))
@@ -163,12 +172,30 @@ def _fields(controls: list[LexborNode], encoding: str) -> tuple[list[tuple[str, 
     return fields, buttons
 
 
+def _is_disabled(node: LexborNode) -> bool:
+    """Say whether a control or an option is disabled, or its group, outside of the first legend (section 4.10.19.5)."""
+    legend: int | None = None
+    above: LexborNode | None = node
+    while above is not None:
+        if "disabled" in above.attributes and (above is node or above.tag in ("fieldset", "optgroup")):
+            first = next((child for child in above.iter() if child.tag == "legend"), None)
+            if first is None or first.mem_id != legend:
+                return True
+        legend = above.mem_id
+        above = above.parent
+    return False
+
+
 def _values(node: LexborNode, kind: str) -> list[str]:
     if node.tag == "textarea":
         return [node.text()]
     if node.tag == "select":
-        chosen = node.css_first("option[selected]") or node.css_first("option")
-        return [_value(chosen, chosen.text().strip())] if chosen is not None else []
+        enabled = [option for option in node.css("option") if not _is_disabled(option)]
+        chosen = node.css("option[selected]")
+        if "multiple" not in node.attributes:
+            chosen = chosen[-1:] or enabled[:1]
+        sent = {option.mem_id for option in enabled}
+        return [_value(one, _SPACES.sub(" ", one.text()).strip(" ")) for one in chosen if one.mem_id in sent]
     if kind in ("checkbox", "radio"):
         return [_value(node, "on")] if "checked" in node.attributes else []
     return [] if kind in _UNSENT else [_value(node, "")]

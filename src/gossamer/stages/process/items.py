@@ -6,10 +6,10 @@ Each kind of item has its own table, `items/NAME`. Missing values, and values of
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from math import inf, isfinite
+from decimal import Decimal
+from math import isfinite
 from typing import Any, Self
 
 import msgspec
@@ -23,6 +23,7 @@ from gossamer.stages.process.facts import moment
 from gossamer.stages.process.html import HTML_TYPES
 from gossamer.stages.process.options import FieldRule, ItemRule, ProcessOptions, Selector
 from gossamer.stages.process.selectors import SelectorSource, address_of, attribute_of, html_of, text_of
+from gossamer.stages.process.zones import without_zone
 
 FOLDER = "items/"
 """Prefix of the names of tables of items."""
@@ -32,12 +33,35 @@ LEVEL_MAX = 7
 WRITTEN_CHARACTERS_MAX = 200
 """Longer texts are not parsed as number, truth value or date."""
 INTEGER_MAX = 2**63 - 1
-_SIGN = r"(?<![\w.])(?<!\d,)(?:([-\u2212+])\s?[^\w\s.,]?\s?)?"
+_DASH = "[-\u2010-\u2015\u2212\ufe63\uff0d]"
 _NUMBER = re.compile(
-    _SIGN + r"(\d{1,3}(?>(?:[,\s'\u2019]\d{3})+)(?:\.\d+)?(?![.,]?\d)"  # 1,234.5 and 1 234.5
-    r"|\d{1,3}(?:(?:\.\d{3}){2,}(?:,\d+)?|(?:[.\s]\d{3})+,\d+)(?![.,]?\d)"  # 1.234,5
-    r"|\d+(?:[.,]\d+)?(?:[eE][-+]?\d{1,3}(?!\w))?(?![.,_]?\d))"  # 1234.5 and 1.2345e3
+    # A point after letters ends a word, as in `Rs.500`; one after a digit of a word, as in `v1.5`, is of that word.
+    r"((?:(?<![\w.,])[.,]|(?<!\w)(?<!\d[.,]))\d++(?>(?:[.,\s'\u2019\u02bc]\d++)*))(?:[eE]([-+]?\d{1,3})(?!\w))?"
 )
+_WRITTEN = [
+    re.compile(form).fullmatch
+    for form in (
+        r"(\d+)()", r"(\d*)\.(\d+)", r"((?:0\d*|\d{4,})?),(\d+)", r"(\d{1,3}),(\d{1,2}|\d{4,})",
+        r"((?!0)\d{1,3}(?:,\d{3})+|(?!0)\d{1,2}(?:,\d\d)+,\d{3})(?:\.(\d+))?",  # 1,234.5 and, in India, 1,23,456.5
+        r"((?!0)\d{1,3}(?:\.\d{3}){2,})()", r"((?!0)\d{1,3}(?:\.\d{3})+),(\d+)",  # 1.234,5
+        r"((?!0)\d{1,3}(?:_\d{3})+)(?:[.,](\d+))?",  # 1 234,5
+    )
+]  # fmt: skip
+"""Numbers as people write them: whole part and fraction, with `_` for a space or an apostrophe."""
+_SIGN = re.compile(rf"({_DASH})(\s?)([^\W\d_]{{0,3}})[^\w\s.,()]?\.?\s?\Z")
+_IN_WORD = re.compile(r"[\w.]\Z|\d,\Z")
+_MONEY = rf"((?:[A-Z]{{3}}|(?!{_DASH})[^\w\s()%+.,:#~])?)"
+_IN_BRACKETS = re.compile(rf"{_MONEY}\s?\(\s?{_MONEY}\s?0\s?{_MONEY}\s?\)")
+_BEHIND = re.compile(rf"_|[\u00b2\u00b3\u00b9\u2070-\u2079]|{_DASH}(?:\s|\Z)")
+_ISO_DAY = re.compile(r"\d{4}(?:([-/]?)\d\d\1\d\d|-?W\d\d-?\d)(?=[Tt\s]|\Z)", re.ASCII)
+_NAMED_ZONE = re.compile(r"(?:(?<=[+-]\d\d:\d\d)|(?<=[+-]\d{4})|(?<=[Zz]))\s?\[!?[A-Za-z][\w/+-]*\]\Z")
+_HYPHENS = str.maketrans("/\u2212", "--")
+_UTC = re.compile(r"(?<=\d)\s?(?:UTC?|GMT|Z)\Z")
+_HALF_DAY = re.compile(r"(\d)\s?[ap]\.?m\b\.?", re.IGNORECASE)
+_LETTERS = re.compile(r"[^\W\d_]+")
+_DATE_WORD = re.compile(
+    "(?:mon|tue|wed|thu|fri|sat|sun|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*|z|utc?|gmt", re.IGNORECASE
+).fullmatch
 _TRUTH = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
 
 
@@ -57,17 +81,19 @@ class Items:
     def process(self, page: Page, findings: Findings) -> None:
         source: SelectorSource | None = None
         for table, rule, is_for in self._rules:
+            findings.fields.append(table)
             if is_for(page.url):
                 source = source or SelectorSource(page, self._options)
                 reading = _ItemReading(source, table)
-                findings.rows[table] = reading.items(rule)
+                items = findings.rows[table] = reading.items(rule)
                 findings.fields += (f"{table}.{field}" for field in rule.fields)
                 findings.invalid += reading.problems.values()
+                findings.matched += [table] if items else []
 
 
 def readable(media_type: str) -> bool:
-    """Say whether items may be in a page of this type: HTML, JSON and text."""
-    return media_type in HTML_TYPES or media_type.startswith("text/") or media_type.endswith(("/json", "+json"))
+    """Say whether items may be in a page of this type: HTML, XML, JSON and text."""
+    return media_type in HTML_TYPES or media_type.startswith("text/") or media_type.endswith(("json", "xml"))
 
 
 def _pages_of(urls: tuple[str, ...]) -> Callable[[str], bool]:
@@ -173,47 +199,55 @@ def number_of(value: object, *, whole: bool = False) -> int | float:
     """Return the only number in a text, such as `£1,234.50` or `1.234,50 €`. Raises ValueError if there is none or
     more.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        number = float(value) if abs(value) < sys.float_info.max else inf
-        exact: int | None = value if isinstance(value, int) else None
-    else:
-        text = text_of(value)
-        found = _NUMBER.findall(text) if len(text) <= WRITTEN_CHARACTERS_MAX else []
-        if len(found) != 1:
-            raise ValueError(f"{'more than one' if found else 'no'} number: {_shown(text)}")
-        mantissa, _, exponent = found[0][1].lower().partition("e")
-        digits = _plain(mantissa) + (f"e{exponent}" if exponent else "")
-        exact = int(digits) if digits.isdigit() else None
-        number = float(digits)
-        if found[0][0] in ("-", "\u2212"):
-            number = -number
-            exact = -exact if exact is not None else None
-    if not isfinite(number):
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    number = Decimal(value if is_number else _digits(text_of(value)))  # type: ignore[arg-type]
+    if not isfinite(float(number)):
         raise ValueError(f"too large a number: {_shown(text_of(value))}")
     if not whole:
-        return number
-    if exact is None and not number.is_integer():
+        return float(number)
+    if number != number.to_integral_value():
         raise ValueError(f"no whole number: {_shown(text_of(value))}")
-    integer = exact if exact is not None else int(number)
-    if abs(integer) > INTEGER_MAX:
+    if abs(number) > INTEGER_MAX:
         raise ValueError(f"a whole number of more than 64 bits: {_shown(text_of(value))}")
-    return integer
+    return int(number)
+
+
+def _digits(text: str) -> str:
+    """Return the only number in a text, as Python writes it. Raises ValueError if there is none, or may be another."""
+    found = list(_NUMBER.finditer(text)) if len(text) <= WRITTEN_CHARACTERS_MAX else []
+    if len(found) != 1:
+        raise ValueError(f"{'more than one' if found else 'no'} number: {_shown(text)}")
+    [one] = found
+    plain = _plain(one[1])
+    before = text[: one.start()]
+    behind = text[one.end() :]
+    # Accountants write what is below zero in brackets.
+    brackets = _IN_BRACKETS.fullmatch(f"{before}0{behind}".strip())
+    is_amount = brackets is not None and (any(brackets.groups()) or len(plain.partition(".")[2]) > 1)
+    if not plain or is_amount or _BEHIND.match(behind):
+        raise ValueError(f"no number that all readers read alike: {_shown(text)}")
+    return _sign(before) + plain + (f"e{one[2]}" if one[2] else "")
 
 
 def _plain(written: str) -> str:
-    """Return a number's digits with a point before its fraction."""
-    written, spaces = re.subn(r"[\s'\u2019]", "", written)
-    last = max(written.rfind("."), written.rfind(","))
-    if last < 0:
-        return written
-    mark = written[last]
-    other = "," if written[last] == "." else "."
-    alone = mark == "," and other not in written and not spaces
-    grouping = written.count(mark) > 1 or (alone and len(written) - last == 4)
-    fraction = "" if grouping else written[last + 1 :]
-    head = written if grouping else written[:last]
-    digits = head.replace(".", "").replace(",", "")
-    return f"{digits}.{fraction}" if fraction else digits
+    """Return a number's digits with a point before its fraction; empty if they are grouped as no number is."""
+    written = re.sub(r"[\s'\u2019\u02bc]", "_", written)
+    for form in _WRITTEN:
+        if parts := form(written):
+            whole = re.sub(r"\D", "", parts[1]) or "0"
+            return f"{whole}.{parts[2]}" if parts[2] else whole
+    return ""
+
+
+def _sign(before: str) -> str:
+    """Return a number's sign by the text before it. Raises ValueError if a dash may be another mark: `Price - 5`."""
+    sign = _SIGN.search(before[-9:])
+    ahead = before[: -len(sign[0])] if sign is not None else ""
+    if sign is None or _IN_WORD.search(ahead[-2:]):
+        return ""
+    if (sign[3] and sign[2]) or ((sign[2] or sign[3]) and re.search(r"\w", ahead)):
+        raise ValueError(f"no number that all readers read alike: {_shown(before)}")
+    return "-"
 
 
 def truth_of(value: object) -> bool:
@@ -232,10 +266,24 @@ def date_of(text: str, written: str = "") -> datetime:
         if len(text) > WRITTEN_CHARACTERS_MAX:
             raise ValueError
         time = datetime.strptime(text, written) if written else None  # noqa: DTZ007 - the zone follows
-        time = time or moment(text) or datetime.fromisoformat(text)
+        time = time or _moment(text)
         return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"no date{f' as {written}' if written else ''}: {_shown(text)}") from None
+
+
+def _moment(text: str) -> datetime:
+    """Return a time by ISO 8601 or as in e-mail. Raises ValueError, also if a part of the text is something else."""
+    stated = _NAMED_ZONE.sub("", text.strip())
+    whole_day, halves = _HALF_DAY.subn(r"\1", stated)
+    bare, zone = without_zone(whole_day)
+    if halves or _ISO_DAY.match(bare) is None:
+        time = moment(stated)
+        if time is None or (zone is None and not all(map(_DATE_WORD, _LETTERS.findall(bare)))):
+            raise ValueError("neither ISO 8601 nor as in e-mail")
+        return time
+    time = datetime.fromisoformat(_UTC.sub("", bare.translate(_HYPHENS).upper()))
+    return time if zone is None else time.replace(tzinfo=zone)
 
 
 def _shown(text: str) -> str:

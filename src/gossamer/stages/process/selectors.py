@@ -15,12 +15,23 @@ import msgspec
 from selectolax.lexbor import LexborNode
 
 from gossamer.model.pages import Page
-from gossamer.stages.process.expressions import SelectError, css_of, jsonpath_of, require_relative, xpath_of
+from gossamer.stages.process.elements import CssBuilder, XPathBuilder, is_xml, read_tree
+from gossamer.stages.process.expressions import (
+    SCOPE,
+    SelectError,
+    css_of,
+    jsonpath_of,
+    qualified,
+    require_relative,
+    xpath_of,
+)
 from gossamer.stages.process.html import HTML_TYPES, document_of
 from gossamer.stages.process.links import Base, base_href
 from gossamer.stages.process.metadata import json_ld
 from gossamer.stages.process.options import ProcessOptions
 
+CSS_ELEMENTS_MAX = 200_000
+"""An XML document with more elements is not read by CSS: a tree of these takes 1 s."""
 VALUES_MAX = 10_000
 """Elements or values that one selector may find on one page."""
 XPATH_ELEMENTS_MAX = 20_000
@@ -35,7 +46,8 @@ class SelectorSource:
         self._options = options
         self._document = document_of(page, options)
         self._base: Base | None = None
-        self._xml: tuple[Any] | None = None
+        self._css_root: Any = None
+        self._xpath_root: Any = None
         self._data: tuple[object] | None = None
 
     def select(self, kind: str, selector: str, within: object = None) -> list[object]:
@@ -58,15 +70,31 @@ class SelectorSource:
         return list(islice(found, VALUES_MAX))
 
     def _css(self, selector: str, within: object) -> list[LexborNode]:
-        if isinstance(within, LexborNode):
-            return within.css(selector)
+        self._css_root = self._css_root or self._tree_of_css()
+        place: LexborNode = within if isinstance(within, LexborNode) else self._css_root
+        if SCOPE not in selector:
+            return place.css(selector)
+        place.attrs[SCOPE] = "here"
+        try:
+            return [one for one in place.css(selector) if one.mem_id != place.mem_id]
+        finally:
+            del place.attrs[SCOPE]
+
+    def _tree_of_css(self) -> Any:
+        if self._is_short_xml():
+            return read_tree(self.page, CssBuilder, CSS_ELEMENTS_MAX)
         tree = self._document.tree() if self.page.media_type in HTML_TYPES else None
-        if tree is None:
+        if tree is None or tree.root is None:
             raise SelectError(f"no tree is made of it: {self._why_no_tree()}")
-        return tree.css(selector)
+        return tree.root
+
+    def _is_short_xml(self) -> bool:
+        return is_xml(self.page.media_type) and self.page.body_bytes <= self._options.items_bytes_max
 
     def _tree_of_xpath(self) -> Any:
-        if self._xml is None:
+        if self._xpath_root is None and self._is_short_xml():
+            self._xpath_root = read_tree(self.page, XPathBuilder, XPATH_ELEMENTS_MAX)
+        elif self._xpath_root is None:
             from lxml import etree  # noqa: PLC0415 - as above
 
             body = self._document.utf8()
@@ -79,13 +107,13 @@ class SelectorSource:
                 root = etree.fromstring(body or b"<p>", parser)
             except etree.XMLSyntaxError as error:
                 raise SelectError(str(error)) from None
-            self._xml = (etree.Element("html") if root is None else root,)
-        return self._xml[0]
+            self._xpath_root = etree.Element("html") if root is None else root
+        return self._xpath_root
 
     def _why_no_tree(self) -> str:
-        if self.page.media_type not in HTML_TYPES:
-            return f"{self.page.media_type or 'its type'} is not HTML"
-        large = len(self._document.utf8()) > self._options.items_bytes_max
+        if self.page.media_type not in HTML_TYPES and not is_xml(self.page.media_type):
+            return f"{self.page.media_type or 'its type'} is neither HTML nor XML"
+        large = max(self.page.body_bytes, len(self._document.utf8())) > self._options.items_bytes_max
         return f"longer than {self._options.items_bytes_max} bytes" if large else "nested too deeply, or wrongly"
 
     def data(self) -> object:
@@ -142,18 +170,19 @@ def html_of(value: object) -> str:
 
 
 def attribute_of(value: object, name: str) -> str | None:
-    """Return an attribute of an element, None if it has none."""
+    """Return an attribute of an element, None if it has none. Names in lexbor's trees are in lower case."""
     if isinstance(value, LexborNode):
         attributes = value.attributes
+        name = name.lower()
         return (attributes[name] or "") if name in attributes else None
     element: Any = value
-    found = element.get(name) if hasattr(element, "itertext") else None
+    found = element.get(qualified(name)) if hasattr(element, "itertext") else None
     return found if isinstance(found, str) else None
 
 
 def address_of(value: object) -> str:
-    """Return what an element refers to (`href`, `src`), as it is written; of any other value its text."""
-    for name in ("href", "src"):
-        if found := attribute_of(value, name):
+    """Return what an element refers to (`href`, `src`, `url`), as it is written, even ""; of other values the text."""
+    for name in ("href", "src", "url"):
+        if (found := attribute_of(value, name)) is not None:
             return found
     return text_of(value)

@@ -32,7 +32,9 @@ _OWN = frozenset((b"amp", b"lt", b"gt", b"quot", b"apos"))
 
 
 class Handler(Protocol):
-    """Receives the elements of a document. A method can raise `StopParsing` to end it."""
+    """Receives the elements of a document, and all text if it has a method `characters`; then `end` has none. A method
+    can raise `StopParsing` to end it.
+    """
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         """An element begins; the outermost is at depth 1. Names are as written, prefix included."""
@@ -146,7 +148,7 @@ class _XmlReader:
         parser.SetParamEntityParsing(expat.XML_PARAM_ENTITY_PARSING_NEVER)
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
-        parser.CharacterDataHandler = self._characters
+        parser.CharacterDataHandler = getattr(handler, "characters", self._characters)
         parser.EntityDeclHandler = self._entity
 
     def feed(self, piece: bytes) -> None:
