@@ -27,6 +27,7 @@ from gossamer.stages.process.charset import to_utf8
 from gossamer.stages.process.content import MainText, Markdown
 from gossamer.stages.process.embeds import EmbedExtractor, candidates
 from gossamer.stages.process.facts import moment
+from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.html import is_regular
 from gossamer.stages.process.inline import escaped, line_safe
 from gossamer.stages.process.jsonld import roots
@@ -88,6 +89,7 @@ READERS: Mapping[str, Mapping[str, Read]] = {
         **{f"charset {name}": partial(to_utf8, header_charset=name) for name in ("big5", "euc-jp", "iso-2022-jp")},
         "scripted": lambda data: (signal_of(data, 0), text_bytes(data)),
         "regular": is_regular,
+        "hidden": without_hidden,
         "walls": lambda data: _WALLS.in_page(BASE, "", data),
         "search language": lambda data: language_of(data, ()),
     },

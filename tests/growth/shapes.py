@@ -26,6 +26,7 @@ _MARKUP = (
     "/", " ", "\n", "<", ">", '"', "'", "&", "a", "=", "1", ";", "\\", "(", "a=", "a='b' ", "<a ", "<a href=/x>",
     "<b>", "</b>",
     "<!--", "--", "&#1", "&amp;", "<p>", "<svg>", "_a", "$$",
+    "<p hidden>", "</div>", ".a{display:none}", "transform:", "left:-",
 )  # fmt: skip
 _TAGS: tuple[Construct, ...] = (
     ("", ""), ("<p>", "</p>"), ("<link ", ">"), ("<a href=/x ", ">t</a>"), ('<a href="', '">t</a>'), ("<a href='",
@@ -36,6 +37,8 @@ _TAGS: tuple[Construct, ...] = (
     ('<img srcset="', '">'), ('<p style="background:url(', ')">'), ("<style>@import ", "</style>"),
     ("<math><annotation encoding=", "</annotation></math>"), ("<table><tr><td>", "</table>"), ("<ul><li>", "</ul>"),
     ("<pre><code>", "</code></pre>"), ("<html ", "><p>"), ("<!doctype ", ">"), ("<textarea>", ""), ("<template>", ""),
+    ("<p hidden>", "</p>x"), ("<p style='", "display:none'>t</p>x"), ("<style>", "{display:none}</style><p hidden>"),
+    ("<style>p{", "display:none}</style><p>t"),
 )  # fmt: skip
 _WORDS = (
     " ",

@@ -19,9 +19,11 @@ EXTRAS: Mapping[str, str] = {
     "mcp": "mcp",
     "obstore": "store",
     "pypdf": "modules",
+    "python_calamine": "modules",
     "ray": "cluster",
     "rbloom": "seen",
     "starlette": "serve",
+    "striprtf": "modules",
     "tantivy": "search",
     "uvicorn": "serve",
 }

@@ -18,6 +18,9 @@ from gossamer.model.visits import Content, LargeBody, Reply
 from gossamer.url.url import Url
 
 RENDERED = "rendered"
+MARKED_TYPES = ("text/markdown", "text/x-markdown", "text/x-rst", "text/rst", "text/prs.fallenstein.rst")
+"""Plain text with marks that people read as they are: Markdown (RFC 7763) and reStructuredText."""
+PLAIN_TYPES = ("text/plain", *MARKED_TYPES)
 
 
 class Page(msgspec.Struct, frozen=True):

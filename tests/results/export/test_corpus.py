@@ -18,11 +18,13 @@ import yaml
 
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
+from gossamer.model.pages import PLAIN_TYPES
 from gossamer.results.export import copies, corpus, forms
 from gossamer.results.export.copies import FOUND, SIGNATURES, find_copies
 from gossamer.results.export.export import ExportedCrawl, export
 from gossamer.results.export.opening import export_means
 from gossamer.results.export.source import pieces_of
+from gossamer.results.search.documents import INDEXED_TYPES
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.tables import TableWriters
@@ -44,16 +46,16 @@ def text(seed: int, words: int = 200, changed: int = 0) -> str:
     return " ".join(chosen)
 
 
-def crawl(directory: Path, pages: dict[str, str], **row: object) -> Path:
-    """Write a crawl of pages of plain text, by name."""
+def crawl(directory: Path, pages: dict[str, str], media_type: str = "text/plain", **row: object) -> Path:
+    """Write a crawl of pages of text, by name."""
     shard = Shard(directory)
     options = ArchiveOptions()
     archive = Archives(
         [WarcArchive(options, shard.journals, WarcInfo("gossamer/1")), TableWriters(options, shard.journals)]
     )
     for number, (name, words) in enumerate(pages.items()):
-        headers = (("Content-Type", "text/plain"),)
-        visit = visited(HOST + name, words.encode(), headers=headers, at=START + number, media_type="text/plain")
+        headers = (("Content-Type", media_type),)
+        visit = visited(HOST + name, words.encode(), headers=headers, at=START + number, media_type=media_type)
         for key, value in row.items():
             setattr(visit.row, key, value)
         archive.add(visit)
@@ -340,3 +342,20 @@ def test_a_language_that_no_page_declares_is_found_in_the_text(tmp_path: Path) -
     export(ExportedCrawl(directory, running=False, now=NOW), "datasets", tmp_path / "out", means)
     languages = {row["url"].removeprefix(HOST): row["language"] for row in rows(tmp_path / "out")}
     assert languages == {"german": "de", "japanese": "ja", "short": None, "letters": None}
+
+
+@pytest.mark.parametrize("media_type", PLAIN_TYPES)
+def test_text_of_every_plain_type_is_in_a_corpus_and_in_markdown(
+    media_type: str, exporting: Exporting, tmp_path: Path
+) -> None:
+    directory = crawl(tmp_path / "c", {"a": "# Kilns\n\nFired for [four](/more) days.\n"}, media_type)
+    exporting("datasets", tmp_path / "d", directory)
+    exporting("markdown", tmp_path / "m", directory)
+    (row,) = rows(tmp_path / "d")
+    (file,) = (tmp_path / "m").glob("*/*.md")
+    for text in (row["text"], row["markdown"], file.read_text()):
+        assert "Fired for [four](/more) days." in text
+
+
+def test_text_of_every_plain_type_is_indexed() -> None:
+    assert INDEXED_TYPES.issuperset(PLAIN_TYPES)

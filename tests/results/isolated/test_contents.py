@@ -11,6 +11,7 @@ import pytest
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.model.pages import MARKED_TYPES, Page
 from gossamer.results.export.bodies import ArchivedPage, Means, RecordPlace
 from gossamer.results.export.export import ExportedCrawl, export
 from gossamer.results.export.opening import export_means
@@ -52,6 +53,13 @@ def test_several_processes_find_what_one_finds(tmp_path: Path, crawled: Path, me
             }
     assert made["several"] == made["one"]
     assert made["one"]
+
+
+def test_markdown_of_marked_text_is_the_text(means: Means) -> None:
+    body = "# Kilns\n\n    code\n\n* item *\n"
+    for media_type in MARKED_TYPES:
+        found = means.content_of(Page("http://a.example/x", media_type, "", (), body.encode()))
+        assert (found.markdown, found.text, found.text_method) == (body, body, "plain")
 
 
 def test_the_processes_have_no_network(crawled: Path, means: Means, tmp_path: Path) -> None:

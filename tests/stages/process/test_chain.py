@@ -1,6 +1,6 @@
 import pytest
 
-from gossamer.model.pages import Findings, Page
+from gossamer.model.pages import MARKED_TYPES, Findings, Page
 from gossamer.stages.process import html
 from gossamer.stages.process.chain import CHOICES_MAX, LARGE_BYTES, ModuleError, Modules, Unwatched
 from gossamer.stages.process.links import LinkExtractor
@@ -202,6 +202,24 @@ def test_a_title_of_a_drawing_is_not_the_pages() -> None:
 
 def test_a_title_has_a_bound() -> None:
     assert findings(f"<title>{'é' * 10}</title>", ProcessOptions(title_bytes_max=5)).title == "éé"
+
+
+@pytest.mark.parametrize("media_type", MARKED_TYPES)
+@pytest.mark.parametrize(
+    ("body", "title"),
+    [
+        ("# Kilns #\n\nText", "Kilns"),
+        ("Intro.\n\nKilns\n=====\n", "Kilns"),
+        ("=====\nKilns\n=====\nText", "Kilns"),
+        ("---\ntitle: 'Kilns'\nlayout: post\n---\n# Other\n", "Kilns"),
+        ("---\nlayout: post\n---\n# Kilns\n", "Kilns"),
+        ("No heading\n\n-\n", ""),
+        ("", ""),
+    ],
+)
+def test_marked_text_has_a_title(media_type: str, body: str, title: str) -> None:
+    found = findings(body, ProcessOptions(text=True), media_type=media_type)
+    assert (found.title, found.text) == (title, body.removeprefix("\ufeff"))
 
 
 def test_plain_text_is_found_where_wanted() -> None:

@@ -19,7 +19,7 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 from gossamer.model.pages import Findings, Page
 from gossamer.ports import ProcessingModule
 from gossamer.stages.process import mail, pdf
-from gossamer.stages.process.documents import Documents
+from gossamer.stages.process.documents import XLSX, Documents
 from gossamer.stages.process.mail import Mail
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.pdf import PdfLinks, PdfText
@@ -61,6 +61,155 @@ def looked(module: ProcessingModule, body: bytes, media_type: str, **options: in
     made = type(module)(ProcessOptions(**options))  # type: ignore[call-arg, arg-type]
     made.process(Page("http://a.example/file", media_type, "", (), body), findings)
     return findings
+
+
+OFFICE = "application/vnd.openxmlformats-officedocument"
+
+
+def test_hidden_runs_of_a_word_document_are_left_out() -> None:
+    body = (
+        "<w:p><w:pPr><w:rPr><w:vanish/></w:rPr></w:pPr><w:r><w:t>Shown</w:t></w:r>"
+        "<w:r><w:rPr><w:vanish/></w:rPr><w:t>MARK</w:t></w:r>"
+        '<w:r><w:rPr><w:vanish w:val="0"/></w:rPr><w:t> too.</w:t></w:r></w:p>'
+    )
+    found = looked(Documents(), docx(body), DOCX)
+    assert (found.text, found.columns["hidden_chars"]) == ("Shown too.", 4)
+
+
+def pptx(*slides: str, attributes: str = 'id="256" r:id="r{}"') -> bytes:
+    numbers = range(len(slides))
+    order = "".join(f"<p:sldId {attributes.format(n)}/>" for n in reversed(numbers))
+    relations = "".join(f'<Relationship Id="r{n}" Target="slides/slide{n}.xml"/>' for n in numbers)
+    link = '<Relationships xmlns="p"><Relationship Id="rId1" Target="https://link.example/"/></Relationships>'
+    return packed(
+        {
+            "docProps/core.xml": CORE,
+            "ppt/presentation.xml": f'<p:p xmlns:p="p" {R}><p:sldIdLst>{order}</p:sldIdLst></p:p>',
+            "ppt/_rels/presentation.xml.rels": f'<Relationships xmlns="p">{relations}</Relationships>',
+            **{f"ppt/slides/slide{n}.xml": slide for n, slide in enumerate(slides) if slide},
+            "ppt/slides/_rels/slide0.xml.rels": link,
+        }
+    )
+
+
+def slide(body: str, show: str = "1") -> str:
+    return f'<p:sld xmlns:p="p" xmlns:a="a" {R} show="{show}"><p:txBody>{body}</p:txBody></p:sld>'
+
+
+@pytest.mark.parametrize("attributes", ['id="256" r:id="r{}"', 'r:id="r{}" id="256"'])
+@pytest.mark.parametrize("kind", ["presentation", "slideshow"])
+def test_slides_are_read_in_their_order(kind: str, attributes: str) -> None:
+    cells = "<a:tc><a:p><a:r><a:t>one</a:t></a:r></a:p></a:tc><a:tc><a:p><a:t>two</a:t></a:p></a:tc>"
+    table = f"<a:tbl><a:tr>{cells}</a:tr></a:tbl>"
+    first = slide(f'<a:p><a:r><a:rPr><a:hlinkClick r:id="rId1"/></a:rPr><a:t>Last words</a:t></a:r></a:p>{table}')
+    hidden = slide("<a:p><a:r><a:t>MARK</a:t></a:r></a:p>", show="0")
+    title = slide("<a:p><a:r><a:t>First</a:t></a:r><a:br/><a:r><a:t>slide</a:t></a:r></a:p>")
+    found = looked(Documents(), pptx(first, hidden, title, attributes=attributes), f"{OFFICE}.presentationml.{kind}")
+    assert (found.text, found.title) == ("First\nslide\nLast words\none\ttwo", "Yearly report")
+    assert [link.url for link in found.links] == ["https://link.example/"]
+    assert found.columns["document"] == "whole"
+
+
+def test_a_presentation_that_lacks_a_slide_is_not_whole() -> None:
+    found = looked(Documents(), pptx(slide("<a:p><a:t>One</a:t></a:p>"), ""), f"{OFFICE}.presentationml.presentation")
+    assert (found.text, found.columns["document"]) == ("One", "damaged")
+
+
+def xlsx(rows: str, hidden: str = "") -> bytes:
+    names = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    package = "http://schemas.openxmlformats.org/package/2006/relationships"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    sheets = '<sheet name="Kilns" sheetId="1" r:id="r1"/><sheet name="Secret" sheetId="2" state="hidden" r:id="r2"/>'
+    return packed(
+        {
+            "_rels/.rels": f'<Relationships xmlns="{package}"><Relationship Id="r1" Type="{office}/officeDocument" '
+            'Target="xl/workbook.xml"/></Relationships>',
+            "xl/workbook.xml": f"<workbook {names} {R}><sheets>{sheets}</sheets></workbook>",
+            "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{package}"><Relationship Id="r1" '
+            f'Type="{office}/worksheet" Target="worksheets/sheet1.xml"/><Relationship Id="r2" '
+            f'Type="{office}/worksheet" Target="worksheets/sheet2.xml"/></Relationships>',
+            "xl/worksheets/sheet1.xml": f"<worksheet {names}><sheetData>{rows}</sheetData></worksheet>",
+            "xl/worksheets/sheet2.xml": f"<worksheet {names}><sheetData>{hidden}</sheetData></worksheet>",
+        }
+    )
+
+
+def test_a_workbook() -> None:
+    rows = (
+        '<row r="1"><c r="A1" t="inlineStr"><is><t>Fired  at</t></is></c><c r="B1"><v>1280</v></c>'
+        '<c r="C1"><v>0.5</v></c></row><row r="2"><c r="A2" t="inlineStr"><is><t>see https://kiln.example/x</t></is></c>'
+        '<c r="B2" t="b"><v>1</v></c></row>'
+    )
+    hidden = '<row r="1"><c r="A1" t="inlineStr"><is><t>MARK</t></is></c></row>'
+    found = looked(Documents(), xlsx(rows, hidden), XLSX)
+    assert found.text == "Kilns\nFired at\t1280\t0.5\nsee https://kiln.example/x\tTrue"
+    assert [link.url for link in found.links] == ["https://kiln.example/x"]
+    assert found.columns["document"] == "whole"
+
+
+def test_a_damaged_workbook_and_one_that_unpacks_to_much() -> None:
+    whole = xlsx("<row/>")
+    assert looked(Documents(), packed({"a": b"x"}), XLSX).columns["document"] == "damaged"
+    assert looked(Documents(), whole[:-40], XLSX).columns["document"] == "damaged"
+    big = packed({"xl/worksheets/sheet1.xml": b" " * 33_000_000})
+    assert looked(Documents(), big, XLSX).columns["document"] == "cut"
+
+
+@pytest.mark.parametrize("kind", ["spreadsheet", "presentation"])
+def test_other_open_documents(kind: str) -> None:
+    row = "".join(f"<table:table-cell><text:p>{text}</text:p></table:table-cell>" for text in ("one", "2"))
+    body = f"<table:table><table:table-row>{row}</table:table-row></table:table><text:p>End.</text:p>"
+    found = looked(Documents(), odt(body), f"application/vnd.oasis.opendocument.{kind}")
+    assert (found.text, found.columns["document"]) == ("one\t2\nEnd.", "whole")
+
+
+@pytest.mark.parametrize("media_type", ["application/rtf", "text/rtf"])
+def test_an_rtf_file(media_type: str) -> None:
+    body = (
+        rb"{\rtf1\ansi\ansicpg1252{\fonttbl{\f0 Arial;}}{\info{\title The kiln}{\author A. Writer}}Fired at \'e9 "
+        rb"{\v MARK}\u8364? https://kiln.example/x\par One\cell two\row}"
+    )
+    found = looked(Documents(), body, media_type)
+    assert found.text == "Fired at é € https://kiln.example/x\nOne|two"
+    assert [link.url for link in found.links] == ["https://kiln.example/x"]
+    assert looked(Documents(), b"no RTF", media_type).columns["document"] == "damaged"
+
+
+def epub(*chapters: str, spine: int = 0) -> bytes:
+    numbers = range(max(len(chapters), spine))
+    items = "".join(f'<item id="i{n}" href="c{n}.xhtml"/>' for n in numbers)
+    references = "".join(f'<itemref idref="i{n}"/>' for n in numbers)
+    parts = {f"c{n}.xhtml": chapter for n, chapter in enumerate(chapters)}
+    container = '<c><rootfile full-path="c.opf"/></c>'
+    return packed({"META-INF/container.xml": container, "c.opf": f"<p>{items}{references}</p>", **parts})
+
+
+@pytest.mark.parametrize(
+    "chapter",
+    [
+        "<head><title/></head><body><p>MARK</p></body>",
+        "<head><title>t</title><script src='x.js'/></head><body><p>MARK</p></body>",
+        "<head><script data-x='a>b' src=\"/x/y.js\" /></head><body><p>MARK</p></body>",
+        "<head><style\ntype='text/css'\n/></head><body><p>MARK</p></body>",
+        "<body><textarea name='x'/><iframe src='/x'/><p>MARK</p></body>",
+        "<body><template/><noscript/><select/><p>MARK</p></body>",
+        "<body><p><![CDATA[MARK]]></p></body>",
+        "<body><!-- <![CDATA[ --><p>MARK</p><!-- ]]> --></body>",
+        "<head><script>//<![CDATA[\nif (a < b) {}\n//]]></script></head><body>MARK</body>",
+    ],
+)
+def test_a_chapter_is_read_as_xml(chapter: str) -> None:
+    found = looked(Documents(), epub(f'<html xmlns="http://www.w3.org/1999/xhtml">{chapter}</html>'), EPUB)
+    assert (found.text, found.columns["document"]) == ("MARK", "whole")
+
+
+def test_a_book_that_lacks_a_chapter_or_its_text_is_not_whole() -> None:
+    shown = "<html><body>MARK</body></html>"
+    for body in (epub(shown, spine=2), epub(shown, "<html><head><title></head><body><p>lost</p></body></html>")):
+        found = looked(Documents(), body, EPUB)
+        assert (found.text, found.columns["document"]) == ("MARK", "damaged")
+    picture = "<html><head><title>t</title></head><body><img src='a.png'/></body></html>"
+    assert looked(Documents(), epub(shown, picture), EPUB).columns["document"] == "whole"
 
 
 def test_a_word_document() -> None:

@@ -17,7 +17,7 @@ from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, Damage
-from gossamer.model.pages import Page
+from gossamer.model.pages import MARKED_TYPES, Page
 from gossamer.model.product import LOCK
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
@@ -142,8 +142,10 @@ def export_means(config: Config) -> Means:
     def content(page: Page) -> MarkdownPage:
         if page.media_type not in HTML_TYPES:
             findings = reading.process(page).findings
-            lines = "\n\n".join(line for line in findings.text.splitlines() if line.strip())
-            return MarkdownPage(lines, findings.text_method, text=findings.text)
+            text = findings.text
+            if page.media_type not in MARKED_TYPES:
+                text = "\n\n".join(line for line in text.splitlines() if line.strip())
+            return MarkdownPage(text, findings.text_method, text=findings.text)
         findings = main.process(page).findings
         markdown = str(findings.columns.get("markdown", ""))
         front = _front(findings.columns)
@@ -179,7 +181,7 @@ def _module(name: str, options: ProcessOptions) -> ProcessingModule:
 
 
 _FRONT = {"declared_language": "language", "byline": "author", "published": "published", "modified": "modified",
-          "license": "license"}  # fmt: skip
+          "license": "license", "hidden_chars": "hidden_chars"}  # fmt: skip
 
 
 def _front(columns: Mapping[str, object]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 
 import msgspec
 
+from gossamer.model.pages import PLAIN_TYPES
 from gossamer.results.export.bodies import MarkdownPage, Means, RecordBodies
 from gossamer.results.export.plan import Planned, planned, rows_of
 from gossamer.results.export.source import RowSource
@@ -31,7 +32,7 @@ from gossamer.world.files import AppendFile, sync_everything
 PAGES_A_CHECKPOINT = 2_000
 PAGES_MIN = 200
 """Contents of fewer are found by this process, before others would have begun."""
-WRITTEN_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
+WRITTEN_TYPES = frozenset(("text/html", "application/xhtml+xml", *PLAIN_TYPES))
 SLUG_CHARACTERS_MAX = 60
 HOST_CHARACTERS_MAX = 100
 DOCUMENT = "document"

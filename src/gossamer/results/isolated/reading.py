@@ -24,7 +24,7 @@ from gossamer.model.archived import (
 )
 from gossamer.model.errors import ConfigError
 from gossamer.model.outcomes import WITH_CONTENT
-from gossamer.model.pages import Page
+from gossamer.model.pages import PLAIN_TYPES, Page
 from gossamer.model.verbs import ConflictError, MissingError
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import ArchivedPage, Means, RecordBodies, RecordPlace
@@ -164,7 +164,7 @@ def _replay(directory: Path, asked: ReadReplay, folder: Path) -> Replayed:
         )
     if page.media_type in PAGES:
         return Replayed("text/html; charset=utf-8", _rewrite(directory, page, asked, means, folder))
-    if page.media_type == "text/plain":
+    if page.media_type in PLAIN_TYPES:
         return Replayed("text/plain; charset=utf-8", to_utf8(page.body, page.charset)[0])
     if page.media_type not in SHOWN:
         kind = page.media_type or "content without a media type"

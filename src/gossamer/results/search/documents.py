@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import msgspec
 import pyarrow as pa
 
-from gossamer.model.pages import Page, Visited
+from gossamer.model.pages import PLAIN_TYPES, Page, Visited
 
-INDEXED_TYPES = frozenset(("text/html", "application/xhtml+xml", "text/plain"))
+INDEXED_TYPES = frozenset(("text/html", "application/xhtml+xml", *PLAIN_TYPES))
 DOCUMENT = "document"
 """`text_method` of text that a module found in a file that is no page."""
 HEAD_BYTES = 2_048

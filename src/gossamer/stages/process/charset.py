@@ -22,10 +22,7 @@ _ENCODINGS = {
     "iso-8859-2": ("iso8859-2", "csisolatin2 iso-ir-101 iso8859-2 iso88592 iso_8859-2 iso_8859-2:1987 l2 latin2"),
     "iso-8859-3": ("iso8859-3", "csisolatin3 iso-ir-109 iso8859-3 iso88593 iso_8859-3 iso_8859-3:1988 l3 latin3"),
     "iso-8859-4": ("iso8859-4", "csisolatin4 iso-ir-110 iso8859-4 iso88594 iso_8859-4 iso_8859-4:1988 l4 latin4"),
-    "iso-8859-5": (
-        "iso8859-5",
-        "csisolatincyrillic cyrillic iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988",
-    ),
+    "iso-8859-5": ("iso8859-5", "csisolatincyrillic cyrillic iso-ir-144 iso8859-5 iso88595 iso_8859-5 iso_8859-5:1988"),
     "iso-8859-6": (
         "iso8859-6",
         (
@@ -76,10 +73,7 @@ _ENCODINGS = {
     "windows-1257": ("cp1257", "cp1257 x-cp1257"),
     "windows-1258": ("cp1258", "cp1258 x-cp1258"),
     "x-mac-cyrillic": ("mac-cyrillic", "x-mac-ukrainian"),
-    "gbk": (
-        CODEC + "gbk",
-        "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 iso-ir-58 x-gbk",
-    ),
+    "gbk": (CODEC + "gbk", "chinese csgb2312 csiso58gb231280 gb2312 gb_2312 gb_2312-80 iso-ir-58 x-gbk"),
     "gb18030": (CODEC + "gb18030", ""),
     "big5": (CODEC + "big5", "big5-hkscs cn-big5 csbig5 x-x-big5"),
     "euc-jp": (CODEC + "euc-jp", "cseucpkdfmtjapanese x-euc-jp"),

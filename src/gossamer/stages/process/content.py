@@ -12,7 +12,7 @@ from gossamer.stages.process.main import main_blocks
 from gossamer.stages.process.markdown import as_markdown, paragraphs
 from gossamer.stages.process.options import ProcessOptions, TypedModule
 from gossamer.stages.process.outline import Outline, outlined
-from gossamer.stages.process.text import MAIN, VISIBLE, cut
+from gossamer.stages.process.text import HIDDEN, MAIN, VISIBLE, cut
 
 
 class MainText(TypedModule):
@@ -24,17 +24,18 @@ class MainText(TypedModule):
 
     name = "main_text"
     media_types = HTML_TYPES
-    columns = {"main_text": "text"}  # noqa: RUF012 - declared once, never changed
+    columns = {"main_text": "text", **HIDDEN}  # noqa: RUF012 - declared once, never changed
 
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
         main = _main_of(document, page.url, self._options)
         findings.text_method = VISIBLE if main is None else MAIN
         if main is None:
-            text = document.markup.text()
+            text = document.text()
         else:
             text = "\n".join(block.text for block, keeps in zip(main.outline.blocks, main.chosen, strict=True) if keeps)
         findings.text = findings.columns["main_text"] = cut(text, self._options.text_bytes_max)
+        findings.columns["hidden_chars"] = document.without_hidden()[1]
 
 
 class Markdown(TypedModule):
@@ -42,7 +43,7 @@ class Markdown(TypedModule):
 
     name = "markdown"
     media_types = HTML_TYPES
-    columns = {"markdown": "text"}  # noqa: RUF012 - as above
+    columns = {"markdown": "text", **HIDDEN}  # noqa: RUF012 - as above
 
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
@@ -50,11 +51,12 @@ class Markdown(TypedModule):
         findings.text_method = VISIBLE if main is None else MAIN
         if main is None:
             # Cut first, since the rest need not be written, and such pages are the largest.
-            visible = cut(document.markup.text(), self._options.text_bytes_max)
+            visible = cut(document.text(), self._options.text_bytes_max)
             text = "\n\n".join(paragraphs(visible.splitlines()))
         else:
             base = Base(page.url, base_href(document.markup.elements()), document.charset)
             text = as_markdown(kept(main.outline, main.chosen), base.join)
+        findings.columns["hidden_chars"] = document.without_hidden()[1]
         whole = cut(text, self._options.text_bytes_max)
         # A line that is cut off would be a broken link or row.
         findings.columns["markdown"] = whole if len(whole) == len(text) else whole[: whole.rfind("\n") + 1]
@@ -70,7 +72,7 @@ class Main(NamedTuple):
 def _main_of(document: HtmlDocument, url: str, options: ProcessOptions) -> Main | None:
     """Return a page's main content, found once for all modules; None if the page is too deep or too large."""
     if document.main is None:
-        outline = outlined(document.characters(), options.open_tags_max)
+        outline = outlined(document.without_hidden()[0].decode("utf-8", "replace"), options.open_tags_max)
         document.main = (None if outline is None else Main(outline, main_blocks(outline, url)),)
     found: Main | None = document.main[0]
     return found

@@ -1,7 +1,7 @@
-"""Documents: text, links and metadata of DOCX, ODT and EPUB files and of e-mail, in separate processes.
+"""Documents: text, links and metadata of office files, EPUB and e-mail, in separate processes.
 
-All are read in pieces and within bounds of bytes unpacked and text kept. XML that declares entities is not read. The
-column `document` says whether a file was read to its end.
+All are read within bounds of bytes unpacked and text kept; but for workbooks and RTF, which libraries read, in pieces.
+XML that declares entities is not read. The column `document` says whether a file was read to its end.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
 from typing import BinaryIO
 from urllib.parse import unquote
 from xml.parsers import expat
@@ -18,11 +19,13 @@ from xml.parsers import expat
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.charset import to_utf8
 from gossamer.stages.process.facts import moment
+from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.html import as_html
 from gossamer.stages.process.links import Base, Links, collapsed
 from gossamer.stages.process.options import ProcessOptions, TypedModule
 from gossamer.stages.process.scan import ScannedMarkup
-from gossamer.stages.process.text import DOCUMENT, addresses, cut
+from gossamer.stages.process.scripted import text_bytes
+from gossamer.stages.process.text import DOCUMENT, HIDDEN, addresses, cut
 from gossamer.stages.process.xml import TOKEN_BYTES_MAX
 
 WHOLE = "whole"
@@ -48,6 +51,7 @@ COLUMNS: Mapping[str, str] = {
     "byline": "text",
     "published": "time",
     "modified": "time",
+    **HIDDEN,
 }
 """Columns that modules for documents add to `pages`."""
 
@@ -64,6 +68,7 @@ class Gathered:
         self.facts: dict[str, str] = {}
         """`title`, `byline`, `published`, `modified`, as written."""
         self.outcome = WHOLE
+        self.hidden_chars = 0
         self._options = options
         self._parts: list[str] = []
         self._room = options.text_bytes_max
@@ -103,6 +108,8 @@ class Gathered:
         findings.text = findings.columns["main_text"] = kept
         findings.text_method = DOCUMENT
         findings.columns["document"] = self.outcome
+        if self.hidden_chars:
+            findings.columns["hidden_chars"] = self.hidden_chars
         findings.links.extend(self.links.taken())
         findings.title = findings.title or collapsed(self.facts.get("title", ""), self._options.title_bytes_max)
         if byline := self.facts.get("byline"):
@@ -135,9 +142,13 @@ class Documents(TypedModule):
     columns = COLUMNS
 
     def wants(self, media_type: str) -> bool:
-        return media_type in _READERS
+        needed = _LIBRARIES.get(media_type)
+        return media_type in _READERS if needed is None else find_spec(needed) is not None
 
     def process(self, page: Page, findings: Findings) -> None:
+        if page.media_type.endswith("/rtf"):
+            gather(_rtf, page, findings, self._options)
+            return
         read = _READERS[page.media_type]
 
         def opened(file: BinaryIO, found: Gathered) -> None:
@@ -223,7 +234,7 @@ def _attribute(attributes: Mapping[str, str], name: str) -> str:
 
 
 class _Body(_Xml):
-    """The text of a DOCX or ODT file: both have paragraphs, tables, tabs and links, by other names."""
+    """The text of a part of Office Open XML or OpenDocument: with paragraphs, tables and links."""
 
     _BREAKS = {"br": "\n", "cr": "\n", "line-break": "\n", "tab": "\t", "s": " "}  # noqa: RUF012 - never changed
     _PARAGRAPHS = frozenset(("p", "h"))
@@ -239,10 +250,16 @@ class _Body(_Xml):
         self._relations = relations
         self._texts = texts
         self._within = self._cells = self._hidden = 0
+        self._is_vanished = False
+        """Whether the text of this run is not shown (ECMA-376, part 1, section 17.3.2.41)."""
         self._field: list[str] | None = None
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
-        if name in self._HIDDEN:
+        if name == "vanish":
+            self._is_vanished = _attribute(attributes, "val") not in ("0", "false", "off")
+        elif name == "hlinkClick" or (name in ("hyperlink", "a") and not self._hidden):  # The first is in the `rPr`.
+            self._found.link(self._relations.get(_attribute(attributes, "id")) or _attribute(attributes, "href"))
+        elif name in self._HIDDEN:
             self._hidden += 1
         elif self._hidden:
             return
@@ -252,12 +269,14 @@ class _Body(_Xml):
             self._cells += 1
         elif name == "instrText":
             self._field = []
-        elif name in ("hyperlink", "a"):
-            self._found.link(self._relations.get(_attribute(attributes, "id")) or _attribute(attributes, "href"))
+        elif name == "sld" and attributes.get("show") in ("0", "false"):
+            self._hidden += 1
         if name in self._BREAKS and not self._hidden:
             self._found.add(" " if self._cells else self._BREAKS[name])
 
     def end(self, name: str) -> None:
+        if name in ("r", "pPr"):
+            self._is_vanished = False
         if name in self._HIDDEN:
             self._hidden -= 1
         elif self._hidden:
@@ -280,6 +299,8 @@ class _Body(_Xml):
         if self._field is not None:
             if len(self._field) < _PIECE_BYTES:
                 self._field.append(text[:METADATA_CHARACTERS_MAX])
+        elif self._is_vanished:
+            self._found.hidden_chars += len(text)
         elif self._within and not self._hidden:
             self._found.add(text.replace("\n", " "))
 
@@ -297,7 +318,8 @@ class _Values(_Xml):
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         self._text = []
         if name in self._names and len(self.elements) < RELATIONS_MAX:
-            self.elements.append((name, {_local(key): value for key, value in attributes.items()}))
+            named = sorted(attributes.items(), key=lambda one: " " in one[0])  # The `r:id` of a slide, not its `id`.
+            self.elements.append((name, {_local(key): value for key, value in named}))
 
     def end(self, name: str) -> None:
         if len(self.values) < RELATIONS_MAX:
@@ -330,15 +352,32 @@ def _docx(archive: zipfile.ZipFile, found: Gathered) -> None:
     _facts(archive, "docProps/core.xml", found)
     main = _main_part(archive, found)
     for name in (main, "word/footnotes.xml", "word/endnotes.xml"):
-        if name != main and name not in archive.NameToInfo:
-            continue
-        folder, _, file = name.rpartition("/")
-        related = f"{folder}/_rels/{file}.rels"
-        relations = _Values("Relationship")
-        if related in archive.NameToInfo:
-            relations.read(archive, related, found)
-        targets = {one.get("Id", ""): one.get("Target", "") for _, one in relations.elements}
-        _Body(found, targets, frozenset("t")).read(archive, name, found)
+        if name == main or name in archive.NameToInfo:
+            _Body(found, _related(archive, name, found), frozenset("t")).read(archive, name, found)
+
+
+def _related(archive: zipfile.ZipFile, name: str, found: Gathered) -> dict[str, str]:
+    """Return the targets of a part's relations by their ids."""
+    folder, _, file = name.rpartition("/")
+    related = f"{folder}/_rels/{file}.rels"
+    relations = _Values("Relationship")
+    if related in archive.NameToInfo:
+        relations.read(archive, related, found)
+    return {one.get("Id", ""): one.get("Target", "") for _, one in relations.elements}
+
+
+def _pptx(archive: zipfile.ZipFile, found: Gathered) -> None:
+    """Office Open XML presentation (ECMA-376, part 1, section 19): the slides in their order, hidden ones left out."""
+    _facts(archive, "docProps/core.xml", found)
+    order = _Values("sldId")
+    order.read(archive, "ppt/presentation.xml", found)
+    targets = _related(archive, "ppt/presentation.xml", found)
+    for _, one in order.elements[:CHAPTERS_MAX]:
+        name = posixpath.normpath(posixpath.join("/ppt", targets.get(one.get("id", ""), ""))).lstrip("/")
+        if name in archive.NameToInfo:
+            _Body(found, _related(archive, name, found), frozenset("t")).read(archive, name, found)
+        else:
+            found.outcome = DAMAGED
 
 
 def _main_part(archive: zipfile.ZipFile, found: Gathered) -> str:
@@ -353,7 +392,7 @@ def _main_part(archive: zipfile.ZipFile, found: Gathered) -> str:
 
 
 def _odt(archive: zipfile.ZipFile, found: Gathered) -> None:
-    """OpenDocument text (OASIS OpenDocument 1.3, part 3)."""
+    """OpenDocument text, workbook or presentation (OASIS OpenDocument 1.3, part 3)."""
     if "META-INF/manifest.xml" in archive.NameToInfo:
         manifest = _Values("encryption-data")
         manifest.read(archive, "META-INF/manifest.xml", found)
@@ -377,16 +416,26 @@ def _epub(archive: zipfile.ZipFile, found: Gathered) -> None:
     chapters = [files.get(one.get("idref", ""), "") for name, one in package.elements if name == "itemref"]
     for chapter in chapters[:CHAPTERS_MAX]:
         name = posixpath.normpath(posixpath.join(posixpath.dirname(place), unquote(chapter.partition("#")[0])))
-        if name in archive.NameToInfo:
-            add_html(as_html(to_utf8(b"".join(_pieces(archive, name, found)), "")[0]), found)
+        if name not in archive.NameToInfo:
+            found.outcome = DAMAGED
+            continue
+        body = as_html(to_utf8(b"".join(_pieces(archive, name, found)), "")[0])
+        if not add_html(body, found) and text_bytes(body.partition(b"<body")[2].partition(b">")[2]):
+            found.outcome = DAMAGED  # It has text that HTML does not show.
+    if len(chapters) > CHAPTERS_MAX:
+        found.outcome = CUT
 
 
-def add_html(body: bytes, found: Gathered) -> None:
-    """Take the visible text of HTML in UTF-8, and its links to the web."""
+def add_html(body: bytes, found: Gathered) -> str:
+    """Take the visible text of HTML in UTF-8, and its links to the web; return the text."""
+    visible, hidden = without_hidden(body)
     markup = ScannedMarkup(body)
     for href, _, _ in markup.anchors():
         found.link(href)
-    found.add(markup.text() + "\n")
+    found.hidden_chars += hidden
+    text = (ScannedMarkup(visible) if hidden else markup).text()
+    found.add(text + "\n")
+    return text
 
 
 def add_plain(text: str, found: Gathered) -> None:
@@ -396,8 +445,30 @@ def add_plain(text: str, found: Gathered) -> None:
     found.add(text + "\n")
 
 
+def _xlsx(archive: zipfile.ZipFile, found: Gathered) -> None:
+    from gossamer.stages.process.office import workbook_lines  # noqa: PLC0415 - by a package of an extra
+
+    if sum(part.file_size for part in archive.infolist()) > UNPACKED_BYTES_MAX or archive.fp is None:
+        raise Enough
+    archive.fp.seek(0)
+    for line in workbook_lines(archive.fp):
+        add_plain(line, found)
+
+
+def _rtf(file: BinaryIO, found: Gathered) -> None:
+    from gossamer.stages.process.office import rtf_text  # noqa: PLC0415 - as above
+
+    add_plain(rtf_text(found.unpack(file.read(UNPACKED_BYTES_MAX + 1))), found)
+
+
+_OFFICE = "application/vnd.openxmlformats-officedocument"
+XLSX = f"{_OFFICE}.spreadsheetml.sheet"
+_LIBRARIES = {XLSX: "python_calamine", "application/rtf": "striprtf", "text/rtf": "striprtf"}
+"""Types that are read by packages of an extra: without these, such files have no text."""
 _READERS: Mapping[str, Callable[[zipfile.ZipFile, Gathered], None]] = {
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": _docx,
-    "application/vnd.oasis.opendocument.text": _odt,
+    f"{_OFFICE}.wordprocessingml.document": _docx,
+    XLSX: _xlsx,
+    **dict.fromkeys((f"{_OFFICE}.presentationml.presentation", f"{_OFFICE}.presentationml.slideshow"), _pptx),
+    **{f"application/vnd.oasis.opendocument.{kind}": _odt for kind in ("text", "spreadsheet", "presentation")},
     "application/epub+zip": _epub,
 }

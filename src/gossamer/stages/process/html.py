@@ -16,6 +16,7 @@ from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNod
 
 from gossamer.model.pages import Page
 from gossamer.stages.process.charset import to_utf8
+from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.raw import RAW
 from gossamer.stages.process.scan import XLINK_HREF, Element, ScannedMarkup, is_shadow_root
@@ -129,8 +130,13 @@ def _alternative(node: LexborNode) -> str:
 
 XHTML = "application/xhtml+xml"
 HTML_TYPES = frozenset(("text/html", XHTML))
-_EMPTY = re.compile(rb"<(script|style|title|textarea|iframe|template|xmp|noembed|noframes)([\t\n\r ][^<>]*)?/>")
-"""In XML these tags are elements without content. HTML knows none, and would read the rest of the page as theirs."""
+_XML = re.compile(
+    rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[(.*?)(?:\]\]>|\Z)"
+    rb"|<(script|style|title|textarea|iframe|template|xmp|noembed|noframes|noscript|select)"
+    rb"((?>(?:[^<>\"'/]|\"[^<\"]*+\"|'[^<']*+'|/(?!>))*))/>",
+    re.DOTALL,
+)
+"""In XML these tags are elements without content, of which HTML would take the rest of the page; it has no CDATA."""
 
 _NULL = re.compile(rb"<[^<>\0]*\0[^<>]*>|\0")
 """A NUL in text is nothing, in a tag a replacement character (HTML standard, sections 13.2.6.4.7 and 13.2.5.33)."""
@@ -180,6 +186,7 @@ class HtmlDocument:
         self._overrun: TimeoutError | None = None
         """The interruption of the scan, which no further module begins again."""
         self._tree: tuple[LexborHTMLParser | None] | None = None
+        self._visible: tuple[bytes, int] | None = None
         self.main: tuple[Any] | None = None
         """The main content that `process.content` found, for its other modules."""
 
@@ -239,6 +246,25 @@ class HtmlDocument:
         """Return the page's characters, for modules that want no markup."""
         return self._decode()[0].decode("utf-8", "replace")
 
+    def text(self) -> str:
+        """Return the visible text, one line a block."""
+        return self._shown.text()
+
+    def emphasis(self) -> str:
+        """Return the visible headings and bold text."""
+        return self._shown.emphasis()
+
+    @cached_property
+    def _shown(self) -> Markup:
+        body, hidden = self.without_hidden()
+        return ScannedMarkup(body) if hidden else self.markup
+
+    def without_hidden(self) -> tuple[bytes, int]:
+        """Return the page's bytes in UTF-8 without its hidden elements, and how many characters of text these hold."""
+        if self._visible is None:
+            self._visible = without_hidden(self._decode()[0])
+        return self._visible
+
     def utf8(self) -> bytes:
         """Return the page's bytes in UTF-8; errors in a page that declares UTF-8 are still there."""
         return self._decode()[0]
@@ -260,8 +286,16 @@ class HtmlDocument:
 
 
 def as_html(xhtml: bytes) -> bytes:
-    """Return XHTML in UTF-8 with start and end tags for the empty elements of which HTML takes the rest as content."""
-    return _EMPTY.sub(rb"<\1\2></\1>", xhtml)
+    """Return XHTML in UTF-8 with start and end tags for the empty elements of which HTML takes the rest as content, and
+    with the text of CDATA sections.
+    """
+
+    def written(found: re.Match[bytes]) -> bytes:
+        if found[2] is not None:
+            return b"<%b%b></%b>" % (found[2], found[3], found[2])
+        return found[0] if found[1] is None else found[1].replace(b"&", b"&amp;").replace(b"<", b"&lt;")
+
+    return _XML.sub(written, xhtml)
 
 
 class HtmlPage(Page, frozen=True, kw_only=True):

@@ -24,7 +24,8 @@ _MARKUP = re.compile(r"<[^<>]*>")
 _UNSAFE = re.compile(r"[\x00-\x20<>\\`|]")
 _BACKTICKS = re.compile(r"`+")
 _PERMALINKS = frozenset(("", "¶", "#", "§", "🔗", "link", "permalink", "anchor", "direct link to"))
-_NOTE = re.compile(r"\[?(\d{1,4}|[a-z]|[*†‡§])\]?", re.IGNORECASE)
+NOTE = re.compile(r"\[?(\d{1,4}|[a-z]|[*†‡§])\]?", re.IGNORECASE)
+_BRACKETS = re.compile(r"\A\\\[(\[\^[\w-]+\])\\\]\Z")
 _MARKS = {"em": "*", "i": "*", "strong": "**", "b": "**", "del": "~~", "s": "~~", "strike": "~~"}
 _EXPONENT = re.compile(r"[-+\u2212\u2013]?(?:\d[\d.,/+\u2212\u2013-]*[a-z]?|[a-zA-Z])")
 """Raised text without which a number or a formula would be another one; letters as in 1st and TM are read without."""
@@ -83,7 +84,7 @@ class Inline:
         if name == "input":
             return ""
         if name == "sup":
-            raised = self.text(element.children, marks)
+            raised = _BRACKETS.sub(r"\1", self.text(element.children, marks))
             return f"<sup>{raised}</sup>" if _EXPONENT.fullmatch(raised) else raised
         if name == "q":
             return f'"{self.text(element.children, marks)}"'
@@ -97,7 +98,7 @@ class Inline:
             not plain or href[:1] == "#"
         ):
             return ""
-        if href[:1] == "#" and href[1:] in self._notes and _NOTE.fullmatch(element.text().strip()):
+        if href[:1] == "#" and href[1:] in self._notes and NOTE.fullmatch(element.text().strip()):
             return f"[^{self._notes[href[1:]]}]"
         target = self.target(href) if href else None
         if target is None or not plain:

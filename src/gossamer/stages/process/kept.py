@@ -9,73 +9,21 @@ from gossamer.stages.process.tokens import BLOCKS, HEADINGS, VOID, Tag
 
 DEPTH_MAX = 60
 """Depth to which elements are kept; the content of deeper ones belongs to the element around."""
-_INLINE = frozenset(
-    [
-        "a",
-        "abbr",
-        "b",
-        "cite",
-        "code",
-        "del",
-        "em",
-        "i",
-        "img",
-        "ins",
-        "kbd",
-        "br",
-        "math",
-        "mark",
-        "q",
-        "s",
-        "samp",
-        "small",
-        "strike",
-        "strong",
-        "sub",
-        "sup",
-        "tt",
-        "u",
-        "var",
-        "input",
-    ]
-)
-_STRUCTURE = HEADINGS | frozenset(
-    [
-        "p",
-        "ul",
-        "ol",
-        "menu",
-        "li",
-        "pre",
-        "blockquote",
-        "table",
-        "tr",
-        "td",
-        "th",
-        "caption",
-        "dl",
-        "dt",
-        "dd",
-        "hr",
-        "figure",
-        "figcaption",
-        "thead",
-    ]
-)
+_INLINE = frozenset([
+    "a", "abbr", "b", "cite", "code", "del", "em", "i", "img", "ins", "kbd", "br", "math", "mark", "q", "s", "samp",
+    "small", "strike", "strong", "sub", "sup", "tt", "u", "var", "input",
+])  # fmt: skip
+_STRUCTURE = HEADINGS | frozenset([
+    "p", "ul", "ol", "menu", "li", "pre", "blockquote", "table", "tr", "td", "th", "caption", "dl", "dt", "dd", "hr",
+    "figure", "figcaption", "thead",
+])  # fmt: skip
 _NAMED = frozenset(["div", "span", "section", "aside", "nav"])
 """Elements without a Markdown form whose class names show their content."""
 _CELLS = frozenset(("td", "th"))
 _REPEATING = frozenset(("span", "div", "td", "nobr"))
 _DUPLICATES = (
-    "katex-html",
-    "MathJax_Preview",
-    "MathJax_CHTML",
-    "mjx-",
-    "linenos",
-    "line-numbers-rows",
-    "ln-numbers",
-    "gutter",
-)
+    "katex-html", "MathJax_Preview", "MathJax_CHTML", "mjx-", "linenos", "line-numbers-rows", "ln-numbers", "gutter",
+)  # fmt: skip
 """Names of elements that repeat other content visually."""
 
 

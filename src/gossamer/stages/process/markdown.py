@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
 
-from gossamer.stages.process.inline import Inline, Join, Marked, code, edges, escaped, joined, line_safe, unbroken
+from gossamer.stages.process.inline import NOTE, Inline, Join, Marked, code, edges, escaped, joined, line_safe, unbroken
 from gossamer.stages.process.kept import Element
 from gossamer.stages.process.tables import alignments, cells_of, is_layout
 from gossamer.stages.process.tokens import HEADINGS
@@ -27,6 +27,10 @@ DEPTH_MAX = 12
 """Nesting depth of lists and quotations; deeper ones get no marks."""
 _NUMBER_MAX = 999_999_999
 """Nine digits: a longer number is not a list item."""
+_HOLDERS = frozenset(("li", "p", "div", "dd", "aside"))
+"""Elements that hold a footnote."""
+_NUMBER = re.compile(r"^(?:\\?\[?(?:\d+|\\?[*†‡§])\\?[\].:)]*|\\\[\\\]|[.:)])\s+(?=\S)")
+"""What a footnote begins with in the page."""
 _BACK = frozenset(["↩", "↩︎", "⏎", "^", "↑", "back", "return"])
 
 
@@ -41,9 +45,9 @@ def as_markdown(root: Element, join: Join) -> str:
 
 class _MarkdownWriter:
     def __init__(self, root: Element, join: Join) -> None:
-        self._notes = _notes(root)
+        self._notes = _Notes(root)
         self._defined: set[str] = set()
-        self._inline = Inline(join, self._notes)
+        self._inline = Inline(join, self._notes.labels)
         self._depth = 0
         """Lists and quotations that are open."""
 
@@ -134,7 +138,7 @@ class _MarkdownWriter:
 
     def _note_of(self, element: Element) -> str:
         """Return the label of a footnote that an element is, if it is one that was not written yet."""
-        note = self._notes.get(element.attributes.get("id", ""), "") if self._notes and element.rest else ""
+        note = self._notes.elements.get(id(element), "")
         if note in self._defined:
             return ""
         if note:
@@ -143,7 +147,7 @@ class _MarkdownWriter:
 
     def _note(self, element: Element, label: str) -> list[str]:
         inner = "\n\n".join(self._blocks(list(_without_back(element)), "")) or "-"
-        lines = re.sub(r"^\\?\[?\d+\\?[\].:]*\s+(?=\S)", "", inner).split("\n")
+        lines = _NUMBER.sub("", inner).split("\n")
         return ["\n".join([f"[^{label}]: {lines[0]}", *(f"    {line}".rstrip() for line in lines[1:])])]
 
     def _list(self, element: Element, language: str, before: str) -> list[str]:
@@ -277,26 +281,49 @@ def _lines(element: Element) -> Iterator[str]:
                 divided = False
 
 
-def _notes(root: Element) -> dict[str, str]:
-    """Return the labels of a page's footnotes by id: elements of the page to which a numbered reference leads."""
-    ids: set[str] = set()
-    wanted: dict[str, str] = {}
-    for one in root.walk():
-        if not isinstance(one, Element) or not one.rest:
-            continue
-        if one.name in ("li", "p", "div", "dd") and "id" in one.attributes:
-            ids.add(one.attributes["id"])
-        href = one.attributes.get("href", "") if one.name == "a" else ""
-        if href[:1] == "#" and len(href) < 80:
-            text = one.text().strip().strip("[]")
-            said = "footnote" in one.rest or "noteref" in one.rest or "#fn" in href or "cite_note" in href
-            if said and text.isalnum() and len(text) <= 4:
-                wanted.setdefault(href[1:], text)
-    labels: dict[str, str] = {}
-    for name, text in wanted.items():
-        if name in ids:
-            labels[name] = text if text not in labels.values() else f"{text}-{len(labels)}"
-    return labels
+class _Notes:
+    """The footnotes of a page: their labels by the ids to which references lead, and by the elements that hold them."""
+
+    def __init__(self, root: Element) -> None:
+        self.labels: dict[str, str] = {}
+        self._wanted: dict[str, str] = {}
+        self._begun: set[int] = set()
+        """Blocks of which a text was read."""
+        self.elements: dict[int, str] = {}
+        self._read(root, root, raised=False)
+
+    def _read(self, element: Element, holder: Element, *, raised: bool) -> None:
+        for child in element.children:
+            if isinstance(child, str):
+                if child.strip():
+                    self._begun.add(id(holder))
+                continue
+            block = child if child.block else holder
+            if "=" in child.rest:
+                self._place(child, block)
+                if child.name == "a":
+                    self._refer(child, raised=raised)
+            self._read(child, block, raised=raised or child.name == "sup")
+
+    def _place(self, element: Element, holder: Element) -> None:
+        """Take an element to which a reference may lead; an inline one stands for the block that it begins."""
+        found = element.attributes
+        place = found.get("id") or (found.get("name", "") if element.name == "a" else "")
+        mark = self._wanted.pop(place, "") if holder.name in _HOLDERS and id(holder) not in self._begun else ""
+        if mark:
+            is_free = mark.isalnum() and mark not in self.labels.values()
+            self.labels[place] = mark if is_free else f"{mark if mark.isalnum() else 'n'}-{len(self.labels)}"
+            self.elements.setdefault(id(holder), self.labels[place])
+
+    def _refer(self, element: Element, *, raised: bool) -> None:
+        href = element.attributes.get("href", "")
+        if href[:1] != "#" or len(href) >= 80:
+            return
+        text = element.text().strip()
+        said = raised or text[:1] == "[" or "footnote" in element.rest or "noteref" in element.rest
+        said = said or "#fn" in href or "cite_note" in href or element.first("sup") is not None
+        if said and NOTE.fullmatch(text) is not None and href[1:] not in self.labels:
+            self._wanted.setdefault(href[1:], text.strip("[]"))
 
 
 def _without_back(element: Element) -> Iterable[Element | str]:

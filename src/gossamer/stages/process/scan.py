@@ -44,15 +44,16 @@ _DOUBLE = r"""(?:"[^"<>]*"[^<>"']*)*"""
 _SINGLE = r"""(?:'[^'<>]*'[^<>"']*)"""
 
 
-def _automaton(pattern: str) -> Any:  # RE2 has no types.
+def automaton(pattern: str) -> Any:  # RE2 has no types.
     """Return a pattern over arbitrary bytes: as UTF-8, bytes that are none would match nothing."""
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     return re2.compile(pattern.encode(), options)  # type: ignore[no-untyped-call]
 
 
-def _breaker(names: Iterable[str]) -> Any:
-    return _automaton(
+def breaker(names: Iterable[str]) -> Any:
+    """Return what finds tags of names in lower case, comments, declarations, and all tags that are not plain."""
+    return automaton(
         rf"<(?:(?:{'|'.join(names)})[{_SPACE}/>]"
         r"|!--|[!?]|/[^a-z>]"
         rf"""|[a-z/][^<>"']*{_DOUBLE}(?:<|"[^"<>]*(?:[<>]|\z)|{_SINGLE}*'[^'<>]*(?:[<>]|\z)|{_SINGLE}+[<"]))"""
@@ -61,8 +62,8 @@ def _breaker(names: Iterable[str]) -> Any:
 
 _INSIDE = dict.fromkeys((*_NAMED, *WATCHED))
 """What is looked at within a drawing or formula."""
-_BREAKER = _breaker(_NAMED)
-_INSIDE_BREAKER = _breaker(_INSIDE)
+_BREAKER = breaker(_NAMED)
+_INSIDE_BREAKER = breaker(_INSIDE)
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first group is the href of
 # an anchor as most are written: lower case, double quotes, no rel, no reference.
 _OTHERS = r"""(?>(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*)"""
@@ -107,7 +108,7 @@ _BREAK = re.compile(
 )
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Za-z0-9]{0,40};?)")
 
-_EMPHASIS = _automaton(r"(?i)</?(?:h[1-6]|b|strong)[\t\n\f\r />]")
+_EMPHASIS = automaton(r"(?i)</?(?:h[1-6]|b|strong)[\t\n\f\r />]")
 EMPHASIS_CHARACTERS_MAX = 10_000
 """Headings and bold text of a page that are read: what is all bold emphasizes nothing."""
 

@@ -35,7 +35,6 @@ STRUCTURED_MAX = 20_000
 """Characters of a page's JSON-LD in which its texts are sought."""
 _NAMES = re.compile(r"""\s(class|id|role|itemprop|itemtype)=(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""")
 _CALLED = frozenset(("class", "id"))
-_HIDDEN = re.compile(r"display: ?none|aria-hidden=.?true|(?<![\w-])hidden(?![\w-])")
 _WORD = re.compile(r"[^\W\d_]{2,}|©")
 _WORD_OR_END = re.compile(r"[^\W\d_]{2,}|©|\n")
 _PART = re.compile(r"[a-z]{2,}")
@@ -48,8 +47,8 @@ _AROUND = {"main": 1, "article": 2, "table": 4, "ul": 8}
 _HEADS = frozenset(("h1", "h2", "h3", "h4"))
 
 
-def _called(rest: str) -> tuple[list[str], list[str], bool]:
-    """Return the classes, id and role of an element in lower case, what else names it, and whether it is hidden."""
+def _called(rest: str) -> tuple[list[str], list[str]]:
+    """Return the classes, id and role of an element in lower case, and what else names it."""
     called = ""
     others = list[str]()
     if rest.startswith(' class="') and rest.count("=") == 1:
@@ -61,8 +60,7 @@ def _called(rest: str) -> tuple[list[str], list[str], bool]:
                 called += value + " "
             else:
                 others.append(f"{key}={value[:200].lower().rpartition('/')[2]}")
-    hidden = ("hidden" in rest or "none" in rest) and _HIDDEN.search(rest) is not None
-    return called[:400].lower().split(None, 6)[:6], others, hidden
+    return called[:400].lower().split(None, 6)[:6], others
 
 
 def names_of(name: str, rest: str) -> list[str]:
@@ -70,12 +68,10 @@ def names_of(name: str, rest: str) -> list[str]:
     names = [f"<{name}"] if name != "div" else []
     if "=" not in rest:
         return names
-    classes, others, hidden = _called(rest)
+    classes, others = _called(rest)
     names += others
     names += ["." + one for one in classes]
     names += _PART.findall(" ".join(classes))
-    if hidden:
-        names.append("hidden")
     return list(dict.fromkeys(names))[:NAMES_MAX]
 
 
@@ -134,15 +130,13 @@ class Weights:
         ids = self._ids.get
         if "=" not in rest:
             return {ids("<" + name, 0)}
-        classes, others, hidden = _called(rest)
+        classes, others = _called(rest)
         parts = _PART.findall(" ".join(classes))
         if len(classes) + len(parts) + len(others) + 2 > NAMES_MAX:
             return set(map(ids, names_of(name, rest), repeat(0)))
         found = {ids("<" + name, 0), *map(self._classes.get, classes, repeat(0)), *map(ids, parts, repeat(0))}
         if others:
             found.update(map(ids, others, repeat(0)))
-        if hidden:
-            found.add(ids("hidden", 0))
         return found
 
     def of_words(self, words: Sequence[str]) -> list[float]:
