@@ -25,7 +25,7 @@ from gossamer.model.links import Found
 from gossamer.model.pages import PageRow, Visited
 from gossamer.model.visits import Reply
 from gossamer.options import convert
-from gossamer.stages.archive import records, reference
+from gossamer.stages.archive import records
 from gossamer.stages.archive.cdxj import entries_of_tables, entries_of_warcs, write_index
 from gossamer.stages.archive.follower import Follower
 from gossamer.stages.archive.objectstore import ObjectStore, fixity_of
@@ -35,6 +35,9 @@ from gossamer.stages.archive.tables import TableWriters
 from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from gossamer.state.journals import Journals
 from gossamer.url.url import Url
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.stages.archive import reference
 
 PAGES = 1000
 EPOCH_PAGES = 500

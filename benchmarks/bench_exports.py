@@ -31,6 +31,7 @@ from gossamer.results.export.opening import export_means
 from gossamer.results.search.build import build
 from gossamer.results.search.log import IndexFollower, SearchLog
 from gossamer.results.search.query import search
+from gossamer.results.search.question import SearchQuestion
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.follower import Follower
 from gossamer.stages.archive.options import ArchiveOptions, SearchOptions
@@ -167,7 +168,7 @@ def main() -> None:
         exported, as_crawled = share_of_groups(Path(name) / "small/pages"), share_of_groups(folder / "pages")
         print(f"\nrow groups that may hold one of {HOSTS} hosts: {exported:.1%} exported, {as_crawled:.0%} as crawled")
         begun = time.perf_counter()
-        found = search(folder / "search", '"page 17" OR documentation', limit=10)
+        found = search([folder / "search"], SearchQuestion('"page 17" OR documentation', 10))
         print(f"a query: {(time.perf_counter() - begun) * 1e3:.1f} ms, {found.total} pages match")
         shutil.rmtree(folder / "search")
         spent_s = seconds(lambda: build(crawled, means, 50_000_000, MEMORY_BYTES, lambda _done, _rows: None))
