@@ -37,7 +37,6 @@ FUNCTION_LINES_MAX = 70
 SINGLE_PROTOCOLS_MAX = 5
 
 CIRCLES = [
-    ["gossamer.cli.demo", "gossamer.cli.supervisor"],
     ["gossamer.features.logins.logins", "gossamer.features.logins.sessions"],
     ["gossamer.stages.fetch.bodies", "gossamer.stages.fetch.driver", "gossamer.stages.fetch.transfer"],
     [

@@ -16,10 +16,10 @@ from tests.answering import Answering, serving
 
 UNUSED = {
     "aiodns", "cryptography", "duckdb", "gossamer.api.cluster", "gossamer.api.metrics", "gossamer.api.views",
-    "gossamer.cli.exporting", "gossamer.cli.inspecting", "gossamer.cli.live", "gossamer.cli.pages",
-    "gossamer.cluster.coordination", "gossamer.config.confinement", "gossamer.config.reference", "gossamer.console",
-    "gossamer.features.identity", "gossamer.assembly.sessions", "gossamer.features.logins.logins",
-    "gossamer.features.logins.sessions", "gossamer.assembly.rendering", "gossamer.features.render.choice",
+    "gossamer.assembly.rendering", "gossamer.assembly.sessions", "gossamer.cli.exporting", "gossamer.cli.inspecting",
+    "gossamer.cli.live", "gossamer.cli.pages", "gossamer.cluster.coordination", "gossamer.cluster.exchange",
+    "gossamer.config.confinement", "gossamer.config.reference", "gossamer.console", "gossamer.features.identity",
+    "gossamer.features.logins.logins", "gossamer.features.logins.sessions", "gossamer.features.render.choice",
     "gossamer.features.render.rendering", "gossamer.features.requests", "gossamer.lab", "gossamer.results.export",
     "gossamer.results.isolated", "gossamer.results.offline.segment", "gossamer.results.report",
     "gossamer.results.search.documents", "gossamer.stages.archive.objectstore", "gossamer.stages.fetch.cookies",
@@ -72,3 +72,46 @@ def test_a_plain_crawl_imports_nothing_that_it_has_no_use_for(port: int, tmp_pat
     assert status == 0
     assert (tmp_path / "crawl/pages").is_dir()
     assert UNUSED & set(loaded) == set()
+
+
+SEPARABLE = (
+    "gossamer.cluster", "gossamer.console", "gossamer.features.render", "gossamer.lab", "gossamer.results.offline",
+    "gossamer.testing",
+)  # fmt: skip
+CONFIGURED = ("gossamer.cluster.options", "gossamer.cluster.partitions", "gossamer.features.render.options")
+"""What a configuration may say of them stays, and the partition map, without which there is one shard."""
+WITHOUT = f"""
+import sys
+from importlib.abc import MetaPathFinder
+
+class Absent(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name not in {CONFIGURED} and any(name.startswith(part + ".") for part in {SEPARABLE}):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+"""
+
+
+@pytest.mark.promise(
+    "Operation",
+    "A crawl runs without the files of the laboratory, the dashboard, several shards, rendering and offline segments.",
+)
+def test_a_crawl_runs_without_its_separable_parts(port: int, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("127.0.0.1 www.example.test\n")
+    crawl = str(tmp_path / "crawl")
+    hosts = ["--hosts", str(tmp_path / "hosts")]
+    for words in (
+        ["crawl", f"http://www.example.test:{port}/", "-o", crawl, "--allow-private", "--quiet", *hosts],
+        ["resume", crawl, "--quiet"],
+    ):
+        answer = subprocess.run(
+            [sys.executable, "-c", WITHOUT + CRAWL, *words],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env={"PYTHONPATH": str(Path(gossamer.__file__).parent.parent)},
+        )
+        assert answer.returncode == 0, answer.stderr
+        assert json.loads(answer.stdout)[0] == 0
+    assert (tmp_path / "crawl/pages").is_dir()

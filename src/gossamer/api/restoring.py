@@ -18,8 +18,6 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from gossamer.assembly.home import Home, homes
-from gossamer.assembly.mapping import bring_map, moves_in
-from gossamer.cluster.moves import MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text, require_whole
@@ -36,6 +34,7 @@ from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
+    from gossamer.cluster.moves import MovesRecord
     from gossamer.stages.archive.checkpoints import Checkpoints, SavedCheckpoint
 
 CLAIM = "claim"
@@ -251,6 +250,8 @@ async def copy_map(config: Config, directory: Path) -> MovesRecord:
     """Put beside the shards' checkpoints which shard has which partition, and what the coordinator keeps of moves;
     return that. Raises StoreError: it is not there.
     """
+    from gossamer.assembly.mapping import moves_in  # noqa: PLC0415 - of several shards alone
+
     begun = PartitionMap.load(directory)
     moves = moves_in(directory)
     assert begun is not None, "a crawl of several shards was started"
@@ -393,7 +394,11 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
     kept = await checkpoints_of(config, 0).map()
     await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
     # Crawls of one shard have none.
-    partitions = bring_map(directory, *kept) if kept is not None else PartitionMap.even(config.cluster.workers)
+    partitions = PartitionMap.even(config.cluster.workers)
+    if kept is not None:
+        from gossamer.assembly.mapping import bring_map  # noqa: PLC0415 - of several shards alone
+
+        partitions = bring_map(directory, *kept)
     config = with_workers(config, partitions.shards)
     await gather(config, directory)
     described = []

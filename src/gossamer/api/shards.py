@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gossamer.assembly.home import Home, homes, lock_directory
-from gossamer.assembly.mapping import map_in
 from gossamer.assembly.revisits import may_be_called_back
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.partitions import PartitionMap
@@ -59,6 +58,8 @@ def map_of(config: Config, directory: Path) -> PartitionMap:
     Raises:
         ConfigError: the map has another number of shards.
     """
+    from gossamer.assembly.mapping import map_in  # noqa: PLC0415 - a crawl of one shard has no use for it
+
     found = map_in(directory) or PartitionMap.even(config.cluster.workers)
     if found.shards != config.cluster.workers:
         raise ConfigError(

@@ -18,7 +18,6 @@ from gossamer.assembly.parts import budget_of
 from gossamer.assembly.ring import CrawlRing
 from gossamer.assembly.stopped import open_stopped
 from gossamer.assembly.values import Shard
-from gossamer.cluster.aggregate import whole
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.engine.counters import SeedCounters, Telemetry, Totals
@@ -186,6 +185,8 @@ def _read_status(config: Config, directory: Path) -> dict[str, object]:
     with hold_stopped(directory):
         if not all(home.is_there for home in homes(directory, config.cluster.workers)):
             return last_status(directory)
+        from gossamer.cluster.aggregate import whole  # noqa: PLC0415 - of several shards alone
+
         found = whole([_status_of(config, directory, shard).as_object() for shard in range(config.cluster.workers)])
         is_over = not found["queued"] and found["discovered"]
         found["state"] = "finished" if is_over or found["ended"] in COMPLETE else "stopped"

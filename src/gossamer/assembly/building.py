@@ -6,17 +6,15 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
-from gossamer.assembly.exchanging import Membership, exchange_of
 from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import Home, Setup, load, lock_directory
-from gossamer.assembly.integrity import refuse_half_forgotten
+from gossamer.assembly.integrity import refuse_half_forgotten, refuse_half_scaled, require_division
 from gossamer.assembly.kept import DurableState, durable_state_of, storage_of
 from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
 from gossamer.assembly.middleware import Features, middleware_of
 from gossamer.assembly.modules import choose_modules, examiner, prioritizer_of
-from gossamer.assembly.moving import PartitionMoves
 from gossamer.assembly.parts import (
     archives_of,
     close,
@@ -36,10 +34,8 @@ from gossamer.assembly.permits import earlier_of, forget_filter_of, scope_of
 from gossamer.assembly.protocols import protocol_modules
 from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, revisiting_of, schedule_of
 from gossamer.assembly.ring import CrawlRing, CrawlScope, Recrawl
-from gossamer.assembly.scaling import refuse_half_scaled
 from gossamer.assembly.schemes import namer_of, without_robots
 from gossamer.assembly.values import Controls, Outputs, Shard
-from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.live import Settings
 from gossamer.engine.commit import Committer, Cuts, Storage
@@ -83,11 +79,13 @@ from gossamer.world.process import DirectoryLock
 from gossamer.world.spill import Spills
 
 if TYPE_CHECKING:
+    from gossamer.assembly.exchanging import Membership
+    from gossamer.cluster.exchange import Exchange
     from gossamer.features.logins.sessions import Sessions
     from gossamer.features.render.rendering import PageRendering
     from gossamer.features.requests import Requests
 
-_Growing = Frontier | Epochs | Schedule | Exchange | None
+
 SESSIONS = "gossamer.assembly.sessions:sessions"
 REQUESTS = "gossamer.features.requests:Requests"
 RENDERING = "gossamer.assembly.rendering:page_rendering"
@@ -96,6 +94,13 @@ OWNERS_ALONE = 0o700
 """Mode of the directory that holds cookies, or secrets of hubs."""
 PAGE_SHARE = 0.5
 """Share of `crawl.process_s_max` after which a page's modules are interrupted: the rest is for those that remain."""
+
+
+class Growing(Protocol):
+    """A part of a shard that keeps a part of an epoch in memory."""
+
+    @property
+    def memory_bytes(self) -> int: ...
 
 
 def assemble(
@@ -173,7 +178,7 @@ def ring_of(
     counters = telemetry.counters
     epochs = storage.epochs
     namer = namer_of(config, epochs)
-    exchange = exchange_of(setup, storage, namer, counters.totals.incarnation)
+    exchange = _exchange(setup, storage, namer, counters.totals.incarnation)
     _rest_after_a_loss(storage, counters.totals.incarnation, clock.now())
     forgotten = forget_filter_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
@@ -235,6 +240,16 @@ def ring_of(
     return ring, _membership(exchange, ring, epochs, telemetry, memory.pending_scope, kept.committer)
 
 
+def _exchange(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:
+    """Return a shard's exchange with the others; None if it is alone. Raises ConfigError: see `exchange_of`."""
+    partitions = require_division(setup.home)
+    if setup.home.shards == 1:
+        return None
+    from gossamer.assembly.exchanging import exchange_of  # noqa: PLC0415 - a crawl of one shard has no use for it
+
+    return exchange_of(setup, storage, namer, opening, partitions)
+
+
 def _ending(
     recrawl: Recrawl | None, history: PageHistory, chain: Chain, frontier: Frontier, prioritizer: Prioritizer
 ) -> Ending:
@@ -279,6 +294,9 @@ def _membership(
     """Return a shard's membership in a crawl of several shards; None if there is only one."""
     if exchange is None:
         return None
+    from gossamer.assembly.exchanging import Membership  # noqa: PLC0415 - as in `_exchange`
+    from gossamer.assembly.moving import PartitionMoves  # noqa: PLC0415
+
     moves = PartitionMoves(exchange, ring, ring.frontier, epochs, pending_scope)
     membership = Membership(exchange, ring, ring.frontier, moves, telemetry, pending_scope)
     membership.join(committer)
@@ -321,7 +339,7 @@ def _join(kept: DurableState, components: Sequence[object]) -> None:
             kept.committer.join(component)
 
 
-def _watch_growth(config: Config, kept: DurableState, components: Sequence[_Growing]) -> None:
+def _watch_growth(config: Config, kept: DurableState, components: Sequence[Growing | None]) -> None:
     """Make commits come early when the components hold much in memory."""
     growing = [one for one in components if one is not None]
     contacts = kept.storage.contacts

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
-from gossamer.assembly.home import Home, Setup
+from gossamer.assembly.home import Setup
 from gossamer.cluster.addresses import Addresses
 from gossamer.cluster.exchange import Exchange, ShardRun
 from gossamer.cluster.frames import MovePart, Welcome
@@ -20,7 +20,6 @@ from gossamer.engine.pending_scope import PendingScope
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link, Prerequisite
 from gossamer.model.visits import Failure, Reply
-from gossamer.model.words import shell_word
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.options import politeness
 from gossamer.url.name import Namer
@@ -32,25 +31,18 @@ if TYPE_CHECKING:
     from gossamer.assembly.ring import CrawlRing
 
 
-def exchange_of(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:
-    """Return a shard's exchange with the others; None if it is alone. Call it before the frontier reads contacts.
+def exchange_of(
+    setup: Setup, storage: Storage, namer: Namer, opening: int, partitions: PartitionMap | None
+) -> Exchange:
+    """Return a shard's exchange with the others. Call it before the frontier reads contacts.
 
     Raises:
-        ConfigError: the configuration asks for what several shards cannot do, or for another number of them.
+        ConfigError: the configuration asks for what several shards cannot do.
     """
     config = setup.config
     home = setup.home
     store = storage.store
     clock = setup.clock
-    partitions = PartitionMap.load(home.directory)
-    divided = partitions.shards if partitions is not None else 1 if Home(home.directory).is_there else home.shards
-    if divided != home.shards:
-        raise ConfigError(
-            f"{home.directory} is divided among {divided} shards, not {home.shards}; "
-            f"`gossamer scale {shell_word(home.directory)} --workers {home.shards}` moves what must move"
-        )
-    if home.shards == 1:
-        return None
     if config.frontier.strategy == "walk":
         raise ConfigError("frontier.strategy = 'walk' walks in one shard: leave out --workers")
     if config.components.frontier:

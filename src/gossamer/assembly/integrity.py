@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 
@@ -35,6 +36,7 @@ FORGETTING = "state/forget.json"
 WARCS = "warc/"
 TABLE_LOGS = "state/tables/"
 SEARCH_LOGS = "state/search/"
+SCALING_PLAN: Final = "state/scaling.json"
 SEEN = "state/seen/"
 
 
@@ -58,10 +60,49 @@ def half_forgotten(directory: Path) -> str:
     )
 
 
+class ScalingPlan(msgspec.Struct, frozen=True):
+    """A change of the number of shards."""
+
+    before: int
+    after: int
+    version: int
+    """Version of the map that applies until the end."""
+    copied: bool = False
+    """Whether everything that moves is committed in its new shard."""
+
+
 def refuse_half_forgotten(directory: Path) -> None:
     """Raise ConfigError if a removal of pages was interrupted."""
     if says := half_forgotten(directory):
         raise ConfigError(says)
+
+
+def shards_to_be(directory: Path) -> int | None:
+    """Return the target number of shards of an unfinished scaling; None if there is none."""
+    path = directory / SCALING_PLAN
+    return msgspec.json.decode(path.read_bytes(), type=ScalingPlan).after if path.exists() else None
+
+
+def refuse_half_scaled(directory: Path) -> None:
+    """Raise ConfigError if there is an unfinished scaling."""
+    after = shards_to_be(directory)
+    if after is not None:
+        raise ConfigError(
+            f"{directory} is being divided among {after} shards; "
+            f"`gossamer scale {shell_word(directory)} --workers {after}` goes on"
+        )
+
+
+def require_division(home: Home) -> PartitionMap | None:
+    """Return the partition map of a crawl, if it has one. Raises ConfigError: it has another number of shards."""
+    partitions = PartitionMap.load(home.directory)
+    divided = partitions.shards if partitions is not None else 1 if Home(home.directory).is_there else home.shards
+    if divided != home.shards:
+        raise ConfigError(
+            f"{home.directory} is divided among {divided} shards, not {home.shards}; "
+            f"`gossamer scale {shell_word(home.directory)} --workers {home.shards}` moves what must move"
+        )
+    return partitions
 
 
 def open_store(config: Config, home: Home, *, writable: bool = True) -> Store:

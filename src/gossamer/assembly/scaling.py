@@ -17,7 +17,13 @@ from typing import Final
 import msgspec
 
 from gossamer.assembly.home import Home, last_incarnation, load, lock_directory
-from gossamer.assembly.integrity import open_store, refuse_half_forgotten
+from gossamer.assembly.integrity import (
+    SCALING_PLAN,
+    ScalingPlan,
+    open_store,
+    refuse_half_forgotten,
+    refuse_half_scaled,
+)
 from gossamer.assembly.mapping import MovesKept, map_in, moves_in
 from gossamer.assembly.schemes import namer_for
 from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
@@ -55,7 +61,6 @@ from gossamer.url.name import Namer
 from gossamer.url.site import PARTITIONS
 from gossamer.world.files import sync_directory, write_whole
 
-PLAN: Final = "state/scaling.json"
 STEP_KEYS_MAX: Final = 20_000
 """Keys moved in one commit of the receiving store: 60 ms, with a sync at its end."""
 STEP_BYTES_MAX: Final = 8 << 20
@@ -72,17 +77,6 @@ CROWD: Final = frozenset(
     )
 )
 """Files in `state/` that belong to the whole crawl."""
-
-
-class ScalingPlan(msgspec.Struct, frozen=True):
-    """A change of the number of shards."""
-
-    before: int
-    after: int
-    version: int
-    """Version of the map that applies until the end."""
-    copied: bool = False
-    """Whether everything that moves is committed in its new shard."""
 
 
 class Scaled(msgspec.Struct, frozen=True):
@@ -135,24 +129,8 @@ def scale(config: Config, directory: Path, shards: int, note: Note, write_config
     return Scaled(plan.before, plan.after, moved, keys, target.evenness(), target.evenness(weights))
 
 
-def shards_to_be(directory: Path) -> int | None:
-    """Return the target number of shards of an unfinished scaling; None if there is none."""
-    path = directory / PLAN
-    return msgspec.json.decode(path.read_bytes(), type=ScalingPlan).after if path.exists() else None
-
-
-def refuse_half_scaled(directory: Path) -> None:
-    """Raise ConfigError if there is an unfinished scaling."""
-    after = shards_to_be(directory)
-    if after is not None:
-        raise ConfigError(
-            f"{directory} is being divided among {after} shards; "
-            f"`gossamer scale {shell_word(directory)} --workers {after}` goes on"
-        )
-
-
 def _plan(config: Config, directory: Path, shards: int) -> ScalingPlan:
-    path = directory / PLAN
+    path = directory / SCALING_PLAN
     if path.exists():
         plan = msgspec.json.decode(path.read_bytes(), type=ScalingPlan)
         if plan.after != shards:
@@ -189,7 +167,7 @@ def refuse_indivisible(config: Config, directory: Path, shards: int) -> Partitio
 
 
 def _write(directory: Path, plan: ScalingPlan) -> None:
-    write_whole(directory / PLAN, msgspec.json.encode(plan) + b"\n")
+    write_whole(directory / SCALING_PLAN, msgspec.json.encode(plan) + b"\n")
 
 
 def _require_stopped(config: Config, home: Home) -> None:
@@ -477,7 +455,7 @@ def _finish(directory: Path, plan: ScalingPlan, target: PartitionMap, write_conf
     (directory / RECORD_FILE).unlink(missing_ok=True)  # Quotas of a limit are granted again.
     if plan.after > 1 and was_paused(Home(directory, 0, 2).state):  # A single shard reads its own note.
         write_whole(directory / RECORD_FILE, msgspec.json.encode(MovesKept(paused=True, closed=True)))
-    (directory / PLAN).unlink()
+    (directory / SCALING_PLAN).unlink()
     if plan.after == 1:  # Last, because the file shows until then that everything else is done.
         (directory / FILE).unlink(missing_ok=True)
     sync_directory(directory / "state")

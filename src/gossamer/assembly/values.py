@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from gossamer.assembly.exchanging import Membership
 from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import changes, losses, require_sound
 from gossamer.assembly.kept import DurableState
 from gossamer.assembly.ring import CrawlRing
-from gossamer.cluster.exchange import Exchange
 from gossamer.config import Config
 from gossamer.config.live import Settings
 from gossamer.engine.counters import Telemetry
@@ -21,6 +20,10 @@ from gossamer.stages.archive.archive import Archives, Followers
 from gossamer.stages.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.stages.archive.uploads import Uploads
 from gossamer.state.journals import Journals
+
+if TYPE_CHECKING:
+    from gossamer.assembly.exchanging import Membership
+    from gossamer.cluster.exchange import Exchange
 
 
 class Outputs(msgspec.Struct, frozen=True):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import sys
-import time
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
@@ -21,7 +18,7 @@ from gossamer.lab.simweb.options import Preset, SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import counted, shell_word
-from gossamer.options import OptionsError, convert
+from gossamer.options import OptionsError
 from gossamer.world.files import write_whole
 
 commands = typer.Typer()
@@ -29,9 +26,6 @@ OutputDirectory = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", help="Output directory; replaced by each run.")
 ]
 Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="Size of the web: small, medium or large.")]
-FREE_S_MAX = 5.0
-FREE_LOOK_S = 0.25
-"""How long the port of a web may stay in use after its crawl was killed, and the interval of checks."""
 # The made web misbehaves as the real one does; here its patience and ours are cut so that a demo ends in a minute.
 QUICK_WEB = {"crawl_delay_s": 0.1, "slow_s_median": 0.1, "retry_after_s": 1, "drip_s": 0.2}
 QUICK_CRAWL = (
@@ -155,36 +149,6 @@ def make_anew(directory: Path, web: SimwebProcess) -> None:
     shutil.rmtree(directory, ignore_errors=True)
     make_writable(directory)
     write_whole(directory / SIMWEB, web.options.encode())  # From now on it may be replaced.
-
-
-@contextmanager
-def simweb_again(file: Path) -> Iterator[None]:
-    """Serve the web whose options a file holds, at the addresses and the port that it had.
-
-    Raises:
-        ConfigError: the port is taken, or the file is damaged.
-    """
-    try:
-        options = convert(SimwebOptions, json.loads(file.read_bytes()))
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{file} does not say what web was crawled; gossamer demo makes a new one") from error
-    web = SimwebProcess(options, file.parent / "web")
-    gives_up_at = time.monotonic() + FREE_S_MAX
-    while True:
-        try:
-            web.start()
-            break
-        except RuntimeError as error:
-            if time.monotonic() > gives_up_at:
-                raise ConfigError(
-                    f"{' '.join(str(error).split())}; the synthetic web of {file.parent} needs the same port again: "
-                    "end the program that uses it"
-                ) from error
-            time.sleep(FREE_LOOK_S)
-    try:
-        yield
-    finally:
-        web.stop()
 
 
 def _web(directory: Path, size: str, **changes: object) -> SimwebProcess:

@@ -58,11 +58,11 @@ def run_supervised(words: Sequence[str]) -> int:
 
 def _beside_simweb(job: CrawlJob, child: Started) -> int:
     """Run a job while the synthetic web that its crawl began with serves again."""
-    from gossamer.cli.demo import simweb_again  # Nothing else has a use for it.
+    from gossamer.lab.simweb.process import serve_again  # Nothing else has a use for it.
     from gossamer.model.errors import ConfigError
 
     try:
-        with simweb_again(Path(job.directory) / SIMWEB):
+        with serve_again(Path(job.directory) / SIMWEB):
             return supervise(job, child)
     except ConfigError as error:
         complain(str(error))

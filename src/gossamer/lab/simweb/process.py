@@ -8,6 +8,9 @@ import selectors
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
@@ -17,9 +20,15 @@ from msgspec.structs import replace
 from gossamer.lab.simweb.log import Logged, read_log
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.web import Web
+from gossamer.model.errors import ConfigError
+from gossamer.options import convert
 
 READY_S_MAX = 60.0
 END_S_MAX = 10.0
+
+FREE_S_MAX = 5.0
+FREE_LOOK_S = 0.25
+"""How long the port of a web may stay in use after its crawl was killed, and the interval of checks."""
 
 
 class SimwebProcess:
@@ -130,3 +139,33 @@ class SimwebProcess:
             raise RuntimeError(f"simweb did not start: {self.errors.read_text().strip()}")
         facts: dict[str, str | int] = json.loads(line)
         return facts
+
+
+@contextmanager
+def serve_again(file: Path) -> Iterator[None]:
+    """Serve the web whose options a file holds, at the addresses and the port that it had.
+
+    Raises:
+        ConfigError: the port is taken, or the file is damaged.
+    """
+    try:
+        options = convert(SimwebOptions, json.loads(file.read_bytes()))
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{file} does not say what web was crawled; gossamer demo makes a new one") from error
+    web = SimwebProcess(options, file.parent / "web")
+    gives_up_at = time.monotonic() + FREE_S_MAX
+    while True:
+        try:
+            web.start()
+            break
+        except RuntimeError as error:
+            if time.monotonic() > gives_up_at:
+                raise ConfigError(
+                    f"{' '.join(str(error).split())}; the synthetic web of {file.parent} needs the same port again: "
+                    "end the program that uses it"
+                ) from error
+            time.sleep(FREE_LOOK_S)
+    try:
+        yield
+    finally:
+        web.stop()
