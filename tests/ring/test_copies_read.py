@@ -16,7 +16,7 @@ import pytest
 from gossamer.api.reading import PageChange, changes, page_of
 from gossamer.api.search import build_index_of, search_of
 from gossamer.model.archived import PageVersions
-from gossamer.results.isolated.reads import ReadReplay, Reads, ReadVersions, Replayed, unsealed
+from gossamer.results.isolated.reads import ReadReplay, Reads, ReadVersions, Replayed, unseal
 from tests import commands
 from tests.answering import Answering, serving
 from tests.ring.crawls import OWN, Crawled, crawl
@@ -171,10 +171,10 @@ def _shown(crawled: Crawled, paths: Iterable[str]) -> dict[str, str]:
             for path in paths:
                 asked = ReadVersions("c", urls[path], SECRET)
                 [version] = (await reads.read(crawled.directory, asked, PageVersions)).versions
-                place = unsealed(SECRET, version.replay)
+                place = unseal(SECRET, version.replay)
                 assert place is not None
                 shown = await reads.read(crawled.directory, ReadReplay(place, SECRET), Replayed)
-                led = unsealed(SECRET, shown.body.decode().partition('<a href="')[2].partition('"')[0])
+                led = unseal(SECRET, shown.body.decode().partition('<a href="')[2].partition('"')[0])
                 found[path] = shown.body.decode() + (led.url if led is not None else "")
         finally:
             await reads.close()

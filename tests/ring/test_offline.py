@@ -17,7 +17,7 @@ import pytest
 import gossamer
 from gossamer import Crawler
 from gossamer.api.status import status_of
-from gossamer.cli.checking import checked
+from gossamer.cli.checking import check_request
 from gossamer.cli.job import CrawlRequest
 from gossamer.config import configure
 from gossamer.model.errors import ConfigError
@@ -312,7 +312,7 @@ def test_a_scope_that_grows_says_how_to_fetch_what_was_left_out(
         (site.url("http://a.test/"),), directory, *OWN, "scope.depth_max=1", hosts=str(tmp_path / "hosts"), scope="host"
     )
     for depth, grows in [("9", True), ("none", True), ("1", False), ("0", False)]:
-        checked(CrawlRequest("resume", {}, (f"scope.depth_max={depth}",), directory=directory), lambda _: None)
+        check_request(CrawlRequest("resume", {}, (f"scope.depth_max={depth}",), directory=directory), lambda _: None)
         assert ("scope.depth_max: links that fetched pages have" in capsys.readouterr().err) == grows
 
 

@@ -89,7 +89,7 @@ def test_a_worker_that_writes_without_end_is_ended() -> None:
 
 
 def test_a_reader_who_leaves_during_an_export_does_not_keep_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exports._ItemsFile, "_begun", lambda _: begun(WITHOUT_END.format("stdout")))
+    monkeypatch.setattr(exports._ItemsFile, "_start_process", lambda _: begun(WITHOUT_END.format("stdout")))
 
     async def run() -> None:
         turn, taken = asyncio.Lock(), asyncio.Event()

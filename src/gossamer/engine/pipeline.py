@@ -257,7 +257,7 @@ class Pipeline:
     async def _send(self, lease: Lease, request: Request) -> Reply | Failure:
         """Send a request. Until a host answers, one of several addresses, or that of the only host, is left early."""
         has_others = lease.host.has_others
-        is_left_early = has_others or (self._stages.frontier.hosts_left == 1 and self._stages.exchange is None)
+        is_left_early = has_others or (self._stages.frontier.hosts_left == 1 and self._stages.exchange.is_alone)
         if self._stages.frontier.counts.answers or not is_left_early:
             return await self._stages.protocols.fetch(request)
         result = await self._stages.protocols.fetch(msgspec.structs.replace(request, has_others=True))

@@ -9,7 +9,7 @@ class Report(int):
     attempts_counted = 0
 
 
-def failed_modules(modules: Mapping[str, object]) -> tuple[object, ...]:
+def modules_with_failures(modules: Mapping[str, object]) -> tuple[object, ...]:
     return tuple(modules)
 
 

@@ -96,7 +96,7 @@ def texts(body: str, options: ProcessOptions = SCAN) -> list[str]:
     return [visible.text, str(findings.columns["main_text"]), str(findings.columns["markdown"])]
 
 
-@pytest.mark.promise("Text", "Text that a page hides from its readers is in no text, Markdown or index.")
+@pytest.mark.promise("Files and exports", "Text that a page hides from its readers is in no text, Markdown or index.")
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_hidden_text_is_in_no_text(hidden: str) -> None:
     for text in texts(BEFORE + hidden + AFTER, TREE):

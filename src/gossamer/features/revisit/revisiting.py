@@ -103,11 +103,16 @@ class Revisiting(VisitMiddleware):
         """Make a page due again."""
         self.revisits.note(Notice(link.url, "sitemap", due_now=True, not_before=not_before), now)
 
+    def compare(self, visit: Visit, visited: Visited) -> Sight:
+        """Return what a visit saw, and write the change into its row."""
+        sight = self._sight(visit, visited)
+        visited.row.change = self.revisits.change(sight)
+        return sight
+
     def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
         """Write what has changed into the row of a visit; return what ends the visit once the row is archived."""
         assert lease.visit is not None, "a prerequisite fetch where a visit was expected"
-        sight = self._sight(lease.visit, visited)
-        visited.row.change = self.revisits.change(sight)
+        sight = self.compare(lease.visit, visited)
         return lambda archived, now: self._conclude(lease, visited, sight, archived, now)
 
     def _conclude(self, lease: Lease, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:

@@ -44,9 +44,8 @@ class TitleAndText(TypedModule):
             text = document.characters()
             if page.media_type in MARKED_TYPES and (found := _HEADING.search(text[:_HEAD_CHARACTERS])) is not None:
                 findings.title = collapsed("".join(found.groups("")).strip(" #"), self._options.title_bytes_max)
-            if self._options.text:
-                findings.text = cut(text, self._options.text_bytes_max)
-                findings.text_method = PLAIN
+            findings.text = cut(text, self._options.text_bytes_max)
+            findings.text_method = PLAIN
             return
         findings.title = collapsed(document.markup.title(), self._options.title_bytes_max)
         if self._options.text:

@@ -37,7 +37,7 @@ def seen(revisiting: Revisiting, at: float, content: str, *, rendered: bool, pri
     found.digest, found.content = b"the same", Content(content.encode())
     found.rendered = Rendered(content.encode(), "urn:x") if rendered else None
     found.findings = Findings(rows={"items/book": [{"price": price}]}, fields=["items/book.price"]) if price else None
-    sight = revisiting.look(Visit(found.url, 1, 0, "anchor", ""), found)
+    sight = revisiting.compare(Visit(found.url, 1, 0, "anchor", ""), found)
     revisiting.revisits.seen(sight)
     return found
 
@@ -63,5 +63,5 @@ def test_a_page_that_scripts_make_is_not_requested_on_condition(revisiting: Revi
     found = visited(body=SHELL, headers=(("ETag", '"1"'),))
     found.rendered = Rendered(SHELL, "urn:x") if rendered else None
     visit = Visit(found.url, 1, 0, "anchor", "")
-    sight = revisiting.look(visit, found)
+    sight = revisiting.compare(visit, found)
     assert sight.etag == ("" if rendered else '"1"')
