@@ -222,7 +222,9 @@ class Repricing(Site):
 @pytest.mark.promise(
     "Continuous crawls", "`gossamer changes` lists the fields of items that changed, with both values."
 )
-@pytest.mark.promise("Continuous crawls", "A page with another field of an item has changed, also if its words are the same.")
+@pytest.mark.promise(
+    "Continuous crawls", "A page with another field of an item has changed, also if its words are the same."
+)
 def test_changed_fields_are_listed_with_both_values(rules: Path, tmp_path: Path) -> None:
     site = Repricing({"/": b"<a href=/book/1>1</a>", "/book/1": book(1, "£10.00")})
     directory = tmp_path / "c"
