@@ -18,9 +18,13 @@ import yaml
 import zstandard
 from warcio.archiveiterator import ArchiveIterator
 
+from gossamer.config import Config
 from gossamer.model.errors import ConfigError
+from gossamer.model.pages import Page
+from gossamer.results.export.bodies import MarkdownPage
 from gossamer.results.export.export import ExportedCrawl, stream
-from gossamer.results.export.pages import file_name, quoted
+from gossamer.results.export.opening import export_means
+from gossamer.results.export.pages import file_name, front_matter, quoted
 from gossamer.stages.archive.cdxj import entries_of_warcs, write_index
 from gossamer.stages.archive.schema import PAGES
 from tests.results.export.conftest import NOW, Exporting
@@ -223,6 +227,15 @@ def test_links_log_has_every_link_with_its_type(crawled: Path, exporting: Export
         [row["from_url"], row["to_url"], row["to_key"], numbers[str(row["link_type"])], row["anchor_text"]]
         for row in rows(crawled, "links")
     ]
+
+
+def test_a_count_in_front_matter_is_a_number() -> None:
+    page = Page("http://a.test/", "text/html", "", (), b"<p>Seen.<p hidden>Unseen.")
+    facts = export_means(Config()).content_of(page).facts
+    assert facts["hidden_chars"] == len("Unseen.")
+    row = dict.fromkeys(("url", "title", "fetched_at", "host", "media_type", "referrer", "digest", "duplicate_of"), "")
+    lines = front_matter({**row, "depth": 0}, MarkdownPage("", "main", facts)).splitlines()
+    assert "hidden_chars: 7" in lines
 
 
 def test_markdown_holds_every_page_and_its_front_matter_is_yaml(

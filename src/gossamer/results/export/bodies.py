@@ -158,7 +158,7 @@ class MarkdownPage(NamedTuple):
     markdown: str
     text_method: str
     """How it was found (`Findings.text_method`)."""
-    facts: Mapping[str, str] = MappingProxyType({})
+    facts: Mapping[str, str | int] = MappingProxyType({})
     """Other metadata of the page, for the front matter."""
     text: str = ""
     """The same without markup, one line a block."""

@@ -184,13 +184,13 @@ _FRONT = {"declared_language": "language", "byline": "author", "published": "pub
           "license": "license", "hidden_chars": "hidden_chars"}  # fmt: skip
 
 
-def _front(columns: Mapping[str, object]) -> dict[str, str]:
+def _front(columns: Mapping[str, object]) -> dict[str, str | int]:
     """Return a page's metadata for the front matter, with times in ISO 8601, UTC."""
-    found = {}
+    found: dict[str, str | int] = {}
     for column, name in _FRONT.items():
         value = columns.get(column)
         if isinstance(value, datetime):
             value = value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
         if value:
-            found[name] = str(value)
+            found[name] = value if isinstance(value, int) else str(value)
     return found

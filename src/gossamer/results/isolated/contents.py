@@ -45,7 +45,7 @@ class ContentQuestion(msgspec.Struct, array_like=True, frozen=True):
 class ContentAnswer(msgspec.Struct, array_like=True, frozen=True):
     """Contents of the pages of a question, or the error that ended it."""
 
-    contents: list[tuple[str, str, dict[str, str], str] | None] = []
+    contents: list[tuple[str, str, dict[str, str | int], str] | None] = []
     config_error: str = ""
     damaged: str = ""
 
@@ -166,8 +166,8 @@ def answer_contents(source: BinaryIO, sink: BinaryIO) -> None:
     answer_frames(source, sink, answer, CPU_S_MAX, MEMORY_BYTES_MAX)
 
 
-def _as_sent(page: MarkdownPage) -> tuple[str, str, dict[str, str], str]:
-    facts = {name: _text(value) for name, value in page.facts.items()}
+def _as_sent(page: MarkdownPage) -> tuple[str, str, dict[str, str | int], str]:
+    facts = {name: _text(value) if isinstance(value, str) else value for name, value in page.facts.items()}
     return _text(page.markdown), page.text_method, facts, _text(page.text)
 
 
