@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 from pathlib import Path
 from typing import Final
 
@@ -10,83 +11,7 @@ import msgspec
 from gossamer.model.errors import ConfigError
 
 FILE_BYTES_MAX: Final = 1 << 20
-STEP: Final = """((wanted, bytesMax) => {
-  const of = (name, from = Document.prototype) => Object.getOwnPropertyDescriptor(from, name).get.call(document);
-  const state = globalThis.gossamer ??= {opened: new WeakSet(), clicked: new WeakMap(), visited: new Set(), html: "",
-                                         waiting: new Set(), bytes: 0, height: -1, count: -1};
-  const all = selector => [...Document.prototype.querySelectorAll.call(document, selector)].slice(0, 5000);
-  const root = of("documentElement"), count = all("*").length;
-  const shown = node => node.checkVisibility();
-  let done = 0;
-  const open = () => {
-    for (const node of all("details:not([open])")) {
-      if (state.opened.has(node)) continue;
-      state.opened.add(node); node.open = true; done++;
-    }
-    for (const node of all("button[aria-expanded=false], [role=button][aria-expanded=false]")) {
-      if (state.opened.has(node) || node.closest("form") || !shown(node)) continue;
-      state.opened.add(node); node.click(); done++;
-    }
-  };
-  const MORE = new RegExp("^[^\\\\p{L}]*(" + [
-    "(load|show|view|see|read) (more|all)\\\\b.{0,20}", "more( (results|items|posts|articles))?",
-    "(mehr|weitere) (laden|anzeigen|zeigen|lesen)", "weitere", "(charger|afficher|voir) plus",
-    "(ver|cargar|mostrar) más", "carica altri", "mostra altro", "meer (laden|tonen)", "(carregar|ver) mais",
-    "もっと見る", "加载更多", "查看更多",
-  ].join("|") + ")[^\\\\p{L}]*$", "iu");
-  const more = () => {
-    for (const node of all("button, [role=button], a:not([href]), a[href^='#'], a[href^='javascript:']")) {
-      if (node.type == "submit" && node.form || node.disabled || !shown(node)) continue;
-      const text = (node.getAttribute("aria-label") || node.textContent || "").slice(0, 80).trim();
-      if (!MORE.test(text) || /^#!?\\//.test(node.getAttribute("href") || "")) continue;
-      if (state.clicked.get(node) === count) continue;  // The last click brought nothing.
-      state.clicked.set(node, count); node.click(); done++;
-    }
-  };
-  const scroll = () => {
-    const boxes = all("main, div, section, ul, ol").filter(node => node.scrollHeight > node.clientHeight + 50
-      && node.clientHeight > 100 && /auto|scroll/.test(getComputedStyle(node).overflowY));
-    const height = [root, ...boxes].reduce((sum, node) => sum + node.scrollHeight, 0);
-    if (height == state.height && count == state.count) return;
-    state.height = height; state.count = count;
-    const before = scrollY;
-    scrollTo(0, root.scrollHeight);
-    for (const node of boxes) node.scrollTop = node.scrollHeight;
-    // A page without its style sheets may have nothing to scroll, and then no event says so.
-    if (scrollY == before) document.dispatchEvent(new Event("scroll", {bubbles: true}));
-    done++;
-  };
-  const route = () => {
-    if (state.html) state.keep();
-    else {
-      state.html = root.outerHTML; state.url = of("URL"); state.visited.add(location.hash || "#/");
-      state.keep = () => {
-        const html = document.body ? document.body.innerHTML : "", hash = location.hash.replace(/[^\\w#!/?=.-]/g, "");
-        state.bytes += html.length;
-        if (state.bytes > bytesMax) state.over = true;
-        else state.html += `\\n<section data-hash-route="${hash}">${html}</section>`;
-      };
-    }
-    if (state.over) return;
-    for (const node of all("a[href*='#/'], a[href*='#!/']")) {
-      if (!/^#!?\\//.test(node.hash) || state.visited.has(node.hash)) continue;
-      if (node.href.split("#")[0] != of("URL").split("#")[0]) continue;
-      state.waiting.add(node.hash);
-    }
-    const [next] = state.waiting;
-    if (next === undefined) { state.over = true; return; }
-    state.waiting.delete(next); state.visited.add(next); state.height = -1;
-    location.hash = next; done++;
-  };
-  // What is shown further would make the document too long to be kept.
-  if (!root || root.innerHTML.length > bytesMax / 2) return 0;
-  if (wanted.includes("details")) open();
-  if (wanted.includes("more")) more();
-  if (wanted.includes("scroll")) scroll();
-  if (!done && wanted.includes("routes") && !state.over
-      && (state.html || all("a[href*='#/'], a[href*='#!/']").length)) route();
-  return done;
-})"""
+STEP: Final = (pkgutil.get_data("gossamer.features.render", "step.js") or b"").decode()
 """Is called in a world of its own, which the scripts of the page cannot change. Returns how much it did; it is called
 again after a while, until that is nothing. `gossamer.html` is the document before its first route was opened, with the
 routes behind it as sections; empty where none was."""
