@@ -64,6 +64,12 @@ class Hub:
                 self.end_headers()
                 self.wfile.write(text.encode())
 
+            def do_GET(self) -> None:
+                """It has no robots.txt, and no other pages."""
+                self.send_response(404)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
             def log_message(self, *_: object) -> None:
                 """Keep silent."""
 

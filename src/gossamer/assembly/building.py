@@ -192,7 +192,7 @@ def ring_of(
     robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
     robots.allow_for(frontier.counts.absences)
     exclusions = Exclusions(scope.exclusions, forgotten)
-    recrawl = recrawl_of(setup, storage, frontier, namer, exclusions, exchange)
+    recrawl = recrawl_of(setup, storage, frontier, namer, exclusions, robots, exchange)
     content_seen = content_seen_of(config, epochs)
     spills = Spills(setup.home.state / "spill", config.archive.digests)
     sessions = _sessions(setup, storage, namer, exchange, counters, frontier.control)
@@ -309,9 +309,11 @@ def recrawl_of(
     frontier: Frontier,
     namer: Namer,
     exclusions: Exclusions,
+    robots: SiteRobots,
     exchange: Exchange | None,
 ) -> Recrawl | None:
-    """Return the revisits of a continuous crawl; None for a batch crawl. `exclusions` are for requests to hubs.
+    """Return the revisits of a continuous crawl; None for a batch crawl. `exclusions` and `robots` are for requests to
+    hubs.
 
     Raises:
         ConfigError: as `schedule_of`.
@@ -326,7 +328,7 @@ def recrawl_of(
     revisiting = revisiting_of(config, schedule, frontier)
     enrolment = enrolment_of(config, storage, namer, revisiting, clock, dice)
     # A hub's host may belong to another shard, and only that shard may send requests to it.
-    hubs = hubs_of(config, storage.epochs, namer, exclusions) if exchange is None else None
+    hubs = hubs_of(config, storage.epochs, namer, exclusions, robots) if exchange is None else None
     if hubs is not None:
         setup.home.state.chmod(OWNERS_ALONE)  # Callback addresses and what hubs sign with are secrets.
     return Recrawl(schedule, revisiting, enrolment, hubs)

@@ -11,16 +11,17 @@ from msgspec.structs import replace
 from gossamer.assembly.parts import policy_of, with_scope_in_force
 from gossamer.config import Config
 from gossamer.engine.commit import Storage
-from gossamer.features.permit import Exclusions
+from gossamer.features.permit import Exclusions, robots_verdict
 from gossamer.features.revisit.hints import SitemapHints
 from gossamer.features.revisit.revisiting import Enrolment, Revisiting
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.websub import Subscriptions
 from gossamer.model.errors import ConfigError
-from gossamer.model.links import FEED_FILE
+from gossamer.model.links import ALLOWED, FEED_FILE, Verdict
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.options import FrontierOptions
 from gossamer.stages.frontier.politeness import Politeness
+from gossamer.stages.robots.robots import SiteRobots
 from gossamer.stages.scope.options import ScopeOptions
 from gossamer.stages.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
@@ -122,16 +123,20 @@ def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Schedule | 
     return SitemapHints(epochs, config.discovery, namer.name, revisits, sitemaps=sitemaps, feeds=wants_feeds(config))
 
 
-def hubs_of(config: Config, epochs: Epochs, namer: Namer, exclusions: Exclusions) -> Subscriptions | None:
+def hubs_of(
+    config: Config, epochs: Epochs, namer: Namer, exclusions: Exclusions, robots: SiteRobots
+) -> Subscriptions | None:
     """Return the subscriptions to hubs; None if hubs cannot call back, or a notification would change nothing."""
     if not may_be_called_back(config):
         return None
     base = config.websub.callback_url or config.console.public_url
 
-    def may_ask(hub: Url) -> bool:
-        return not exclusions.excludes(hub)
+    def judge(hub: Url, now: float) -> Verdict:
+        if exclusions.excludes(hub):
+            return Verdict(outcome="excluded", reason="its host is excluded")
+        return robots_verdict(robots, hub, now) if config.robots.obey else ALLOWED
 
-    return Subscriptions(epochs, config.websub, base, namer.name, may_ask, unguessable)
+    return Subscriptions(epochs, config.websub, base, namer.name, judge, unguessable)
 
 
 def may_be_called_back(config: Config) -> bool:

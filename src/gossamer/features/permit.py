@@ -43,6 +43,23 @@ class Exclusions(VisitMiddleware):
         return not self.judge(url, 0.0).allowed
 
 
+def robots_verdict(robots: SiteRobots, url: Url, now: float) -> Verdict:
+    """Return what an origin's robots.txt says of a URL; if it is unknown, with the fetch of the file."""
+    turn_at = robots.turn_at(url, now)
+    if turn_at > now:
+        return Verdict(wait_until=turn_at, reason="its robots.txt is long, and others are read first")
+    said = robots.verdict(url, now)
+    if said.kind == "allowed":
+        return ALLOWED
+    if said.kind == "denied":
+        return Verdict(outcome="robots_denied", reason="robots.txt disallows it")
+    if said.kind == "unknown":
+        return Verdict(prerequisite=robots.prerequisite(url), reason="robots.txt must be read first", park=True)
+    if said.kind == "wait":
+        return Verdict(wait_until=said.until, reason=said.reason)
+    return Verdict(outcome="robots_unreachable", reason=said.reason)
+
+
 class RobotsTxt(VisitMiddleware):
     """Denies what an origin's robots.txt disallows, and has it fetched first (RFC 9309)."""
 
@@ -68,20 +85,7 @@ class RobotsTxt(VisitMiddleware):
         self._on_failed = on_failed
 
     def judge(self, url: Url, now: float) -> Verdict:
-        turn_at = self._robots.turn_at(url, now)
-        if turn_at > now:
-            return Verdict(wait_until=turn_at, reason="its robots.txt is long, and others are read first")
-        said = self._robots.verdict(url, now)
-        if said.kind == "allowed":
-            return ALLOWED
-        if said.kind == "denied":
-            return Verdict(outcome="robots_denied", reason="robots.txt disallows it")
-        if said.kind == "unknown":
-            missing = self._robots.prerequisite(url)
-            return Verdict(prerequisite=missing, reason="robots.txt must be read first", park=True)
-        if said.kind == "wait":
-            return Verdict(wait_until=said.until, reason=said.reason)
-        return Verdict(outcome="robots_unreachable", reason=said.reason)
+        return robots_verdict(self._robots, url, now)
 
     def answered(
         self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs
 
 import pytest
 
 from gossamer.features.revisit.options import WebsubOptions
-from gossamer.features.revisit.websub import HUBS_MAX, Check, Subscription, Subscriptions
-from gossamer.model.links import Found, Prerequisite
+from gossamer.features.revisit.websub import (
+    HUBS_MAX,
+    ROBOTS_S,
+    SITE_SUBSCRIPTIONS_MIN,
+    Check,
+    Subscription,
+    Subscriptions,
+)
+from gossamer.model.links import ALLOWED, Found, Prerequisite, Verdict
 from gossamer.model.visits import Failure
 from gossamer.options import convert
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
 from gossamer.testing import reply
+from gossamer.url.url import Url
 from gossamer.world.dice import unguessable
 from tests.features.revisit.test_hints import NAMER, NOW, url
 
@@ -33,13 +41,23 @@ def epochs(tmp_path: Path) -> Iterator[Epochs]:
     store.close()
 
 
-def made(epochs: Epochs, **options: object) -> Subscriptions:
+EXCLUDED = Verdict(reason="its host is excluded")
+ROBOTS = Prerequisite(url("https://new.example/robots.txt"), url("https://new.example/"), owner="robots")
+
+
+def judge(hub: Url, now: float) -> Verdict:
+    if hub.host == "new.example":
+        return Verdict(prerequisite=ROBOTS, reason="robots.txt must be read first", park=True)
+    return EXCLUDED if hub.host == "excluded.example" else ALLOWED
+
+
+def made(epochs: Epochs, judge: Callable[[Url, float], Verdict] = judge, **options: object) -> Subscriptions:
     return Subscriptions(
         epochs,
         convert(WebsubOptions, options),
         "https://me.example/hooks",
         NAMER.name,
-        lambda hub: hub.host != "excluded.example",
+        judge,
         unguessable,
     )
 
@@ -212,9 +230,9 @@ def test_another_hub_is_asked_when_the_page_names_another(epochs: Epochs) -> Non
     one = standing(subscriptions)
     subscriptions.found(PAGE, stated(HUB), NOW + 1)
     assert subscriptions.due(NOW + 1) == []
-    subscriptions.found(PAGE, stated("https://new.example/"), NOW + 1)
+    subscriptions.found(PAGE, stated("https://other.example/"), NOW + 1)
     prerequisite, _ = sent(subscriptions.due(NOW + 1))
-    assert (prerequisite.url.text, prerequisite.subject) == ("https://new.example/", one.token)
+    assert (prerequisite.url.text, prerequisite.subject) == ("https://other.example/", one.token)
 
 
 def test_leaving_is_confirmed_once_and_forgets(epochs: Epochs) -> None:
@@ -305,3 +323,69 @@ def test_signatures_by_every_method_of_section_7_1(method: str) -> None:
     assert not any(check(header) for header in wrong)
     assert not check(f"{method}={right}", "other")
     assert check("", ""), "who was given no secret signs nothing"
+
+
+# ---- what pages name is not what a hub's operator permits
+
+
+def test_the_robots_txt_of_a_hub_is_read_once_before_it_is_asked(epochs: Epochs) -> None:
+    subscriptions = made(epochs)
+    for page in ("a", "b"):
+        topic = f"https://e.example/{page}"
+        subscriptions.found(url(topic), stated("https://new.example/", topic=topic), NOW)
+    assert subscriptions.due(NOW) == [ROBOTS]
+    assert subscriptions.next_at() == NOW + ROBOTS_S
+    subscriptions._judge = lambda _hub, _now: ALLOWED
+    assert [one.owner for one in subscriptions.due(NOW + ROBOTS_S)] == ["websub"] * 2
+
+
+def test_a_hub_whose_robots_txt_disallows_it_is_not_asked(epochs: Epochs) -> None:
+    subscriptions = made(epochs, lambda _hub, _now: Verdict(outcome="robots_denied", reason="robots.txt disallows it"))
+    subscriptions.found(PAGE, stated(HUB), NOW)
+    assert subscriptions.due(NOW) == []
+    (one,) = subscriptions.all()
+    assert (one.failures, one.error) == (1, "its hub may not be contacted: robots.txt disallows it")
+
+
+def test_a_redirect_to_a_host_whose_robots_txt_is_unknown_waits_for_it(epochs: Epochs) -> None:
+    subscriptions = made(epochs)
+    subscriptions.found(PAGE, stated(HUB), NOW)
+    (asked,) = subscriptions.due(NOW)
+    led = reply(HUB, 307, headers=(("Location", "https://new.example/hub"),))
+    assert subscriptions.answered(asked, led, b"", NOW) is None
+    assert subscriptions.due(NOW) == [ROBOTS]
+    subscriptions._judge = lambda _hub, _now: ALLOWED
+    (again,) = subscriptions.due(NOW + ROBOTS_S)
+    assert again.url.text == "https://new.example/hub"
+
+
+def pages_of(subscriptions: Subscriptions, host: str, count: int) -> None:
+    for number in range(count):
+        topic = f"https://{host}/{number}"
+        subscriptions.found(url(topic), stated(f"https://hub.{host}/", topic=topic), NOW)
+
+
+def test_one_site_does_not_take_the_places_of_others(epochs: Epochs) -> None:
+    subscriptions = made(epochs, subscriptions_max=15)
+    pages_of(subscriptions, "evil.example", 60)
+    assert len(subscriptions) == SITE_SUBSCRIPTIONS_MIN
+    pages_of(subscriptions, "good.example", 1)
+    assert len(subscriptions) == SITE_SUBSCRIPTIONS_MIN + 1
+
+
+def test_what_no_hub_has_verified_makes_room(epochs: Epochs) -> None:
+    subscriptions = made(epochs, subscriptions_max=2)
+    pages_of(subscriptions, "evil.example", 2)
+    pages_of(subscriptions, "good.example", 1)
+    assert {one.page.split("/")[2] for one in subscriptions.all()} == {"evil.example"}, "none has failed yet"
+    for asked in subscriptions.due(NOW):
+        subscriptions.answered(asked, reply(HUB, 404), b"", NOW)
+    pages_of(subscriptions, "good.example", 1)
+    assert sorted(one.page.split("/")[2] for one in subscriptions.all()) == ["evil.example", "good.example"]
+
+
+def test_a_subscription_that_stands_makes_no_room(epochs: Epochs) -> None:
+    subscriptions = made(epochs, subscriptions_max=1)
+    one = standing(subscriptions)
+    pages_of(subscriptions, "good.example", 1)
+    assert subscriptions.all() == [one]

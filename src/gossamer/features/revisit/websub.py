@@ -6,6 +6,7 @@ subscription is a record in the store, which changes in the epoch of the event t
 
 import hashlib
 import hmac
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlencode
@@ -13,7 +14,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from gossamer.features.revisit.options import WebsubOptions
-from gossamer.model.links import HUB, SELF, Found, Prerequisite
+from gossamer.model.links import HUB, SELF, Found, Prerequisite, Verdict
 from gossamer.model.pages import Visited
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.ports import VisitMiddleware
@@ -59,6 +60,11 @@ LEASE_S_MAX = 10 * 365 * 86_400
 REASON_CHARACTERS_MAX = 200
 ANSWER_BYTES_MAX = 65_536
 """Bytes that are read of a hub's answer, which says why it refuses."""
+SITE_SHARE = 0.1
+SITE_SUBSCRIPTIONS_MIN = 10
+"""Share of `websub.subscriptions_max` that one site may take, and the number that each may have in any case."""
+ROBOTS_S = 1.0
+"""Pause before a hub is asked whose robots.txt is being read."""
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 
 
@@ -120,23 +126,28 @@ class Subscriptions(VisitMiddleware):
         options: WebsubOptions,
         callback_url: str,
         name: Callable[[str], Url | None],
-        may_ask: Callable[[Url], bool],
+        judge: Callable[[Url, float], Verdict],
         unguessable: Callable[[int], str],
     ) -> None:
-        """`callback_url` is our address for hubs; `may_ask` says whether a hub's host may be contacted at all."""
+        """`callback_url` is our address for hubs; `judge` says whether a hub may be asked, which pages name as they
+        like: for its operator only its robots.txt does.
+        """
         self._epochs = epochs
         self._options = options
         self._callback_url = callback_url
         self._name = name
-        self._may_ask = may_ask
+        self._judge = judge
         self._unguessable = unguessable
         self._by_token: dict[str, Subscription] = {}
         self._by_topic: dict[str, Subscription] = {}
+        self._of_site: Counter[str] = Counter()
+        self._led_to: dict[str, str] = {}
+        """By token: where a hub redirected, whose robots.txt must be read first."""
         for _, value in list(epochs.scan("websub", *PARTITIONED)):
             one = decode_subscription(value)
             if one.pending:  # The request, or its answer, may have been lost with a process.
                 one.next_at = 0.0
-            self._by_token[one.token] = self._by_topic[one.topic] = one
+            self._keep(one)
 
     def __len__(self) -> int:
         return len(self._by_token)
@@ -169,20 +180,40 @@ class Subscriptions(VisitMiddleware):
                 known.next_at = now
                 known.denied = False
                 self._save(known)
-        elif hubs and len(self) < self._options.subscriptions_max:
+        elif hubs and self._has_room(page.site):
             one = Subscription(self._unguessable(TOKEN_BYTES), topic, page.text, hubs, next_at=now)
-            self._by_token[one.token] = self._by_topic[topic] = one
+            self._keep(one)
             self._save(one)
+
+    def _keep(self, one: Subscription) -> None:
+        self._by_token[one.token] = self._by_topic[one.topic] = one
+        self._of_site[self._site(one)] += 1
+
+    def _has_room(self, site: str) -> bool:
+        """Say whether a site may have one more subscription; drop one that no hub has ever verified if that makes room.
+        A site that names hubs as it likes must not take the places of others.
+        """
+        most = self._options.subscriptions_max
+        is_site_full = self._of_site[site] >= max(SITE_SUBSCRIPTIONS_MIN, SITE_SHARE * most)
+        if len(self) < most and not is_site_full:
+            return True
+        unverified = (
+            one
+            for one in self._by_token.values()
+            if one.failures and not one.lease_until and (not is_site_full or self._site(one) == site)
+        )
+        worst = max(unverified, key=lambda one: one.failures, default=None)
+        if worst is not None:
+            self._forget(worst)
+        return worst is not None
 
     # ---- asking hubs
 
     def due(self, now: float) -> list[Prerequisite]:
         """Return the requests to hubs that are due, and note them as sent. Commit before sending them."""
-        return [
-            prerequisite
-            for one in self._by_token.values()
-            if one.next_at <= now and (prerequisite := self._ask(one, now))
-        ]
+        asked = [self._ask(one, now) for one in list(self._by_token.values()) if one.next_at <= now]
+        # A robots.txt is fetched once for all subscriptions of its host.
+        return list({(one.url, one.subject): one for one in asked if one is not None}.values())
 
     def next_at(self) -> float | None:
         """Return when `due` has the next request."""
@@ -202,8 +233,13 @@ class Subscriptions(VisitMiddleware):
             return None
         if isinstance(result, Reply) and result.status in REDIRECTS and prerequisite.hops < REDIRECTS_MAX:
             target = self._name(result.header("location") or "")
-            if target is not None and self._may_ask(target):
+            verdict = self._judge(target, now) if target is not None else None
+            if target is not None and verdict is not None and verdict.allowed:
                 return msgspec.structs.replace(prerequisite, origin=target, url=target, hops=prerequisite.hops + 1)
+            if target is not None and verdict is not None and verdict.prerequisite is not None:
+                self._led_to[one.token] = target.text
+                one.next_at = now
+                return None
         if isinstance(result, Reply) and 200 <= result.status < 300:
             return None  # It may have been verified before this answer came.
         if one.pending:
@@ -289,11 +325,17 @@ class Subscriptions(VisitMiddleware):
     # ---- inside
 
     def _ask(self, one: Subscription, now: float) -> Prerequisite | None:
-        hub = one.hubs[one.hub % len(one.hubs)]
+        hub = self._led_to.get(one.token) or one.hubs[one.hub % len(one.hubs)]
         url = self._name(hub)
-        if url is None or not self._may_ask(url):
-            self._refused(one, "its hub may not be contacted", now)
+        verdict = self._judge(url, now) if url is not None else Verdict(reason="its hub has no valid address")
+        if verdict.prerequisite is not None or verdict.wait_until > now:
+            one.next_at = max(now + ROBOTS_S, verdict.wait_until)
+            return verdict.prerequisite
+        self._led_to.pop(one.token, None)
+        if url is None or not verdict.allowed:
+            self._refused(one, f"its hub may not be contacted: {verdict.reason}", now)
             return None
+        one.failures += bool(one.pending and one.asked_at)  # The last request was never verified.
         if one.pending != "unsubscribe":
             one.pending = "subscribe"
             if not one.secret and self._signs(hub):
@@ -335,6 +377,11 @@ class Subscriptions(VisitMiddleware):
         self._epochs.delete("websub", self._key(one))
         self._by_token.pop(one.token, None)
         self._by_topic.pop(one.topic, None)
+        self._of_site[self._site(one)] -= 1
+
+    def _site(self, one: Subscription) -> str:
+        page = self._name(one.page)
+        return page.site if page is not None else ""
 
     def _key(self, one: Subscription) -> bytes:
         page = self._name(one.page)
