@@ -27,8 +27,8 @@ from rapidfuzz.distance import LCSseq
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
-from gossamer.stages.process.main import Learned, Trees, chosen
-from gossamer.stages.process.outline import Outline, outlined
+from gossamer.stages.process.main import Learned, Trees, choose_blocks
+from gossamer.stages.process.outline import Outline, outline_of
 from gossamer.stages.process.signals import TYPES, Weights, names_of, page_names, signals
 from gossamer.stages.process.signals import words_of as first_words
 
@@ -99,7 +99,7 @@ class Corpus:
     def __init__(self, folder: Path) -> None:
         self.pages = []
         for page in marked_pages(folder):
-            outline = outlined(page.html.decode("utf-8", "replace"), OPEN_TAGS_MAX)
+            outline = outline_of(page.html.decode("utf-8", "replace"), OPEN_TAGS_MAX)
             if outline is not None and outline.blocks:
                 self.pages.append(Prepared(page, outline))
         hosts = sorted({page.host for page in self.pages})
@@ -193,7 +193,7 @@ def report(corpus: Corpus, likely: Floats) -> None:
     for page in corpus.pages:
         size = len(page.labels)
         words = np.array([block.words for block in page.outline.blocks], dtype=np.float32)
-        keep = chosen(likely[at : at + size].astype(np.float32), words)
+        keep = choose_blocks(likely[at : at + size].astype(np.float32), words)
         found = Counter(word for block, keeps in zip(page.found, keep, strict=True) if keeps for word in block)
         scores[page.kind].append(scored(found, Counter(page.wanted)))
         at += size

@@ -93,7 +93,7 @@ def answer() -> None:
 
 @asynccontextmanager
 async def asking(folder: Path, limit_s: float = 20.0, processes: int = 1) -> AsyncIterator[IsolatedModules]:
-    chosen = Modules([Obedient(), Second()], ProcessOptions()).chosen
+    chosen = Modules([Obedient(), Second()], ProcessOptions()).modules_for
     isolated = IsolatedModules(COMMAND, chosen, limit_s, processes, {**os.environ, "SPILL": str(folder)})
     try:
         async with asyncio.timeout(60):

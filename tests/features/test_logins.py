@@ -433,7 +433,7 @@ def test_a_button_names_where_its_form_goes(form: str, buttons: str, wanted: tup
     names = ["user", *(["named"] if "named" in buttons else [])]
     found = form_of(f"<form {form}><input name=user>{buttons}</form>".encode(), "", LOGIN, names)
     assert found is not None
-    _, enctype = found.encoded(found.fields)
+    _, enctype = found.encode(found.fields)
     assert (found.action.removeprefix("https://www.a.test"), found.method, enctype) == wanted
 
 

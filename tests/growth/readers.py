@@ -29,7 +29,7 @@ from gossamer.stages.process.embeds import EmbedExtractor, candidates
 from gossamer.stages.process.facts import moment
 from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.html import is_regular
-from gossamer.stages.process.inline import escaped, line_safe
+from gossamer.stages.process.inline import escape, line_safe
 from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import HeaderLinks, LinkExtractor, refresh_target
 from gossamer.stages.process.listings import ListingLinks
@@ -138,7 +138,7 @@ READERS: Mapping[str, Mapping[str, Read]] = {
         "text_links": _module(TextLinks(_SCAN), "text/plain"),
         "search terms": _text(lambda text: loose_terms(terms_of(text), "en")),
         "search snippet": _text(lambda text: Snippets(QueryParser("a* b").parse(), ()).of(text, "en")),
-        "markdown text": _text(escaped),
+        "markdown text": _text(escape),
         "markdown line": _text(line_safe),
     },
 }

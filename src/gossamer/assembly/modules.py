@@ -24,7 +24,7 @@ from gossamer.ports import Filter, Prioritizer, ProcessingModule
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.frontier import priority
 from gossamer.stages.process.chain import Modules, Watch
-from gossamer.stages.process.choice import DEFAULT_TYPES, DIRECTIVES, ITEMS, MODULES, NEEDED, Chosen, chosen
+from gossamer.stages.process.choice import DEFAULT_TYPES, DIRECTIVES, ITEMS, MODULES, NEEDED, Chosen, make_modules
 from gossamer.stages.process.links import redirect_target
 from gossamer.stages.process.text import TitleAndText
 from gossamer.stages.process.walls import Walls
@@ -114,7 +114,7 @@ def choose_modules(config: Config, watch: Watch | None = None) -> Chosen:
             raise ConfigError(f"{key}: columns of {name} is no dict of types; see docs/reference/processing.md")
         return cast("ProcessingModule", module)
 
-    return chosen(options, make, embeds=config.scope.embeds, watch=watch)
+    return make_modules(options, make, embeds=config.scope.embeds, watch=watch)
 
 
 def item_modules(config: Config) -> Chosen:

@@ -88,7 +88,7 @@ def isolation_of(config: Config, directory: Path, modules: Modules) -> IsolatedM
     options = config.process
     command = (*_isolation_command(directory), "modules")
     return IsolatedModules(
-        command, modules.chosen, options.module_s_max, options.isolated_processes, child_environment()
+        command, modules.modules_for, options.module_s_max, options.isolated_processes, child_environment()
     )
 
 

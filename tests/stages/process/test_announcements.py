@@ -18,10 +18,10 @@ from gossamer.model.modules import whole
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.announcements import Announcements
 from gossamer.stages.process.chain import Modules
-from gossamer.stages.process.choice import chosen
+from gossamer.stages.process.choice import make_modules
 from gossamer.stages.process.feeds import URLS_MAX, instant
 from gossamer.stages.process.options import ProcessOptions
-from gossamer.stages.process.xml import DEPTH_MAX, mended, read_xml
+from gossamer.stages.process.xml import DEPTH_MAX, read_xml, repair
 from gossamer.testing import check_processing_module
 from tests.stages.process.made import made
 
@@ -132,7 +132,7 @@ LIST = b"\xef\xbb\xbf\nhttps://e.example/a\nhttps://e.example/b\n"
 def test_a_seed_of_any_type_is_recognized_by_its_content(body: bytes, media_type: str, count: int | None) -> None:
     findings = found(body, media_type, "seed")
     assert (findings.announcement and len(findings.links)) == count
-    chosen_for_seed = Modules([], ProcessOptions(), {"text/xml": [Announcements()]}).chosen(media_type, "seed")
+    chosen_for_seed = Modules([], ProcessOptions(), {"text/xml": [Announcements()]}).modules_for(media_type, "seed")
     assert [module.name for module in chosen_for_seed] == ["announcements"]
 
 
@@ -271,7 +271,7 @@ def test_what_was_packed_twice_and_lists_in_utf_16_are_read() -> None:
 
 
 def test_modules_look_at_what_was_announced_whatever_its_type() -> None:
-    modules = chosen(ProcessOptions(), made).inside
+    modules = make_modules(ProcessOptions(), made).inside
     page = Page(URL, "text/html", "", (), RSS, link_type="feed_file")
     assert len(modules.process(page).findings.links) > 4
     plain = Page(URL, "text/html", "", (), RSS)
@@ -380,7 +380,7 @@ def test_any_bytes_are_taken(body: bytes) -> None:
 def test_mending_does_not_depend_on_where_pieces_end(parts: list[bytes], size: int) -> None:
     data = b"".join(parts)
     pieces = [data[n : n + size] for n in range(0, len(data), size)]
-    assert b"".join(mended(pieces)) == b"".join(mended([data]))
+    assert b"".join(repair(pieces)) == b"".join(repair([data]))
 
 
 def test_a_feed_in_json_that_would_take_long_to_parse_is_not_read() -> None:

@@ -5,7 +5,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gossamer.stages.process import charset
-from gossamer.stages.process.charset import _ENCODINGS, _PLAIN_HEAD, _prescan, decoded, encoding_of_label, to_utf8
+from gossamer.stages.process.charset import _ENCODINGS, _PLAIN_HEAD, _prescan, decode_body, encoding_of_label, to_utf8
 
 from .pages import findings
 
@@ -154,7 +154,7 @@ def test_every_encoding_decodes_what_it_encodes(name: str) -> None:
     assert encoding_of_label(name.upper()) == name
     if name != "replacement":
         text = "abc" if not name.startswith("utf-16") else "a\0b\0"
-        assert decoded(text.encode(), name)
+        assert decode_body(text.encode(), name)
 
 
 @given(st.binary(max_size=100), st.sampled_from(sorted(_ENCODINGS)))

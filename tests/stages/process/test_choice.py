@@ -11,7 +11,7 @@ from gossamer.model.pages import Findings, Page
 from gossamer.options import OptionsError, convert
 from gossamer.ports import ProcessingModule
 from gossamer.stages.process.chain import NAMES_MAX, ROWS_MAX, Fitting, Modules, Unwatched
-from gossamer.stages.process.choice import Chosen, chosen
+from gossamer.stages.process.choice import Chosen, make_modules
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.own import processing_module
 
@@ -40,7 +40,7 @@ class Named:
 def choose(types: dict[str, tuple[str, ...]], *special: Named, embeds: bool = False, **options: object) -> Chosen:
     known = {module.name: module for module in special}
     given = convert(ProcessOptions, {"types": types, **options})
-    return chosen(given, lambda name, key: known.get(name) or Named(name), embeds=embeds)
+    return make_modules(given, lambda name, key: known.get(name) or Named(name), embeds=embeds)
 
 
 def ran(modules: Modules, media_type: str) -> list[str]:

@@ -17,7 +17,7 @@ from gossamer.stages.process.links import LinkExtractor
 from gossamer.stages.process.metadata import Metadata, TagCounter
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.pdf import PdfLinks
-from gossamer.stages.process.text import TextLinks, TitleAndText, trimmed
+from gossamer.stages.process.text import TextLinks, TitleAndText, trim_address
 from gossamer.testing.conformance import check_processing_module
 
 from .pages import SCAN, TREE, URL, page, urls
@@ -204,8 +204,8 @@ def test_links_of_plain_text(text: str, addresses: list[str]) -> None:
 
 
 def test_brackets_and_full_stops_go() -> None:
-    assert trimmed("http://a/b.).") == "http://a/b"
-    assert trimmed("...") == ""
+    assert trim_address("http://a/b.).") == "http://a/b"
+    assert trim_address("...") == ""
 
 
 def pdf(*addresses: str) -> bytes:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gossamer.model.pages import Findings, Page
-from gossamer.stages.process.embeds import EmbedExtractor, addresses, embedded, srcset, with_addresses
+from gossamer.stages.process.embeds import EmbedExtractor, addresses, resources_in, srcset, with_addresses
 from gossamer.stages.process.options import ProcessOptions
 
 D = "https://example.org/css/"
@@ -41,8 +41,8 @@ def test_the_strings_of_an_image_set_are_addresses() -> None:
     assert list(addresses(with_addresses(SETS, lambda address: f"/{address}"))) == [f"/{one}" for one in named]
     assert 'type("image/avif")' in with_addresses(SETS, str.upper)
     page = "<p style=\"background: image-set('1.png' 1x)\"><i style='b:image-set(&quot;2.png&quot; 1x)'>"
-    assert [address for address, _ in embedded(page.encode())] == ["1.png", "2.png"]
-    assert [address for address, _ in embedded(b"<style>i{b:image-set('3.png' 1x)}</style>")] == ["3.png"]
+    assert [address for address, _ in resources_in(page.encode())] == ["1.png", "2.png"]
+    assert [address for address, _ in resources_in(b"<style>i{b:image-set('3.png' 1x)}</style>")] == ["3.png"]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_it_wants_what_can_embed() -> None:
 
 
 def test_alternative_texts_stand_with_their_images() -> None:
-    assert list(embedded(b"<img src=a alt=Words srcset='b 2x'>")) == [("a", "Words"), ("b", "Words")]
+    assert list(resources_in(b"<img src=a alt=Words srcset='b 2x'>")) == [("a", "Words"), ("b", "Words")]
 
 
 def test_the_bound_on_links_holds_for_embeds_too() -> None:
@@ -132,13 +132,13 @@ HOSTILE: dict[str, Callable[[int], object]] = {
     "brackets in a srcset": lambda size: list(srcset("a " + "(" * size)),
     "commas in a srcset": lambda size: list(srcset("," * size)),
     "candidates of a srcset": lambda size: list(srcset("a," * (size // 2))),
-    "tags without end": lambda size: list(embedded(b"<img " * (size // 5))),
-    "quotes in tags": lambda size: list(embedded(b'<p "' * (size // 4))),
-    "comment openings": lambda size: list(embedded(b"<!--" * (size // 4))),
-    "templates": lambda size: list(embedded(b"<template>" * (size // 10))),
-    "styles without end": lambda size: list(embedded(b"<style>" * (size // 7))),
-    "style attributes": lambda size: list(embedded(b" style='url(" * (size // 12))),
-    "images": lambda size: list(embedded(b"<img src=x>" * (size // 11))),
+    "tags without end": lambda size: list(resources_in(b"<img " * (size // 5))),
+    "quotes in tags": lambda size: list(resources_in(b'<p "' * (size // 4))),
+    "comment openings": lambda size: list(resources_in(b"<!--" * (size // 4))),
+    "templates": lambda size: list(resources_in(b"<template>" * (size // 10))),
+    "styles without end": lambda size: list(resources_in(b"<style>" * (size // 7))),
+    "style attributes": lambda size: list(resources_in(b" style='url(" * (size // 12))),
+    "images": lambda size: list(resources_in(b"<img src=x>" * (size // 11))),
 }
 
 

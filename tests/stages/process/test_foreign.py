@@ -7,7 +7,7 @@ import pytest
 
 from gossamer.stages.process.chain import Modules
 from gossamer.stages.process.content import MainText, Markdown
-from gossamer.stages.process.embeds import embedded
+from gossamer.stages.process.embeds import resources_in
 from gossamer.stages.process.foreign import closes_itself
 from gossamer.stages.process.html import Markup, TreeMarkup
 from gossamer.stages.process.metadata import json_ld
@@ -114,7 +114,7 @@ def test_a_drawing_ends_where_it_ends_for_a_browser(drawing: str) -> None:
     assert scanned.text().split("\n")[-3:-1] == tree.text().split("\n")[-3:-1]
     assert scanned.text().splitlines()[-2:] == ["Words", "2"]
     assert json_ld(body, 1000) == [{"@type": "Article"}]
-    assert ("i", "") in list(embedded(body))
+    assert ("i", "") in list(resources_in(body))
 
 
 @pytest.mark.parametrize("raw", ["title", "style", "script", "textarea", "xmp", "iframe"])
@@ -204,7 +204,7 @@ def test_resources_of_a_shadow_root_are_embedded() -> None:
     body = (
         b"<div><template shadowrootmode=open><img src=a></template><template><img src=no></template></div><img src=b>"
     )
-    assert [address for address, _ in embedded(body)] == ["a", "b"]
+    assert [address for address, _ in resources_in(body)] == ["a", "b"]
 
 
 @pytest.mark.parametrize("options", [TREE, SCAN], ids=["tree", "scan"])

@@ -10,7 +10,7 @@ import pytest
 from gossamer.model.errors import ConfigError
 from gossamer.model.pages import Findings, Page
 from gossamer.options import convert
-from gossamer.stages.process.expressions import SelectError, compiled
+from gossamer.stages.process.expressions import SelectError, compile_selector
 from gossamer.stages.process.html import is_regular
 from gossamer.stages.process.items import Follow, ItemPage, Items, date_of, extractor, number_of, truth_of
 from gossamer.stages.process.options import ExtractOptions, ProcessOptions
@@ -232,7 +232,7 @@ def test_an_empty_reference_is_the_page() -> None:
 )  # fmt: skip
 def test_a_wrong_or_costly_selector_is_refused(kind: str, selector: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
-        compiled(kind, selector)
+        compile_selector(kind, selector)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gossamer.stages.process.links import (
     SRCDOC_DEPTH_MAX,
     Base,
-    collapsed,
+    collapse_spaces,
     link_header,
     redirect_target,
     refresh_target,
@@ -361,6 +361,6 @@ def test_the_quick_join_is_the_join(href: str) -> None:
 
 @given(st.text(max_size=200), st.integers(0, 50))
 def test_collapsed_text_is_within_its_bound(text: str, bytes_max: int) -> None:
-    kept = collapsed(text, bytes_max)
+    kept = collapse_spaces(text, bytes_max)
     assert len(kept.encode("utf-8", "replace")) <= bytes_max
     assert " ".join(text.split()).startswith(kept) or any("\ud800" <= c <= "\udfff" for c in text)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer.stages.process.main import Forest, Trees, chosen, completed, main_blocks
-from gossamer.stages.process.outline import Outline, outlined
+from gossamer.stages.process.main import Forest, Trees, choose_blocks, complete_blocks, main_blocks
+from gossamer.stages.process.outline import Outline, outline_of
 from gossamer.stages.process.signals import Weights, names_of, page_names, signals, words_of
 
 
 def page(markup: str) -> Outline:
-    made = outlined(markup, 1_000)
+    made = outline_of(markup, 1_000)
     assert made is not None
     return made
 
@@ -57,7 +57,7 @@ def test_no_set_of_blocks_has_a_higher_expected_f1(blocks: list[tuple[float, int
         return mean
 
     best = max(f1(list(keep)) for size in range(1, len(blocks) + 1) for keep in combinations(range(len(blocks)), size))
-    assert f1(np.flatnonzero(chosen(likely, words)).tolist()) == pytest.approx(best, rel=1e-3)
+    assert f1(np.flatnonzero(choose_blocks(likely, words)).tolist()) == pytest.approx(best, rel=1e-3)
 
 
 def test_gaps_headings_and_code_are_added() -> None:
@@ -66,10 +66,10 @@ def test_gaps_headings_and_code_are_added() -> None:
     )
     outline = page(body)
     keep = [block.text in ("c", "f") for block in outline.blocks]
-    assert [block.text for block, keeps in zip(outline.blocks, completed(outline, keep), strict=True) if keeps] == list(
-        "abcdefg"
-    )
-    assert completed(outline, [False] * len(outline.blocks)) == [False] * len(outline.blocks)
+    assert [
+        block.text for block, keeps in zip(outline.blocks, complete_blocks(outline, keep), strict=True) if keeps
+    ] == list("abcdefg")
+    assert complete_blocks(outline, [False] * len(outline.blocks)) == [False] * len(outline.blocks)
 
 
 def test_a_table_of_short_cells_is_kept_as_a_whole() -> None:
@@ -78,18 +78,18 @@ def test_a_table_of_short_cells_is_kept_as_a_whole() -> None:
     names = [block.text for block in outline.blocks]
     for wanted, expected in ((names[1:4], 8), (names[1:2], 0)):
         keep = [at < 9 and text in wanted for at, text in enumerate(names)]
-        made = completed(outline, keep)
+        made = complete_blocks(outline, keep)
         assert made[1:9] == ([True] * 8 if expected else keep[1:9])
         assert not any(made[9:])
     long = page("<table>" + f"<tr><td>{'word ' * 30}<td>b" * 4 + "</table>")
     keep = [at in (0, 2) for at in range(len(long.blocks))]
-    assert completed(long, keep)[4:] == keep[4:]
+    assert complete_blocks(long, keep)[4:] == keep[4:]
 
 
 def test_terms_stay_with_what_defines_them() -> None:
     outline = page("<dl><dt>kept<dd>yes<dt>dropped<dd>no</dl>")
     keep = [block.text == "yes" for block in outline.blocks]
-    kept = [block.text for block, keeps in zip(outline.blocks, completed(outline, keep), strict=True) if keeps]
+    kept = [block.text for block, keeps in zip(outline.blocks, complete_blocks(outline, keep), strict=True) if keeps]
     assert kept == ["kept", "yes"]
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from gossamer.stages.process.kept import kept
+from gossamer.stages.process.kept import build_tree
 from gossamer.stages.process.links import Base
 from gossamer.stages.process.markdown import as_markdown
-from gossamer.stages.process.outline import outlined
+from gossamer.stages.process.outline import outline_of
 
 from .test_outline import soup
 
@@ -21,10 +21,10 @@ PARSER = MarkdownIt("gfm-like", {"linkify": False})
 
 
 def markdown(markup: str, chosen: list[bool] | None = None) -> str:
-    made = outlined(markup, 1_000)
+    made = outline_of(markup, 1_000)
     assert made is not None
     base = Base("https://e.example/d/p.html", None, "utf-8")
-    return as_markdown(kept(made, chosen or [True] * len(made.blocks)), base.join)
+    return as_markdown(build_tree(made, chosen or [True] * len(made.blocks)), base.join)
 
 
 WRITTEN = [
@@ -237,7 +237,7 @@ def test_any_soup_is_written_the_same_each_time_and_loses_no_words(seed: int) ->
     body = soup(random.Random(seed), 60)
     text = markdown(body)
     assert markdown(body) == text
-    made = outlined(body, 1_000)
+    made = outline_of(body, 1_000)
     assert made is not None
     kept_words = sum(len(words(block.text)) for block in made.blocks)
     assert len(words(read_again(text)[0])) >= 0.8 * kept_words - 5

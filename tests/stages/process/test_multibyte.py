@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from playwright.sync_api import sync_playwright
 
-from gossamer.stages.process.charset import _ENCODINGS, decoded, to_utf8
+from gossamer.stages.process.charset import _ENCODINGS, decode_body, to_utf8
 from gossamer.stages.process.multibyte import _BASES, CODEC, decode, encode
 from gossamer.url.join import Joiner
 from tests.chromium import launch_chromium
@@ -70,7 +70,7 @@ def test_chromium_reads_the_same() -> None:
         bodies |= {f"{name}!": body for name in _BASES for body in [b"".join(BROKEN)]}
         read = {name: page.evaluate(script, [name.rstrip("!"), list(body)]) for name, body in bodies.items()}
         browser.close()
-    ours = {name: decoded(body, name.rstrip("!")) for name, body in bodies.items()}
+    ours = {name: decode_body(body, name.rstrip("!")) for name, body in bodies.items()}
     differing = {name: count_differences(read[name], ours[name]) for name in bodies if read[name] != ours[name]}
     # Chromium 156 departs from the standard here: Ê and ê with a macron or caron, and the ideographic space.
     assert differing == {"big5": 4, "euc-jp": 1}
@@ -114,7 +114,7 @@ def test_a_broken_character_costs_no_markup(name: str) -> None:
     ],
 )
 def test_characters_that_browsers_know(body: bytes, name: str, text: str) -> None:
-    assert decoded(body, name) == text
+    assert decode_body(body, name) == text
     assert to_utf8(body, name) == (text.encode(), name)
 
 

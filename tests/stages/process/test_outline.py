@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gossamer.stages.process import outline, tokens
 from gossamer.stages.process.content import Markdown
-from gossamer.stages.process.outline import Outline, attributes, outlined
+from gossamer.stages.process.outline import Outline, attributes, outline_of
 from gossamer.stages.process.tokens import VOID
 
 from .test_content_modules import found
@@ -67,11 +67,11 @@ KEPT = [
 
 @pytest.mark.parametrize(("markup", "expected"), KEPT)
 def test_each_element_is_closed_in_order(markup: str, expected: str) -> None:
-    assert written(outlined(markup, 100)) == expected
+    assert written(outline_of(markup, 100)) == expected
 
 
 def test_blocks_are_what_no_edge_divides() -> None:
-    made = outlined("<title> A  b</title><h1>One <b>two</b></h1><p><a href=x>three</a> four<br>five<div>six", 100)
+    made = outline_of("<title> A  b</title><h1>One <b>two</b></h1><p><a href=x>three</a> four<br>five<div>six", 100)
     assert made is not None
     assert [block.text for block in made.blocks] == ["One two", "three four five", "six"]
     assert [(block.words, block.link_words, block.links) for block in made.blocks] == [(2, 0, 0), (3, 1, 1), (1, 0, 0)]
@@ -85,22 +85,22 @@ def test_attributes_are_read_as_the_standard_has_them() -> None:
 
 
 def test_more_open_elements_than_allowed_are_refused_and_no_fewer() -> None:
-    assert outlined("<div>" * 100, 100) is not None
-    assert outlined("<div>" * 101, 100) is None
-    assert outlined("<div>a</div>" * 5_000 + "<p>a" * 5_000 + "<li>a" * 5_000, 100) is not None
-    assert outlined("<svg/>" * 200 + "<br>" * 200, 100) is not None
+    assert outline_of("<div>" * 100, 100) is not None
+    assert outline_of("<div>" * 101, 100) is None
+    assert outline_of("<div>a</div>" * 5_000 + "<p>a" * 5_000 + "<li>a" * 5_000, 100) is not None
+    assert outline_of("<svg/>" * 200 + "<br>" * 200, 100) is not None
 
 
 def test_elements_in_all_and_work_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outline, "EVENTS_MAX", 2_000)
-    assert outlined("<p>a" * 600, 100) is not None
-    assert outlined("<p>a" * 1_001, 100) is None
+    assert outline_of("<p>a" * 600, 100) is not None
+    assert outline_of("<p>a" * 1_001, 100) is None
     monkeypatch.setattr(outline, "WORK_MAX", 100_000)
-    assert outlined("<div>" * 90 + "<hr>" * 900, 100) is not None
+    assert outline_of("<div>" * 90 + "<hr>" * 900, 100) is not None
     monkeypatch.setattr(outline, "WORK_MAX", 1_000)
-    assert outlined("<div><table><td>" + "<span>" * 90 + "</div>" * 20, 200) is None
+    assert outline_of("<div><table><td>" + "<span>" * 90 + "</div>" * 20, 200) is None
     monkeypatch.setattr(outline, "BLOCKS_MAX", 10)
-    made = outlined("<p>a" * 20, 100)
+    made = outline_of("<p>a" * 20, 100)
     assert made is not None
     assert len(made.blocks) == 10
 
@@ -110,10 +110,10 @@ def test_where_markup_is_split_changes_nothing(monkeypatch: pytest.MonkeyPatch, 
     odd = "<!-- a<b>c --><svg><svg></svg><p></svg><script>if (a<b) '</div'</SCRIPT >d"
     odd += "<p title='a>b' x=\"<\">e<P<Q>f<a b<i>g"
     bodies = [odd, *(body for body, _ in KEPT), *(soup(random.Random(seed), 200) for seed in range(10))]
-    whole = [outlined(body, 100) for body in bodies]
+    whole = [outline_of(body, 100) for body in bodies]
     monkeypatch.setattr(tokens, "CHARACTERS", characters)
     for body, expected in zip(bodies, whole, strict=True):
-        made = outlined(body, 100)
+        made = outline_of(body, 100)
         assert written(made) == written(expected)
         assert made is not None
         assert expected is not None
@@ -121,7 +121,7 @@ def test_where_markup_is_split_changes_nothing(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_what_is_within_an_element_is_numbered_behind_it() -> None:
-    made = outlined("<html><body><ul><li>a<p>b<li>c</ul><div>", 100)
+    made = outline_of("<html><body><ul><li>a<p>b<li>c</ul><div>", 100)
     assert made is not None
     inside = [
         [other for other in range(len(made.parents)) if element in _around(made, other)]
@@ -173,13 +173,13 @@ def test_any_soup_nests_no_deeper_than_allowed(seed: int) -> None:
     dice = random.Random(seed)
     body = soup(dice, 5) + soup(dice, dice.randint(2, 12)) * 50
     for open_tags_max in (5, 20, 60):
-        made = outlined(body, open_tags_max)
+        made = outline_of(body, open_tags_max)
         assert made is None or nests(made, open_tags_max)
 
 
 @given(st.text(max_size=300))
 def test_any_text_has_an_outline(body: str) -> None:
-    made = outlined("<p>" + body, 400)
+    made = outline_of("<p>" + body, 400)
     assert made is not None
     assert nests(made, 400)
 

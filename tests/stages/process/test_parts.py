@@ -6,8 +6,8 @@ import pytest
 
 from gossamer.model.pages import Findings
 from gossamer.stages.process.content import MainText, Markdown
-from gossamer.stages.process.main import completed
-from gossamer.stages.process.outline import outlined
+from gossamer.stages.process.main import complete_blocks
+from gossamer.stages.process.outline import outline_of
 
 from .pages import page
 
@@ -134,9 +134,9 @@ def test_links_to_chapters_are_no_footnotes() -> None:
 
 def test_notes_that_outweigh_the_text_are_judged_like_any_other() -> None:
     note = "<footer><p id=n1>" + "Terms apply to offers in each state. " * 90 + "</p></footer>"
-    outline = outlined(ARTICLE.format('<sup><a href="#n1">1</a></sup>') + note, 1_000)
+    outline = outline_of(ARTICLE.format('<sup><a href="#n1">1</a></sup>') + note, 1_000)
     assert outline is not None
-    assert completed(outline, [True, False]) == [True, False]
+    assert complete_blocks(outline, [True, False]) == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -335,7 +335,7 @@ class FormLogins(VisitMiddleware):
         login.phase = "sent"
         prerequisite = login.prerequisite
         assert prerequisite is not None
-        data, login.content_type = form.encoded([*pairs, *fields.items()])
+        data, login.content_type = form.encode([*pairs, *fields.items()])
         return msgspec.structs.replace(prerequisite, url=action, hops=0, form=data)
 
     def _check(

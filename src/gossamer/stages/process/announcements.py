@@ -24,7 +24,7 @@ from gossamer.stages.process.charset import codec_of
 from gossamer.stages.process.feeds import FEED_ROOTS, SITEMAP_ROOTS, FeedHandler, SitemapHandler, listed, read_json_feed
 from gossamer.stages.process.links import AT_ONCE, Base, slices_of
 from gossamer.stages.process.options import TypedModule
-from gossamer.stages.process.xml import Handler, StopParsing, decoded_pieces, read_xml
+from gossamer.stages.process.xml import Handler, StopParsing, decode_pieces, read_xml
 
 ANNOUNCEMENT_TYPES = (
     "application/xml", "text/xml", "application/rss+xml", "application/atom+xml", "application/rdf+xml",
@@ -133,7 +133,7 @@ class Announcements(TypedModule):
             announcement.error = yield from read_xml(open_, codec, handler, ELEMENTS_MAX)
             return announcement if roots or (announced and announcement.error) else None
         if page.link_type in (SITEMAP_FILE, SEED):
-            pieces = decoded_pieces(open_, codec if codec[:6] == "utf-16" else "utf-8")
+            pieces = decode_pieces(open_, codec if codec[:6] == "utf-16" else "utf-8")
             announcement.entries = yield from listed(_lines(pieces))
             return announcement if announcement.entries else None
         return None

@@ -193,7 +193,7 @@ class Modules:
 
     def wants(self, media_type: str) -> bool:
         """Say whether any module processes pages of a media type."""
-        return bool(self.chosen(media_type))
+        return bool(self.modules_for(media_type))
 
     def process(self, page: Page, findings: Findings | None = None, left_out: Sequence[int] = ()) -> Processed:
         """Return the findings of all modules, added to `findings`. A module that raises becomes an error in the list;
@@ -220,7 +220,7 @@ class Modules:
         )
         findings = Findings() if findings is None else findings
         errors: list[ModuleError] = []
-        chosen = self.chosen(page.media_type, page.link_type)
+        chosen = self.modules_for(page.media_type, page.link_type)
         if left_out:
             chosen = tuple(module for place, module in enumerate(chosen) if place not in left_out)
         watch = self._watch
@@ -251,14 +251,14 @@ class Modules:
                 watch.begin(spent_s)
                 watch.end()
         if findings.columns or findings.rows:
-            errors += self._checked(findings)
+            errors += self._check_columns(findings)
         names = self._named.get(chosen) or self._names(chosen)
         if findings.fields:
             errors += findings.invalid
             names = (*names, *findings.fields)
         return Processed(findings, tuple(errors), names)
 
-    def chosen(self, media_type: str, link_type: str = "") -> tuple[ProcessingModule, ...]:
+    def modules_for(self, media_type: str, link_type: str = "") -> tuple[ProcessingModule, ...]:
         """Return the modules for a page of a media type to which a link of `link_type` led, in order."""
         chosen = self._chosen.get(media_type)
         if chosen is None:
@@ -281,7 +281,7 @@ class Modules:
             self._named[chosen] = names
         return names
 
-    def _checked(self, findings: Findings) -> list[ModuleError]:
+    def _check_columns(self, findings: Findings) -> list[ModuleError]:
         return [ModuleError("columns", problem) for problem in self._fitting.fit(findings)]
 
 

@@ -145,23 +145,23 @@ def to_utf8(body: bytes, header_charset: str) -> tuple[bytes, str]:
     are decoded. Other pages are transcoded, with U+FFFD for errors. Without BOM, header and meta: UTF-8 if that
     decodes, else windows-1252.
     """
-    name, mark = _declared(body, header_charset)
+    name, mark = _read_declaration(body, header_charset)
     if mark:
         body = body[mark:]
     if name is None:
-        name = _undeclared(body)
+        name = _infer_encoding(body)
     if name == "utf-8":
         return body, name
-    return decoded(body, name).encode("utf-8", "replace"), name
+    return decode_body(body, name).encode("utf-8", "replace"), name
 
 
 def codec_of(head: bytes, header_charset: str) -> str:
     """Return Python's codec for a document that begins with `head`, as declared there or in the header; else UTF-8."""
-    name = _declared(head, header_charset)[0] or "utf-8"
+    name = _read_declaration(head, header_charset)[0] or "utf-8"
     return "utf-8" if name in ("replacement", "x-user-defined") else _ENCODINGS[name][0]
 
 
-def detected(body: bytes) -> str:
+def guess_encoding(body: bytes) -> str:
     """Guess the encoding of a page that declares none and is not UTF-8.
 
     By the frequencies of its letters (uchardet, in Resiliparse). Only non-Latin results are used: for Western pages
@@ -175,7 +175,7 @@ def detected(body: bytes) -> str:
     return name if name in _BELIEVED else "windows-1252"
 
 
-def _undeclared(body: bytes) -> str:
+def _infer_encoding(body: bytes) -> str:
     head = body[:PRESCAN_BYTES_MAX]
     if b"\0" in head[:2] and len(head) >= 8:
         for name, zeros, others in (("utf-16le", head[1::2], head[::2]), ("utf-16be", head[::2], head[1::2])):
@@ -187,11 +187,11 @@ def _undeclared(body: bytes) -> str:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
         # A cut page may end within a character.
-        return "utf-8" if error.reason == "unexpected end of data" else detected(body)
+        return "utf-8" if error.reason == "unexpected end of data" else guess_encoding(body)
     return "utf-8"
 
 
-def decoded(body: bytes, name: str) -> str:
+def decode_body(body: bytes, name: str) -> str:
     """Return the text of bytes in an encoding given by its WHATWG name, with U+FFFD for errors."""
     if name in _SINGLE_BYTE:
         return codecs.charmap_decode(body, "replace", _table(name))[0]
@@ -207,7 +207,7 @@ def python_codec(name: str) -> str:
     return "utf-8" if name.startswith(("utf-", "replacement", "x-user")) else _ENCODINGS[name][0]
 
 
-def _declared(body: bytes, header_charset: str) -> tuple[str | None, int]:
+def _read_declaration(body: bytes, header_charset: str) -> tuple[str | None, int]:
     """Return the encoding that the page declares, strongest first, and the length of its byte order mark."""
     if body[:3] == codecs.BOM_UTF8:
         return "utf-8", 3

@@ -78,7 +78,7 @@ class Chosen(NamedTuple):
     """Tables that they declare, with the kinds of their columns."""
 
 
-def chosen(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: Watch | None = None) -> Chosen:
+def make_modules(options: ProcessOptions, make: Make, *, embeds: bool = False, watch: Watch | None = None) -> Chosen:
     """Make the modules that `process.types` and `process.modules` name, each once.
 
     Raises:

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
-from gossamer.stages.process.kept import kept
+from gossamer.stages.process.kept import build_tree
 from gossamer.stages.process.links import Base, base_href
 from gossamer.stages.process.main import main_blocks
 from gossamer.stages.process.markdown import as_markdown, paragraphs
 from gossamer.stages.process.options import ProcessOptions, TypedModule
-from gossamer.stages.process.outline import Outline, outlined
+from gossamer.stages.process.outline import Outline, outline_of
 from gossamer.stages.process.text import HIDDEN, MAIN, VISIBLE, cut
 
 
@@ -55,7 +55,7 @@ class Markdown(TypedModule):
             text = "\n\n".join(paragraphs(visible.splitlines()))
         else:
             base = Base(page.url, base_href(document.markup.elements()), document.charset)
-            text = as_markdown(kept(main.outline, main.chosen), base.join)
+            text = as_markdown(build_tree(main.outline, main.chosen), base.join)
         findings.columns["hidden_chars"] = document.without_hidden()[1]
         whole = cut(text, self._options.text_bytes_max)
         # A line that is cut off would be a broken link or row.
@@ -72,7 +72,7 @@ class Main(NamedTuple):
 def _main_of(document: HtmlDocument, url: str, options: ProcessOptions) -> Main | None:
     """Return a page's main content, found once for all modules; None if the page is too deep or too large."""
     if document.main is None:
-        outline = outlined(document.without_hidden()[0].decode("utf-8", "replace"), options.open_tags_max)
+        outline = outline_of(document.without_hidden()[0].decode("utf-8", "replace"), options.open_tags_max)
         document.main = (None if outline is None else Main(outline, main_blocks(outline, url)),)
     found: Main | None = document.main[0]
     return found

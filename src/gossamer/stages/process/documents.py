@@ -21,7 +21,7 @@ from gossamer.stages.process.charset import to_utf8
 from gossamer.stages.process.facts import moment
 from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.html import as_html
-from gossamer.stages.process.links import Base, Links, collapsed
+from gossamer.stages.process.links import Base, Links, collapse_spaces
 from gossamer.stages.process.options import ProcessOptions, TypedModule
 from gossamer.stages.process.scan import ScannedMarkup
 from gossamer.stages.process.scripted import text_bytes
@@ -110,8 +110,8 @@ class Gathered:
         findings.columns["document"] = self.outcome
         if self.hidden_chars:
             findings.columns["hidden_chars"] = self.hidden_chars
-        findings.links.extend(self.links.taken())
-        findings.title = findings.title or collapsed(self.facts.get("title", ""), self._options.title_bytes_max)
+        findings.links.extend(self.links.take())
+        findings.title = findings.title or collapse_spaces(self.facts.get("title", ""), self._options.title_bytes_max)
         if byline := self.facts.get("byline"):
             findings.columns["byline"] = byline[:500]
         for name in ("published", "modified"):
@@ -151,7 +151,7 @@ class Documents(TypedModule):
             return
         read = _READERS[page.media_type]
 
-        def opened(file: BinaryIO, found: Gathered) -> None:
+        def read_archive(file: BinaryIO, found: Gathered) -> None:
             if page.body[:4] == _COMPOUND:
                 found.outcome = ENCRYPTED  # Office puts a ZIP file with a password into its older container.
                 return
@@ -165,7 +165,7 @@ class Documents(TypedModule):
                     raise zipfile.BadZipFile  # No document is; some of the others take gigabytes.
                 read(archive, found)
 
-        gather(opened, page, findings, self._options)
+        gather(read_archive, page, findings, self._options)
 
 
 def _require_small_directory(file: BinaryIO) -> None:
@@ -353,10 +353,10 @@ def _docx(archive: zipfile.ZipFile, found: Gathered) -> None:
     main = _main_part(archive, found)
     for name in (main, "word/footnotes.xml", "word/endnotes.xml"):
         if name == main or name in archive.NameToInfo:
-            _Body(found, _related(archive, name, found), frozenset("t")).read(archive, name, found)
+            _Body(found, _relation_targets(archive, name, found), frozenset("t")).read(archive, name, found)
 
 
-def _related(archive: zipfile.ZipFile, name: str, found: Gathered) -> dict[str, str]:
+def _relation_targets(archive: zipfile.ZipFile, name: str, found: Gathered) -> dict[str, str]:
     """Return the targets of a part's relations by their ids."""
     folder, _, file = name.rpartition("/")
     related = f"{folder}/_rels/{file}.rels"
@@ -371,11 +371,11 @@ def _pptx(archive: zipfile.ZipFile, found: Gathered) -> None:
     _facts(archive, "docProps/core.xml", found)
     order = _Values("sldId")
     order.read(archive, "ppt/presentation.xml", found)
-    targets = _related(archive, "ppt/presentation.xml", found)
+    targets = _relation_targets(archive, "ppt/presentation.xml", found)
     for _, one in order.elements[:CHAPTERS_MAX]:
         name = posixpath.normpath(posixpath.join("/ppt", targets.get(one.get("id", ""), ""))).lstrip("/")
         if name in archive.NameToInfo:
-            _Body(found, _related(archive, name, found), frozenset("t")).read(archive, name, found)
+            _Body(found, _relation_targets(archive, name, found), frozenset("t")).read(archive, name, found)
         else:
             found.outcome = DAMAGED
 

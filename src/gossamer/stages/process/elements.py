@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from gossamer.model.pages import Page
 from gossamer.stages.process.charset import PRESCAN_BYTES_MAX, codec_of
-from gossamer.stages.process.expressions import SelectError, qualified
+from gossamer.stages.process.expressions import SelectError, qualify
 from gossamer.stages.process.html import HTML_TYPES
 from gossamer.stages.process.xml import read_xml
 
@@ -44,7 +44,7 @@ class CssBuilder:
 
 
 class XPathBuilder:
-    """Builds a tree of libxml2's. Prefixes are not resolved: each is a namespace (`qualified`)."""
+    """Builds a tree of libxml2's. Prefixes are not resolved: each is a namespace (`qualify`)."""
 
     def __init__(self) -> None:
         from lxml import etree  # noqa: PLC0415 - only where XPath is used
@@ -54,12 +54,12 @@ class XPathBuilder:
         self.root: Any = None
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
-        named = {qualified(key): value for key, value in attributes.items() if key.partition(":")[0] != "xmlns"}
-        element = self._builder.start(qualified(name), named)
+        named = {qualify(key): value for key, value in attributes.items() if key.partition(":")[0] != "xmlns"}
+        element = self._builder.start(qualify(name), named)
         self.root = element if self.root is None else self.root
 
     def end(self, name: str, text: str, depth: int) -> None:
-        self._builder.end(qualified(name))
+        self._builder.end(qualify(name))
 
 
 def read_tree(page: Page, builder: type[CssBuilder | XPathBuilder], elements_max: int) -> Any:

@@ -54,20 +54,20 @@ def addresses(stylesheet: str) -> Iterator[str]:
     for groups in _NAMED.findall(_plain(stylesheet)):
         address = next((group for group in groups if group), "")
         if address:
-            yield _ESCAPE.sub(_unescaped, address) if "\\" in address else address
+            yield _ESCAPE.sub(_unescape, address) if "\\" in address else address
 
 
 def with_addresses(stylesheet: str, place: Callable[[str], str]) -> str:
     """Return a stylesheet whose addresses are those that `place` makes of them, without its comments. Linear."""
 
-    def placed(match: re.Match[str]) -> str:
+    def replace_address(match: re.Match[str]) -> str:
         address = next((group for group in match.groups() if group), "")
         if not address:
             return match[0]
-        new = place(_ESCAPE.sub(_unescaped, address)).replace("\\", "%5C").replace('"', "%22").replace("\n", "")
+        new = place(_ESCAPE.sub(_unescape, address)).replace("\\", "%5C").replace('"', "%22").replace("\n", "")
         return f'url("{new}")' if match[0][0] in "uU" else f'@import "{new}"'
 
-    return _NAMED.sub(placed, _plain(stylesheet))
+    return _NAMED.sub(replace_address, _plain(stylesheet))
 
 
 def _plain(stylesheet: str) -> str:
@@ -82,7 +82,7 @@ def _plain(stylesheet: str) -> str:
         return stylesheet
     brackets: list[bool] = []  # Those that are open, and whether they are of an `image-set`: a string is an address.
 
-    def named(match: re.Match[str]) -> str:
+    def mark_address(match: re.Match[str]) -> str:
         if match[5]:
             brackets.append(bool(match[4]))
         elif match[6]:
@@ -92,21 +92,21 @@ def _plain(stylesheet: str) -> str:
             return f"url({match[0]})"
         return match[0]
 
-    return _OF_SETS.sub(named, stylesheet)
+    return _OF_SETS.sub(mark_address, stylesheet)
 
 
 def _without_comments(stylesheet: str) -> str:
-    def kept(match: re.Match[str]) -> str:
+    def drop_comment(match: re.Match[str]) -> str:
         if match[0][:2] != "/*":
             return match[0]
         before = stylesheet[match.start() - 1 : match.start()]
         after = stylesheet[match.end() : match.end() + 1]
         return "/**/" if _NAME_CHARACTER.match(before) and _NAME_CHARACTER.match(after) else ""
 
-    return _COMMENT.sub(kept, stylesheet)
+    return _COMMENT.sub(drop_comment, stylesheet)
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     if match[1]:
         number = int(match[1], 16)
         return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else "\ufffd"
@@ -179,12 +179,12 @@ class EmbedExtractor(TypedModule):
                 documents(document, page.url, self._options) if page.media_type != SVG else ((links.base, document),)
             )
             for links.base, part in parts:
-                for address, words in embedded(part.utf8()):
+                for address, words in resources_in(part.utf8()):
                     _add(links, address, words)
-        findings.links.extend(links.taken())
+        findings.links.extend(links.take())
 
 
-def embedded(body: bytes) -> Iterator[Named]:
+def resources_in(body: bytes) -> Iterator[Named]:
     """Yield all resources in markup (UTF-8), in order. Comments, templates and the text of scripts are ignored."""
     for instruction in _STYLESHEET_INSTRUCTION.findall(body[:4096]):
         found, _ = attributes(instruction + b">", 0)

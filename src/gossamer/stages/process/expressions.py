@@ -30,7 +30,7 @@ class SelectError(ValueError):
     """A page cannot be searched this way; the text says why."""
 
 
-def compiled(kind: str, selector: str) -> Any:
+def compile_selector(kind: str, selector: str) -> Any:
     """Return a selector, ready to run: `kind` is css, xpath, jsonpath or re.
 
     Raises:
@@ -69,7 +69,7 @@ def xpath_of(expression: str) -> Callable[[Any], object]:
     return found  # type: ignore[no-any-return]
 
 
-def qualified(name: str) -> str:
+def qualify(name: str) -> str:
     """Return a name of an XML document with its prefix as a namespace, as expressions see it."""
     prefix, _, local = name.partition(":")
     if not (prefix and local):

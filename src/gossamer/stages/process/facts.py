@@ -100,9 +100,9 @@ def facts(
     of_elements = _times(times, latest)
     media = [one for one in held if not _MEDIA.isdisjoint(_types([one]))]
     others = [one for one in held if one not in media] if media else held
-    written = [*_dates(others, "datePublished", "dateCreated"), *_named(metas, _PUBLISHED)]
+    written = [*_dates(others, "datePublished", "dateCreated"), *_meta_values(metas, _PUBLISHED)]
     published = _first(written, latest)
-    modified = _first((*_dates(others, "dateModified"), *_named(metas, _MODIFIED)), latest)
+    modified = _first((*_dates(others, "dateModified"), *_meta_values(metas, _MODIFIED)), latest)
     published = published or of_elements.get("published")
     if published is None and not any(name.endswith(_ARTICLES) for name in _types(others)):
         published = _first(_dates(media, "datePublished", "uploadDate", "dateCreated"), latest)
@@ -112,7 +112,7 @@ def facts(
         "published_written": "" if published else unread[:BYLINE_MAX],
         "modified": modified or of_elements.get("modified"),
         "byline": _byline(held) or _authors(metas) or _clean(linked.author),
-        "license": linked.license or _license(held) or next(iter(_named(metas, _LICENSES)), "") or linked.commons,
+        "license": linked.license or _license(held) or next(iter(_meta_values(metas, _LICENSES)), "") or linked.commons,
         "schema_types": list(dict.fromkeys(_types(held)))[:TYPES_MAX],
     }
     return {name: value for name, value in found.items() if value}
@@ -196,7 +196,7 @@ def _first(written: Iterable[str], latest: datetime) -> datetime | None:
     return next((time for time in times if time is not None and time <= latest), None)
 
 
-def _named(metas: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
+def _meta_values(metas: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
     """Return the values of meta elements of some names, by the order of these."""
     return [value for name in names for value in metas.get(name, ()) if value]
 
@@ -204,10 +204,10 @@ def _named(metas: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str
 def _authors(metas: Mapping[str, Sequence[str]]) -> str:
     """Return the authors that meta elements of one name give: of the name that gives most."""
     lists = [list(dict.fromkeys(filter(None, map(_clean, metas.get(name, ()))))) for name in _AUTHORS]
-    return _joined(max(lists, key=len))
+    return _join_names(max(lists, key=len))
 
 
-def _joined(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     return ("; " if any("," in name for name in names) else ", ").join(names)[:BYLINE_MAX]
 
 
@@ -254,7 +254,7 @@ def _byline(held: Sequence[dict[str, object]]) -> str:
         value = one.get("author")
         names = [_name(author, known) for author in (value if isinstance(value, list) else [value])[:AUTHORS_MAX]]
         if any(names):
-            return _joined(list(dict.fromkeys(name for name in names if name)))
+            return _join_names(list(dict.fromkeys(name for name in names if name)))
     return ""
 
 

@@ -200,7 +200,7 @@ class FeedHandler:
                 self._guid = attributes["rdf:about"]
                 self._guid_is_link = True
         elif local == "link" and "href" in attributes:
-            self._linked(attributes, depth)
+            self._read_link(attributes, depth)
         elif local == "guid":
             self._guid_is_link = attributes.get("isPermaLink", "true").lower() != "false"
 
@@ -211,21 +211,21 @@ class FeedHandler:
                 self._take()
                 self._entry_depth = 0
             elif depth == self._entry_depth + 1:
-                self._said_of_entry(local, text)
+                self._read_entry_element(local, text)
         else:
-            self._said_of_feed(name, local, text)
+            self._read_feed_element(name, local, text)
         while self._bases and self._bases[-1][0] >= depth:
             self._bases.pop()
 
-    def _linked(self, attributes: Mapping[str, str], depth: int) -> None:
+    def _read_link(self, attributes: Mapping[str, str], depth: int) -> None:
         relations = attributes.get("rel", "alternate").lower().replace(_IANA, "").split()
-        href = self._based(attributes["href"].strip())
+        href = self._resolve(attributes["href"].strip())
         if not self._entry_depth:
             self._related.extend((relation, href) for relation in relations)
         elif depth == self._entry_depth + 1 and "alternate" in relations and not self._link:
             self._link = href  # Deeper are those of `source`, the feed that the entry is from, and of its content.
 
-    def _said_of_entry(self, local: str, text: str) -> None:
+    def _read_entry_element(self, local: str, text: str) -> None:
         if local == "link" and text and not self._link:
             self._link = text
         elif local == "guid" and text:
@@ -233,7 +233,7 @@ class FeedHandler:
         elif local in _DATES and text:
             self._changed_at = max(self._changed_at, instant(text))
 
-    def _said_of_feed(self, name: str, local: str, text: str) -> None:
+    def _read_feed_element(self, name: str, local: str, text: str) -> None:
         announcement = self._announcement
         if local == "ttl" and text.isascii() and text.isdigit():
             announcement.ttl_s = max(announcement.ttl_s, min(60.0 * int(text[:9]), TTL_S_MAX))
@@ -258,9 +258,9 @@ class FeedHandler:
             return
         if len(self._announcement.entries) >= ENTRIES_MAX:
             raise StopParsing(f"more than {ENTRIES_MAX:,} entries; the rest is left")
-        self._announcement.entries.append(Announced(self._based(address), self._changed_at))
+        self._announcement.entries.append(Announced(self._resolve(address), self._changed_at))
 
-    def _based(self, address: str) -> str:
+    def _resolve(self, address: str) -> str:
         return (join(self._bases[-1][1], address) or address) if self._bases else address
 
 

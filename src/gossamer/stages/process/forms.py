@@ -46,7 +46,7 @@ class Form(msgspec.Struct, frozen=True):
     """Python's name of the encoding in which a browser sends the fields."""
     enctype: str = _URLENCODED
 
-    def encoded(self, pairs: Sequence[tuple[str, str]]) -> tuple[bytes, str]:
+    def encode(self, pairs: Sequence[tuple[str, str]]) -> tuple[bytes, str]:
         """Return names and values as the form sends them, and the media type (HTML standard, section 4.10.21)."""
         pairs = [(_LINE_END.sub("\r\n", name), _LINE_END.sub("\r\n", value)) for name, value in pairs]
         missing = "xmlcharrefreplace"  # As browsers send what the encoding lacks (WHATWG Encoding, section 4.1).

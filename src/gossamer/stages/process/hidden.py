@@ -19,7 +19,7 @@ from gossamer.stages.process.scan import (
     breaker,
     end_of_raw,
     is_shadow_root,
-    skipped_comment,
+    skip_comment,
     text_of,
 )  # fmt: skip
 from gossamer.stages.process.tokens import BLOCKS, ENDED_BEFORE, ENDS_P, NO_NAMES, PARAGRAPH, VOID
@@ -128,7 +128,7 @@ class _HidingPage:
 
     def __init__(self, body: bytes) -> None:
         self._sheets: list[str] = []
-        self.bare = self._blanked(body, body.lower())
+        self.bare = self._blank_out(body, body.lower())
         self._lower = self.bare.lower()
         self._css = _COMMENT.sub(" ", "\n".join(self._sheets)[:SHEETS_BYTES_MAX])
         self._rules = {key: rules for key, rules in _rules(self._css).items() if key.encode() in self._lower}
@@ -138,7 +138,7 @@ class _HidingPage:
         self._controlled: frozenset[str] | None = None
         self._reveals: dict[tuple[str, int], bool] = {}
 
-    def _blanked(self, body: bytes, lower: bytes) -> bytes:
+    def _blank_out(self, body: bytes, lower: bytes) -> bytes:
         """Return the page with spaces for what is neither text nor an element, and without brackets within tags."""
         bare = bytearray(body)
         position = 0
@@ -150,18 +150,18 @@ class _HidingPage:
             start = token.start()
             found = token[0]
             if found[1:-1] in _NAMED:
-                position = self._named(found[1:-1], bare, body, lower, start, token.end() - 1)
+                position = self._skip_element(found[1:-1], bare, body, lower, start, token.end() - 1)
             elif found[1:2].isalpha() or (found[1:2] == b"/" and found[2:3].isalpha()):
                 position = attributes(body, start + 2)[1]
                 bare[start + 1 : position - 1] = body[start + 1 : position - 1].translate(_BRACKETS)
             else:
-                position = skipped_comment(body, start) if found == b"<!--" else body.find(b">", start) + 1 or -1
+                position = skip_comment(body, start) if found == b"<!--" else body.find(b">", start) + 1 or -1
                 bare[start:position] = b" " * (position - start)
             if position < 0:
                 break
         return bytes(bare[:start])
 
-    def _named(self, name: bytes, bare: bytearray, body: bytes, lower: bytes, start: int, position: int) -> int:
+    def _skip_element(self, name: bytes, bare: bytearray, body: bytes, lower: bytes, start: int, position: int) -> int:
         """Take one element of these names; return where to go on, -1 where the page ends with it."""
         if name in ROOTS:
             return end_of_plain_root(lower, start) or position

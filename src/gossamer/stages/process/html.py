@@ -91,14 +91,14 @@ class TreeMarkup:
 
     def text(self) -> str:
         """Return the visible text, one line a block."""
-        return self._scanned.text()
+        return self._scan.text()
 
     def emphasis(self) -> str:
         """Return the headings and bold text."""
-        return self._scanned.emphasis()
+        return self._scan.emphasis()
 
     @cached_property
-    def _scanned(self) -> ScannedMarkup:
+    def _scan(self) -> ScannedMarkup:
         # The tree has no line breaks; the scan has, and is faster than walking over nodes from Python.
         return ScannedMarkup(self._body)
 
@@ -248,14 +248,14 @@ class HtmlDocument:
 
     def text(self) -> str:
         """Return the visible text, one line a block."""
-        return self._shown.text()
+        return self._visible_markup.text()
 
     def emphasis(self) -> str:
         """Return the visible headings and bold text."""
-        return self._shown.emphasis()
+        return self._visible_markup.emphasis()
 
     @cached_property
-    def _shown(self) -> Markup:
+    def _visible_markup(self) -> Markup:
         body, hidden = self.without_hidden()
         return ScannedMarkup(body) if hidden else self.markup
 
@@ -290,12 +290,12 @@ def as_html(xhtml: bytes) -> bytes:
     with the text of CDATA sections.
     """
 
-    def written(found: re.Match[bytes]) -> bytes:
+    def rewrite(found: re.Match[bytes]) -> bytes:
         if found[2] is not None:
             return b"<%b%b></%b>" % (found[2], found[3], found[2])
         return found[0] if found[1] is None else found[1].replace(b"&", b"&amp;").replace(b"<", b"&lt;")
 
-    return _XML.sub(written, xhtml)
+    return _XML.sub(rewrite, xhtml)
 
 
 class HtmlPage(Page, frozen=True, kw_only=True):

@@ -53,7 +53,7 @@ class Inline:
 
     def text(self, children: Iterable[Element | str], marks: frozenset[str] = frozenset()) -> str:
         """Return the Markdown of elements and texts, white space collapsed; a line break of the page is one here."""
-        return joined(self._pieces(children, marks))
+        return combine(self._pieces(children, marks))
 
     def _pieces(self, children: Iterable[Element | str], marks: frozenset[str]) -> list[str | Marked]:
         pieces: list[str | Marked] = []
@@ -63,7 +63,7 @@ class Inline:
                 continue
             for child in some:
                 if isinstance(child, str):
-                    pieces += escaped(child)
+                    pieces += escape(child)
                 else:
                     pieces.append(self._element(child, marks))
         return pieces
@@ -116,7 +116,7 @@ class Inline:
         target = self.target(source) if source else None
         if target is None or (not alternative and found.get("width", "") in ("0", "1")):
             return ""
-        return f"![{joined(escaped(alternative))}]({target})"
+        return f"![{combine(escape(alternative))}]({target})"
 
     def target(self, href: str) -> str | None:
         """Return an address as the destination of a link, absolute; None for what is no address of the web."""
@@ -130,28 +130,28 @@ class Inline:
         return f"<{whole}>" if "(" in whole or ")" in whole else whole
 
 
-def escaped(text: str) -> list[str]:
+def escape(text: str) -> list[str]:
     """Return the pieces of a text with all markup escaped, except formulas between TeX's marks."""
     pieces = []
     position = 0
     if "\\" in text or "$$" in text:
         for found in _FORMULA.finditer(text):
-            pieces.append(_escaped(text[position : found.start()]))
+            pieces.append(_escape(text[position : found.start()]))
             inline = found[1]
             display = found[2] or found[3]
             pieces.append(f"${inline.strip()}$" if inline else f"$${' '.join(display.split())}$$")
             position = found.end()
-    pieces.append(_escaped(text[position:]))
+    pieces.append(_escape(text[position:]))
     return pieces
 
 
-def _escaped(text: str) -> str:
-    def marked(found: re.Match[str]) -> str:
+def _escape(text: str) -> str:
+    def escape_mark(found: re.Match[str]) -> str:
         return "".join("\\" + one for one in found[0]) if found[0] != "&" else "&amp;"
 
     if _SPACED.search(text) is not None:
         text = _SPACES.sub(" ", text)
-    return _SPECIAL.sub(marked, text) if _MAY_MARK.search(text) is not None else text
+    return _SPECIAL.sub(escape_mark, text) if _MAY_MARK.search(text) is not None else text
 
 
 class _Mark:
@@ -237,7 +237,7 @@ class _InlineText:
         return "".join(marks) + self._space
 
 
-def joined(pieces: Iterable[str | Marked]) -> str:
+def combine(pieces: Iterable[str | Marked]) -> str:
     """Return pieces as one text; neighbours with the same mark become one."""
     line = _InlineText()
     for piece in pieces:
@@ -292,7 +292,7 @@ def formula(kept: str) -> str:
     elif "math/tex" in rest:
         source = content.replace("<![CDATA[", "").replace("]]>", "").replace("% ", "")
     else:
-        return joined(escaped(html.unescape(_MARKUP.sub("", content))))
+        return combine(escape(html.unescape(_MARKUP.sub("", content))))
     source = " ".join(source.split()).strip("$")
     if not source:
         return ""

@@ -111,7 +111,7 @@ class _ItemReading:
     def items(self, rule: ItemRule) -> list[dict[str, object]]:
         """Return the items that have all required fields."""
         try:
-            places = self._selected(rule.items, None) if rule.items.kind else [None]
+            places = self._select(rule.items, None) if rule.items.kind else [None]
         except SelectError as error:
             self._note(next(iter(rule.fields)), str(error))
             return []
@@ -123,7 +123,7 @@ class _ItemReading:
                 one["item"] = str(identity)
         return kept
 
-    def _selected(self, selector: Selector, within: object) -> list[object]:
+    def _select(self, selector: Selector, within: object) -> list[object]:
         kind = selector.kind
         return self._source.select(kind, getattr(selector, kind), within) if kind else [within]
 
@@ -144,12 +144,12 @@ class _ItemReading:
 
     def _values(self, rule: FieldRule, within: object, path: str) -> list[object]:
         if rule.fields:
-            objects = (self._object(rule.fields, place, f"{path}.") for place in self._selected(rule, within))
+            objects = (self._object(rule.fields, place, f"{path}.") for place in self._select(rule, within))
             return [one for one in objects if one is not None]
         values: list[object] = []
         for raw in self._raw(rule, within):
             try:
-                values.append(converted(raw, rule, self._source))
+                values.append(convert_value(raw, rule, self._source))
             except ValueError as error:
                 self._note(path, str(error))
             if not rule.list and values:
@@ -161,7 +161,7 @@ class _ItemReading:
             if rule.re:
                 yield from matches(rule.re, self._source.characters())
             return
-        for one in self._selected(rule, within):
+        for one in self._select(rule, within):
             value = attribute_of(one, rule.attribute) if rule.attribute else one
             if rule.re and value is not None:
                 yield from matches(rule.re, html_of(value) if rule.type == "html" else text_of(value))
@@ -177,7 +177,7 @@ def _is_there(value: object) -> bool:
     return value not in (None, [])
 
 
-def converted(value: object, rule: FieldRule, source: SelectorSource) -> object:
+def convert_value(value: object, rule: FieldRule, source: SelectorSource) -> object:
     """Convert a selected value to the field's type. Raises ValueError if it does not fit."""
     match rule.type:
         case "text":
@@ -186,7 +186,7 @@ def converted(value: object, rule: FieldRule, source: SelectorSource) -> object:
             return html_of(value)
         case "url":
             if (joined := source.join(address_of(value))) is None:
-                raise ValueError(f"no address: {_shown(address_of(value))}")
+                raise ValueError(f"no address: {_excerpt(address_of(value))}")
             return joined
         case "boolean":
             return truth_of(value)
@@ -202,13 +202,13 @@ def number_of(value: object, *, whole: bool = False) -> int | float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     number = Decimal(value if is_number else _digits(text_of(value)))  # type: ignore[arg-type]
     if not isfinite(float(number)):
-        raise ValueError(f"too large a number: {_shown(text_of(value))}")
+        raise ValueError(f"too large a number: {_excerpt(text_of(value))}")
     if not whole:
         return float(number)
     if number != number.to_integral_value():
-        raise ValueError(f"no whole number: {_shown(text_of(value))}")
+        raise ValueError(f"no whole number: {_excerpt(text_of(value))}")
     if abs(number) > INTEGER_MAX:
-        raise ValueError(f"a whole number of more than 64 bits: {_shown(text_of(value))}")
+        raise ValueError(f"a whole number of more than 64 bits: {_excerpt(text_of(value))}")
     return int(number)
 
 
@@ -216,7 +216,7 @@ def _digits(text: str) -> str:
     """Return the only number in a text, as Python writes it. Raises ValueError if there is none, or may be another."""
     found = list(_NUMBER.finditer(text)) if len(text) <= WRITTEN_CHARACTERS_MAX else []
     if len(found) != 1:
-        raise ValueError(f"{'more than one' if found else 'no'} number: {_shown(text)}")
+        raise ValueError(f"{'more than one' if found else 'no'} number: {_excerpt(text)}")
     [one] = found
     plain = _plain(one[1])
     before = text[: one.start()]
@@ -225,7 +225,7 @@ def _digits(text: str) -> str:
     brackets = _IN_BRACKETS.fullmatch(f"{before}0{behind}".strip())
     is_amount = brackets is not None and (any(brackets.groups()) or len(plain.partition(".")[2]) > 1)
     if not plain or is_amount or _BEHIND.match(behind):
-        raise ValueError(f"no number that all readers read alike: {_shown(text)}")
+        raise ValueError(f"no number that all readers read alike: {_excerpt(text)}")
     return _sign(before) + plain + (f"e{one[2]}" if one[2] else "")
 
 
@@ -246,7 +246,7 @@ def _sign(before: str) -> str:
     if sign is None or _IN_WORD.search(ahead[-2:]):
         return ""
     if (sign[3] and sign[2]) or ((sign[2] or sign[3]) and re.search(r"\w", ahead)):
-        raise ValueError(f"no number that all readers read alike: {_shown(before)}")
+        raise ValueError(f"no number that all readers read alike: {_excerpt(before)}")
     return "-"
 
 
@@ -256,7 +256,7 @@ def truth_of(value: object) -> bool:
         return value
     text = text_of(value).lower()
     if text not in _TRUTH:
-        raise ValueError(f"neither true nor false: {_shown(text)}")
+        raise ValueError(f"neither true nor false: {_excerpt(text)}")
     return _TRUTH[text]
 
 
@@ -269,7 +269,7 @@ def date_of(text: str, written: str = "") -> datetime:
         time = time or _moment(text)
         return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
-        raise ValueError(f"no date{f' as {written}' if written else ''}: {_shown(text)}") from None
+        raise ValueError(f"no date{f' as {written}' if written else ''}: {_excerpt(text)}") from None
 
 
 def _moment(text: str) -> datetime:
@@ -286,7 +286,7 @@ def _moment(text: str) -> datetime:
     return time if zone is None else time.replace(tzinfo=zone)
 
 
-def _shown(text: str) -> str:
+def _excerpt(text: str) -> str:
     return repr(text if len(text) <= 60 else text[:59] + "…")
 
 
@@ -475,7 +475,7 @@ def extractor(name: str, *urls: str, columns: Mapping[str, str] | None = None) -
     if callable(name):
         raise TypeError('write @extractor("NAME"), with the name of the items')
 
-    def made(extract: Extract) -> Extractor:
+    def decorate(extract: Extract) -> Extractor:
         return Extractor(extract, urls, FOLDER + name, columns or {})
 
-    return made
+    return decorate

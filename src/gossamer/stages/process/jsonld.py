@@ -26,14 +26,14 @@ def roots(script: bytes) -> Iterator[object]:
     try:
         yield msgspec.json.decode(script)
     except (msgspec.DecodeError, RecursionError):
-        for text in _mended(script.decode("utf-8", "replace")):
+        for text in _repair(script.decode("utf-8", "replace")):
             try:
                 yield msgspec.json.decode(text)
             except (msgspec.DecodeError, RecursionError):
                 continue
 
 
-def _mended(text: str) -> Iterator[str]:
+def _repair(text: str) -> Iterator[str]:
     """Yield the text of each array or object that is in no other."""
     pieces: list[str] = []
     depth = at = 0

@@ -72,7 +72,7 @@ class Element:
         return next((one for one in self.walk() if isinstance(one, Element) and one.name == name), None)
 
 
-def kept(outline: Outline, chosen: Sequence[bool]) -> Element:
+def build_tree(outline: Outline, chosen: Sequence[bool]) -> Element:
     """Return the tree of the blocks that are `chosen`. Linear; about 1 µs an event."""
     return _KeptBuilder(outline, chosen).root
 

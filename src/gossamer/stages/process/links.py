@@ -136,11 +136,11 @@ class LinkExtractor(TypedModule):
             yield from links.anchors_in_slices(markup)
             for some in slices_of(markup.elements()):
                 for tag, attributes in some:
-                    for link_type, href in _named_by(tag, attributes):
+                    for link_type, href in _addresses_in(tag, attributes):
                         links.add(link_type, href, attributes.get("alt") or "", attributes.get("rel") or "")
                 if len(some) == AT_ONCE:
                     yield
-            findings.links.extend(links.taken())
+            findings.links.extend(links.take())
 
 
 class HeaderLinks(TypedModule):
@@ -164,7 +164,7 @@ class HeaderLinks(TypedModule):
             elif (target := refresh_target(utf8_again(value))) is not None:
                 links.add("meta_refresh", target)
         if links is not None:
-            findings.links.extend(links.taken())
+            findings.links.extend(links.take())
 
 
 class Links:
@@ -241,7 +241,7 @@ class Links:
                 continue
             text = key[2]
             is_short = len(text) <= characters_max
-            text = " ".join(text.split()) if is_short else collapsed(text, options.anchor_bytes_max)
+            text = " ".join(text.split()) if is_short else collapse_spaces(text, options.anchor_bytes_max)
             found = known[key] = Found(url, "anchor", text, nofollow)
             self._anchors.append(found)
         return in_page
@@ -253,9 +253,9 @@ class Links:
             return
         nofollow = _nofollow(rel)
         if self._room((url, link_type), nofollow):
-            self._others.append(Found(url, link_type, collapsed(text, self._options.anchor_bytes_max), nofollow))
+            self._others.append(Found(url, link_type, collapse_spaces(text, self._options.anchor_bytes_max), nofollow))
 
-    def taken(self) -> list[Found]:
+    def take(self) -> list[Found]:
         """Return the links that were added since the last call: anchors in order, then the others in order."""
         taken = self._anchors + self._others
         self._anchors = []
@@ -281,7 +281,7 @@ def _nofollow(rel: str) -> bool:
     return "nofollow" in rel.lower().split()
 
 
-def collapsed(text: str, bytes_max: int) -> str:
+def collapse_spaces(text: str, bytes_max: int) -> str:
     """Return text with white space collapsed, cut to at most `bytes_max` bytes of UTF-8."""
     if len(text) * 4 <= bytes_max:
         return " ".join(text.split())
@@ -380,7 +380,7 @@ def base_href(elements: Iterable[Element]) -> str | None:
     return None
 
 
-def _named_by(tag: str, attributes: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
+def _addresses_in(tag: str, attributes: Mapping[str, str | None]) -> Iterator[tuple[str, str]]:
     """Yield (link type, address as written) for all addresses in one element."""
     if tag in _SOURCES:
         name, link_type = _SOURCES[tag]

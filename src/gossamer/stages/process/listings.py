@@ -189,10 +189,10 @@ class ListingLinks(TypedModule):
         links = Links(Base(page.url), self._options)
         for href, text in _READERS[page.media_type](page):
             links.add("anchor", href, text)
-        findings.links.extend(links.taken())
+        findings.links.extend(links.take())
 
 
-def _listed(page: Page) -> Iterator[tuple[str, str]]:
+def _ftp_links(page: Page) -> Iterator[tuple[str, str]]:
     """Yield address and text of an FTP listing's entries."""
     url = page.url.partition("#")[0]
     start = url.index("://") + 3 if "://" in url else 0
@@ -200,12 +200,12 @@ def _listed(page: Page) -> Iterator[tuple[str, str]]:
     root, directory = (url + "/", url + "/") if slash < 0 else (url[: slash + 1], url[: url.rindex("/") + 1])
     links: list[ListingEntry] = []
     names: set[bytes] = set()
-    for entry in entries(_ended(page)):
+    for entry in entries(_end_last_line(page)):
         if entry.kind == "link":
             links.append(entry)
             continue
         names.add(entry.name)
-        yield directory + _named(entry.name, is_directory=entry.kind == "directory"), _text(entry.name)
+        yield directory + _quote_name(entry.name, is_directory=entry.kind == "directory"), _text(entry.name)
     for link in links:
         target = link.target or link.name
         if target.removeprefix(b"./").rstrip(b"/") in names:
@@ -216,7 +216,7 @@ def _listed(page: Page) -> Iterator[tuple[str, str]]:
         yield (root if target.startswith(b"/") else directory) + slashed, _text(link.name)
 
 
-def _named(name: bytes, *, is_directory: bool) -> str:
+def _quote_name(name: bytes, *, is_directory: bool) -> str:
     return quote_from_bytes(name, _IN_NAME) + ("/" if is_directory else "")
 
 
@@ -227,20 +227,20 @@ def _text(name: bytes) -> str:
         return name.decode("latin-1")
 
 
-def _ended(page: Page) -> bytes:
+def _end_last_line(page: Page) -> bytes:
     """Return a page's lines; the last one of a page that was not cut may lack its end."""
     return page.body if page.is_cut or page.body[-1:] == b"\n" else page.body + b"\n"
 
 
-def _offered(page: Page) -> Iterator[tuple[str, str]]:
+def _gopher_links(page: Page) -> Iterator[tuple[str, str]]:
     """Yield address and text of a Gopher menu's items."""
-    for offer in offers(_ended(page)):
+    for offer in offers(_end_last_line(page)):
         yield offer.url, offer.text
 
 
-def _addressed(page: Page) -> Iterator[tuple[str, str]]:
+def _url_list_links(page: Page) -> Iterator[tuple[str, str]]:
     """Yield the lines of a list of addresses; those that begin with # are remarks."""
-    body = _ended(page)
+    body = _end_last_line(page)
     for line in body[: body.rfind(b"\n") + 1].split(b"\n"):
         line = line.strip()
         if line and line[:1] != b"#":
@@ -248,7 +248,7 @@ def _addressed(page: Page) -> Iterator[tuple[str, str]]:
 
 
 _READERS: Final[dict[str, Callable[[Page], Iterator[tuple[str, str]]]]] = {
-    "text/x-ftp-listing": _listed,
-    "application/gopher-menu": _offered,
-    "text/uri-list": _addressed,
+    "text/x-ftp-listing": _ftp_links,
+    "application/gopher-menu": _gopher_links,
+    "text/uri-list": _url_list_links,
 }

@@ -93,10 +93,10 @@ def main_blocks(outline: Outline, url: str) -> list[bool]:
     weights, forest = model()
     likely = forest.likely(signals(outline, weights, url))
     words = np.array([block.words for block in outline.blocks], dtype=np.float32)
-    return completed(outline, [bool(one) for one in chosen(likely, words)])
+    return complete_blocks(outline, [bool(one) for one in choose_blocks(likely, words)])
 
 
-def chosen(likely: Rows, words: Rows) -> NDArray[np.bool_]:
+def choose_blocks(likely: Rows, words: Rows) -> NDArray[np.bool_]:
     """Return the set of blocks with the highest expected F1 of their words, by how likely each is content.
 
     The model's errors within a page are correlated, so F1 is averaged over cases in which all blocks of the page are
@@ -112,7 +112,7 @@ def chosen(likely: Rows, words: Rows) -> NDArray[np.bool_]:
     return keep
 
 
-def completed(outline: Outline, keep: list[bool]) -> list[bool]:
+def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
     """Add what the model judges badly because it is short: gaps, headings before content, code beside it, cells."""
     blocks = outline.blocks
     tags = outline.tags
@@ -137,7 +137,7 @@ def completed(outline: Outline, keep: list[bool]) -> list[bool]:
     return out
 
 
-def _referred(outline: Outline, keep: list[bool]) -> set[str]:
+def _note_targets(outline: Outline, keep: list[bool]) -> set[str]:
     """Return the ids to which numbers and signs in kept blocks lead."""
     events = outline.events
     found = set[str]()
@@ -156,7 +156,7 @@ def _fill_notes(outline: Outline, keep: list[bool]) -> None:
     """Keep the footnotes to which references in kept blocks lead."""
     blocks = outline.blocks
     parents = outline.parents
-    wanted = _referred(outline, keep)
+    wanted = _note_targets(outline, keep)
     more: list[int] = []
     at = 0
     for place, event in enumerate(outline.events) if wanted else ():

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
 
-from gossamer.stages.process.inline import NOTE, Inline, Join, Marked, code, edges, escaped, joined, line_safe, unbroken
+from gossamer.stages.process.inline import NOTE, Inline, Join, Marked, code, combine, edges, escape, line_safe, unbroken
 from gossamer.stages.process.kept import Element
 from gossamer.stages.process.tables import alignments, cells_of, is_layout
 from gossamer.stages.process.tokens import HEADINGS
@@ -91,9 +91,9 @@ class _MarkdownWriter:
         if name in HEADINGS:
             return self._heading(element)
         if name in _LISTS or name == "blockquote":
-            return self._indented(element, language, before)
+            return self._quote_or_list(element, language, before)
         if name == "pre":
-            return _fenced(element, language)
+            return _code_block(element, language)
         if name == "table":
             return self._table(element, language)
         if name == "hr":
@@ -102,10 +102,10 @@ class _MarkdownWriter:
             return self._card(element, language)
         if name == "dt":
             text = unbroken(self._inline.text(element.children, frozenset(("**",)))).strip()
-            return [line_safe(joined([Marked("**", (text,))]))] if text else []
+            return [line_safe(combine([Marked("**", (text,))]))] if text else []
         return self._blocks(element.children, language)
 
-    def _indented(self, element: Element, language: str, before: str) -> list[str]:
+    def _quote_or_list(self, element: Element, language: str, before: str) -> list[str]:
         if self._depth >= DEPTH_MAX:
             return self._blocks(element.children, language)
         self._depth += 1
@@ -250,7 +250,7 @@ def _language(element: Element) -> str:
     return "" if name in _NO_LANGUAGE else name
 
 
-def _fenced(element: Element, language: str) -> list[str]:
+def _code_block(element: Element, language: str) -> list[str]:
     """Return preformatted text as a fenced block, whose fence is longer than any within."""
     inner = element.first("code")
     language = (_language(inner) if inner is not None else "") or language
@@ -339,4 +339,4 @@ def _without_back(element: Element) -> Iterable[Element | str]:
 
 def paragraphs(lines: Iterable[str]) -> Iterator[str]:
     """Yield lines of plain text as Markdown paragraphs, in which nothing is markup."""
-    return (line_safe(joined(escaped(line)).strip()) for line in lines if line.strip())
+    return (line_safe(combine(escape(line)).strip()) for line in lines if line.strip())

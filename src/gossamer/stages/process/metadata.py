@@ -14,7 +14,7 @@ from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.facts import AUTHORS_MAX, COLUMNS, COMMONS, MEANING, TIMES_MAX, Linked, bare, facts
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import roots
-from gossamer.stages.process.links import Base, base_href, collapsed
+from gossamer.stages.process.links import Base, base_href, collapse_spaces
 from gossamer.stages.process.options import TypedModule
 from gossamer.stages.process.scripted import signal_of
 from gossamer.stages.process.walk import ElementWalk
@@ -65,17 +65,17 @@ class Metadata(TypedModule):
                 content = found.get("content") or ""
                 self._meta(name, content, graph, columns)
                 if (key := bare(name)) in MEANING and len(held := metas.setdefault(key, [])) < AUTHORS_MAX:
-                    held.append(collapsed(content, self._options.title_bytes_max))
+                    held.append(collapse_spaces(content, self._options.title_bytes_max))
             elif tag == "link" and found.get("rel"):
                 self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
         if graph:
             columns["open_graph"] = graph
-        self._typed(graph, base, columns)
+        self._set_open_graph(graph, base, columns)
         times: list[Mapping[str, str]] = []
-        blocks = self._walked(document.utf8(), columns, times)
+        blocks = self._read_json_ld(document.utf8(), columns, times)
         if signal := signal_of(document.utf8(), len(document.markup.anchors())):
             columns["script_signal"] = signal
-        linked = self._linked(document, base, str(columns.get("license", "")))
+        linked = self._read_anchors(document, base, str(columns.get("license", "")))
         columns.update(facts(blocks, metas, linked, times, page.fetched_at))
 
     def _relation(self, relations: list[str], href: str, base: Base, columns: dict[str, object]) -> None:
@@ -85,7 +85,7 @@ class Metadata(TypedModule):
                 if joined is not None and len(joined) <= self._options.url_bytes_max:
                     columns[name] = joined
 
-    def _linked(self, document: HtmlDocument, base: Base, licensed: str) -> Linked:
+    def _read_anchors(self, document: HtmlDocument, base: Base, licensed: str) -> Linked:
         """Return what anchors say: the first with `rel=license`, the first with `rel=author`, those to licenses."""
         author = ""
         commons: dict[str, str] = {}
@@ -94,12 +94,12 @@ class Metadata(TypedModule):
             if "license" in relations:
                 licensed = licensed or base.join(href) or ""
             if "author" in relations and not author:
-                author = collapsed(document.markup.anchor_text(within), self._options.anchor_bytes_max)
+                author = collapse_spaces(document.markup.anchor_text(within), self._options.anchor_bytes_max)
             if "creativecommons.org/" in href and (found := COMMONS.match(href)):
                 commons.setdefault(found[0].lower().replace("http:", "https:"), found[0] + "/")
         return Linked(licensed, author, *commons.values()) if len(commons) == 1 else Linked(licensed, author)
 
-    def _typed(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
+    def _set_open_graph(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
         """Set the columns that are of Open Graph, where it has them."""
         for column, name in _TYPED.items():
             value = next(iter(graph.get(name, ())), "")
@@ -109,20 +109,20 @@ class Metadata(TypedModule):
 
     def _meta(self, name: str, content: str, graph: dict[str, list[str]], columns: dict[str, object]) -> None:
         if name == "description":
-            columns.setdefault("description", collapsed(content, self._options.title_bytes_max))
+            columns.setdefault("description", collapse_spaces(content, self._options.title_bytes_max))
         elif name.startswith(_PREFIXES) and len(name) <= 64 and len(graph) < PROPERTIES_MAX:
             values = graph.setdefault(name, [])
             if len(values) < PROPERTIES_MAX:
-                values.append(collapsed(content, self._options.title_bytes_max))
+                values.append(collapse_spaces(content, self._options.title_bytes_max))
 
-    def _walked(self, body: bytes, columns: dict[str, object], times: list[Mapping[str, str]]) -> list[object]:
-        def seen(name: str, found: Mapping[str, str]) -> None:
+    def _read_json_ld(self, body: bytes, columns: dict[str, object], times: list[Mapping[str, str]]) -> list[object]:
+        def note_element(name: str, found: Mapping[str, str]) -> None:
             if name == "html" and found.get("lang"):
                 columns.setdefault("declared_language", found["lang"].strip()[:35])
             elif name == "time" and len(times) < TIMES_MAX:
                 times.append(found)
 
-        blocks = json_ld(body, self._options.text_bytes_max, seen)
+        blocks = json_ld(body, self._options.text_bytes_max, note_element)
         if blocks:
             columns["json_ld"] = blocks
         return blocks

@@ -143,7 +143,7 @@ def _require_compiled(kind: str, selector: str) -> None:
     from gossamer.stages.process import expressions  # noqa: PLC0415
 
     try:
-        expressions.compiled(kind, selector)
+        expressions.compile_selector(kind, selector)
     except ConfigError as error:
         raise ValueError(f"{kind}: {error}") from None
 

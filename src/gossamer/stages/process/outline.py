@@ -117,7 +117,7 @@ class TooMuchError(Exception):
     """A page exceeds a bound."""
 
 
-def outlined(markup: str, open_tags_max: int) -> Outline | None:
+def outline_of(markup: str, open_tags_max: int) -> Outline | None:
     """Return a page's outline, None for one with more than `open_tags_max` elements open at once, or too many in all.
 
     Linear; about 1.5 µs a tag.
@@ -137,7 +137,7 @@ def attributes(rest: str) -> dict[str, str]:
     return found
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """Return a text with its character references replaced."""
     if "&" not in text:
         return text
@@ -235,7 +235,7 @@ class _OutlineBuilder:
 
     def _text(self, text: str) -> None:
         if "&" in text:
-            text = unescaped(text)
+            text = unescape(text)
         linked = self._open["a"]
         texts = self._texts
         events = self._events
@@ -389,7 +389,7 @@ class _OutlineBuilder:
                 return at, text  # In foreign content a tag closes itself.
             number = stretch.closing(name, at, nests=nests)
             if number is not None:
-                self._kept(name, rest, text, stretch.pieces[at + 1 : number])
+                self._keep_content(name, rest, text, stretch.pieces[at + 1 : number])
                 return number, stretch.pieces[number].partition(">")[2]
             position = self._far(name, rest, stretch.position(at) + len(piece) - len(text))
         elif piece.startswith("!--") and (end := _comment_end(piece, 3)) is not None:
@@ -443,10 +443,10 @@ class _OutlineBuilder:
             position = self._markup.find(">", closing.start()) + 1
             if not position:
                 return None
-        self._kept(name, rest, self._markup[inner[0] : inner[1]], ())
+        self._keep_content(name, rest, self._markup[inner[0] : inner[1]], ())
         return position
 
-    def _kept(self, name: str, rest: str, content: str, pieces: Sequence[str]) -> None:
+    def _keep_content(self, name: str, rest: str, content: str, pieces: Sequence[str]) -> None:
         """Keep the content of an element that is not text: a formula, structured data, the title."""
         if name == "math" or (name == "script" and "math/tex" in rest):
             content = "<".join((content, *pieces))[:FORMULA_MAX]
@@ -456,7 +456,7 @@ class _OutlineBuilder:
         elif name == "script" and "ld+json" in rest:
             self._outline.scripts.append("<".join((content, *pieces)))
         elif name == "title" and not self._outline.title:
-            self._outline.title = " ".join(unescaped("<".join((content, *pieces))).split())
+            self._outline.title = " ".join(unescape("<".join((content, *pieces))).split())
 
 
 def _comment_end(text: str, start: int) -> int | None:

@@ -56,7 +56,7 @@ def processing_module(
     if media_types and callable(media_types[0]):
         raise TypeError("write @processing_module(), with its brackets")
 
-    def made(look: Look) -> FunctionModule:
+    def decorate(look: Look) -> FunctionModule:
         return FunctionModule(look, media_types or ("text/html",), columns or {}, tables or {}, isolated=isolated)
 
-    return made
+    return decorate

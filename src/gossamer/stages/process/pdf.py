@@ -13,7 +13,7 @@ from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
 
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.documents import COLUMNS, CUT, DAMAGED, ENCRYPTED, Gathered, gather
-from gossamer.stages.process.links import Base, Links, collapsed
+from gossamer.stages.process.links import Base, Links, collapse_spaces
 from gossamer.stages.process.options import TypedModule
 
 PAGES_MAX = 2_000
@@ -51,7 +51,7 @@ def _read_text(file: BinaryIO, found: Gathered) -> None:
         if reader.is_encrypted and not reader.decrypt(""):
             raise FileNotDecryptedError
         for fact, name in _FACTS.items():
-            found.fact(fact, _said(reader, name))
+            found.fact(fact, _metadata_value(reader, name))
         left = CONTENT_BYTES_MAX
         for number, leaf in enumerate(reader.pages):
             contents = leaf.get_contents()
@@ -67,7 +67,7 @@ def _read_text(file: BinaryIO, found: Gathered) -> None:
         found.outcome = CUT if type(error).__name__ == "LimitReachedError" else DAMAGED
 
 
-def _said(reader: PdfReader, name: str) -> str:
+def _metadata_value(reader: PdfReader, name: str) -> str:
     """Return a metadata value of a document; empty if it is invalid, like the dates of many programs."""
     try:
         value = getattr(reader.metadata, name, None)
@@ -98,7 +98,7 @@ class PdfLinks(TypedModule):
         title = ""
         try:
             reader = PdfReader(page.open())
-            title = _said(reader, "title")
+            title = _metadata_value(reader, "title")
             for number, leaf in enumerate(reader.pages):
                 if number >= PAGES_MAX:
                     break
@@ -108,9 +108,9 @@ class PdfLinks(TypedModule):
                         links.add("anchor", address)
         except _SENSELESS:
             pass  # What came before is kept, as of its text.
-        findings.links.extend(links.taken())
+        findings.links.extend(links.take())
         if title and not findings.title:
-            findings.title = collapsed(title, self._options.title_bytes_max)
+            findings.title = collapse_spaces(title, self._options.title_bytes_max)
 
 
 def _address(annotation: Any) -> str:

@@ -149,7 +149,7 @@ def reference_free(value: str) -> str:
     if "&" not in value:
         return value
 
-    def replaced(match: re.Match[str]) -> str:
+    def replace_reference(match: re.Match[str]) -> str:
         name = match[0]
         if name[1] == "#":
             return html.unescape(name)
@@ -157,7 +157,7 @@ def reference_free(value: str) -> str:
             return name
         return html.entities.html5.get(name[1:], name)
 
-    return _REFERENCE.sub(replaced, value, REFERENCES_MAX)
+    return _REFERENCE.sub(replace_reference, value, REFERENCES_MAX)
 
 
 def text_of(markup: bytes) -> str:
@@ -234,7 +234,7 @@ class ScannedMarkup:
 
     def emphasis(self) -> str:
         """Return the headings and bold text."""
-        return emphasized_text(self._body, self._lines)
+        return emphasis_of(self._body, self._lines)
 
     def scan(self) -> Iterator[None]:
         """Scan the page, once. Yields each few milliseconds."""
@@ -254,12 +254,12 @@ class ScannedMarkup:
             if steps % STEPS_AT_ONCE == 0:
                 yield
             if found[:-1] in _NAMES:
-                position, divides = self._named(found[:-1], start, token.end() - 1)
+                position, divides = self._read_tag(found[:-1], start, token.end() - 1)
                 search = self._search
                 if not divides:
                     continue
             elif found == b"<!--":
-                position = skipped_comment(body, start)
+                position = skip_comment(body, start)
             elif found[1:2].isalpha() or (found[1:2] == b"/" and found[2:3].isalpha()):
                 late = self._odd
             else:
@@ -325,7 +325,7 @@ class ScannedMarkup:
         end = edge.start() if edge is not None else start + ANCHOR_SCAN_BYTES_MAX
         return _COMMENT.sub(b"", self._body[start:end])
 
-    def _named(self, name: bytes, start: int, position: int) -> tuple[int, bool]:
+    def _read_tag(self, name: bytes, start: int, position: int) -> tuple[int, bool]:
         """Read one tag of interest; return as `_element`, and whether the tag divides the line that it is in."""
         body = self._body
         if name in _INLINE:
@@ -485,7 +485,7 @@ def _attributes_exactly(body: bytes, position: int) -> tuple[dict[str, str], int
     return {}, -1
 
 
-def skipped_comment(body: bytes, start: int) -> int:
+def skip_comment(body: bytes, start: int) -> int:
     """Return the place after a comment; -1 at the end of the page."""
     for abrupt in (b">", b"->"):
         if body.startswith(abrupt, start + 4):
@@ -498,7 +498,7 @@ def _literal(text: bytes) -> bytes:
     return text.replace(b"&", b"&amp;").replace(b"<", b"&lt;")
 
 
-def emphasized_text(body: bytes, pieces: list[tuple[int, int]]) -> str:
+def emphasis_of(body: bytes, pieces: list[tuple[int, int]]) -> str:
     """Return the headings and bold text of the pieces, `EMPHASIS_CHARACTERS_MAX` of it at most. Linear."""
     found: list[bytes] = []
     depth = 0

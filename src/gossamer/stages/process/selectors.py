@@ -21,7 +21,7 @@ from gossamer.stages.process.expressions import (
     SelectError,
     css_of,
     jsonpath_of,
-    qualified,
+    qualify,
     require_relative,
     xpath_of,
 )
@@ -176,7 +176,7 @@ def attribute_of(value: object, name: str) -> str | None:
         name = name.lower()
         return (attributes[name] or "") if name in attributes else None
     element: Any = value
-    found = element.get(qualified(name)) if hasattr(element, "itertext") else None
+    found = element.get(qualify(name)) if hasattr(element, "itertext") else None
     return found if isinstance(found, str) else None
 
 

@@ -47,7 +47,7 @@ _AROUND = {"main": 1, "article": 2, "table": 4, "ul": 8}
 _HEADS = frozenset(("h1", "h2", "h3", "h4"))
 
 
-def _called(rest: str) -> tuple[list[str], list[str]]:
+def _labels(rest: str) -> tuple[list[str], list[str]]:
     """Return the classes, id and role of an element in lower case, and what else names it."""
     called = ""
     others = list[str]()
@@ -68,7 +68,7 @@ def names_of(name: str, rest: str) -> list[str]:
     names = [f"<{name}"] if name != "div" else []
     if "=" not in rest:
         return names
-    classes, others = _called(rest)
+    classes, others = _labels(rest)
     names += others
     names += ["." + one for one in classes]
     names += _PART.findall(" ".join(classes))
@@ -130,7 +130,7 @@ class Weights:
         ids = self._ids.get
         if "=" not in rest:
             return {ids("<" + name, 0)}
-        classes, others = _called(rest)
+        classes, others = _labels(rest)
         parts = _PART.findall(" ".join(classes))
         if len(classes) + len(parts) + len(others) + 2 > NAMES_MAX:
             return set(map(ids, names_of(name, rest), repeat(0)))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from gossamer.model.pages import MARKED_TYPES, PLAIN_TYPES, Findings, Page
 from gossamer.stages.process.html import HTML_TYPES, document_of
-from gossamer.stages.process.links import Base, Links, collapsed
+from gossamer.stages.process.links import Base, Links, collapse_spaces
 from gossamer.stages.process.options import ProcessOptions, TypedModule
 
 MAIN = "main"
@@ -43,11 +43,11 @@ class TitleAndText(TypedModule):
         if page.media_type not in HTML_TYPES:
             text = document.characters()
             if page.media_type in MARKED_TYPES and (found := _HEADING.search(text[:_HEAD_CHARACTERS])) is not None:
-                findings.title = collapsed("".join(found.groups("")).strip(" #"), self._options.title_bytes_max)
+                findings.title = collapse_spaces("".join(found.groups("")).strip(" #"), self._options.title_bytes_max)
             findings.text = cut(text, self._options.text_bytes_max)
             findings.text_method = PLAIN
             return
-        findings.title = collapsed(document.markup.title(), self._options.title_bytes_max)
+        findings.title = collapse_spaces(document.markup.title(), self._options.title_bytes_max)
         if self._options.text:
             findings.text = cut(document.text(), self._options.text_bytes_max)
             findings.text_method = VISIBLE
@@ -78,15 +78,15 @@ class TextLinks(TypedModule):
         links = Links(Base(page.url), self._options)
         for address in addresses(document.characters(), self._options.url_bytes_max + 1):
             links.add("anchor", address)
-        findings.links.extend(links.taken())
+        findings.links.extend(links.take())
 
 
 def addresses(text: str, length_max: int = 8_192) -> Iterator[str]:
     """Yield the whole addresses in a text."""
-    return (trimmed(written[:length_max]) for written in _ADDRESS.findall(text))
+    return (trim_address(written[:length_max]) for written in _ADDRESS.findall(text))
 
 
-def trimmed(address: str) -> str:
+def trim_address(address: str) -> str:
     """Return an address without the punctuation of the sentence around it; a bracket that it opened itself stays."""
     end = len(address)
     while end:

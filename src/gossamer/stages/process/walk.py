@@ -20,7 +20,7 @@ from gossamer.stages.process.scan import (
     end_of_raw,
     is_plain,
     is_shadow_root,
-    skipped_comment,
+    skip_comment,
 )
 
 _ALWAYS = (*RAW, "template", "/template", "plaintext", "svg", "math")
@@ -123,7 +123,7 @@ class _PageWalk:
                 if is_known and name not in wanted and position > 0 and is_plain(body, start, position):
                     continue
             else:
-                position = self._passed_over(start, name)
+                position = self._skip(start, name)
             if not hidden and line_from < start:
                 yield WalkStep("", {}, line_from, start)
             if step is not None and not self._templates and position and step.name[:1] != "/":
@@ -167,11 +167,11 @@ class _PageWalk:
             self._templates = max(0, self._templates - 1)
         return WalkStep(name.decode("utf-8", "replace"), named, text, end), position
 
-    def _passed_over(self, start: int, token: bytes) -> int:
+    def _skip(self, start: int, token: bytes) -> int:
         """Return the place after a comment, a declaration or an end tag; -1 at the end of the page."""
         body = self._body
         if token == b"!--":
-            return skipped_comment(body, start)
+            return skip_comment(body, start)
         if token[:1] == b"/" and token[1:2].isalpha():
             return attributes(body, start + 2)[1]
         if self._foreign.is_foreign and body.startswith(CDATA, start):

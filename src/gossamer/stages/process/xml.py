@@ -59,11 +59,11 @@ def read_xml(
     """
     error, mendable = yield from _read(_pieces(open_, codec), handler(), elements_max)
     if error and mendable:
-        error, _ = yield from _read(mended(_pieces(open_, codec)), handler(), elements_max)
+        error, _ = yield from _read(repair(_pieces(open_, codec)), handler(), elements_max)
     return error
 
 
-def mended(pieces: Iterable[bytes]) -> Iterator[bytes]:
+def repair(pieces: Iterable[bytes]) -> Iterator[bytes]:
     """Yield UTF-8 with common errors repaired: a bare `&`, an entity of HTML. CDATA is not changed."""
     held = b""
     inside = False
@@ -194,7 +194,7 @@ class _XmlReader:
 _DECLARATION = re.compile(r"<\?xml\s")
 
 
-def _begun(text: str) -> str:
+def _drop_preamble(text: str) -> str:
     """Return the beginning of a document from its declaration on, because text before it, such as warnings of a
     server's scripts, would be an error. A declaration may also be quoted in a comment or in CDATA.
     """
@@ -214,14 +214,14 @@ def _begun(text: str) -> str:
 def _pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[bytes]:
     """Yield a document in UTF-8, without its byte order mark and without characters that XML forbids."""
     first = True
-    for text in decoded_pieces(open_, codec):
+    for text in decode_pieces(open_, codec):
         if first and text:
-            text = _begun(text.removeprefix("\ufeff").lstrip())
+            text = _drop_preamble(text.removeprefix("\ufeff").lstrip())
             first = not text
         yield text.encode("utf-8", "replace").translate(None, _CONTROLS)
 
 
-def decoded_pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[str]:
+def decode_pieces(open_: Callable[[], BinaryIO], codec: str) -> Iterator[str]:
     """Yield a document's text; what its encoding does not have becomes U+FFFD."""
     decoder = codecs.getincrementaldecoder(codec)("replace")
     with open_() as file:
