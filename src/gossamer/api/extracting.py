@@ -17,7 +17,7 @@ from gossamer.model.pages import Page, PageRow
 from gossamer.results.export.bodies import RecordBodies
 from gossamer.results.export.export import MEMORY_BYTES, inputs_of, tables_of
 from gossamer.results.export.opening import crawl_in, export_means
-from gossamer.results.export.plan import make_plan, planned, rows_of
+from gossamer.results.export.plan import make_plan, read_plan, rows_of
 from gossamer.stages.archive.follower import make_parquet
 from gossamer.stages.archive.logs import frame
 from gossamer.stages.archive.schema import ITEMS
@@ -102,7 +102,7 @@ def _pages(
     plan: Path, bodies: RecordBodies, wants: Callable[[str], bool], advance: Callable[[int, int], None]
 ) -> Iterator[tuple[PageRow, Page]]:
     rows = rows_of(plan)
-    for done, row in planned(plan):
+    for done, row in read_plan(plan):
         page = bodies.page(row.archived) if wants(row.media_type) else None
         if page is not None:
             yield PageRow(row.url, row.key, "", "", row.at / 1e6, "fetched"), page

@@ -19,7 +19,7 @@ from gossamer.model.pages import Findings, PageRow, Visited
 from gossamer.model.visits import Content, Reply
 from gossamer.results.export.bodies import ArchivedPage, RecordBodies, RecordPlace
 from gossamer.results.export.cursor import Row, TableCursor
-from gossamer.results.export.opening import committed_files, export_means
+from gossamer.results.export.opening import export_means, files_of_commit
 from gossamer.state import slots
 from gossamer.url.name import Namer
 
@@ -109,7 +109,7 @@ class _ShardPages:
         if reached == self._epoch:
             return False
         try:
-            manifest = committed_files(self._config, self._home)
+            manifest = files_of_commit(self._config, self._home)
         except OSError:  # It died within a commit, which its successor completes.
             return False
         self._epoch = reached

@@ -32,7 +32,7 @@ from gossamer.results.export.changes import (
 from gossamer.results.export.export import inputs_of, tables_of
 from gossamer.results.export.faults import KINDS, NOT_CHECKED, SiteFault, as_csv, as_html, faults_of_site
 from gossamer.results.export.opening import crawl_in, export_means
-from gossamer.results.export.plan import make_plan, planned
+from gossamer.results.export.plan import make_plan, read_plan
 from gossamer.stages.archive.schema import ITEMS
 from gossamer.world.clock import WallClock
 
@@ -75,7 +75,7 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
         plan = Path(folder) / "plan.parquet"
         key = name.key.replace("'", "''")
         make_plan(plan, inputs_of(crawl, ["pages"], Path(folder)).tables["pages"], f"key = '{key}'", PLAN_BYTES_MAX)
-        row = next((row for _, row in planned(plan)), None)
+        row = next((row for _, row in read_plan(plan)), None)
         if row is None:
             raise ConfigError(f"{directory} has no archived page {url}; `gossamer why` explains its state")
         with RecordBodies(directory / "warc", means.decode) as bodies:

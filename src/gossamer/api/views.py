@@ -17,7 +17,7 @@ from gossamer.results.export.export import (
     Exported,
     ExportedCrawl,
     Progress,
-    committed_logs,
+    convert_logs,
     export,
     no_progress,
     stream,
@@ -92,7 +92,7 @@ def write_unfinished(directory: Path, folder: Path, tables: Sequence[str] = ("pa
     unread = crawl.unread
     try:
         for table in tables:
-            committed_logs(crawl, table, folder)
+            convert_logs(crawl, table, folder)
     except (CrawlFailedError, OSError) as error:
         unread = str(error)
     recorded = {name: entry.crc for name, entry in (crawl.files or {}).items()}

@@ -82,7 +82,7 @@ def test_addresses_that_spell_the_hash_of_another_take_no_page_its_name(tmp_path
     blank = {name: numbers.get(name, "") for name in (*COLUMNS, *MORE, *tail)}
     rows = [blank | {"url": key, "key": key, "host": "www.test", "media_type": "text/html"} for key in keys]
     pq.write_table(pa.Table.from_pylist(rows), plan)
-    with Names.made(tmp_path / "names", plan, [], str) as names:
+    with Names.make(tmp_path / "names", plan, [], str) as names:
         files = [names.of_key(key) for key in keys]
     assert all(files)
     assert len(set(files)) == len(keys)

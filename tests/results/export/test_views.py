@@ -24,7 +24,7 @@ from gossamer.model.pages import Page
 from gossamer.results.export.bodies import MarkdownPage
 from gossamer.results.export.export import ExportedCrawl, stream
 from gossamer.results.export.opening import export_means
-from gossamer.results.export.pages import file_name, front_matter, quoted
+from gossamer.results.export.pages import file_name, front_matter, quote
 from gossamer.stages.archive.cdxj import entries_of_warcs, write_index
 from gossamer.stages.archive.schema import PAGES
 from tests.results.export.conftest import NOW, Exporting
@@ -277,8 +277,8 @@ def test_names_are_safe_whatever_a_url_says() -> None:
 
 @pytest.mark.parametrize("text", [*HOSTILE_TITLES, "\ud7ff\ue000", "a: b", "\x00\x7f\x80\x9f\xa0"])
 def test_every_title_comes_back_from_yaml(text: str) -> None:
-    assert yaml.safe_load(f"title: {quoted(text)}") == {"title": text}
-    assert quoted(text).isprintable()
+    assert yaml.safe_load(f"title: {quote(text)}") == {"title": text}
+    assert quote(text).isprintable()
 
 
 def test_a_condition_chooses_rows(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:

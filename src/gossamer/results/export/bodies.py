@@ -47,10 +47,10 @@ def require_whole(warcs: Sequence[ExportPiece], source: RowSource) -> None:
         with path.open("rb") as file:
             is_there = max(known, piece.length) <= path.stat().st_size
             if not is_there or known > piece.length or not _closes(file, known, piece.length):
-                raise ended_early(path)
+                raise cut_error(path)
 
 
-def ended_early(path: Path) -> DamagedError:
+def cut_error(path: Path) -> DamagedError:
     """Return the error for a file that was cut short."""
     return DamagedError(
         f"{path} ends early: it was damaged, or not copied whole; nothing was made of it: put a sound copy in its place"
@@ -68,7 +68,7 @@ def require_members(path: Path, length: int, source: RowSource) -> None:
         for member in members_of(file, length, zstd=is_zstd(path)):
             if member.fault:
                 url = member.url or _url_at(source, path.name.removesuffix(".open"), member.offset)
-                raise broken(path, member.offset, url, member.fault)
+                raise record_error(path, member.offset, url, member.fault)
 
 
 def _url_at(source: RowSource, name: str, offset: int) -> str:
@@ -82,7 +82,7 @@ def _url_at(source: RowSource, name: str, offset: int) -> str:
     return ""
 
 
-def broken(path: Path, offset: int, url: str, fault: str) -> DamagedError:
+def record_error(path: Path, offset: int, url: str, fault: str) -> DamagedError:
     """Return the error for a damaged record."""
     of = f" ({url})" if url else ""
     return DamagedError(
@@ -328,9 +328,9 @@ class RecordBodies:
             self._name = place.file
         path = self._folder / place.file
         if os.fstat(self._file.fileno()).st_size < place.offset + place.length:
-            raise ended_early(path)
+            raise cut_error(path)
         if fault := is_sound(self._file, place.offset, place.length, zstd=is_zstd(path)):
-            leave = f"{broken(path, place.offset, url, fault)}, or leave the page out: --where \"url <> '{url}'\""
+            leave = f"{record_error(path, place.offset, url, fault)}, or leave the page out: --where \"url <> '{url}'\""
             raise DamagedError(leave)
         self._file.seek(place.offset)
         return io.BytesIO(self._file.read(place.length)) if place.length <= READ_WHOLE_BYTES_MAX else self._file

@@ -184,7 +184,7 @@ def items_in(tables: Mapping[str, Sequence[ExportPiece]], kind: str, limit: int,
         rows = database.read_parquet([one.path for one in pieces], union_by_name=True)
         rows.create_view("items")
         fields = [name for name in rows.columns if name not in (*ITEM_PLACES, "url")][:COLUMNS_MAX]
-        shown = "".join(f", left({_quoted(name)}::VARCHAR, {CHARACTERS_MAX})" for name in fields)
+        shown = "".join(f", left({_quote(name)}::VARCHAR, {CHARACTERS_MAX})" for name in fields)
         found = database.execute(
             f"SELECT url, epoch_us(fetched_at){shown} FROM items "  # noqa: S608 - column names are quoted
             f"ORDER BY fetched_at DESC, url, {ITEM} LIMIT {limit:d} OFFSET {offset:d}"
@@ -261,5 +261,5 @@ def comparison_of(
     )  # fmt: skip
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -19,7 +19,7 @@ from gossamer.model.product import PRODUCT, __version__
 from gossamer.model.words import iso_time
 from gossamer.results.export.copies import Copies
 from gossamer.results.export.forms import features
-from gossamer.results.export.pages import quoted
+from gossamer.results.export.pages import quote
 from gossamer.results.export.source import open_database
 from gossamer.results.export.work import ExportPiece
 
@@ -148,16 +148,16 @@ def _card(
             "dedupe": facts.copies.how,
             "against": [Path(name).name for name in facts.copies.against],
         },
-        "sources": {"hosts": hosts, "sites": sites, "texts_by_host": _grouped(tables, "host")},
+        "sources": {"hosts": hosts, "sites": sites, "texts_by_host": _frequent_values(tables, "host")},
         "dates": {"first_fetched": first or "", "last_fetched": last or ""},
         "languages": _languages(tables, texts),
-        "licenses": _grouped(tables, f"coalesce(nullif(license, ''), '{_ABSENT}')"),
+        "licenses": _frequent_values(tables, f"coalesce(nullif(license, ''), '{_ABSENT}')"),
         "preferences": {
             "robots": facts.crawl.get("robots", ""),
             "pages_by_answer": dict(facts.answers),
-            "texts": {purpose.replace("_", "-"): _grouped(tables, f"usage_{purpose}") for purpose in _PURPOSES},
+            "texts": {purpose.replace("_", "-"): _frequent_values(tables, f"usage_{purpose}") for purpose in _PURPOSES},
         },
-        "text_methods": _grouped(tables, "text_method"),
+        "text_methods": _frequent_values(tables, "text_method"),
         "columns": features() if to == "datasets" else {},
     }
 
@@ -168,7 +168,7 @@ def _row(tables: duckdb.DuckDBPyConnection, question: str) -> tuple[Any, ...]:
     return row
 
 
-def _grouped(tables: duckdb.DuckDBPyConnection, column: str) -> Counts:
+def _frequent_values(tables: duckdb.DuckDBPyConnection, column: str) -> Counts:
     """Return the most frequent values of a column with their counts."""
     cut = f"left({column}, {VALUE_CHARACTERS_MAX})"
     question = f"SELECT {cut}, count(*) FROM texts GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT {LISTED_MAX}"  # noqa: S608
@@ -230,11 +230,11 @@ def _header(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
     """Yield the YAML header: https://huggingface.co/docs/hub/datasets-cards."""
     texts = card["counts"]["texts"]
     yield "---"
-    yield f"pretty_name: {quoted(card['name'])}"
+    yield f"pretty_name: {quote(card['name'])}"
     languages = [name for name in card["languages"] if _LANGUAGE.fullmatch(name)]
     if languages:
         yield "language:"
-        yield from (f"- {quoted(name)}" for name in languages)
+        yield from (f"- {quote(name)}" for name in languages)
     yield "license: other"
     yield "license_name: as-stated-by-each-page"
     yield "size_categories:"

@@ -171,7 +171,7 @@ def _batches(tables: duckdb.DuckDBPyConnection, question: str) -> Iterator[list[
             yield rows
 
 
-def kept_of(copies: Path, rows: int) -> NDArray[np.bool_]:
+def keep_mask(copies: Path, rows: int) -> NDArray[np.bool_]:
     """Say of each of `rows` texts whether it is kept, by the list that `find_copies` wrote; a byte each."""
     kept = np.ones(rows, dtype=np.bool_)
     source = RowSource([ExportPiece(str(copies), copies.stat().st_size, pq.read_metadata(copies).num_rows)])

@@ -19,7 +19,7 @@ from xxhash import xxh3_128_digest
 from gossamer.model.errors import ConfigError
 from gossamer.results.export.bodies import MarkdownPage, Means
 from gossamer.results.export.card import CardCounts, Facts, write_card
-from gossamer.results.export.copies import SIGNATURES, find_copies, kept_of
+from gossamer.results.export.copies import SIGNATURES, find_copies, keep_mask
 from gossamer.results.export.forms import Form, form_of
 from gossamer.results.export.pages import with_contents
 from gossamer.results.export.plan import MORE, Planned, make_plan, rows_of
@@ -200,7 +200,7 @@ def _write(
 ) -> dict[str, int]:
     source = RowSource(own) if own else None
     rows = sum(piece.rows for piece in own)
-    kept = kept_of(copies, rows)
+    kept = keep_mask(copies, rows)
     work.out.mkdir(exist_ok=True)
     form = form_of(to, work.out, step.files, step.length)
     if source is not None:

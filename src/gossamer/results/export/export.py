@@ -20,7 +20,7 @@ from gossamer.results.export.copies import Copies, How
 from gossamer.results.export.index import export_index
 from gossamer.results.export.mirror import NAMES, export_mirror
 from gossamer.results.export.pages import export_markdown, export_pagefiles
-from gossamer.results.export.permitted import BODIES_ONLY, FOLDER, LIST, Permission, narrowed
+from gossamer.results.export.permitted import BODIES_ONLY, FOLDER, LIST, Permission, narrow
 from gossamer.results.export.plan import make_plan, rows_of
 from gossamer.results.export.source import RowSource, pieces_of
 from gossamer.results.export.tables import FORMS, export_parquet, export_rows, stream_rows
@@ -220,7 +220,7 @@ def _inputs_of(
         inputs.outcomes = corpus.counts_of(RowSource(inputs.tables["pages"], table="pages"), "outcome")
     if permitted is None:
         return inputs
-    made = narrowed(inputs, permitted, to, folder / FOLDER, memory_bytes_max)
+    made = narrow(inputs, permitted, to, folder / FOLDER, memory_bytes_max)
     made.tables = {name: made.tables[name] for name in tables}
     return made
 
@@ -276,7 +276,7 @@ def tables_of(crawl: ExportedCrawl, to: str, table: str) -> list[str]:
     """Return the tables that an export reads."""
     if to in _TABLES_OF:
         return _TABLES_OF[to]
-    known = known_tables(crawl.directory, [*(crawl.files or ()), *(f"{log.table}/.parquet" for log in crawl.logs)])
+    known = table_names(crawl.directory, [*(crawl.files or ()), *(f"{log.table}/.parquet" for log in crawl.logs)])
     if table and table not in known:
         raise ConfigError(f"no table {table}: the crawl has {', '.join(known)}")
     if table:
@@ -284,7 +284,7 @@ def tables_of(crawl: ExportedCrawl, to: str, table: str) -> list[str]:
     return known if to == "parquet" else ["pages"]
 
 
-def known_tables(directory: Path, committed: Iterable[str] = ()) -> list[str]:
+def table_names(directory: Path, committed: Iterable[str] = ()) -> list[str]:
     """Return the tables that a crawl has: `pages`, `links`, and those of its modules; also one of which all files are
     gone, where `committed` names them.
     """
@@ -356,7 +356,7 @@ def inputs_of(crawl: ExportedCrawl, tables: Sequence[str], logs_folder: Path) ->
     recorded = {name: entry.crc for name, entry in (crawl.files or {}).items()}
     for table in tables:
         # Logs first: one that becomes Parquet in between is found twice, and counts once.
-        growing = {Path(piece.path).name: piece for piece in committed_logs(crawl, table, logs_folder)}
+        growing = {Path(piece.path).name: piece for piece in convert_logs(crawl, table, logs_folder)}
         pieces = pieces_of(crawl.directory / table, recorded)
         finished = {Path(piece.path).name for piece in pieces}
         inputs.tables[table] = [*pieces, *(piece for name, piece in growing.items() if name not in finished)]
@@ -364,7 +364,7 @@ def inputs_of(crawl: ExportedCrawl, tables: Sequence[str], logs_folder: Path) ->
     return inputs
 
 
-def committed_logs(crawl: ExportedCrawl, table: str, folder: Path) -> list[ExportPiece]:
+def convert_logs(crawl: ExportedCrawl, table: str, folder: Path) -> list[ExportPiece]:
     """Make Parquet files, in `folder`, of the rows of a table that the last commit holds in logs alone; a log's file
     has the name that the finished one will have. About 1 µs a row.
 

@@ -99,7 +99,7 @@ class ParquetShards:
         """Add rows to the shard."""
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd", write_page_checksum=True)
-        columns = [_typed(texts[name], kind) for name, kind in COLUMNS.items()]
+        columns = [_cast(texts[name], kind) for name, kind in COLUMNS.items()]
         batch = pa.record_batch(columns, schema=self._schema)
         self._bytes += batch.nbytes
         if batch.num_rows:
@@ -187,7 +187,7 @@ def form_of(to: str, folder: Path, files: int, length: int) -> Form:
     return ParquetShards(folder, files) if to == "datasets" else BulkRequests(folder, files, length)
 
 
-def _typed(column: pa.Array, kind: pa.DataType) -> pa.Array:
+def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
     """Return a column of text in its type; what is not known is null."""
     known = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
     return known.cast(kind) if kind != pa.string() else known

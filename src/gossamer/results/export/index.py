@@ -137,7 +137,7 @@ def unique_lines(
     """Yield lines in order, each once, with the last of them and how many of each run are behind it; with `standing`
     those of a 304 lead to the record that stood then.
     """
-    for table, behind in sorter.merged(consumed):
+    for table, behind in sorter.merge(consumed):
         lines = []
         for raw in table[LINE].to_pylist():
             line = standing.line(raw) if standing is not None else raw

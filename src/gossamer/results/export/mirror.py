@@ -23,7 +23,7 @@ import msgspec
 from gossamer.model.pages import Page
 from gossamer.results.export.bodies import RecordBodies
 from gossamer.results.export.pages import folder_of, hash_of, safe
-from gossamer.results.export.plan import Planned, planned
+from gossamer.results.export.plan import Planned, read_plan
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import ExportFolder, ExportPiece
@@ -79,8 +79,8 @@ def export_mirror(
     key_of, rewrite = how
     step = work.step(Mirroring)
     work.out.mkdir(exist_ok=True)
-    with Names.made(work.folder / NAMES, plan, pages, key_of) as names:
-        for position, row in planned(plan, step.position):
+    with Names.make(work.folder / NAMES, plan, pages, key_of) as names:
+        for position, row in read_plan(plan, step.position):
             page = bodies.page(row.archived)
             name = names.of_key(row.key)
             if page is not None and name:
@@ -104,7 +104,7 @@ class Names:
         self._key_of = key_of
 
     @classmethod
-    def made(cls, path: Path, plan: Path, pages: Sequence[ExportPiece], key_of: KeyOf) -> Self:
+    def make(cls, path: Path, plan: Path, pages: Sequence[ExportPiece], key_of: KeyOf) -> Self:
         """Settle all names, unless that was done."""
         if not path.exists():
             new = path.with_name(path.name + ".new")
@@ -112,7 +112,7 @@ class Names:
             with closing(sqlite3.connect(new)) as database, database:
                 database.execute("CREATE TABLE files (key TEXT PRIMARY KEY, name TEXT UNIQUE) WITHOUT ROWID")
                 database.execute("CREATE TABLE moves (key TEXT PRIMARY KEY, target TEXT) WITHOUT ROWID")
-                for _, row in planned(plan):
+                for _, row in read_plan(plan):
                     _settle(database, row)
                 database.executemany("INSERT OR REPLACE INTO moves VALUES (?, ?)", _moves(pages))
             publish(new, path)
@@ -144,11 +144,11 @@ class Names:
     def place(self, directory: str) -> Place:
         """Return what names a URL from within a directory: its file, or the URL itself where there is none."""
 
-        def placed(url: str) -> str:
+        def relative_name(url: str) -> str:
             name = self.of(url)
             return posixpath.relpath(name, directory or ".") if name else url
 
-        return placed
+        return relative_name
 
 
 def _settle(database: sqlite3.Connection, row: Planned) -> None:
@@ -200,7 +200,7 @@ def _extension(stem: str, media_type: str) -> str:
 
 def _index(plan: Path, names: Names) -> str:
     seeds: list[str] = []
-    for _, row in planned(plan):
+    for _, row in read_plan(plan):
         if row.depth == 0 and row.link_type == "seed" and len(seeds) < INDEX_LINKS_MAX:
             text = html.escape(row.title or row.url)
             seeds.append(f'<li><a href="{html.escape(names.of_key(row.key))}">{text}</a></li>\n')

@@ -78,7 +78,7 @@ def crawl_in(directory: Path) -> ExportedCrawl:
     return ExportedCrawl(directory, running, logs, files if every else None, found, now=now, about=_about(config))
 
 
-def committed_files(config: Config, home: Home) -> list[ManifestEntry]:
+def files_of_commit(config: Config, home: Home) -> list[ManifestEntry]:
     """Return the files of a running shard's last commit. Blocks, for 5 s at most.
 
     Raises:

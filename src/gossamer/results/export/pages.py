@@ -23,7 +23,7 @@ import msgspec
 
 from gossamer.model.pages import PLAIN_TYPES
 from gossamer.results.export.bodies import MarkdownPage, Means, RecordBodies
-from gossamer.results.export.plan import Planned, planned, rows_of
+from gossamer.results.export.plan import Planned, read_plan, rows_of
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import CHECKPOINT_BYTES, ExportFolder
@@ -76,7 +76,7 @@ def with_contents(
     the crawl found in a document; None where there is none.
     """
     find = means.contents if means.contents_of is None or rows_of(plan) - start < PAGES_MIN else means.contents_of
-    rows, ahead = tee(planned(plan, start))
+    rows, ahead = tee(read_plan(plan, start))
     asked = (row.archived for _, row in ahead if _is_read(row))
     found = find(warc_folder, asked)
     for position, row in rows:
@@ -102,14 +102,14 @@ def front_matter(row: Mapping[str, Any], written: MarkdownPage) -> str:
     """Return the file: YAML front matter between two lines of dashes, an empty line, the content."""
     fields = [(name, row[name]) for name in _FRONT]
     fields += [("text_method", written.text_method), *written.facts.items()]
-    lines = [f"{name}: {value if isinstance(value, int) else quoted(value)}" for name, value in fields if value != ""]
+    lines = [f"{name}: {value if isinstance(value, int) else quote(value)}" for name, value in fields if value != ""]
     return "---\n" + "\n".join(lines) + "\n---\n\n" + written.markdown.strip("\n") + "\n"
 
 
 _FRONT = ("url", "title", "fetched_at", "host", "media_type", "depth", "referrer", "digest", "duplicate_of")
 
 
-def quoted(text: str) -> str:
+def quote(text: str) -> str:
     """Return the text as a double-quoted YAML scalar; all that does not show itself is escaped (YAML 1.2, 5.7)."""
     return '"' + "".join(_character(c) for c in text) + '"'
 
@@ -180,7 +180,7 @@ def link_type(kind: str) -> int:
     return 1 if kind in _FRAMES else 2 if kind in _REDIRECTS else 0
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     r"""Return text for one field: tab, line ends and backslash as `\t`, `\n`, `\r`, `\\`."""
     return text.translate(_ESCAPES)
 
@@ -191,7 +191,7 @@ def _store(work: ExportFolder, step: Storing, plan: Path, bodies: RecordBodies, 
     unnoted_bytes = 0
     lines: list[bytes] = []
     try:
-        for position, row in planned(plan, step.pages):
+        for position, row in read_plan(plan, step.pages):
             # What cannot be stored is not read either: it may be larger than memory.
             page = bodies.page(row.archived) if row.body_bytes <= SEGMENT_BYTES_MAX else None
             number = NOT_STORED
@@ -255,7 +255,7 @@ def _link_lines(links: RowSource, start: int) -> Iterator[tuple[int, bytes]]:
     for position, batch in links.batches(start, _LINK_COLUMNS):
         columns = [column.to_pylist() for column in batch.columns]
         lines = [
-            f"{escaped(source)}\t{escaped(to)}\t{escaped(key)}\t{link_type(kind)}\t{escaped(text)}\n"
+            f"{escape(source)}\t{escape(to)}\t{escape(key)}\t{link_type(kind)}\t{escape(text)}\n"
             for source, to, key, kind, text in zip(*columns, strict=True)
         ]
         yield position, "".join(lines).encode()
@@ -263,8 +263,8 @@ def _link_lines(links: RowSource, start: int) -> Iterator[tuple[int, bytes]]:
 
 def _store_line(row: Planned, size: int, number: int, offset: int) -> bytes:
     fields = (
-        escaped(row.referrer), escaped(row.url), escaped(row.key), str(link_type(row.link_type)), str(row.status),
-        escaped(row.media_type), str(size), escaped(row.title), str(number), str(offset),
+        escape(row.referrer), escape(row.url), escape(row.key), str(link_type(row.link_type)), str(row.status),
+        escape(row.media_type), str(size), escape(row.title), str(number), str(offset),
     )  # fmt: skip
     return ("\t".join(fields) + "\n").encode()
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.usage import ALLOWED, PURPOSES, SYNONYMS, UNKNOWN
-from gossamer.results.export.bodies import ended_early, is_zstd
+from gossamer.results.export.bodies import cut_error, is_zstd
 from gossamer.results.export.plan import ORIGINAL
 from gossamer.results.export.source import BATCH_ROWS, RowSource, first_line, open_database, pieces_of, require_sound
 from gossamer.results.export.work import ExportInputs, ExportPiece
@@ -99,7 +99,7 @@ def permission(purpose: str, *, unknown: bool, to: str) -> Permission | None:
     return Permission(purpose, unknown)
 
 
-def narrowed(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memory_bytes_max: int) -> ExportInputs:
+def narrow(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memory_bytes_max: int) -> ExportInputs:
     """Return the permitted part of what an export reads, made in `folder`. About 10 µs a row of `pages`, and for WACZ
     a copy of the permitted records.
 
@@ -122,21 +122,21 @@ def narrowed(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, me
         with open_database(memory_bytes_max // 2, folder / "spilled", threads=2) as tables:
             tables.read_parquet(_files(pages), union_by_name=True).create_view("pages")
             chosen = folder / "chosen.parquet"
-            tables.execute(_CHOSEN.format(target=_quoted(chosen), **names))
+            tables.execute(_CHOSEN.format(target=_quote(chosen), **names))
             tables.read_parquet(str(chosen)).create_view("chosen")
             made.answers = _list(tables, _LISTED.format(**names), folder / LIST)
             for name, pieces in inputs.tables.items():
                 target = folder / name / f"{name}-000001.parquet"
                 target.parent.mkdir(exist_ok=True)
                 if name == "pages" and to in BODIES_ONLY:
-                    tables.execute(_WITH_PLACES.format(target=_quoted(target), **names))
+                    tables.execute(_WITH_PLACES.format(target=_quote(target), **names))
                 elif name == "pages" and to == "wacz":
-                    tables.execute(_WITH_ORIGINALS.format(target=_quoted(target), **names))
+                    tables.execute(_WITH_ORIGINALS.format(target=_quote(target), **names))
                 elif name == "pages":
                     target = chosen
                 elif files := _files(pieces):
                     column = "from_url" if name == "links" else "url"
-                    tables.execute(_OF_CHOSEN.format(target=_quoted(target), column=column, files=_written(files)))
+                    tables.execute(_OF_CHOSEN.format(target=_quote(target), column=column, files=_sql_list(files)))
                 made.tables[name] = pieces_of(target.parent, None, target.name) if target.exists() else []
     except duckdb.OutOfMemoryException as error:
         raise ConfigError(f"--memory: the tables need more to be put in order; {first_line(str(error))}") from error
@@ -145,7 +145,7 @@ def narrowed(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, me
             "--permitted: these tables were written before statements were recorded; crawl again"
         ) from error
     if to == "wacz":
-        made.tables["pages"], made.warcs = _copied(made.tables["pages"], inputs.warcs, folder)
+        made.tables["pages"], made.warcs = _copy_records(made.tables["pages"], inputs.warcs, folder)
     return made
 
 
@@ -162,7 +162,7 @@ def _list(tables: duckdb.DuckDBPyConnection, question: str, target: Path) -> dic
     return counts
 
 
-def _copied(
+def _copy_records(
     pages: Sequence[ExportPiece], warcs: Sequence[ExportPiece], folder: Path
 ) -> tuple[list[ExportPiece], list[ExportPiece]]:
     """Copy the records of the rows to WARC files of their own; return the rows with their new places, and the files."""
@@ -236,7 +236,7 @@ def _pieces(source: BinaryIO, length: int) -> Iterator[bytes]:
     while length:
         piece = source.read(min(length, 1 << 20))
         if not piece:
-            raise ended_early(Path(source.name))
+            raise cut_error(Path(source.name))
         length -= len(piece)
         yield piece
 
@@ -245,9 +245,9 @@ def _files(pieces: Sequence[ExportPiece]) -> list[str]:
     return [piece.path for piece in pieces if piece.rows]
 
 
-def _written(paths: Sequence[str]) -> str:
-    return "[" + ", ".join(f"'{_quoted(Path(path))}'" for path in paths) + "]"
+def _sql_list(paths: Sequence[str]) -> str:
+    return "[" + ", ".join(f"'{_quote(Path(path))}'" for path in paths) + "]"
 
 
-def _quoted(path: Path) -> str:
+def _quote(path: Path) -> str:
     return str(path).replace("'", "''")

@@ -155,7 +155,7 @@ def make_plan(
             where=where or "true",
             every=str(every),
             original=f"latest.{ORIGINAL}" if ORIGINAL in known else "firsts.at",
-            columns=", ".join(_chosen(name, known) for name in (*COLUMNS, *MORE)),
+            columns=", ".join(_column_sql(name, known) for name in (*COLUMNS, *MORE)),
             document=_DOCUMENT if "main_text" in known else "''",
             target=str(new).replace("'", "''"),
             group_rows=ROW_GROUP_ROWS,
@@ -168,7 +168,7 @@ def make_plan(
     publish(new, target)
 
 
-def _chosen(name: str, known: Sequence[str]) -> str:
+def _column_sql(name: str, known: Sequence[str]) -> str:
     """Return the SQL that selects a column, which may be one that some crawls lack."""
     if name not in MORE:
         return f"latest.{name}::VARCHAR AS {name}" if name in _FEW else f"latest.{name}"
@@ -178,7 +178,7 @@ def _chosen(name: str, known: Sequence[str]) -> str:
 _FEW = frozenset(("host", "site", "media_type", "charset", "link_type"))
 
 
-def planned(plan: Path, start: int = 0) -> Iterator[tuple[int, Planned]]:
+def read_plan(plan: Path, start: int = 0) -> Iterator[tuple[int, Planned]]:
     """Yield the pages from a position on, each with the position behind it."""
     source = RowSource([ExportPiece(str(plan), plan.stat().st_size, pq.read_metadata(plan).num_rows)])
     if not source.rows:

@@ -67,16 +67,16 @@ class Sorter:
             self._write(table.schema, table.to_batches(batch_rows), 0)
         level = 0
         while len(alike := [run for run in self.runs if run.level == level]) >= FAN_IN_MAX:
-            merged = (table for table, _ in self._merged(alike, [0] * len(alike)))
+            merged = (table for table, _ in self._merge_runs(alike, [0] * len(alike)))
             self._merge(alike, merged, level + 1)
             level += 1
 
-    def merged(self, consumed: Sequence[int] = ()) -> Iterator[tuple[pa.Table, list[int]]]:
+    def merge(self, consumed: Sequence[int] = ()) -> Iterator[tuple[pa.Table, list[int]]]:
         """Yield all rows in order, table by table, each with how many rows of each run are behind it.
 
         What is behind is left out when it is given as `consumed`.
         """
-        yield from self._merged(self.runs, list(consumed) or [0] * len(self.runs))
+        yield from self._merge_runs(self.runs, list(consumed) or [0] * len(self.runs))
 
     def sweep(self) -> None:
         """Remove files that are not among the valid runs."""
@@ -111,7 +111,7 @@ class Sorter:
         sync_file(path)
         self.runs.append(SortedRun(path.name, level))
 
-    def _merged(self, runs: Sequence[SortedRun], consumed: list[int]) -> Iterator[tuple[pa.Table, list[int]]]:
+    def _merge_runs(self, runs: Sequence[SortedRun], consumed: list[int]) -> Iterator[tuple[pa.Table, list[int]]]:
         heads = [
             _Head(self._folder / run.name, self._keys, skipped) for run, skipped in zip(runs, consumed, strict=True)
         ]

@@ -52,7 +52,7 @@ def pieces_of(
         table = f"{ITEMS}{folder.name}" if folder.parent.name + "/" == ITEMS else folder.name
         crc = (recorded or {}).get(f"{table}/{path.name}")
         if crc is not None and crc_of(path) != crc:
-            raise damaged(path)
+            raise damage_error(path)
         found.append(ExportPiece(str(path), path.stat().st_size, _rows_in(path), crc))
     return found
 
@@ -91,7 +91,7 @@ def naming(path: Path | str) -> Iterator[None]:
         # Any of these, and an OSError without a number; those with one are the system's.
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise damaged(path) from error
+        raise damage_error(path) from error
 
 
 def _sound(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -104,7 +104,7 @@ def _sound(path: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBa
         yield batch
 
 
-def damaged(path: Path | str) -> DamagedError:
+def damage_error(path: Path | str) -> DamagedError:
     """Return the error for a table's file that is damaged."""
     return DamagedError(f"{path} cannot be read: it was damaged, or not copied whole; put a sound copy in its place")
 
@@ -158,9 +158,9 @@ class RowSource:
                     for batch in _sound(piece.path, file.iter_batches(BATCH_ROWS, row_groups=[group], columns=held)):
                         at += batch.num_rows
                         if at > start:
-                            yield at, self._chosen(batch, schema)
+                            yield at, self._filter(batch, schema)
 
-    def _chosen(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    def _filter(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if self._condition is not None:
             batch = batch.filter(self._condition.mask(fitted(batch, self.schema)))
         return fitted(batch, schema)

@@ -120,7 +120,7 @@ def _merge(
     if not step.runs:  # A table without rows has its columns nevertheless.
         _write_file(folder / f"{stem_of(step.table)}-000001.parquet", schema, iter(()))
         return
-    merged = sorter.merged(step.consumed)
+    merged = sorter.merge(step.consumed)
     group_bytes = min(ROW_GROUP_BYTES_MAX, memory_bytes_max // 8)
     waiting = next(merged, None)
     while waiting is not None:

@@ -21,10 +21,10 @@ from isal import isal_zlib
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.product import __version__
-from gossamer.results.export.bodies import Means, RecordBodies, RecordPlace, ended_early, require_members, require_whole
+from gossamer.results.export.bodies import Means, RecordBodies, RecordPlace, cut_error, require_members, require_whole
 from gossamer.results.export.index import IndexProgress, sort_lines, unique_lines
 from gossamer.results.export.permitted import FOLDER, LIST
-from gossamer.results.export.plan import Planned, make_plan, planned
+from gossamer.results.export.plan import Planned, make_plan, read_plan
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import ExportFolder, ExportInputs, ExportPiece
@@ -97,7 +97,7 @@ def export_wacz(
         if not work.inputs.running:
             require_whole(work.inputs.warcs, source)
         _list(work, step, source, means, memory_bytes_max, advance, held)
-    with _opened(work.out, step.length) as file:
+    with _open_at(work.out, step.length) as file:
         archive = _Zip(file, step.members, work.inputs.begun_at)
         try:
             done = {member.name for member in step.members}
@@ -247,7 +247,7 @@ def _write_pages(target: Path, plan: Path, held: _HeldWarcs, bodies: RecordBodie
     with new.open("wb") as file:
         head = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages", "hasText": True}
         file.write(_JSON.encode(head) + b"\n")
-        for _, row in planned(plan):
+        for _, row in read_plan(plan):
             if not held.has(row.place) or not (row.document or row.media_type in _PAGE_TYPES):
                 continue
             line = _page_line(row, row.document or _text(row, held, bodies, means))
@@ -283,7 +283,7 @@ def _text(row: Planned, held: _HeldWarcs, bodies: RecordBodies, means: Means) ->
     return means.text_of(page).text.encode("utf-8", "replace").decode() if page is not None else ""
 
 
-def _opened(path: Path, length: int) -> BinaryIO:
+def _open_at(path: Path, length: int) -> BinaryIO:
     file = path.open("r+b" if path.exists() else "w+b")
     file.truncate(length)
     file.seek(length)
@@ -326,7 +326,7 @@ class _Zip:
                 target.write(data)
                 left -= len(data)
         if left:
-            raise ended_early(path)
+            raise cut_error(path)
         return ZipMember(
             name, info.header_offset, info.file_size, info.compress_size, info.CRC,
             "sha256:" + digest.hexdigest(), kind, info.extract_version,

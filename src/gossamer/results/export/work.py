@@ -165,7 +165,7 @@ class ExportFolder(WorkFolder):
                 return
         if stored is None:
             if not replaces and (target.exists() or target.is_symlink()):
-                raise _taken(target, order)
+                raise _existing_target_error(target, order)
             self._make_folder(_State(order))
         elif stored.order != order:
             raise ConfigError(
@@ -260,7 +260,7 @@ def writing_to(target: Path) -> Iterator[None]:
         raise ConfigError(f"cannot write to {target}: {error.strerror}; name another with -o") from error
 
 
-def _taken(target: Path, order: ExportOrder) -> ConfigError:
+def _existing_target_error(target: Path, order: ExportOrder) -> ConfigError:
     """Return the error for a target that already exists. It never advises to remove a crawl."""
     if Path(order.crawl).is_relative_to(target.resolve()):
         return ConfigError(f"{target} is the crawl itself, or holds it; name another place with -o")

@@ -112,7 +112,7 @@ def _on_disk(build: Build, held: list[pa.RecordBatch], rest: Iterator[pa.RecordB
     by_url.runs = []
     by_url.sweep()
     in_order.spill()
-    for table, _ in in_order.merged():
+    for table, _ in in_order.merge():
         yield table.select(ROWS.names)
     in_order.runs = []
     in_order.sweep()
@@ -121,7 +121,7 @@ def _on_disk(build: Build, held: list[pa.RecordBatch], rest: Iterator[pa.RecordB
 def _eachonce(sorter: Sorter) -> Iterator[pa.Table]:
     """Yield the rows of a sorter by URL, each once; those of one URL may be in two tables."""
     waiting: pa.Table | None = None
-    for table, _ in sorter.merged():
+    for table, _ in sorter.merge():
         table = table if waiting is None else pa.concat_tables([waiting, table]).combine_chunks()
         prints = table["fingerprint"].to_numpy()
         last = int(np.searchsorted(prints, prints[-1]))

@@ -13,7 +13,7 @@ import tantivy
 from gossamer.model.pages import Page
 from gossamer.results.export.bodies import Means, RecordBodies
 from gossamer.results.export.export import ExportedCrawl, inputs_of
-from gossamer.results.export.plan import Planned, make_plan, planned, rows_of
+from gossamer.results.export.plan import Planned, make_plan, read_plan, rows_of
 from gossamer.results.export.work import ExportFolder, ExportOrder
 from gossamer.results.search.documents import INDEXED_TYPES, IndexedPage, language_of_page
 from gossamer.results.search.folder import FOLDER, position_of, rows_at
@@ -81,7 +81,7 @@ def _index(
     writer = IndexWriter(folder, memory_bytes_max)
     try:
         with RecordBodies(warc_folder, means.decode) as bodies:
-            for position, row in planned(plan, rows_at(writer.position())):
+            for position, row in read_plan(plan, rows_at(writer.position())):
                 page = bodies.page(row.archived) if row.media_type in INDEXED_TYPES else None
                 if page is not None or row.document:
                     writer.put(_page(row, page, means))
