@@ -13,7 +13,7 @@ import zstandard
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import open_store
 from gossamer.config.gather import reopen
-from gossamer.results.search.index import opened
+from gossamer.results.search.index import open_index
 from gossamer.stages.archive.logs import batches
 from gossamer.state.schema import FAMILIES, LAST
 
@@ -79,6 +79,6 @@ def _members(data: bytes) -> Iterator[bytes]:
 
 
 def _documents(folder: Path) -> bytes:
-    searcher = opened(folder).searcher()
+    searcher = open_index(folder).searcher()
     hits = searcher.search(tantivy.Query.all_query(), max(1, searcher.num_docs)).hits
     return "".join(str(searcher.doc(address).to_dict()) for _, address in hits).encode()

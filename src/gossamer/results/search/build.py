@@ -17,7 +17,7 @@ from gossamer.results.export.plan import Planned, make_plan, read_plan, rows_of
 from gossamer.results.export.work import ExportFolder, ExportOrder
 from gossamer.results.search.documents import INDEXED_TYPES, IndexedPage, language_of_page
 from gossamer.results.search.folder import FOLDER, position_of, rows_at
-from gossamer.results.search.index import POSITION, IndexWriter, opened, text_in
+from gossamer.results.search.index import POSITION, IndexWriter, open_index, text_in
 
 PAGES_A_COMMIT = 5_000
 
@@ -110,7 +110,7 @@ def rewrite(folder: Path, target: Path, memory_bytes_max: int, leaves: Callable[
         ConfigError: the index cannot be read.
         OSError: the disk is full.
     """
-    index: Any = opened(folder)
+    index: Any = open_index(folder)
     searcher = index.searcher()
     places = [place for _, place in searcher.search(tantivy.Query.all_query(), max(1, searcher.num_docs)).hits]
     gone = sum(leaves(text_in(searcher.doc(place), "url")) for place in places)

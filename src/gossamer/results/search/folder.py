@@ -141,11 +141,11 @@ def faults(folder: Path, *, deep: bool) -> Iterator[tuple[Path, str]]:
     try:
         recorded = msgspec.json.decode(path.read_bytes(), type=dict[str, Sums])
     except FileNotFoundError:
-        yield from _unrecorded(folder, deep=deep)
+        yield from _segment_faults(folder, deep=deep)
         return
     except msgspec.MsgspecError as error:
         yield path, f"cannot be read ({error})"
-        yield from _unrecorded(folder, deep=deep)
+        yield from _segment_faults(folder, deep=deep)
         return
     for name, sums in recorded.items():
         file = folder / name
@@ -180,7 +180,7 @@ def _fault(file: Path, sums: Sums, *, deep: bool) -> str:
     return "does not hold what was written into it (its CRC-32 differs)" if deep and crc_of(file) != sums.crc else ""
 
 
-def _unrecorded(folder: Path, *, deep: bool) -> Iterator[tuple[Path, str]]:
+def _segment_faults(folder: Path, *, deep: bool) -> Iterator[tuple[Path, str]]:
     meta = folder / _META
     try:
         segments = msgspec.json.decode(meta.read_bytes(), type=_Meta).segments

@@ -72,7 +72,7 @@ class IndexWriter:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         (folder / SUMS).unlink(missing_ok=True)  # What they say is over.
-        self._index = opened(folder) if tantivy.Index.exists(str(folder)) else tantivy.Index(fields(), str(folder))
+        self._index = open_index(folder) if tantivy.Index.exists(str(folder)) else tantivy.Index(fields(), str(folder))
         self._layout = layout_of(folder)
         try:
             # One thread: the crawl has its own, and documents of one key must stay in order.
@@ -139,13 +139,13 @@ def _add_terms(entry: tantivy.Document, document: IndexedPage) -> None:
             entry.add_text(name, " ".join(terms))
 
 
-def opened(folder: Path) -> tantivy.Index:
+def open_index(folder: Path) -> tantivy.Index:
     """Open an index.
 
     Raises:
         ConfigError: it is none, or another version's.
     """
-    return _opened(folder, folder)
+    return _open_at(folder, folder)
 
 
 @contextmanager
@@ -158,17 +158,17 @@ def reading(folder: Path) -> Iterator[tantivy.Index]:
     """
     lock = folder / _LOCK
     if os.access(folder, os.W_OK) and (os.access(lock, os.W_OK) or not lock.exists()):
-        yield opened(folder)
+        yield open_index(folder)
         return
     # Tantivy locks what it reads, by a file beside it: here beside links to it.
     with tempfile.TemporaryDirectory(prefix="gossamer-search-") as aside:
         for path in folder.iterdir():
             if not path.name.endswith(".lock"):
                 Path(aside, path.name).symlink_to(path.absolute())
-        yield _opened(Path(aside), folder)
+        yield _open_at(Path(aside), folder)
 
 
-def _opened(place: Path, folder: Path) -> tantivy.Index:
+def _open_at(place: Path, folder: Path) -> tantivy.Index:
     """Open the index of a folder where it is, or where links to it are."""
     try:
         index = tantivy.Index.open(str(place))

@@ -12,7 +12,7 @@ from pathlib import Path
 from gossamer.model.pages import Archived, Visited
 from gossamer.results.search.documents import IndexedPage, batch_of, document_of, documents_of
 from gossamer.results.search.folder import FOLDER, LACKING, LOG_FOLDER, SHARD, is_behind
-from gossamer.results.search.index import IndexWriter, opened, position_in, put_all
+from gossamer.results.search.index import IndexWriter, open_index, position_in, put_all
 from gossamer.stages.archive.logs import Segments, batches, frame
 from gossamer.stages.archive.options import SearchOptions
 from gossamer.state.journals import Journals
@@ -129,7 +129,7 @@ class IndexFollower:
             self._folder /= f"{SHARD}{journals.shard}"
         self._writer: IndexWriter | None = None
         if (self._folder / "meta.json").exists():
-            position = position_in(opened(self._folder))
+            position = position_in(open_index(self._folder))
             # Until this run has begun, `crawl.toml` says whether the last one kept the index.
             if not position.endswith(LACKING) and is_behind(journals.directory, position):
                 self.writer().commit(position + LACKING)

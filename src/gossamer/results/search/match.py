@@ -15,7 +15,7 @@ import tantivy
 from tantivy import Occur, Query, TextAnalyzerBuilder, Tokenizer
 
 from gossamer.results.search.parse import FILTERS, QueryAtom, QueryGroup
-from gossamer.results.search.words import folded, is_dense, loose_of
+from gossamer.results.search.words import fold, is_dense, loose_of
 
 FIELDS_1 = {"title": "title", "anchors": "anchors", "text": "text", "url": "url"}
 FIELDS_2 = {"title": "title_words", "anchors": "anchors", "text": "words", "url": "url_words"}
@@ -95,14 +95,14 @@ class QueryMatcher:
         found: list[Query] = []
         if atom.is_quoted or atom.field or len(atom.terms) > 1:
             if not any(map(is_dense, atom.terms)) and not atom.is_prefix:
-                found = [self._accented(atom, self._fields[name]) for name in named]
+                found = [self._accent_query(atom, self._fields[name]) for name in named]
         else:
             forms = self.forms(atom)
             found = [self._terms(atom, name, (form,)) for form in forms for name in named]
             found += [self._one(atom, "loose", form) for form in (*atom.terms, *forms) if not is_dense(form)]
         return [Query.boost_query(query, _LOOSE_WEIGHT) for query in found]
 
-    def _accented(self, atom: QueryAtom, field: str) -> Query:
+    def _accent_query(self, atom: QueryAtom, field: str) -> Query:
         patterns = [_pattern(term) for term in atom.terms]
         if len(patterns) == 1:
             return Query.regex_query(self._schema, field, patterns[0])
@@ -150,7 +150,7 @@ def _letters() -> dict[str, str]:
     found: defaultdict[str, str] = defaultdict(str)
     for code in (*range(0xC0, 0x530), *range(0x1E00, 0x2000)):
         letter = chr(code)
-        plain = folded(letter)
+        plain = fold(letter)
         if len(plain) == 1 and plain != letter and unicodedata.category(letter) == "Ll":
             found[plain] += letter
     return dict(found)
@@ -159,5 +159,5 @@ def _letters() -> dict[str, str]:
 def _pattern(term: str) -> str:
     """Return a pattern for a term with any accents."""
     letters = _letters()
-    plain = folded(term)
+    plain = fold(term)
     return "".join(f"[{one}{letters[one]}]" if one in letters else re.escape(one) for one in plain)

@@ -62,25 +62,25 @@ class SearchQuestion(msgspec.Struct, frozen=True):
 def _check_query(query: str) -> None:
     if not query.strip():
         raise QueryError('the query is empty; name words, or a "phrase" in quotes')
-    _bound(len(query), CHARACTERS_MAX, "characters")
+    _limit(len(query), CHARACTERS_MAX, "characters")
     _require_text("the query", query)
-    _bound(sum(1 for _ in _WORD.finditer(query)), WORDS_MAX, "words")
+    _limit(sum(1 for _ in _WORD.finditer(query)), WORDS_MAX, "words")
     brackets = [character for character in query if character in _OPENING or character in _CLOSING]
-    _bound(len(brackets), BRACKETS_MAX, "brackets")
+    _limit(len(brackets), BRACKETS_MAX, "brackets")
     depth = deepest = 0
     for bracket in brackets:
         depth = depth + 1 if bracket in _OPENING else max(depth - 1, 0)
         deepest = max(deepest, depth)
-    _bound(deepest, NESTING_MAX, "brackets within each other")
-    _bound(sum(1 for _ in _RANGE.finditer(query)), RANGES_MAX, "ranges")
-    _bound(query.count("*"), STARS_MAX, "asterisks")
+    _limit(deepest, NESTING_MAX, "brackets within each other")
+    _limit(sum(1 for _ in _RANGE.finditer(query)), RANGES_MAX, "ranges")
+    _limit(query.count("*"), STARS_MAX, "asterisks")
     if any(len(slop[1]) > len(str(SLOP_MAX)) or int(slop[1]) > SLOP_MAX for slop in _SLOP.finditer(query)):
         raise QueryError(f"the query allows too many words between those of a phrase; use at most ~{SLOP_MAX}")
     if any(_boost(boost[1]) > BOOST_MAX for boost in _BOOST.finditer(query)):
         raise QueryError(f"the query has too large a weight; use at most ^{BOOST_MAX:.0f}")
 
 
-def _bound(count: int, most: int, what: str) -> None:
+def _limit(count: int, most: int, what: str) -> None:
     if count > most:
         raise QueryError(f"the query has {count:,} {what}; use at most {most:,}")
 

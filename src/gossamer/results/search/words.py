@@ -100,11 +100,11 @@ def loose_of(term: str, language: str) -> tuple[str, ...]:
         return ()
     stemmer = stemmer_of(language)
     stems = stemmer.analyze(term) if stemmer is not None else []
-    forms = stems if term.isascii() else {folded(term), *map(folded, stems)}
+    forms = stems if term.isascii() else {fold(term), *map(fold, stems)}
     return tuple(form for form in forms if form != term)
 
 
-def folded(term: str) -> str:
+def fold(term: str) -> str:
     """Return a term without accents, vowel points and letters' variants; marks that are letters stay."""
     if term.isascii():
         return term
