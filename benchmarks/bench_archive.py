@@ -30,7 +30,7 @@ from gossamer.stages.archive.cdxj import entries_of_tables, entries_of_warcs, wr
 from gossamer.stages.archive.follower import Follower
 from gossamer.stages.archive.objectstore import ObjectStore, fixity_of
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.records import labelled_digest
+from gossamer.stages.archive.records import warc_digest
 from gossamer.stages.archive.tables import TableWriters
 from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from gossamer.state.journals import Journals
@@ -71,7 +71,7 @@ def visits(pages: list[bytes], packed: bool) -> list[Visited]:
             address, address, "docs.example.org", "example.org", 1.7673e9 + number / 1000, "fetched", 200, "text/html",
             "utf-8", len(body), len(page), title=f"Page {number} of the documentation", depth=3, ip="127.0.0.1",
             referrer="https://docs.example.org/", link_type="anchor", fetch_s=0.01,
-            digest=labelled_digest("sha1", body),
+            digest=warc_digest("sha1", body),
         )  # fmt: skip
         reply = Reply(
             address, 200, HEADERS, body, "127.0.0.1", row.fetched_at, 0.01, len(body) + 300, reason="OK",

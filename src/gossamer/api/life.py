@@ -89,7 +89,7 @@ class ShardLife:
                 for task in tasks:  # Until here it can be asked: large files take a while to finish.
                     task.cancel()
         finally:
-            await shard.outputs.followers.settled()  # The directory is unlocked next.
+            await shard.outputs.followers.wait()  # The directory is unlocked next.
         return end
 
     async def _prepare(self) -> None:

@@ -82,7 +82,7 @@ class Vault:
     async def _open(self) -> int:
         from gossamer.stages.archive.checkpoints import ShardClaim  # noqa: PLC0415
 
-        claimed = await self._checkpoints.claimed()
+        claimed = await self._checkpoints.read_claim()
         saved = await self._checkpoints.latest()
         before = claimed.opening if claimed is not None else 0
         path = self._home.state / CLAIM
@@ -284,7 +284,7 @@ def _remove_open(directory: Path) -> None:
 
 async def _bring_list(checkpoints: Checkpoints, directory: Path) -> None:
     """Copy the checkpoints' list of forgotten pages to a directory that has none."""
-    listed = None if (directory / FORGOTTEN).exists() else await checkpoints.forgotten()
+    listed = None if (directory / FORGOTTEN).exists() else await checkpoints.read_forgotten()
     if listed is not None:
         await asyncio.to_thread(write_whole, directory / FORGOTTEN, listed)
 
@@ -404,7 +404,7 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
     described = []
     for home in homes(directory, config.cluster.workers):
         checkpoints = checkpoints_of(config, home.shard)
-        claimed = await checkpoints.claimed()
+        claimed = await checkpoints.read_claim()
         saved = await checkpoints.latest()
         if saved is None and home.shard not in partitions.owners:
             continue  # It was added shortly before, and has nothing yet.

@@ -7,7 +7,7 @@ import io
 from fastwarc.stream_io import GzipWriter
 from fastwarc.warc import WarcRecord, WarcRecordType
 
-from gossamer.stages.archive.records import Record, named
+from gossamer.stages.archive.records import Record, fields_of
 
 
 def member(record: Record, algorithm: str, gzip_level: int) -> bytes:
@@ -16,7 +16,7 @@ def member(record: Record, algorithm: str, gzip_level: int) -> bytes:
     written.init_headers(getattr(WarcRecordType, record.record_type))
     written.headers.clear()  # type: ignore[no-untyped-call]
     written.headers.status_line = "WARC/1.1"
-    for name, value in named(record, algorithm):
+    for name, value in fields_of(record, algorithm):
         written.headers.append(name, value)
     written.set_bytes_content(record.head + record.payload)
     stream = io.BytesIO()

@@ -13,7 +13,7 @@ import pytest
 from gossamer.model.pages import Findings
 from gossamer.stages.archive.follower import Follower
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.schema import LINKS, PAGES, fitted, kind_of, united
+from gossamer.stages.archive.schema import LINKS, PAGES, fit_batch, kind_of, unify_schemas
 from gossamer.stages.archive.tables import TableWriters
 
 from .web import Shard, visited
@@ -157,7 +157,7 @@ def test_what_values_are(values: list[object], kind: str) -> None:
 def test_schemas_are_united_in_order() -> None:
     one = pa.schema([("a", pa.int64()), ("b", pa.string())])
     other = pa.schema([("c", pa.bool_()), ("a", pa.float64())])
-    both = united([one, other])
+    both = unify_schemas([one, other])
     assert both == pa.schema([("a", pa.float64()), ("b", pa.string()), ("c", pa.bool_())])
-    batch = fitted(pa.record_batch([[1], ["x"]], schema=one), both)
+    batch = fit_batch(pa.record_batch([[1], ["x"]], schema=one), both)
     assert batch.to_pylist() == [{"a": 1.0, "b": "x", "c": None}]

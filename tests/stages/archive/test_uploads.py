@@ -209,7 +209,7 @@ def test_pauses_double_up_to_their_bound(tmp_path: Path) -> None:
     case = Case(tmp_path, store_retry_s_first=1.0, store_retry_s_max=10.0)
     pauses = []
     for _ in range(7):
-        case.uploads._failed(DOWN)
+        case.uploads._note_failure(DOWN)
         pauses.append(case.uploads._pause_s())
     for pause_s, wanted_s in zip(pauses, [1, 2, 4, 8, 10, 10, 10], strict=True):
         assert 0.8 * wanted_s <= pause_s <= 1.2 * wanted_s

@@ -429,7 +429,7 @@ def test_the_quick_way_and_the_readable_way_write_the_same(tmp_path: Path) -> No
     warc = archive(Shard(tmp_path))
     for visit in assortment():
         assert visit.reply is not None
-        visit.row.digest = records.labelled_digest("sha1", visit.reply.body)
+        visit.row.digest = records.warc_digest("sha1", visit.reply.body)
         main = warc._main_record(visit.reply, visit.row.fetched_at, visit.row.digest, visit.revisit_of)
         story = warc._metadata_record(main, visit.reply, warc._story(visit, visit.reply))
         for record in (main, warc._request_record(main, visit.reply), story):

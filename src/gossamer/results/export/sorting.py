@@ -13,7 +13,7 @@ import msgspec
 import pyarrow as pa
 
 from gossamer.results.export.source import plain
-from gossamer.stages.archive.schema import fitted
+from gossamer.stages.archive.schema import fit_batch
 from gossamer.world.files import sync_file
 
 FAN_IN_MAX = 32
@@ -190,4 +190,4 @@ def _comparable(value: pa.Scalar) -> object:
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return the batch without dictionaries: those of different batches would not agree."""
-    return fitted(batch, pa.schema([pa.field(field.name, plain(field.type)) for field in batch.schema]))
+    return fit_batch(batch, pa.schema([pa.field(field.name, plain(field.type)) for field in batch.schema]))

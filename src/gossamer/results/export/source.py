@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.results.export.work import ExportPiece
-from gossamer.stages.archive.schema import ITEMS, TABLES, fitted, united
+from gossamer.stages.archive.schema import ITEMS, TABLES, fit_batch, unify_schemas
 from gossamer.state.sums import crc_of
 
 BATCH_ROWS = 8_192
@@ -127,7 +127,7 @@ class RowSource:
                     f"{path} changed since this export began; delete what the export wrote, then start it again"
                 )
         first = TABLES.get(table) if not self._pieces else None
-        self.schema = united((_schema_of(piece.path) for piece in self._pieces), first)
+        self.schema = unify_schemas((_schema_of(piece.path) for piece in self._pieces), first)
         """All columns of all files, by name; where a file lacks one it is null."""
         self.rows = sum(piece.rows for piece in self._pieces)
         self._condition = Condition(where, self.schema) if where else None
@@ -162,8 +162,8 @@ class RowSource:
 
     def _filter(self, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         if self._condition is not None:
-            batch = batch.filter(self._condition.mask(fitted(batch, self.schema)))
-        return fitted(batch, schema)
+            batch = batch.filter(self._condition.mask(fit_batch(batch, self.schema)))
+        return fit_batch(batch, schema)
 
 
 def _schema_of(path: str) -> pa.Schema:

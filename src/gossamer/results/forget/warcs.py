@@ -30,10 +30,10 @@ from gossamer.stages.archive.records import (
     WARC_FIELDS,
     Fields,
     Record,
-    labelled_digest,
     member,
     packer,
     pieces_of_member,
+    warc_digest,
 )
 from gossamer.stages.archive.warc import NOT_MODIFIED, WarcInfo, warc_date, warcinfo_block
 from gossamer.state.journals import ManifestEntry
@@ -283,7 +283,7 @@ class _WarcRewriter:
             while piece := original.reader.read(PIECE_BYTES):
                 file.write(piece)
         if not any(name.lower() == "warc-payload-digest" for name, _ in fields):
-            fields.append(("WARC-Payload-Digest", labelled_digest(self._algorithm, payload, file=file)))
+            fields.append(("WARC-Payload-Digest", warc_digest(self._algorithm, payload, file=file)))
         record = Record("response", seen.record_id, seen.date, HTTP_RESPONSE, fields, head, payload, file)
         if file is None:
             self._target.write(member(record, self._algorithm, self._packer))

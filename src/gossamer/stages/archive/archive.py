@@ -85,7 +85,7 @@ class Followers:
         follower.settle(task, result)
         return follower
 
-    async def settled(self) -> None:
+    async def wait(self) -> None:
         """Wait for the thread that still writes; its result is dropped."""
         if self._begun is not None:
             (*_, making), self._begun = self._begun, None

@@ -182,7 +182,7 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
         with temporary.open("wb") as file, ExitStack() as stack:
             last = b""
             standing = StandingRecords()
-            for raw in _sorted_lines((entry.line() for entry in entries), Path(folder), sort_bytes_max, stack):
+            for raw in _sort_lines((entry.line() for entry in entries), Path(folder), sort_bytes_max, stack):
                 line = standing.line(raw)
                 if line != last:
                     file.write(line)
@@ -340,7 +340,7 @@ def _entry_of_record(record: WarcRecord, filename: str) -> IndexEntry:
     )
 
 
-def _sorted_lines(lines: Iterable[bytes], folder: Path, bytes_max: int, stack: ExitStack) -> Iterator[bytes]:
+def _sort_lines(lines: Iterable[bytes], folder: Path, bytes_max: int, stack: ExitStack) -> Iterator[bytes]:
     """Sort any number of lines: those that exceed memory go to sorted files, which are merged."""
     held: list[bytes] = []
     held_bytes = 0

@@ -95,7 +95,7 @@ class Checkpoints:
         await self._store.write(f"{self._own}/trial", b"may we write here?")
         await self._store.remove([f"{self._own}/trial"])
 
-    async def claimed(self) -> ShardClaim | None:
+    async def read_claim(self) -> ShardClaim | None:
         """Return the claim of the shard's holder, if there was one. Raises StoreError."""
         return await self._read(f"{self._own}/claim.json", ShardClaim)
 
@@ -122,7 +122,7 @@ class Checkpoints:
         """Put the crawl's list of forgotten pages beside its configuration. Raises StoreError."""
         await self._store.write(FORGOTTEN, listed)
 
-    async def forgotten(self) -> bytes | None:
+    async def read_forgotten(self) -> bytes | None:
         """Return the list of forgotten pages, or None if there is none. Raises StoreError."""
         return await self._store.read(FORGOTTEN)
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import DamagedError
 from gossamer.stages.archive.logs import batches, schemas, table_of
-from gossamer.stages.archive.schema import ITEMS, TABLES, fitted, united
+from gossamer.stages.archive.schema import ITEMS, TABLES, fit_batch, unify_schemas
 from gossamer.stages.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.state.journals import Journals, ManifestEntry
 from gossamer.state.sums import Sums, sums_of
@@ -155,12 +155,12 @@ def make_parquet(
     """
     make_directory(target.parent)
     temporary = target.with_name(f".{target.name}.tmp")
-    schema = united(schemas(source, length), TABLES.get(target.parent.name))
+    schema = unify_schemas(schemas(source, length), TABLES.get(target.parent.name))
     with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
         waiting: list[pa.RecordBatch] = []
         rows = held_bytes = 0
         for batch in batches(source, length):
-            waiting.append(fitted(batch, schema))
+            waiting.append(fit_batch(batch, schema))
             rows += batch.num_rows
             held_bytes += batch.nbytes
             if rows >= ROW_GROUP_ROWS_MAX or held_bytes >= group_bytes_max:

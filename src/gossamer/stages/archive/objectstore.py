@@ -66,7 +66,7 @@ class ObjectStore:
         """
         self.url = options.store.rstrip("/")
         self._options = options
-        self._store = _opened(options)
+        self._store = _open_store(options)
 
     async def copy(self, source: Path | bytes, name: str, *, overwrite: bool = False) -> str:
         """Copy a file, unless it is there already, verify the copy, and return its SHA-256 in hexadecimal.
@@ -243,7 +243,7 @@ def _rest_of_part(file: BinaryIO, piece: bytes, part_bytes: int) -> Iterator[byt
         piece = file.read(min(READ_BYTES, left))
 
 
-def _opened(options: ArchiveOptions) -> Any:
+def _open_store(options: ArchiveOptions) -> Any:
     url = options.store
     given = dict(options.store_options)
     if "?" in url or "@" in url.partition("://")[2].partition("/")[0]:

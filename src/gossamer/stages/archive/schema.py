@@ -121,7 +121,7 @@ KINDS = {
 """What processing modules may add, by kind (`model.columns`)."""
 
 
-def united(schemas: Iterable[pa.Schema], first: pa.Schema | None = None) -> pa.Schema:
+def unify_schemas(schemas: Iterable[pa.Schema], first: pa.Schema | None = None) -> pa.Schema:
     """Return one schema for frames of different ones: columns of `first`, then the others in order of appearance.
 
     Of two types the wider one is taken: integers and floats make floats, all else text.
@@ -137,8 +137,8 @@ def united(schemas: Iterable[pa.Schema], first: pa.Schema | None = None) -> pa.S
     return pa.schema(list(fields.items()))
 
 
-def fitted(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch in a schema that `united` made of its own and others: missing columns are null."""
+def fit_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch in a schema that `unify_schemas` made of its own and others: missing columns are null."""
     if batch.schema.equals(schema):
         return batch
     columns = []

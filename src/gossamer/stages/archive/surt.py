@@ -59,7 +59,7 @@ def _start(scheme: str, authority: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _reversed(host: str) -> str:
+def _reverse(host: str) -> str:
     if match := _WWW.match(host):
         host = host[match.end() :]
     return ",".join(reversed(host.split(".")))
@@ -76,11 +76,11 @@ def _host_and_port(authority: str) -> tuple[str, str]:
     host = host.replace("..", ".").strip(".")
     if host.isdigit():
         host = str(ipaddress.IPv4Address(int(host) & 0xFFFFFFFF))
-    return _reversed(host), port
+    return _reverse(host), port
 
 
 def _path(path: str) -> str:
-    raw = _unescaped(path)
+    raw = _unescape(path)
     kept: list[bytes] = []
     for part in raw.split(b"/")[1:]:
         if part == b"..":
@@ -90,14 +90,14 @@ def _path(path: str) -> str:
                 kept.append(part)
         elif part != b".":
             kept.append(part)
-    path = _escaped(b"/" + b"/".join([part for part in kept[:-1] if part] + kept[-1:])).lower()
+    path = _escape(b"/" + b"/".join([part for part in kept[:-1] if part] + kept[-1:])).lower()
     for session in _PATH_SESSIONS:
         path = session.sub(r"\1\2", path)
     return path[:-1] if path.endswith("/") and len(path) > 1 else path
 
 
 def _query(query: str) -> str:
-    query = _escaped(_unescaped(query)).lower()
+    query = _escape(_unescape(query)).lower()
     if "sid=" in query or "session" in query or "cfid=" in query:
         for session in _QUERY_SESSIONS:
             query = session.sub(lambda match: match[1] + (match[2] or ""), query)
@@ -108,12 +108,12 @@ def _query(query: str) -> str:
     return "&".join(["=".join(argument) for argument in arguments])
 
 
-def _unescaped(text: str) -> bytes:
+def _unescape(text: str) -> bytes:
     raw = unquote_to_bytes(text)
     while b"%" in raw and (again := unquote_to_bytes(raw)) != raw:
         raw = again
     return raw
 
 
-def _escaped(raw: bytes) -> str:
+def _escape(raw: bytes) -> str:
     return quote_from_bytes(raw, safe=_KEPT)

@@ -85,7 +85,7 @@ class Uploads:
         while True:
             await self._pass()
             await commit()
-            if self._failure is None and await self._finished(views):
+            if self._failure is None and await self._finish(views):
                 break
             if self.counts.uploaded_files > uploaded:
                 ends_at = loop.time() + self._options.store_wait_s
@@ -96,7 +96,7 @@ class Uploads:
             await asyncio.sleep(min(self._pause_s(), left_s))
         return self._failure is None and not self.counts.waiting_files
 
-    async def _finished(self, views: Sequence[str]) -> bool:
+    async def _finish(self, views: Sequence[str]) -> bool:
         """Upload views and manifest, once all other files are uploaded; return whether that succeeded."""
         if self._refused:
             return True  # The manifest must not say that this is all.
@@ -107,7 +107,7 @@ class Uploads:
             lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
             await self._store.copy(lines.encode(), MANIFEST, overwrite=True)
         except StoreError as error:
-            self._failed(error)
+            self._note_failure(error)
             return False
         self._works()
         return True
@@ -127,15 +127,15 @@ class Uploads:
             try:
                 digest = await self._store.copy(self._journals.path(entry.name), entry.name)
             except StoreError as error:
-                self._failed(error, entry)
+                self._note_failure(error, entry)
                 continue
             if entry.digest and digest != entry.digest:
                 damaged = f"{entry.name} does not hold what was written into it; check the disk"
-                self._failed(StoreError(damaged, of_file=True), entry)
+                self._note_failure(StoreError(damaged, of_file=True), entry)
             else:
-                self._succeeded(entry, digest)
+                self._note_success(entry, digest)
 
-    def _succeeded(self, entry: ManifestEntry, digest: str) -> None:
+    def _note_success(self, entry: ManifestEntry, digest: str) -> None:
         keep = self._options.store_keep_warc or not entry.name.startswith(WARC)
         self._journals.mark_uploaded(entry.name, digest, keep=keep)
         self.counts.uploaded_files += 1
@@ -150,7 +150,7 @@ class Uploads:
             self.counts.error = next(iter(self._refused.values()), "")
             self._say(f"Uploads to {self._store.url} work again.")
 
-    def _failed(self, error: StoreError, entry: ManifestEntry | None = None) -> None:
+    def _note_failure(self, error: StoreError, entry: ManifestEntry | None = None) -> None:
         self.counts.error = str(error)
         if error.of_file and entry is not None:
             self._refused[entry.name] = str(error)

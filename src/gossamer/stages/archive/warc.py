@@ -20,13 +20,13 @@ from gossamer.stages.archive.records import (
     WARC_FIELDS,
     Fields,
     Record,
-    labelled_digest,
+    field_lines,
     member,
-    named_fields,
     packer,
     pieces_of_member,
     request_head,
     response_head,
+    warc_digest,
 )
 from gossamer.state.journals import Journal, Journals
 
@@ -94,7 +94,7 @@ class WarcArchive:
         row = visited.row
         original = visited.revisit_of
         if not row.digest and (original is None or reply.status != 304):  # The payload of a 304 is the original's.
-            row.digest = labelled_digest(self._options.digests, reply.body, file=reply.file)
+            row.digest = warc_digest(self._options.digests, reply.body, file=reply.file)
         if original is not None and not row.duplicate_of and original.url != row.url:
             row.duplicate_of = original.url
         main = self._main_record(reply, row.fetched_at, row.digest, original)
@@ -120,7 +120,7 @@ class WarcArchive:
         is_kept = {"dns": options.warc_dns, "robots": options.warc_robots, "usage": options.warc_robots}
         if not (options.warc and is_kept.get(link_type, True)):
             return
-        digest = labelled_digest(options.digests, reply.body, file=reply.file)
+        digest = warc_digest(options.digests, reply.body, file=reply.file)
         main = self._main_record(reply, reply.started_at, digest, None)
         story: Fields = [("fetchTimeMs", str(round(reply.fetch_s * 1000))), ("via", via), ("linkType", link_type)]
         self._write(main, reply, [*story, ("wireBytes", str(reply.wire_bytes))] if via else [])
@@ -226,7 +226,7 @@ class WarcArchive:
 
     def _metadata_record(self, main: Record, reply: Reply, story: Fields) -> Record:
         fields: Fields = [("WARC-Target-URI", reply.url), ("WARC-Concurrent-To", f"<{main.record_id}>")]
-        return Record("metadata", self._next_id(), main.date, WARC_FIELDS, fields, named_fields(story))
+        return Record("metadata", self._next_id(), main.date, WARC_FIELDS, fields, field_lines(story))
 
     def _conversion_record(self, main: Record, reply: Reply, rendered: Rendered) -> Record:
         """Return the record of the page as scripts changed it (WARC 1.1, section 6.8)."""
@@ -243,7 +243,7 @@ class WarcArchive:
             ("WARC-Target-URI", f"urn:{one.name}:{reply.url}"),
             ("WARC-Concurrent-To", f"<{main.record_id}>"),
             ("WARC-Page-ID", rendered.page_id),
-            ("WARC-Payload-Digest", labelled_digest(self._options.digests, one.payload)),
+            ("WARC-Payload-Digest", warc_digest(self._options.digests, one.payload)),
         ]
         return Record("resource", self._next_id(), main.date, one.media_type, fields, b"", one.payload)
 
@@ -281,7 +281,7 @@ def warcinfo_block(about: WarcInfo) -> bytes:
         ("isPartOf", about.is_part_of),
         ("description", about.description),
     ]
-    block = named_fields([(name, value) for name, value in fields if value])
+    block = field_lines([(name, value) for name, value in fields if value])
     if about.configuration:
         lines = ["configuration:", *about.configuration.splitlines()]
         block += "\r\n\t".join(lines).encode("utf-8", "replace") + b"\r\n"
