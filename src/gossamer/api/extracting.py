@@ -103,7 +103,7 @@ def _pages(
 ) -> Iterator[tuple[PageRow, Page]]:
     rows = rows_of(plan)
     for done, row in read_plan(plan):
-        page = bodies.page(row.archived) if wants(row.media_type) else None
+        page = bodies.page(row.record) if wants(row.media_type) else None
         if page is not None:
             yield PageRow(row.url, row.key, "", "", row.at / 1e6, "fetched"), page
         advance(done, rows)

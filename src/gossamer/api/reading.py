@@ -79,7 +79,7 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
         if row is None:
             raise ConfigError(f"{directory} has no archived page {url}; `gossamer why` explains its state")
         with RecordBodies(directory / "warc", means.decode) as bodies:
-            page = bodies.page(row.archived)
+            page = bodies.page(row.record)
     if page is None:
         raise ConfigError(f"{directory} has no content of {url}: the record of its first copy is not there")
     text = means.content_of(page).markdown

@@ -172,7 +172,7 @@ def _batches(tables: duckdb.DuckDBPyConnection, question: str) -> Iterator[list[
 
 
 def keep_mask(copies: Path, rows: int) -> NDArray[np.bool_]:
-    """Say of each of `rows` texts whether it is kept, by the list that `find_copies` wrote; a byte each."""
+    """Return which of `rows` texts to keep, by the list that `find_copies` wrote: one byte a text."""
     kept = np.ones(rows, dtype=np.bool_)
     source = RowSource([ExportPiece(str(copies), copies.stat().st_size, pq.read_metadata(copies).num_rows)])
     for _, batch in source.batches(0, ["n"]):

@@ -188,7 +188,7 @@ def form_of(to: str, folder: Path, files: int, length: int) -> Form:
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return a column of text in its type; what is not known is null."""
+    """Convert a column of text to its type; an unknown value becomes null."""
     known = pc.if_else(pc.equal(column, ""), pa.scalar(None, pa.string()), column)
     return known.cast(kind) if kind != pa.string() else known
 

@@ -81,7 +81,7 @@ def export_mirror(
     work.out.mkdir(exist_ok=True)
     with Names.make(work.folder / NAMES, plan, pages, key_of) as names:
         for position, row in read_plan(plan, step.position):
-            page = bodies.page(row.archived)
+            page = bodies.page(row.record)
             name = names.of_key(row.key)
             if page is not None and name:
                 path = work.out / name
@@ -105,7 +105,7 @@ class Names:
 
     @classmethod
     def make(cls, path: Path, plan: Path, pages: Sequence[ExportPiece], key_of: KeyOf) -> Self:
-        """Settle all names, unless that was done."""
+        """Choose all names, unless an earlier run did."""
         if not path.exists():
             new = path.with_name(path.name + ".new")
             new.unlink(missing_ok=True)

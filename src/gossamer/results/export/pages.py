@@ -77,7 +77,7 @@ def with_contents(
     """
     find = means.contents if means.contents_of is None or rows_of(plan) - start < PAGES_MIN else means.contents_of
     rows, ahead = tee(read_plan(plan, start))
-    asked = (row.archived for _, row in ahead if _is_read(row))
+    asked = (row.record for _, row in ahead if _is_read(row))
     found = find(warc_folder, asked)
     for position, row in rows:
         document = MarkdownPage(row.document.replace("\n", "\n\n"), DOCUMENT, text=row.document)
@@ -110,7 +110,7 @@ _FRONT = ("url", "title", "fetched_at", "host", "media_type", "depth", "referrer
 
 
 def quote(text: str) -> str:
-    """Return the text as a double-quoted YAML scalar; all that does not show itself is escaped (YAML 1.2, 5.7)."""
+    """Return the text as a double-quoted YAML scalar; invisible characters are escaped (YAML 1.2, 5.7)."""
     return '"' + "".join(_character(c) for c in text) + '"'
 
 
@@ -193,7 +193,7 @@ def _store(work: ExportFolder, step: Storing, plan: Path, bodies: RecordBodies, 
     try:
         for position, row in read_plan(plan, step.pages):
             # What cannot be stored is not read either: it may be larger than memory.
-            page = bodies.page(row.archived) if row.body_bytes <= SEGMENT_BYTES_MAX else None
+            page = bodies.page(row.record) if row.body_bytes <= SEGMENT_BYTES_MAX else None
             number = NOT_STORED
             offset = NOT_STORED
             body = page.body if page is not None else b""

@@ -109,8 +109,8 @@ class Planned(msgspec.Struct, frozen=True):
     """Place of the payload if the record is a revisit."""
 
     @property
-    def archived(self) -> ArchivedPage:
-        """The page as `RecordBodies` reads it."""
+    def record(self) -> ArchivedPage:
+        """Place and type of the page's record, for `RecordBodies`."""
         return ArchivedPage(self.place, self.original, self.url, self.media_type)
 
 

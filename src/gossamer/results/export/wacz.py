@@ -275,10 +275,10 @@ def _page_line(row: Planned, text: str) -> dict[str, Any]:
 
 
 def _text(row: Planned, held: _HeldWarcs, bodies: RecordBodies, means: Means) -> str:
-    original = row.archived.original
+    original = row.record.original
     if original is not None and not held.has(original):
         original = None
-    page = bodies.page(msgspec.structs.replace(row.archived, original=original))
+    page = bodies.page(msgspec.structs.replace(row.record, original=original))
     # A lone surrogate that some page's escapes made is no text.
     return means.text_of(page).text.encode("utf-8", "replace").decode() if page is not None else ""
 

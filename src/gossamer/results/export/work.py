@@ -261,7 +261,7 @@ def writing_to(target: Path) -> Iterator[None]:
 
 
 def _existing_target_error(target: Path, order: ExportOrder) -> ConfigError:
-    """Return the error for a target that already exists. It never advises to remove a crawl."""
+    """Return the error for a target that already exists. It never suggests deleting a crawl."""
     if Path(order.crawl).is_relative_to(target.resolve()):
         return ConfigError(f"{target} is the crawl itself, or holds it; name another place with -o")
     return ConfigError(

@@ -82,7 +82,7 @@ def _index(
     try:
         with RecordBodies(warc_folder, means.decode) as bodies:
             for position, row in read_plan(plan, rows_at(writer.position())):
-                page = bodies.page(row.archived) if row.media_type in INDEXED_TYPES else None
+                page = bodies.page(row.record) if row.media_type in INDEXED_TYPES else None
                 if page is not None or row.document:
                     writer.put(_page(row, page, means))
                 if position % PAGES_A_COMMIT == 0:

@@ -54,7 +54,7 @@ def response_head(reply: Reply) -> bytes:
 
 
 def _rename_headers(head: bytes, names: tuple[str, ...]) -> bytes:
-    """Return a head as received but for some renamed headers."""
+    """Return a head as received, with `X-Archive-Orig-` before the names of some headers."""
     lines = head.splitlines(keepends=True)
     return b"".join(
         b"X-Archive-Orig-" + line if line.partition(b":")[0].strip().lower().decode("latin-1") in names else line

@@ -138,7 +138,7 @@ def unify_schemas(schemas: Iterable[pa.Schema], first: pa.Schema | None = None) 
 
 
 def fit_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch in a schema that `unify_schemas` made of its own and others: missing columns are null."""
+    """Convert a batch to a schema from `unify_schemas` that covers its own: missing columns are null."""
     if batch.schema.equals(schema):
         return batch
     columns = []

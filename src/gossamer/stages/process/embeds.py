@@ -58,7 +58,7 @@ def addresses(stylesheet: str) -> Iterator[str]:
 
 
 def with_addresses(stylesheet: str, place: Callable[[str], str]) -> str:
-    """Return a stylesheet whose addresses are those that `place` makes of them, without its comments. Linear."""
+    """Return a stylesheet without comments, each address replaced by what `place` returns for it. Linear."""
 
     def replace_address(match: re.Match[str]) -> str:
         address = next((group for group in match.groups() if group), "")

@@ -197,7 +197,7 @@ def _first(written: Iterable[str], latest: datetime) -> datetime | None:
 
 
 def _meta_values(metas: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
-    """Return the values of meta elements of some names, by the order of these."""
+    """Return the values of the meta elements with these names, in the order of the names."""
     return [value for name in names for value in metas.get(name, ()) if value]
 
 

@@ -162,7 +162,7 @@ class _HidingPage:
         return bytes(bare[:start])
 
     def _skip_element(self, name: bytes, bare: bytearray, body: bytes, lower: bytes, start: int, position: int) -> int:
-        """Take one element of these names; return where to go on, -1 where the page ends with it."""
+        """Skip an element whose content is not shown; return where to continue, or -1 if the page ends with it."""
         if name in ROOTS:
             return end_of_plain_root(lower, start) or position
         if name in (b"noscript", b"/noscript"):

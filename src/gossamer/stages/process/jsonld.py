@@ -34,7 +34,7 @@ def roots(script: bytes) -> Iterator[object]:
 
 
 def _repair(text: str) -> Iterator[str]:
-    """Yield the text of each array or object that is in no other."""
+    """Yield the repaired text of each outermost array or object."""
     pieces: list[str] = []
     depth = at = 0
     for token in _TOKEN.finditer(text):

@@ -138,7 +138,7 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
 
 
 def _note_targets(outline: Outline, keep: list[bool]) -> set[str]:
-    """Return the ids to which numbers and signs in kept blocks lead."""
+    """Return the ids that references to notes in kept blocks link to."""
     events = outline.events
     found = set[str]()
     for block, keeps in zip(outline.blocks, keep, strict=True):

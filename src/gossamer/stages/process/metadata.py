@@ -86,7 +86,7 @@ class Metadata(TypedModule):
                     columns[name] = joined
 
     def _read_anchors(self, document: HtmlDocument, base: Base, licensed: str) -> Linked:
-        """Return what anchors say: the first with `rel=license`, the first with `rel=author`, those to licenses."""
+        """Return license and author from anchors: the first `rel=license` and `rel=author`, and links to licenses."""
         author = ""
         commons: dict[str, str] = {}
         for href, rel, within in document.markup.anchors():
@@ -100,7 +100,7 @@ class Metadata(TypedModule):
         return Linked(licensed, author, *commons.values()) if len(commons) == 1 else Linked(licensed, author)
 
     def _set_open_graph(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
-        """Set the columns that are of Open Graph, where it has them."""
+        """Set the columns that come from Open Graph, if it has values for them."""
         for column, name in _TYPED.items():
             value = next(iter(graph.get(name, ())), "")
             value = base.join(value) or "" if value and column == "og_image" else value
