@@ -40,9 +40,9 @@ def test_nothing_is_read_before_its_commit_and_all_in_order() -> None:
         delivery.add(visited(3))
         await asyncio.sleep(0)
         assert not reader.done()
-        await delivery.committed(closing)
+        await delivery.release(closing)
         assert numbers([await reader, await delivery.next()]) == [1, 2]
-        await delivery.committed(delivery.take())
+        await delivery.release(delivery.take())
         delivery.end()
         assert numbers([await delivery.next(), await delivery.next(), await delivery.next()]) == [3, None, None]
 
@@ -58,7 +58,7 @@ def test_it_is_full_by_number_and_by_bytes_until_somebody_reads() -> None:
             assert not delivery.full
             delivery.add(visited(number, size))
         assert delivery.full
-        await delivery.committed(delivery.take())
+        await delivery.release(delivery.take())
         assert delivery.full
         assert not delivery.filling
         await delivery.next()
@@ -91,7 +91,7 @@ def test_when_the_reader_has_left_nothing_is_held() -> None:
         delivery.drop()
         assert room
         delivery.add(visited(3, 100))
-        await delivery.committed(closing)
+        await delivery.release(closing)
         assert (delivery.pages, delivery.held_bytes, delivery.full, delivery.take()) == (0, 0, False, [])
 
     run(scenario())

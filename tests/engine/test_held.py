@@ -111,7 +111,7 @@ def test_what_a_page_links_to_is_explained_and_counted_while_it_is_held(
         made = holding(ring, seen)
         ring.pipeline.discovery.discover(anchors(PATHS))
         waiting = [path for path in PATHS if ring.explainer.why(ROOT + path)["state"] == "held"]
-        assert len(waiting) == made.links_held == ring.pipeline.discovery.held > 10
+        assert len(waiting) == made.links_held == ring.pipeline.discovery.links_held > 10
         assert ring.explainer.why(ROOT + waiting[0])["reason"] == "pages link to it; it is awaiting the duplicate check"
         assert ring.frontier.counts.discovered == len(PATHS) - len(waiting)
         assert ring.pipeline.take_back(idle=True) == len(waiting)

@@ -141,12 +141,12 @@ def test_what_is_kept_survives_a_death_and_what_no_commit_holds_does_not(tmp_pat
     assert opened.pending_scope.seed(seed) == SEED_FILE
     assert opened.pending_scope.seed(link.url) == 0
     opened.roots.widen(seed, url_of("http://b.test/"), from_argument=True)
-    opened.pending_scope.widened(url_of("http://b.test/"), opened.chain, Namer())
-    regained = opened.pending_scope.regained()
+    opened.pending_scope.widen(url_of("http://b.test/"), opened.chain, Namer())
+    regained = opened.pending_scope.take_regained()
     assert [(one.url.text, one.depth, one.referrer) for one in regained] == [
         ("http://b.test/x", 2, "http://nearer.test/")
     ]
-    assert opened.pending_scope.regained() == []
+    assert opened.pending_scope.take_regained() == []
     opened.pending_scope.keep(Link(url_of("http://far.test/"), "anchor", 1))
     opened.pending_scope.conclude(seed)
     assert not opened.pending_scope.is_open
@@ -163,5 +163,5 @@ def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         opened.pending_scope.keep(Link(url_of(f"http://b.test/{number}"), "anchor", 1))
     opened.commit()
     assert len(list(opened.store.scan("scope", b"\0\0", b"\xff\xff"))) == 11
-    assert opened.pending_scope.lost == 15
+    assert opened.pending_scope.links_lost == 15
     opened.store.close()

@@ -50,25 +50,25 @@ class Driven:
         self.now = max(self.now, wake_at)
         lease = self.frontier.select(self.now)
         assert lease is not None
-        return lease, self.ring.leased(lease, self.now)
+        return lease, self.ring.decide(lease, self.now)
 
     def located(self) -> None:
         """Look up the one host that there is."""
         lease, step = self.next()
         assert step is RingStep.RESOLVE
-        self.ring.resolved(lease, Located(("127.0.0.1",), self.now + 86_400.0), self.now)
+        self.ring.on_resolved(lease, Located(("127.0.0.1",), self.now + 86_400.0), self.now)
 
     def fetched(self, status: int = 200, body: bytes = b"", lasted_s: float = 0.1, retry_after: str = "") -> Lease:
         """Carry out the next request, which is due, and answer it."""
         lease, step = self.next()
         assert step is RingStep.FETCH
-        assert self.ring.begun(lease, self.now)
+        assert self.ring.begin(lease, self.now)
         started, self.now = self.now, self.now + lasted_s
         headers = (("Retry-After", retry_after),) if retry_after else ()
         reply = Reply(lease.url.text, status, headers, body, lease.address, started, lasted_s, wire_bytes=len(body))
-        self.ring.fetched(lease, reply, started, self.now)
+        self.ring.on_fetched(lease, reply, started, self.now)
         if lease.prerequisite is not None:
-            self.ring.answered(lease.prerequisite, body, reply, self.now)
+            self.ring.answer(lease.prerequisite, body, reply, self.now)
         return lease
 
 
@@ -98,7 +98,7 @@ def test_an_address_then_robots_txt_then_one_page_after_the_other(driven: Driven
 def test_a_host_without_address_ends_its_pages(driven: Driven) -> None:
     lease, step = driven.next()
     assert step is RingStep.RESOLVE
-    driven.ring.resolved(lease, Failure("dns_error", "no such name"), driven.now)
+    driven.ring.on_resolved(lease, Failure("dns_error", "no such name"), driven.now)
     assert driven.refused == [(lease.url.text, "dns_error")]
     assert lease.is_finished
 
@@ -135,8 +135,8 @@ def test_a_request_that_the_end_cuts_off_leaves_its_url_queued(driven: Driven) -
     driven.next()
     driven.fetched(404)
     lease, _ = driven.next()
-    assert driven.ring.begun(lease, driven.now)
-    driven.ring.left(lease, driven.now, driven.now + 3.0)
+    assert driven.ring.begin(lease, driven.now)
+    driven.ring.abandon(lease, driven.now, driven.now + 3.0)
     assert lease.is_ended
     assert not lease.is_finished
     assert driven.frontier.counts.pending == 2
@@ -151,7 +151,7 @@ def test_a_lookup_that_fails_does_not_count_as_time_of_the_host(tmp_path: Path) 
         driven.frontier.finish(driven.fetched(lasted_s=2.0), "fetched", driven.now)
         lease, _ = driven.next()
         driven.now += 200_000.0
-        driven.ring.resolved(lease, Failure("dns_error", "no answer", retry=True), driven.now)
+        driven.ring.on_resolved(lease, Failure("dns_error", "no answer", retry=True), driven.now)
         wake_at = driven.frontier.wake_at()
         assert wake_at is not None
         assert wake_at == pytest.approx(driven.now + 200.0), "the delay follows the one request alone"

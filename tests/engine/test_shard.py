@@ -437,13 +437,13 @@ def test_an_epoch_that_cannot_close_stops_growing(tmp_path: Path) -> None:
         ring.seed(ROOT)
         shard = ring.shard()
         sizes = []
-        ended = ring.counters.ended
+        ended = ring.counters.count_visit
 
         def counting(visited: Any, *, seed: bool) -> None:
             ended(visited, seed=seed)
             sizes.append(ring.counters.in_epoch)
 
-        ring.counters.ended = counting  # type: ignore[method-assign]
+        ring.counters.count_visit = counting  # type: ignore[method-assign]
         assert asyncio.run(shard.run()) == "finished"
         assert max(sizes) <= EPOCH_SPAN_MAX * 10 + 4
         assert ring.epochs.number > 200 // (EPOCH_SPAN_MAX * 10 + 4)
@@ -465,7 +465,7 @@ def test_a_reader_who_does_not_come_stops_the_crawl_from_growing(tmp_path: Path)
         shard = ring.shard()
         delivery = Delivery(pages_max=20)
         ring.counters.delivery = delivery
-        ring.committer.on_committed = delivery.committed
+        ring.committer.on_committed = delivery.release
         delivery.on_room = shard.stir
         read: list[str] = []
         held: list[int] = []

@@ -80,7 +80,7 @@ def test_waits_double_with_jitter_up_to_the_longest() -> None:
 @pytest.mark.parametrize("attempts_max", [1, 3])
 def test_there_are_so_many_attempts_and_no_more(attempts_max: int) -> None:
     retries = Retries(attempts_max, 10.0, 100.0, Dice(3))
-    assert retries.left(visit(attempts_max)) is False
+    assert retries.has_attempts_left(visit(attempts_max)) is False
     assert retries.after(visit(attempts_max), "", 0.0) is None
     assert attempts_max == 1 or retries.after(visit(attempts_max - 1), "", 0.0) is not None
 
@@ -224,9 +224,9 @@ def test_a_prerequisite_that_failed_is_logged_with_its_address(tmp_path: Path) -
 def test_mistakes_far_apart_are_forgiven() -> None:
     counters = CrawlCounters(Totals(), CrawlOptions(errors_max=3, errors_s=10))
     for now in (0.0, 6.0, 12.0, 18.0, 24.0):
-        counters.failed(KeyError(str(now)), now)
+        counters.count_error(KeyError(str(now)), now)
     assert counters.fatal_error is None
-    counters.failed(KeyError("last"), 25.0)
+    counters.count_error(KeyError("last"), 25.0)
     assert str(counters.fatal_error) == "'last'"
 
 

@@ -123,7 +123,7 @@ def test_only_a_copy_of_a_page_of_its_host_is_evidence_without_a_look(
         monkeypatch.setattr(ring.traps, "note_page", lambda _url, look, *_: looks.append(look is not None))
         url = url_of(f"{ROOT}cal/2/")
         row = PageRow(url.text, url.text, url.host, url.site, 0.0, "fetched", 200, "text/html", duplicate_of=original)
-        ring.trapping.fetched(url, Content(b"<p>There are no events"), row)
+        ring.trapping.note_page(url, Content(b"<p>There are no events"), row)
         assert looks == [is_looked_at]
 
 

@@ -162,7 +162,7 @@ def test_a_dead_proxy_holds_the_crawl_which_tries_it_again(watched: Watched) -> 
     assert watched.alarms() == ["proxy"]
     assert brakes.cut_off_since == began
     clock.advance(30.0)
-    counters.received(1, clock.now())
+    counters.count_bytes(1, clock.now())
     assert watched.alarms() == []
     assert brakes.cut_off_since is None
     assert [note.partition(":")[0] for note in watched.notes] == ["waiting for the proxy", "over"]
@@ -172,13 +172,13 @@ def test_requests_that_all_have_no_answer_are_an_alarm(watched: Watched) -> None
     counters, clock = watched.counters, watched.clock
     for _ in range(20):
         assert watched.alarms() == []
-        counters.received(0, clock.now())
+        counters.count_bytes(0, clock.now())
         clock.advance(1.0)
     assert watched.alarms() == ["answers"]
     assert watched.brakes.held == {}
-    counters.received(1, clock.now())
+    counters.count_bytes(1, clock.now())
     assert watched.alarms() == []
-    counters.received(0, clock.now())
+    counters.count_bytes(0, clock.now())
     clock.advance(60.0)
     assert watched.alarms() == [], "of one host, perhaps"
     assert [note.partition(":")[0] for note in watched.notes] == ["no answer to the last 20 requests", "over"]
@@ -197,7 +197,7 @@ def test_lost_lines_of_the_log_are_an_alarm(watched: Watched, tmp_path: Path) ->
 
 def test_a_dead_proxy_of_some_hosts_does_not_hold_the_others(watched: Watched) -> None:
     watched.counters.proxy_failed("Could not resolve proxy: proxy.test", watched.clock.now())
-    watched.counters.received(1, watched.clock.now() + 0.1)
+    watched.counters.count_bytes(1, watched.clock.now() + 0.1)
     assert watched.alarms() == ["proxy"]
     assert watched.brakes.held == {}
 
@@ -205,7 +205,7 @@ def test_a_dead_proxy_of_some_hosts_does_not_hold_the_others(watched: Watched) -
 def test_while_hosts_wait_the_dead_proxy_of_others_does_not_hold_them(watched: Watched) -> None:
     """Between two requests of polite hosts its failure is the last that was heard."""
     counters, clock, brakes = watched.counters, watched.clock, watched.brakes
-    counters.received(1, clock.now())
+    counters.count_bytes(1, clock.now())
     clock.advance(1.0)
     counters.proxy_failed("Could not resolve proxy: proxy.test", clock.now(), others_pass=True)
     assert watched.alarms() == ["proxy"]

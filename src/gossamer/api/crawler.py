@@ -255,7 +255,7 @@ class Crawler(BaseCrawler):
         telemetry.counters.listeners.append(self._tell)
         if self._delivery is not None:
             telemetry.counters.delivery = self._delivery
-            shard.kept.committer.on_committed = self._delivery.committed
+            shard.kept.committer.on_committed = self._delivery.release
             self._delivery.on_room = shard.ring.loop.stir
         verbs = self._table(shard, life.seeding)
         life.beside.insert(0, lambda: self._serve(shard, verbs))

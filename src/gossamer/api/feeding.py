@@ -17,7 +17,7 @@ from xxhash import xxh3_128_hexdigest
 
 from gossamer.config import Config
 from gossamer.config.seeds import Visitable
-from gossamer.engine.explain import offered_to
+from gossamer.engine.explain import offer_test
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.model.product import PRODUCT, __version__
@@ -177,7 +177,7 @@ class Feeding:
                 continue
             ours.append(Link(url, link.link_type, link.depth, link.hops, link.referrer, link.seed))
             at.append(min(level, LEVEL_MAX))
-        self._counters.seeded([link.url.text for link in ours if self._has is None or self._has(link.url)])
+        self._counters.count_seeds([link.url.text for link in ours if self._has is None or self._has(link.url)])
         self._ring.pipeline.discovery.take_in(ours, at)
 
     def _progress_of(self, key: bytes) -> SegmentProgress | None:
@@ -237,7 +237,7 @@ def write_remainder(
     from gossamer.results.offline.segment import SegmentInfo, SegmentWriter, rules_of  # noqa: PLC0415
 
     path = directory / REMAINDER
-    was_offered = offered_to(url_seen)
+    was_offered = offer_test(url_seen)
     unseen = (((link, level) for link, level in left if not was_offered(link.url)) for left in others)
     rows = merge(remaining(store, name_url), *unseen, key=lambda row: (row[0].url.partition, row[0].url.site))
     first = next(rows, None)

@@ -134,10 +134,10 @@ class ShardLife:
         is_lone = shard.membership is None
         # Of several shards, the process that runs the whole crawl makes the views. Ours are checked before we go.
         await asyncio.to_thread(outputs.write_index if is_lone else outputs.require_tables)
-        if self._vault is not None and not (is_lone and shard.ring.loop.hurried):
+        if self._vault is not None and not (is_lone and shard.ring.loop.is_hurried):
             await self._vault.finish(shard)
         await asyncio.to_thread(outputs.followers.close)
-        if outputs.uploads is not None and not shard.ring.loop.hurried:
+        if outputs.uploads is not None and not shard.ring.loop.is_hurried:
             await self._finish_uploads(outputs.uploads)
         if failure := shard.controls.telemetry.counters.failure or outputs.archives.failure:
             raise failure  # Only now: everything that could be saved is.
@@ -149,7 +149,7 @@ class ShardLife:
             work = group.create_task(uploads.finish(self.shard.kept.committer.commit, views))
             while not work.done():
                 await asyncio.wait([work], timeout=HURRY_POLL_S)
-                if self.shard.ring.loop.hurried:
+                if self.shard.ring.loop.is_hurried:
                     work.cancel()
 
     async def _save_remainder(self, end: End) -> None:

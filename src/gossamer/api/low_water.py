@@ -105,7 +105,7 @@ class LowWater:
         while self._frontier.hosts_left < self._hosts_min and self._pipeline.take_back(idle=True):
             self._loop.stir()
             await asyncio.sleep(0)
-        return self._frontier.hosts_left < self._hosts_min and self._pipeline.discovery.held > 0
+        return self._frontier.hosts_left < self._hosts_min and self._pipeline.discovery.links_held > 0
 
     async def _ask(self, left: int) -> None:
         assert self._source is not None

@@ -36,7 +36,7 @@ from gossamer.cluster.shard_process import LOOK, FrameLine
 from gossamer.config import Config
 from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets
-from gossamer.engine.control import Verb, answered
+from gossamer.engine.control import Verb, run_verb
 from gossamer.engine.shard import first_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError
 from gossamer.world.clock import WallClock
@@ -193,7 +193,7 @@ class ClusterMember(Crawler):
         if shard is None or verb is None:
             answer: dict[str, object] = {"ok": False, "error": f"shard {self._job.shard} is starting; try again"}
         else:
-            answer = await answered(verb, question, shard.controls.telemetry.logs)
+            answer = await run_verb(verb, question, shard.controls.telemetry.logs)
         self._line.say(said.ANSWER, number, answer)
 
 

@@ -94,7 +94,7 @@ class Seeding:
             self._ring.scope.roots.add_seed(url)
             if self._has is None or self._has(url):
                 requests.keep(url, request)
-                self._counters.seeded([url.text])
+                self._counters.count_seeds([url.text])
                 self._ring.pipeline.discovery.discover([Link(url, "seed", 0, seed=SEED_FILE)])
                 self._ring.loop.stir()
                 await self._ring.loop.relieve()
@@ -115,7 +115,7 @@ class Seeding:
         shards gets all seeds and offers those of its partitions.
         """
         links = list(self._links(addresses, kind))
-        self._counters.seeded([link.url.text for link in links])
+        self._counters.count_seeds([link.url.text for link in links])
         answers = self._ring.pipeline.discovery.discover(links)
         self._ring.loop.stir()
         new = answers.count(NEW)

@@ -391,8 +391,8 @@ def waiting(ring: CrawlRing, uploads: Uploads | None, telemetry: Telemetry) -> W
         who, why = next(iter(crawl.brakes.held.items()))
         return WaitingReason(who, why)
     if crawl.in_flight:
-        return _answer(ring, telemetry) or (WaitingReason("blocked", crawl.blocked) if crawl.blocked else None)
-    if blocked := crawl.blocked:
+        return _answer(ring, telemetry) or (WaitingReason("blocked", crawl.blocker) if crawl.blocker else None)
+    if blocked := crawl.blocker:
         return WaitingReason("blocked", blocked)
     turn = ring.frontier.next_turn()
     now = telemetry.clock.now()

@@ -137,12 +137,12 @@ def assemble(
             undo.callback(lock.release)
         if not opening_min:  # Otherwise the caller has also looked for the state in checkpoints.
             home.require_state()
-        assembled = _assembled(Setup(config, home, clock or WallClock(), dice or Dice(), undo, closes), opening_min)
+        assembled = _assemble(Setup(config, home, clock or WallClock(), dice or Dice(), undo, closes), opening_min)
         failed.pop_all()
     return assembled
 
 
-def _assembled(setup: Setup, opening_min: int) -> Shard:
+def _assemble(setup: Setup, opening_min: int) -> Shard:
     storage = storage_of(setup)
     telemetry = telemetry_of(setup, storage.store, opening_min)
     modules = _modules(setup)
@@ -401,7 +401,7 @@ def _sessions(
 ) -> Sessions | None:
     """Return the sessions of a shard; None, without importing them, if there are none."""
     config = setup.config
-    if not (config.cookies.wanted or config.login.rules):
+    if not (config.cookies.is_on or config.login.rules):
         return None
     setup.home.state.chmod(OWNERS_ALONE)
     made = build(

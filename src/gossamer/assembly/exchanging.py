@@ -240,8 +240,8 @@ class Membership:
         scope = self._ring.scope
         scope.roots.absorb(welcome.roots)
         scope.exclusions.load(welcome.excluded)
-        self._pending_scope.widened_by_others(scope.chain, self._ring.urls.namer)
-        self.discover(self._pending_scope.regained())
+        self._pending_scope.widen_all(scope.chain, self._ring.urls.namer)
+        self.discover(self._pending_scope.take_regained())
 
     def run_for_another(self, prerequisite: Prerequisite) -> bool:
         started = self._frontier.control.run_prerequisite(prerequisite, self._clock.now())
@@ -254,7 +254,7 @@ class Membership:
 
     def on_failure(self, what: str, error: Exception) -> None:
         self._logs.critical("internal_error", error, url=what)
-        self._counters.failed(error, self._clock.now())
+        self._counters.count_error(error, self._clock.now())
 
     def on_loss(self, what: str) -> None:
         self._logs.critical("exchange", error_text=what)

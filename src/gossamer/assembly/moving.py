@@ -164,7 +164,7 @@ class PartitionMoves:
         names = self._names(move.first, move.end)
         waiting = self.frontier.release(move.first, move.end)
         self._ring.scope.trapping.forget(names)
-        self._pending_scope.moved(move.first, move.end, -1)
+        self._pending_scope.move_partitions(move.first, move.end, -1)
         self._places.give(move)
         self._exchange.readdress()
         for prerequisite in waiting:
@@ -282,7 +282,7 @@ class PartitionMoves:
         if (forget := getattr(self._ring.urls.url_seen, "forget", None)) is not None:
             forget()
         self._ring.scope.trapping.admit(self._names(first, end), first, end)
-        self._pending_scope.moved(first, end, 1)
+        self._pending_scope.move_partitions(first, end, 1)
         if (reputation := self._reputation) is not None:
             reputation.linking_max = max(reputation.linking_max, last.linking_max)
         self.frontier.admit(first, end, last.round, last.delays, now)

@@ -38,7 +38,7 @@ def page_rendering(
         crawl has cookies or logins.
     """
     config = setup.config
-    if config.cookies.wanted or config.login.rules:
+    if config.cookies.is_on or config.login.rules:
         raise ConfigError(
             "crawl.render: browsers get no cookies; leave out [cookies] and [login], or set crawl.render = 'never'"
         )

@@ -31,7 +31,7 @@ from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.partitions import FILE, RECORD_FILE, PartitionMap
 from gossamer.config import Config
 from gossamer.engine.counters import SEEDS_NAMED_MAX, Totals
-from gossamer.engine.pending_scope import counted as beyond_counted
+from gossamer.engine.pending_scope import count_pending as beyond_counted
 from gossamer.features.revisit.moving import MEMORIES, absorbed, acquainted, numbers_in, renumbered
 from gossamer.features.revisit.rhythm import decode_rhythm
 from gossamer.features.revisit.state import RevisitState, decode_memory, decode_state, encode_state, recounted

@@ -45,7 +45,7 @@ def sessions(
     """
     rules = login_rules(config)
     sites = {_site_of(name, rule, namer) for name, rule in rules.items()}
-    jars = Jars(epochs, None if config.cookies.wanted else frozenset(sites))
+    jars = Jars(epochs, None if config.cookies.is_on else frozenset(sites))
     if config.cookies.file:
         text = read_text(Path(config.cookies.file), COOKIES_BYTES_MAX)
         cookies = of_file(text, config.cookies.file, now)

@@ -394,7 +394,7 @@ def conflicts(config: Config) -> Iterator[Mistake]:
     for site in config.url.split_sites:
         pages = ((name, absolute(rule.url) or "") for name, rule in config.login.rules.items())
         logins = [name for name, page in pages if site_of(host_of(page) or "") == site]
-        if config.cookies.wanted or logins:
+        if config.cookies.is_on or logins:
             keys = f"login.{logins[0]}" if logins else "cookies"
             yield Mistake(split, f"{site} has one jar of cookies ({keys}); leave out one of the two", None)
     known = tuple(dict.fromkeys((*SCHEMES, *schemes)))

@@ -88,10 +88,10 @@ async def answer_of(verbs: Mapping[str, Verb], request: dict[str, object], logs:
     verb = verbs.get(str(request.get("verb")))
     if verb is None:
         return refusal("invalid", f"no verb {request.get('verb')!r}; there are: {', '.join(verbs)}")
-    return await answered(verb, request, logs)
+    return await run_verb(verb, request, logs)
 
 
-async def answered(verb: Verb, request: dict[str, object], logs: Logs) -> dict[str, object]:
+async def run_verb(verb: Verb, request: dict[str, object], logs: Logs) -> dict[str, object]:
     """Return a verb's answer, or a refusal. Never raises."""
     try:
         async with asyncio.timeout(REQUEST_S_MAX):

@@ -162,14 +162,14 @@ class CrawlCounters:
         lasted_s = max(now - since, 1e-3)
         return (self.totals.pages - pages) / lasted_s, (self.totals.wire_bytes - wire_bytes) / lasted_s
 
-    def seeded(self, texts: Sequence[str]) -> None:
+    def count_seeds(self, texts: Sequence[str]) -> None:
         """Count seeds, or URLs of segments."""
         seeds = self.totals.seeds
         new = [text for text in dict.fromkeys(texts) if text not in seeds.first]  # One that was typed twice is one.
         seeds.count += len(new)
         seeds.first += new[: SEEDS_NAMED_MAX - len(seeds.first)]
 
-    def ended(self, visited: Visited, *, seed: bool) -> None:
+    def count_visit(self, visited: Visited, *, seed: bool) -> None:
         """Count a finished attempt; `seed`: its URL is a seed, or the target of a seed's redirects."""
         totals = self.totals
         row = visited.row
@@ -200,7 +200,7 @@ class CrawlCounters:
         """Set the total duration of this process's requests."""
         into.requests_s = self.totals.fetch_s - self._fetch_s_before
 
-    def received(self, wire_bytes: int, now: float) -> None:
+    def count_bytes(self, wire_bytes: int, now: float) -> None:
         """Count the bytes that a request received, including prerequisite fetches."""
         self.totals.wire_bytes += wire_bytes
         self.answered_at = now
@@ -217,7 +217,7 @@ class CrawlCounters:
         self.proxy_error = f"it {rest}" if rest != error else error
         self.proxy_failed_at = now
 
-    def rendered(self, result: str) -> None:
+    def count_rendering(self, result: str) -> None:
         """Count a page that was to be rendered."""
         counts = self.totals.rendered
         counts[result] = counts.get(result, 0) + 1
@@ -227,7 +227,7 @@ class CrawlCounters:
         counts = self.totals.rendering
         counts[name] = round(counts.get(name, 0.0) + more, 3)
 
-    def failed(self, error: BaseException, now: float) -> None:
+    def count_error(self, error: BaseException, now: float) -> None:
         """Count an internal error; too many in close succession are fatal."""
         failures = self._failures
         failures.append(now)
@@ -236,7 +236,9 @@ class CrawlCounters:
         if len(failures) >= self._options.errors_max:
             self.fatal(error)
 
-    def processed(self, ran: Sequence[str], errors: Sequence[ModuleError], url: str, matched: Sequence[str]) -> None:
+    def count_modules(
+        self, ran: Sequence[str], errors: Sequence[ModuleError], url: str, matched: Sequence[str]
+    ) -> None:
         """Count what processing modules did on a page, and which rules for items `matched`. A module that fails on
         every one of the first `module_failures_max` pages of a run is broken, and ends the crawl. 0.1 µs a module.
         """
@@ -272,7 +274,7 @@ class CrawlCounters:
         """End the crawl with an error, since it cannot go on."""
         self.fatal_error = self.fatal_error or error
 
-    def reached_elsewhere(self, referrer: str, url: str) -> None:
+    def note_elsewhere(self, referrer: str, url: str) -> None:
         """Count a page of another site to which a seed redirects."""
         seeds = self.totals.seeds
         seeds.elsewhere += 1

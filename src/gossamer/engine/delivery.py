@@ -53,13 +53,13 @@ class Delivery:
             self.held_bytes += _weight(visited)
 
     def take(self) -> list[Visited]:
-        """Return the visits of the epoch that closes now; pass them to `committed` after the commit."""
+        """Return the visits of the epoch that closes now; pass them to `release` after the commit."""
         closing = self._open
         self._open = []
         self._open_bytes = 0
         return closing
 
-    async def committed(self, visits: Sequence[Visited]) -> None:
+    async def release(self, visits: Sequence[Visited]) -> None:
         """Make these visits available to the reader."""
         if not self._unwanted:
             self._ready.extend(visits)

@@ -68,7 +68,7 @@ class Discovery:
         if not self._follows:
             return
         yield from self._discover(links, now, page)
-        if regained := self._stages.pending_scope.regained():
+        if regained := self._stages.pending_scope.take_regained():
             yield from self._discover(regained, now)
 
     def discover(self, links: Sequence[Link]) -> list[int]:
@@ -92,7 +92,7 @@ class Discovery:
             if not stages.pending_scope.is_open:
                 self._let_in(some, page, admitted, judged)
             else:
-                ours = self._admitted_or_kept(some)
+                ours = self._admit_or_keep(some)
                 judged += range(len(admitted), len(admitted) + len(ours))
                 admitted += ours
             if len(some) == LINKS_AT_ONCE:
@@ -100,7 +100,7 @@ class Discovery:
         found = admitted
         asked = judged
         if not stages.exchange.is_alone:
-            links, admitted = self._routed(links, admitted, page, stages.exchange)
+            links, admitted = self._route(links, admitted, page, stages.exchange)
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
         risen = self._importance.note(page, admitted) if self._importance is not None else {}
@@ -124,7 +124,7 @@ class Discovery:
         for at in judged:
             link = found[at]
             self._admitted[link.url.fingerprint] = link.depth << PATH_BITS | link.hops
-        stages.trapping.found(links, admitted, answers, page)
+        stages.trapping.note_links(links, admitted, answers, page)
 
     def _bounce(self, links: Sequence[Link], now: float) -> None:
         """Queue addresses again to which redirects lead back after they have set cookies, as browsers do."""
@@ -153,7 +153,7 @@ class Discovery:
         return later.offer_or_hold
 
     @property
-    def held(self) -> int:
+    def links_held(self) -> int:
         """Links that await the duplicate check, so the crawl must not end."""
         return self._holding.links_held if self._holding is not None else 0
 
@@ -169,7 +169,7 @@ class Discovery:
         """Discover held links again: the filters, which may have changed, judge them like links of a page."""
         stages = self._stages
         if stages.pending_scope.is_open:
-            ours = self._admitted_or_kept(links)
+            ours = self._admit_or_keep(links)
         else:
             ours = [link for link in links if stages.chain.reason(link) is None]
         if len(ours) < len(links):
@@ -215,7 +215,7 @@ class Discovery:
                 judged.append(len(admitted))
             admitted.append(link)
 
-    def _routed(
+    def _route(
         self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: ShardExchange
     ) -> tuple[Sequence[Link], list[Link]]:
         """Send other shards their links; return this shard's links among all, and among those that were admitted."""
@@ -240,7 +240,7 @@ class Discovery:
             if answer == NEW:
                 stages.frontier.add(link, level, now)
 
-    def _admitted_or_kept(self, links: Sequence[Link]) -> list[Link]:
+    def _admit_or_keep(self, links: Sequence[Link]) -> list[Link]:
         """Return the links in scope, and keep those that may still come into scope."""
         admitted = []
         for link in links:
@@ -256,7 +256,7 @@ class Discovery:
         now.
         """
         self._widen_here(seed, target, kind)
-        if regained := self._stages.pending_scope.regained():
+        if regained := self._stages.pending_scope.take_regained():
             self.discover(regained)
 
     def _open_seed(self, link: Link, answer: int) -> None:
@@ -279,7 +279,7 @@ class Discovery:
         if target is not None and target.key != link.url.key:
             self._widen(link.url, target, link.seed)
             self.discover([Link(target, "redirect", link.depth, link.hops + 1, record.url, link.seed)])
-            self.discover(pending_scope.regained())
+            self.discover(pending_scope.take_regained())
 
     def _relax(self, link: Link) -> None:
         """Pass a shorter path to a visited page on to the page's links, without a request."""

@@ -94,7 +94,7 @@ class DocumentReader:
         with self._turns.measured():
             self._discovery.follow(links, page, now)
 
-    def measured(self) -> MeasuredWork:
+    def measure(self) -> MeasuredWork:
         """Measure what is done in the context as the reading of a page."""
         return self._turns.measured()
 
@@ -105,7 +105,7 @@ class DocumentReader:
         if url is None:
             await self._turns.turn()
         else:
-            await self._parked(url, self._turn(), parks=self._is_busy)
+            await self._wait_turn(url, self._turn(), parks=self._is_busy)
 
     @property
     def _is_busy(self) -> bool:
@@ -136,7 +136,7 @@ class DocumentReader:
                 return
         else:
             if is_asked:
-                await self._parked(lease.url, isolated.enter(), parks=isolated.is_full)
+                await self._wait_turn(lease.url, isolated.enter(), parks=isolated.is_full)
                 try:
                     if self.is_late():
                         return
@@ -262,7 +262,7 @@ class DocumentReader:
 
     # ---- alone
 
-    async def _parked(self, url: Url, turn: Awaitable[None], *, parks: bool) -> None:
+    async def _wait_turn(self, url: Url, turn: Awaitable[None], *, parks: bool) -> None:
         """Wait until a page may be read. If it must wait, its host is parked meanwhile: otherwise waiting pages of one
         host would take the places of other hosts' pages.
         """

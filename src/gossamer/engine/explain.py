@@ -44,7 +44,7 @@ class Explainer:
         self._namer = urls.namer
         self._chain = chain
         self._url_seen = urls.url_seen
-        self._was_offered = offered_to(urls.url_seen)
+        self._was_offered = offer_test(urls.url_seen)
         self._holding = holding(urls.url_seen)
         self._history = urls.history
         self._lookups = lookups
@@ -65,8 +65,8 @@ class Explainer:
         if way is not None:
             answer |= {"depth": way[0], "hops": way[1]}
         answer |= {"state": "", "reason": "", "rule": None}
-        answer |= self._forgotten(url) or self._state(url, record, facts, way)
-        known = _revisited(self._lookups.revisits(url))
+        answer |= self._find_forgotten(url) or self._state(url, record, facts, way)
+        known = _revisit_facts(self._lookups.revisits(url))
         if answer["state"] == "waiting":  # Another attempt comes before the next revisit is planned.
             known.pop("next_due", None)
         answer |= known
@@ -94,7 +94,7 @@ class Explainer:
         if again is not None:
             return {"state": "queued", "reason": f"{again[1]}; it ends in its turn", "rule": again[0]}
         if facts.deferred:
-            return {"state": "deferred", "reason": _deferred(facts.budget), "rule": "budget"}
+            return {"state": "deferred", "reason": _why_deferred(facts.budget), "rule": "budget"}
         if facts.due_at is not None:
             return {
                 "state": "waiting",
@@ -116,7 +116,7 @@ class Explainer:
             waits = f"{origin.origin} {failed if origin.failures else 'waits'}: {origin.reason}"
         return {"state": "queued", "reason": waits, "next_due": _instant(next_at)}
 
-    def _forgotten(self, url: Url) -> dict[str, object]:
+    def _find_forgotten(self, url: Url) -> dict[str, object]:
         """Return when and why a page was forgotten, while that is in force; else an empty dictionary."""
         judges = (one for one in self._chain.filters if isinstance(one, Forgotten))
         says = next((one.detail(Link(url, "anchor", 0)) for one in judges), "")
@@ -133,7 +133,7 @@ class Explainer:
             detail = self._chain.detail(link)
             reason = f"the filter `{rule}` rejects it" + (f": {detail}" if detail else "")
             return {"state": "rejected", "reason": reason, "rule": rule}
-        stopped = self._history.stopped(url)
+        stopped = self._history.last_stop(url)
         if stopped is None:
             reason = "no seed, redirect or link that is followed has named it so far, within the depth allowed; "
             reason += "links with nofollow, and entries of a sitemap for other hosts, are not followed"
@@ -168,7 +168,7 @@ def _read_for_rules(robots: RobotsRecord) -> dict[str, object]:
     return answer | {"reason": "; ".join(parts)}
 
 
-def offered_to(url_seen: UrlSeen) -> Callable[[Url], bool]:
+def offer_test(url_seen: UrlSeen) -> Callable[[Url], bool]:
     """Return a function that says whether a URL was offered to an eliminator, also for one without paths."""
     if isinstance(url_seen, WaylessUrlSeen):  # Checked only once, since a Protocol is compared name by name.
         return url_seen.knows
@@ -191,7 +191,7 @@ def _last_attempt(record: PageRecord) -> dict[str, object]:
     return answer
 
 
-def _revisited(facts: dict[str, object] | None) -> dict[str, object]:
+def _revisit_facts(facts: dict[str, object] | None) -> dict[str, object]:
     """Return the record of a page that is revisited, with readable times."""
     if facts is None:
         return {}
@@ -212,7 +212,7 @@ def _reasons(record: PageRecord) -> str:
     return f"HTTP {record.status}" if record.status is not None else record.outcome
 
 
-def _deferred(budget: BudgetFacts | None) -> str:
+def _why_deferred(budget: BudgetFacts | None) -> str:
     used_up = []
     if budget is not None:
         parts = (("host", budget.host), ("site", budget.site))

@@ -42,7 +42,7 @@ class PageLinks:
         self._chain = chain
         self._hints = hints
 
-    def found(self, visit: Visit, findings: Findings, known: FoundLinks | None = None) -> FoundLinks:
+    def collect(self, visit: Visit, findings: Findings, known: FoundLinks | None = None) -> FoundLinks:
         """Name a page's links; return `known` if a visit by the same path found them.
 
         An embed is part of its page, so it is followed even if the page has `nofollow`. Embeds of an embed count as
@@ -51,10 +51,10 @@ class PageLinks:
         """
         if known is not None and known.visit == visit:
             return known
-        return whole(self.found_in_slices(visit, findings))
+        return whole(self.collect_in_slices(visit, findings))
 
-    def found_in_slices(self, visit: Visit, findings: Findings) -> Generator[None, None, FoundLinks]:
-        """As `found`. Yields where other work may run."""
+    def collect_in_slices(self, visit: Visit, findings: Findings) -> Generator[None, None, FoundLinks]:
+        """As `collect`. Yields where other work may run."""
         links: dict[tuple[str, str], Link] = {}
         mentions: list[Found] = []
         keys: list[str] = []
@@ -103,7 +103,7 @@ class PageLinks:
         row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
         return []
 
-    def named(self, visit: Visit, findings: Findings, row: PageRow, links: list[Link], seed: int) -> list[Link]:
+    def admit(self, visit: Visit, findings: Findings, row: PageRow, links: list[Link], seed: int) -> list[Link]:
         """Return the links that the page is allowed to contain: for a sitemap, only those to the hosts that it may
         list. The error in the row says if some are left out. `seed` is the kind of seed that the page is.
         """

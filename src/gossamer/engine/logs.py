@@ -45,7 +45,7 @@ class Logs:
     def __init__(self, directory: Path, clock: Clock, options: LogsOptions | None = None) -> None:
         self._clock = clock
         self._paths = {name: directory / name for name in (INFO, CRITICAL)}
-        self._files = {name: _appended(path) for name, path in self._paths.items()}
+        self._files = {name: _open_append(path) for name, path in self._paths.items()}
         self._lengths = {name: path.stat().st_size for name, path in self._paths.items()}
         self.error = ""
         """Why the last lines are lost; empty if they are not."""
@@ -118,10 +118,10 @@ class Logs:
             with contextlib.suppress(FileNotFoundError):
                 path.replace(path.with_name(f"{name}.1"))
             # If the new file cannot be made, the old one stays open: another file could get its descriptor.
-            old, self._files[name] = self._files[name], _appended(path)
+            old, self._files[name] = self._files[name], _open_append(path)
             old.close()
         self._lengths[name] = 0
 
 
-def _appended(path: Path) -> AppendFile:
+def _open_append(path: Path) -> AppendFile:
     return AppendFile(path, path.stat().st_size if path.exists() else 0)

@@ -113,7 +113,7 @@ class Prerequisites:
         if further is None and prerequisite.is_about_origin and isinstance(result, Reply):
             self._on_read(prerequisite.origin)
 
-    def refused(self, prerequisite: Prerequisite, now: float) -> Failure | None:
+    def refusal(self, prerequisite: Prerequisite, now: float) -> Failure | None:
         """Return why a prerequisite fetch must not be made now; None if it may be."""
         return self._middlewares.of(prerequisite.owner).refused(prerequisite, now)
 
@@ -134,7 +134,7 @@ class Prerequisites:
             return
         self._control.hold(prerequisite.origin, now + ELSEWHERE_S_MAX, reason, now)
 
-    def passed(self, url: Url, now: float) -> None:
+    def end_visit(self, url: Url, now: float) -> None:
         """Note that a visit is over."""
         for release in self._middlewares.releases:
             for waiting in release(url):

@@ -183,7 +183,7 @@ class CookiesOptions(Section, frozen=True):
     ] = ""
 
     @property
-    def wanted(self) -> bool:
+    def is_on(self) -> bool:
         """Whether cookies are kept for every site."""
         return self.enabled or bool(self.file)
 

@@ -61,7 +61,7 @@ class Outcomes:
         self._visit = recorder.visit
         self._conclude = recorder.conclude
         self._reply_row = recorder.reply_row
-        self._digested = recorder.digested
+        self._digested = recorder.digest
         self._links = PageLinks(stages.namer, stages.chain, stages.hints)
         self._retries = retries
         self._logs = logs
@@ -89,14 +89,14 @@ class Outcomes:
         if result.challenged and visit.attempt <= CHALLENGES_MAX:
             self._digest_challenged(lease, result, now)
             return []
-        if result.status in AGAIN and self._retries.left(visit):
+        if result.status in AGAIN and self._retries.has_attempts_left(visit):
             self._again(lease, result, now)
             return []
         if not 200 <= result.status < 300:
             self._http_error(lease, result, now)
             return []
         if self._is_unwanted(visit, result):
-            self._unwanted(lease, result, now)
+            self._conclude_unwanted(lease, result, now)
             return []
         return None
 
@@ -143,9 +143,9 @@ class Outcomes:
         visit = visit_of(lease)
         if failure.again and self._middlewares.may_repeat(lease.url):
             return RevisitPlan(visit.url, now, visit.attempt, visit.hops, failure.error)
-        return self._retried(lease, failure.error, now) if failure.retry else None
+        return self._plan_retry(lease, failure.error, now) if failure.retry else None
 
-    def _retried(self, lease: Lease, error: str, now: float) -> RevisitPlan | None:
+    def _plan_retry(self, lease: Lease, error: str, now: float) -> RevisitPlan | None:
         # With the hops of this entry, as in `_redirect`: the hops of a shorter path would make a loop endless.
         if not self._middlewares.may_repeat(lease.url):
             return None
@@ -157,7 +157,7 @@ class Outcomes:
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}"
         self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
-        self._conclude(lease, self._digested(visit, reply, row), now, self._retried(lease, row.error, now))
+        self._conclude(lease, self._digested(visit, reply, row), now, self._plan_retry(lease, row.error, now))
 
     def _digest_challenged(self, lease: Lease, reply: Reply, now: float) -> None:
         """Conclude a digest challenge: its answer is a separate request, which passes every gate."""
@@ -180,7 +180,7 @@ class Outcomes:
         stages = self._stages
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
-        stages.trapping.redirected(visit.url)
+        stages.trapping.count_redirect(visit.url)
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
         seed = self.recorder.seed(visit)
         if seed:
@@ -232,7 +232,7 @@ class Outcomes:
         stages = self._stages
         note = stages.roots.widen(url, target, from_argument=seed == SEED_ARGUMENT)
         if note:
-            stages.pending_scope.widened(target, stages.chain, stages.namer)
+            stages.pending_scope.widen(target, stages.chain, stages.namer)
         return note
 
     def _http_error(self, lease: Lease, reply: Reply, now: float) -> None:
@@ -256,7 +256,7 @@ class Outcomes:
 
     def links_in_slices(self, lease: Lease, examined: Examined) -> Generator[None, None, FoundLinks]:
         """Return the links of a document that is not concluded yet. Yields where other work may run."""
-        return self._links.found_in_slices(self._visit(lease), examined.findings)
+        return self._links.collect_in_slices(self._visit(lease), examined.findings)
 
     def document(
         self, lease: Lease, reply: Reply, examined: Examined | None, now: float, found: FoundLinks | None = None
@@ -284,7 +284,7 @@ class Outcomes:
                 return self._withheld(lease, reply, examined, row, conclusion, now)
         self._describe(examined, row)
         visited = self._digested(visit, reply, row)
-        found = self._links.found(visit, examined.findings, found)
+        found = self._links.collect(visit, examined.findings, found)
         links = found.follow
         visited.links = found.mentions
         visited.link_keys = found.keys
@@ -297,14 +297,14 @@ class Outcomes:
         links = self._of_seed(visit, seed, found, examined.findings.announcement)
         follow = stages.copies.judge(visit, examined.content, links, row)
         if not visit.revisit:  # A revisit is no evidence of a trap.
-            stages.trapping.fetched(url, examined.content, row, self._requested(visit))
+            stages.trapping.note_page(url, examined.content, row, self._first_address(visit))
         if stages.chain.judges_language:
             links = self._links.in_wanted_language(reply, examined, row, links)
-        links = self._links.named(visit, examined.findings, row, links, seed)
+        links = self._links.admit(visit, examined.findings, row, links, seed)
         self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
         return links if follow else []
 
-    def _requested(self, visit: Visit) -> Url:
+    def _first_address(self, visit: Visit) -> Url:
         """Return the address from which redirects led to a page. Reads a record for each of them."""
         url = visit.url
         referrer = visit.referrer
@@ -328,7 +328,7 @@ class Outcomes:
         refresh = self._refresh(visit, found)
         if not stages.roots.contains(url):
             if refresh is None:
-                self._counters.reached_elsewhere(visit.referrer, url.text)
+                self._counters.note_elsewhere(visit.referrer, url.text)
         elif announcement is not None:
             root = stages.namer.name(url.origin + "/")
             if root is not None:
@@ -356,15 +356,15 @@ class Outcomes:
         """End the visit of a page of which only the headers are kept, and the links followed."""
         visit = self._visit(lease)
         findings = examined.findings
-        self._counters.processed(examined.ran, examined.errors, row.url, findings.matched)
+        self._counters.count_modules(examined.ran, examined.errors, row.url, findings.matched)
         row.outcome = conclusion.outcome
         row.error = conclusion.error
         row.truncated = "unspecified"
         row.body_bytes = 0
         self._logs.info(row.outcome, url=row.url, error=row.error)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
-        links = self._links.found(visit, findings).follow
-        links = self._links.named(visit, findings, row, links, self.recorder.seed(visit))
+        links = self._links.collect(visit, findings).follow
+        links = self._links.admit(visit, findings, row, links, self.recorder.seed(visit))
         self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks(links))
         return links
 
@@ -374,7 +374,7 @@ class Outcomes:
             return False
         return visit.link_type == OUTLINK or self._stages.chain.reject_reply(reply) is not None
 
-    def _unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
+    def _conclude_unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
         """Conclude unwanted content: its headers are kept, but no part of its body."""
         visit = self._visit(lease)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")
@@ -392,7 +392,7 @@ class Outcomes:
         row.rendered = examined.rendering
         row.links_gained = examined.links_gained
         row.render_reason = examined.render_reason
-        self._counters.processed(examined.ran, examined.errors, row.url, findings.matched)
+        self._counters.count_modules(examined.ran, examined.errors, row.url, findings.matched)
         row.body_bytes = content.body_bytes
         if findings.announcement is not None:
             row.error = findings.announcement.error

@@ -87,7 +87,7 @@ class PendingScope:
         self._final = final
 
     @property
-    def lost(self) -> int:
+    def links_lost(self) -> int:
         """Links outside the scope that were rejected because of `LINKS_MAX`."""
         return self._counts.lost
 
@@ -130,7 +130,7 @@ class PendingScope:
         kept = PendingLink(link.url.text, link.link_type, link.depth, link.hops, link.referrer)
         self._epochs.put("scope", key, _encode(kept))
 
-    def widened(self, target: Url, chain: Chain, namer: Namer) -> None:
+    def widen(self, target: Url, chain: Chain, namer: Namer) -> None:
         """Find the kept links that are in scope now, after a redirect to `target` has widened it.
 
         A pass over the links in its partition, since a redirect brings in only pages of the target's site.
@@ -138,8 +138,8 @@ class PendingScope:
         prefix = target.partition.to_bytes(2)
         self._judge_again(prefix + b"l", prefix + b"m", chain, namer)
 
-    def widened_by_others(self, chain: Chain, namer: Namer) -> None:
-        """As `widened`, for everything that other shards brought into scope before this shard began: a pass over all
+    def widen_all(self, chain: Chain, namer: Namer) -> None:
+        """As `widen`, for everything that other shards brought into scope before this shard began: a pass over all
         kept links.
         """
         self._judge_again(*PARTITIONED, chain, namer)
@@ -160,7 +160,7 @@ class PendingScope:
         self._counts.kept -= len(found)
         self._changed = True
 
-    def moved(self, first: int, end: int, sign: int) -> None:
+    def move_partitions(self, first: int, end: int, sign: int) -> None:
         """Add (`sign` 1) the open seeds of partitions that have arrived, or subtract (-1) those of partitions that
         leave with this epoch, which is already cut.
         """
@@ -171,7 +171,7 @@ class PendingScope:
             self._counts.open += sign * sum(1 for _ in self._epochs.scan("scope", *open_seeds(partition)))
         self._epochs.put("meta", PENDING_SCOPE, _encode(self._counts))
 
-    def regained(self) -> list[Link]:
+    def take_regained(self) -> list[Link]:
         """Return the links that have come into scope since the last call, to be offered now."""
         found = self._regained
         self._regained = []
@@ -189,7 +189,7 @@ class PendingScope:
         self._changed = False
 
 
-def counted(pairs: Iterable[tuple[bytes, bytes]]) -> PendingCounts:
+def count_pending(pairs: Iterable[tuple[bytes, bytes]]) -> PendingCounts:
     """Return the counts for pairs of the family `scope`."""
     counts = PendingCounts()
     for key, _ in pairs:

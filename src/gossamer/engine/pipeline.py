@@ -69,7 +69,7 @@ class Pipeline:
             counters,
             follows=options.mode != "offline",
         )
-        self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._caught)
+        self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._handle_error)
         self.lookups = 0
         """Visits that wait for the address of their host."""
         self._unlocated: deque[Url] = deque()
@@ -90,7 +90,7 @@ class Pipeline:
             self.prerequisites,
             stages.resolver.cached,
             self._outcomes.failure,
-            self._rejected_now,
+            self._why_rejected_now,
         )
 
     def reconfigure(self, retries: Retries, options: CrawlOptions) -> None:
@@ -127,14 +127,14 @@ class Pipeline:
             if self.discovery.counts_links and self._is_repeated(lease):
                 self._stages.frontier.drop(lease, now)
                 return None
-            step = self._ring.leased(lease, now)
+            step = self._ring.decide(lease, now)
         except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
-            self._caught(lease, error)
+            self._handle_error(lease, error)
             return None
         if step is RingStep.DONE:
             return None
         if step is RingStep.RESOLVE and lease.prerequisite is None and self.lookups >= self.concurrency:
-            self._ring.parked(lease, ADDRESS, now)
+            self._ring.park(lease, ADDRESS, now)
             self._unlocated.append(lease.url)
             return None
         if self.discovery.counts_links:
@@ -161,9 +161,9 @@ class Pipeline:
     async def _resolve(self, lease: Lease) -> None:
         try:
             found = await self._stages.resolver.resolve(lease.url.host)
-            self._ring.resolved(lease, found, self._clock.now())
+            self._ring.on_resolved(lease, found, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
-            self._caught(lease, error)
+            self._handle_error(lease, error)
         finally:
             self.lookups -= 1
             self._under_way.discard(lease.url.fingerprint)
@@ -176,7 +176,7 @@ class Pipeline:
                     for prepare in middlewares.before_begin:
                         await prepare(lease.url, self.commit)
                 started = self._clock.now()
-                if not self._ring.begun(lease, started):
+                if not self._ring.begin(lease, started):
                     self._note_unsent(lease)
                     return
                 result = await self._fetch(lease, started)
@@ -190,7 +190,7 @@ class Pipeline:
                 if self.documents.is_late():
                     return  # It stays queued, like cancelled visits.
                 if lease.prerequisite is not None:
-                    with self.documents.measured():
+                    with self.documents.measure():
                         self._answer(lease.prerequisite, result)
                     return
                 now = self._clock.now()
@@ -202,9 +202,9 @@ class Pipeline:
                     self.documents.follow(links, lease.url, now)
             finally:
                 if middlewares.releases:
-                    self._ring.passed(lease, self._clock.now())
+                    self._ring.end_visit(lease, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
-            self._caught(lease, error)
+            self._handle_error(lease, error)
         finally:
             self._under_way.discard(lease.url.fingerprint)
 
@@ -221,7 +221,7 @@ class Pipeline:
             reply = receive(url, reply, self._clock.now())
         return msgspec.structs.replace(result, came=reply) if isinstance(result, Failure) else reply
 
-    def _rejected_now(self, lease: Lease) -> str:
+    def _why_rejected_now(self, lease: Lease) -> str:
         """Return why the filters reject a queued URL now, by its shortest known path; empty if they do not."""
         if not self.judges_again:
             return ""
@@ -245,13 +245,13 @@ class Pipeline:
             error = f"no end of it within {limit_s:g} s"
             result = Failure("timeout", error, retry=True, host_level=True, started_at=started, ip=lease.address)
             if limit.when() != ends_at and self._clock.now() - started < UNANSWERED_S:
-                self._ring.left(lease, started, self._clock.now())
+                self._ring.abandon(lease, started, self._clock.now())
         except asyncio.CancelledError:
-            self._ring.left(lease, started, self._clock.now())
+            self._ring.abandon(lease, started, self._clock.now())
             raise
         finally:
             if not lease.is_ended:
-                self._ended(lease, result, started, self._clock.now())
+                self._release_gates(lease, result, started, self._clock.now())
         return result
 
     async def _send(self, lease: Lease, request: Request) -> Reply | Failure:
@@ -265,11 +265,11 @@ class Pipeline:
             return result  # Where the only address refuses connections, its server may be about to start.
         return msgspec.structs.replace(result, has_others=True)
 
-    def _ended(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
+    def _release_gates(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
         """Release the gates after a request."""
         if not (isinstance(result, Failure) and result.by_proxy):
-            contact = self._ring.fetched(lease, result, started, now)
-            self._counters.received(contact.wire_bytes, now)
+            contact = self._ring.on_fetched(lease, result, started, now)
+            self._counters.count_bytes(contact.wire_bytes, now)
             return
         self._ring.unsent(lease, result, now)
         self._counters.proxy_failed(result.error, now, others_pass=result.others_pass)
@@ -284,7 +284,7 @@ class Pipeline:
             owner = self._middlewares.of(prerequisite.owner)
             return owner.fetch(prerequisite, Request(url.text, lease.address, port), now)
         # The last attempt is not ended early, so that a slow host loses no page. A robots.txt is requested again.
-        yields = self.concurrency if visit is None or self._retries.left(visit) else 0
+        yields = self.concurrency if visit is None or self._retries.has_attempts_left(visit) else 0
         wanted = self._stages.chain.media_types if visit is not None else ()
         again = visit is not None and visit.attempt > 1
         most = OUTLINK_BYTES_MAX if visit is not None and visit.link_type == OUTLINK else 0
@@ -311,7 +311,7 @@ class Pipeline:
                 body = content.body
                 if content.error and body != result.body:  # It breaks off within its coding.
                     result = msgspec.structs.replace(result, truncated=result.truncated or "unspecified")
-        self._ring.answered(prerequisite, body, result, self._clock.now())
+        self._ring.answer(prerequisite, body, result, self._clock.now())
 
     def _look_into_sitemaps(self, origin: Url) -> None:
         """Discover the sitemaps in an origin's robots.txt."""
@@ -347,9 +347,9 @@ class Pipeline:
             self.discovery.requeue([link])
         except Exception as error:  # noqa: BLE001 - an internal error with one link must not stop the others
             self._logs.critical("internal_error", error, url=link.url.text)
-            self._counters.failed(error, self._clock.now())
+            self._counters.count_error(error, self._clock.now())
 
-    def _caught(self, lease: Lease, error: Exception) -> None:
+    def _handle_error(self, lease: Lease, error: Exception) -> None:
         if is_fatal(error):
             self._counters.fatal(error)  # Not this page's fault, so it stays queued.
         else:
@@ -360,11 +360,11 @@ class Pipeline:
         url = lease.url.text
         self._logs.critical("internal_error", error, url=url)
         now = self._clock.now()
-        self._counters.failed(error, now)
+        self._counters.count_error(error, now)
         if not lease.is_ended:
             self._stages.frontier.ended(lease, None, now)
         if lease.prerequisite is not None:
-            self._ring.answered(lease.prerequisite, b"", Failure("internal_error", str(error)), now)
+            self._ring.answer(lease.prerequisite, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._outcomes.recorder.internal_error(lease, error, now)
         else:  # Its row is written.

@@ -31,12 +31,12 @@ class RingStep(Enum):
 
     DONE = auto()
     RESOLVE = auto()
-    """Look up the address of its host; pass the answer to `Ring.resolved`."""
+    """Look up the address of its host; pass the answer to `Ring.on_resolved`."""
     FETCH = auto()
-    """Call `Ring.begun`, send the request, then call `Ring.fetched`."""
+    """Call `Ring.begin`, send the request, then call `Ring.on_fetched`."""
 
 
-def _admitted(lease: object) -> str:  # noqa: ARG001 - filters that never change reject nothing that was queued
+def _never_reject(lease: object) -> str:  # noqa: ARG001 - filters that never change reject nothing that was queued
     return ""
 
 
@@ -50,7 +50,7 @@ class Ring:
         prerequisites: Prerequisites,
         cached: Callable[[str], Located | None],
         refuse: Callable[[Lease, Failure, float], None],
-        rejected: Callable[[Lease], str] = _admitted,
+        rejected: Callable[[Lease], str] = _never_reject,
     ) -> None:
         """`cached` returns the addresses of a host if they are known; `refuse` records a visit that ends without a
         request; `rejected` returns why the filters, which may have changed, reject a queued URL, or an empty text.
@@ -65,18 +65,18 @@ class Ring:
 
     # ---- events
 
-    def leased(self, lease: Lease, now: float) -> RingStep:
+    def decide(self, lease: Lease, now: float) -> RingStep:
         """Decide what to do with a lease, at the last moment before its request."""
         if lease.refusal:
             self._end(lease, Failure("host_closed", lease.refusal, started_at=now), now)
             return RingStep.DONE
         if not lease.address:
-            return self._unresolved(lease, now)
+            return self._handle_unresolved(lease, now)
         if lease.prerequisite is not None:
             return RingStep.FETCH if self._runs(lease, lease.prerequisite, now) else RingStep.DONE
-        return RingStep.FETCH if self._permitted(lease, now) else RingStep.DONE
+        return RingStep.FETCH if self._permit(lease, now) else RingStep.DONE
 
-    def resolved(self, lease: Lease, found: Located | Failure, now: float) -> None:
+    def on_resolved(self, lease: Lease, found: Located | Failure, now: float) -> None:
         """Handle the result of a lookup for a lease's host."""
         if not isinstance(found, Failure):
             self._frontier.locate(lease, lease.choose(found.addresses), found.expires_at, now)
@@ -84,29 +84,29 @@ class Ring:
         contact = Contact(0.0, "failed", error=found.error) if found.retry else None
         self._frontier.ended(lease, contact, now)
         if lease.prerequisite is not None:
-            self.answered(lease.prerequisite, b"", found, now)
+            self.answer(lease.prerequisite, b"", found, now)
         else:
             self._refuse(lease, found, now)
 
-    def parked(self, lease: Lease, waits_for: str, now: float) -> None:
+    def park(self, lease: Lease, waits_for: str, now: float) -> None:
         """Return a lease whose host waits for something."""
         self._control.park(lease.url, now, waits_for)
         self._frontier.give_back(lease, now)
 
-    def begun(self, lease: Lease, now: float) -> bool:
+    def begin(self, lease: Lease, now: float) -> bool:
         """Note that the request goes out now. False: its gate has closed meanwhile, and the lease was returned."""
         if self._frontier.begin(lease, now):
             return True
         self._frontier.give_back(lease, now)
         return False
 
-    def fetched(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> Contact:
+    def on_fetched(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> Contact:
         """Release the gates after a request that began at `started`; return the recorded contact."""
         contact = self._contact(result, started, now)
         self._frontier.ended(lease, contact, now)
         return contact
 
-    def left(self, lease: Lease, started: float, now: float) -> None:
+    def abandon(self, lease: Lease, started: float, now: float) -> None:
         """Release the gates after a request that we ended, such as at a stop of the crawl; its URL stays queued."""
         contact = Contact(now - started, "left", error="the crawl ended it")
         self._frontier.ended(lease, contact, now)
@@ -116,18 +116,18 @@ class Ring:
         self._control.back_off(lease.url, 1, failure.error, now)
         self._frontier.give_back(lease, now)
 
-    def answered(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
+    def answer(self, prerequisite: Prerequisite, body: bytes, result: Reply | Failure, now: float) -> None:
         """Pass on the result of a prerequisite fetch."""
         self._prerequisites.answer(prerequisite, body, result, now)
 
-    def passed(self, lease: Lease, now: float) -> None:
+    def end_visit(self, lease: Lease, now: float) -> None:
         """Note that a visit has ended, with any result."""
         if lease.prerequisite is None:
-            self._prerequisites.passed(lease.url, now)
+            self._prerequisites.end_visit(lease.url, now)
 
     # ---- decisions
 
-    def _unresolved(self, lease: Lease, now: float) -> RingStep:
+    def _handle_unresolved(self, lease: Lease, now: float) -> RingStep:
         if lease.prerequisite is None:
             verdict = self._middlewares.judge_unresolved(lease.url, now)
             if not verdict.allowed:
@@ -136,18 +136,18 @@ class Ring:
         known = self._cached(lease.url.host)
         if known is None:
             return RingStep.RESOLVE
-        self.resolved(lease, known, now)
+        self.on_resolved(lease, known, now)
         return RingStep.DONE
 
     def _runs(self, lease: Lease, prerequisite: Prerequisite, now: float) -> bool:
         """Say whether a prerequisite fetch is made now. If it may not be made, or nothing waits for it, end it."""
-        refused = self._prerequisites.refused(prerequisite, now)
+        refused = self._prerequisites.refusal(prerequisite, now)
         if refused is not None:
             self._frontier.ended(lease, None, now)
-            self.answered(prerequisite, b"", refused, now)
+            self.answer(prerequisite, b"", refused, now)
         return refused is None
 
-    def _permitted(self, lease: Lease, now: float) -> bool:
+    def _permit(self, lease: Lease, now: float) -> bool:
         """Say whether filters and middleware permit a request now. If not, end the visit or let it wait."""
         if reason := self._rejected(lease):
             self._end(lease, Failure("excluded", reason, started_at=now), now)
@@ -161,7 +161,7 @@ class Ring:
         if verdict.owner:
             self._middlewares.of(verdict.owner).wait(url, verdict, now)
         if verdict.park:
-            self.parked(lease, ROBOTS, now)
+            self.park(lease, ROBOTS, now)
             if verdict.prerequisite is not None:
                 self._prerequisites.run_for(url, verdict.prerequisite, now)
         elif verdict.prerequisite is not None:
@@ -199,13 +199,13 @@ class Retries:
         self._most_s = most_s
         self._dice = dice
 
-    def left(self, visit: Visit) -> bool:
+    def has_attempts_left(self, visit: Visit) -> bool:
         """Say whether another attempt may be made."""
         return visit.attempt < self._attempts_max
 
     def after(self, visit: Visit, error: str, now: float) -> RevisitPlan | None:
         """Return the next attempt, or None if there are no attempts left."""
-        if not self.left(visit):
+        if not self.has_attempts_left(visit):
             return None
         wait_s = min(self._first_s * 2.0 ** min(visit.attempt - 1, 40), self._most_s)
         wait_s *= 1.0 + self._dice.uniform(0.0, 0.5)

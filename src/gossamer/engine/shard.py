@@ -131,7 +131,7 @@ class CrawlLoop:
     @property
     def nothing_to_do(self) -> bool:
         """Whether nothing is in flight, no queued URL becomes ready within `crawl.patience_s`, and no link is held."""
-        return self._is_idle and not self._pipeline.discovery.held
+        return self._is_idle and not self._pipeline.discovery.links_held
 
     @property
     def _is_idle(self) -> bool:
@@ -149,7 +149,7 @@ class CrawlLoop:
         return not (self.paused or self.brakes.held) and wake_at - self._clock.now() > patience_s
 
     @property
-    def hurried(self) -> bool:
+    def is_hurried(self) -> bool:
         """Whether the operator ordered an immediate stop."""
         return self._stopping == "now"
 
@@ -172,7 +172,7 @@ class CrawlLoop:
         return list(self._turns.values())
 
     @property
-    def blocked(self) -> str:
+    def blocker(self) -> str:
         """Why no visit may start although the crawl is not paused, for people; empty if one may."""
         return self._pages_full or self._requests_blocked(self._clock.now())
 
@@ -290,7 +290,7 @@ class CrawlLoop:
     def _over_by_itself(self) -> End | None:
         if self._options.mode == "continuous" or self._turns or self.paused or self._more_to_come():
             return None
-        if self._pipeline.discovery.held:
+        if self._pipeline.discovery.links_held:
             return None
         self._frontier.control.prerequisites_only = False  # Rendering has ended.
         if self._frontier.wake_at() is None:
@@ -301,7 +301,7 @@ class CrawlLoop:
         """Queue held links whose answers have come; if there is nothing else to do, also small batches that are still
         held.
         """
-        if not self._pipeline.discovery.held or self._requests_blocked(self._clock.now()):
+        if not self._pipeline.discovery.links_held or self._requests_blocked(self._clock.now()):
             return 0
         taken_back = self._pipeline.take_back(idle=self._is_idle)
         self.activity += bool(taken_back)
@@ -341,10 +341,10 @@ class CrawlLoop:
                 task = group.create_task(work)
                 self._turns[task] = lease, now
                 self._visits += lease.prerequisite is None
-                task.add_done_callback(self._returned)
+                task.add_done_callback(self._on_turn_done)
         return lent
 
-    def _returned(self, task: asyncio.Task[None]) -> None:
+    def _on_turn_done(self, task: asyncio.Task[None]) -> None:
         lease, _ = self._turns.pop(task)
         self._counters.last_at = self._clock.now()
         self._visits -= lease.prerequisite is None
@@ -382,7 +382,7 @@ class CrawlLoop:
         wake_at = self._frontier.wake_at()
         wait_s = IDLE_S_MAX if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
         rendering = self._pipeline.rendering
-        is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocked
+        is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocker
         self._has_spare = wait_s > 0.0 and not self._pipeline.documents.parked
         if self.paused or self.brakes.held or self.requests >= self.brakes.concurrency + rendering or is_blocked:
             self._has_spare = False

@@ -137,7 +137,7 @@ class Recorder:
         row.authenticated = reply.authenticated
         return row
 
-    def digested(
+    def digest(
         self, visit: Visit, reply: Reply, row: PageRow, links: list[Found] | None = None, keys: list[str] | None = None
     ) -> Visited:
         """Compute the digest, and find the original of an equal payload. Empty bodies are never copies."""
@@ -181,7 +181,7 @@ class Recorder:
                 stages.pending_scope.conclude(visit.url)
         elif again is not None:
             stages.frontier.retry(lease, again, now)
-        self._counters.ended(visited, seed=seed)
+        self._counters.count_visit(visited, seed=seed)
         for concluded in stages.middlewares.concluded:
             concluded(visited, now)
 

@@ -70,11 +70,11 @@ class Trapping(VisitMiddleware):
         trap = self._traps.trap_of(url)
         return Verdict(outcome="trapped", reason=trap.says()) if trap is not None else ALLOWED
 
-    def redirected(self, url: Url) -> None:
+    def count_redirect(self, url: Url) -> None:
         """Record a request that was redirected."""
         self._traps.count_redirect(url)
 
-    def fetched(self, url: Url, content: Content, row: PageRow, requested: Url | None = None) -> None:
+    def note_page(self, url: Url, content: Content, row: PageRow, requested: Url | None = None) -> None:
         """Record a fetched page. Only texts are evidence of a trap. `requested` is the address from which redirects led
         to the page.
         """
@@ -93,7 +93,7 @@ class Trapping(VisitMiddleware):
         if trap is not None:
             self._counters.note(f"{trap.says()}; `gossamer release DIR '{trap.name}'` lets it go on")
 
-    def found(
+    def note_links(
         self, links: Sequence[Link], admitted: Sequence[Link], answers: Sequence[int], page: Url | None = None
     ) -> None:
         """Process a page's links: all of them, the admitted ones, and the eliminator's answers for these."""
@@ -102,7 +102,7 @@ class Trapping(VisitMiddleware):
         self._traps.note_links(admitted, answers, page.text if page is not None else "")
 
     def counts_answers(self, links: Sequence[Link]) -> bool:
-        """Say whether `found` needs to know which of a page's links are new. Costs nothing except for suspected
+        """Say whether `note_links` needs to know which of a page's links are new. Costs nothing except for suspected
         hosts.
         """
         return self._traps.counts(links)
@@ -115,7 +115,7 @@ class Trapping(VisitMiddleware):
         """Put changes into the open epoch."""
         for partition, host, template, dumped in self._traps.take_changed():
             key = (
-                _kept_under(partition, host, self._split).to_bytes(2)
+                _home_partition(partition, host, self._split).to_bytes(2)
                 + xxh3_64_digest(host.encode())
                 + xxh3_64_digest(template.encode())
             )
@@ -167,10 +167,10 @@ def hosts_named(url: Url, body: bytes) -> str:
 
 def watch_key(partition: int, host: str, split: frozenset[str] = frozenset()) -> bytes:
     """Return the key of the stored state of a watched host or farm."""
-    return _kept_under(partition, host, split).to_bytes(2) + _WATCHED + xxh3_64_digest(host.encode())
+    return _home_partition(partition, host, split).to_bytes(2) + _WATCHED + xxh3_64_digest(host.encode())
 
 
-def _kept_under(partition: int, host: str, split: frozenset[str]) -> int:
+def _home_partition(partition: int, host: str, split: frozenset[str]) -> int:
     return site_partition(host.removeprefix(ANY), partition, split) if host.startswith(ANY) else partition
 
 

@@ -141,7 +141,7 @@ class PageResources(VisitMiddleware):
         result: Reply | Failure | None = None
         try:
             async with asyncio.timeout(self._options.resource_s_max):
-                result = await self._brought(url, wanted, patience_s)
+                result = await self._fetch(url, wanted, patience_s)
         except TimeoutError:
             result = Failure("timeout", "its host has no turn within render.resource_s_max")
         finally:
@@ -153,11 +153,11 @@ class PageResources(VisitMiddleware):
             wanted.over.set_result(result)
         return result
 
-    async def _brought(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Reply | Failure:
+    async def _fetch(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Reply | Failure:
         rejected = self._chain.rejects_resource(Link(url, EMBED, 0, referrer=wanted.via))
         if rejected is not None:
             return Failure("excluded", f"the filter `{rejected}` rejects it")
-        refused = await self._permitted(url, wanted, patience_s)
+        refused = await self._wait_permission(url, wanted, patience_s)
         if refused is not None:
             return refused
         fetch = Prerequisite(url, url, owner=self.name, subject=wanted.kind, is_about_origin=False)
@@ -172,7 +172,7 @@ class PageResources(VisitMiddleware):
         """Say whether a host has let a page wait too long, its delay not included."""
         return self._clock.now() - max(wanted.began, self._control.free_at(url)) > patience_s()
 
-    async def _permitted(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Failure | None:
+    async def _wait_permission(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Failure | None:
         """Wait until a resource may be requested; return why it may not."""
         while True:
             if self._is_slow(url, wanted, patience_s):
@@ -227,10 +227,10 @@ class PageResources(VisitMiddleware):
         if wanted is None or wanted.answer.done():
             return  # Its page no longer waits.
         wanted.answer.set_result(
-            self._taken(prerequisite.url, wanted, result, now) if isinstance(result, Reply) else result
+            self._accept(prerequisite.url, wanted, result, now) if isinstance(result, Reply) else result
         )
 
-    def _taken(self, url: Url, wanted: Wanted, reply: Reply, now: float) -> Reply | Failure:
+    def _accept(self, url: Url, wanted: Wanted, reply: Reply, now: float) -> Reply | Failure:
         if reply.status == NOT_MODIFIED and wanted.conditions:
             confirmed = self._cache.validated(url.text, reply, now)
             return confirmed or Failure("protocol_error", "304 for what is not held any more")
@@ -294,17 +294,17 @@ class PageRendering:
     async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
         """Return the page as rendered; as it was before if rendering fails or the page is not chosen."""
         if self._auto is None:
-            return await self._rendered(url, reply, examined)
+            return await self._render(url, reply, examined)
         anchors = sum([one.link_type == "anchor" for one in examined.findings.links[: 2 * ANCHORS_MANY]])
         signal = signal_of(examined.content.body, anchors)
         if signal is None:
             return examined
-        return await self._chosen(url, reply, examined, place_of(url, signal), self._auto)
+        return await self._render_if_useful(url, reply, examined, place_of(url, signal), self._auto)
 
-    async def _chosen(self, url: Url, reply: Reply, examined: Examined, place: Place, auto: Auto) -> Examined:
+    async def _render_if_useful(self, url: Url, reply: Reply, examined: Examined, place: Place, auto: Auto) -> Examined:
         """Render a page if a gain is likely, and learn from the result. Waits for pages that decide about it."""
         choice = auto.choice
-        await self._sampled(choice, place)
+        await self._wait_sample(choice, place)
         reason = choice.choose(place)
         is_blind = reason == FOR_SAMPLE and not place.signal
         if reason and not auto.budget.allows(self._clock.now(), self.visits, sample=is_blind):
@@ -318,15 +318,15 @@ class PageRendering:
         if key is not None:
             self._samples[key] = over
         try:
-            found = await self._rendered(url, reply, examined)
-            choice.learn(place, self._gained(examined, found), gains_text=self._gains_text(examined, found))
+            found = await self._render(url, reply, examined)
+            choice.learn(place, self._links_gained(examined, found), gains_text=self._gains_text(examined, found))
         finally:
             if key is not None and self._samples.get(key) is over:
                 del self._samples[key]
             over.set()
         return msgspec.structs.replace(found, render_reason=reason)
 
-    async def _sampled(self, choice: RenderChoice, place: Place) -> None:
+    async def _wait_sample(self, choice: RenderChoice, place: Place) -> None:
         """Wait while another page is rendered that decides about this one."""
         if not self._samples:
             return
@@ -340,14 +340,14 @@ class PageRendering:
         finally:
             self.visits -= 1
 
-    def _gained(self, before: Examined, after: Examined) -> list[int]:
+    def _links_gained(self, before: Examined, after: Examined) -> list[int]:
         """Return the fingerprints of the links that rendering added: addresses with equal keys are one link."""
         if after.rendered is None:
             return []
         name = self.resources.namer.name
         texts = {one.url for one in before.findings.links}
         sent = {url.fingerprint for text in texts if (url := name(text)) is not None}
-        added = _added_links(before.findings, after.findings)
+        added = _new_links(before.findings, after.findings)
         found = [url.fingerprint for text in added if (url := name(text)) is not None]
         return [one for one in found if one not in sent]
 
@@ -360,7 +360,7 @@ class PageRendering:
             return gains_text(len(main.encode()), len(rendered.encode()))
         return gains_text(text_bytes(before.content.body), text_bytes(after.rendered.html))
 
-    async def _rendered(self, url: Url, reply: Reply, examined: Examined) -> Examined:
+    async def _render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
         page_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{reply.url} {reply.started_at!r}"))
 
         slow_s = SLOW_S
@@ -379,17 +379,17 @@ class PageRendering:
             document = Document(reply.url, reply.status, reply.headers, examined.content.body)
             dom = await self._renderer.render(document, get)
         except PageError as error:
-            self._counters.rendered(error.reason)
+            self._counters.count_rendering(error.reason)
             return msgspec.structs.replace(examined, rendering=error.reason, rendering_error=str(error))
         finally:
             self.visits -= 1
-            self._spent()
+            self._count_cpu()
         html = dom.html.encode()
         seen = self._examiner.look_again(reply, Content(BOM + html), url.fingerprint, dom.url)
         seen.findings.links += [Found(target, SCRIPT) for target in dom.leads_to]
-        gained = len(_added_links(examined.findings, seen.findings))
+        gained = len(_new_links(examined.findings, seen.findings))
         _add_statements(seen.findings, examined.findings)
-        self._counters.rendered(RENDERED)
+        self._counters.count_rendering(RENDERED)
         self._counters.rendering("links_gained", gained)
         for reason, count in dom.refused.items():
             self._counters.rendering(f"refused_{reason}", count)
@@ -416,7 +416,7 @@ class PageRendering:
             found.append(PageCapture("pageinfo", "application/json", msgspec.json.encode(about)))
         return tuple(found)
 
-    def _spent(self) -> None:
+    def _count_cpu(self) -> None:
         """Count the processor time of browsers since the last page."""
         used_s = self._renderer.cpu_s - self._counted_s
         self._counted_s = self._renderer.cpu_s
@@ -434,7 +434,7 @@ class PageRendering:
         await self._renderer.close()
 
 
-def _added_links(sent: Findings, rendered: Findings) -> list[str]:
+def _new_links(sent: Findings, rendered: Findings) -> list[str]:
     """Return the addresses of links that a page has only when rendered, each once."""
     known = {one.url for one in sent.links}
     return [url for url in dict.fromkeys(one.url for one in rendered.links) if url not in known]

@@ -174,17 +174,17 @@ class SimulatedShard:
             self.lend(now)
 
     def _begin(self, lease: Lease, now: float) -> None:
-        step = self._ring.leased(lease, now)
+        step = self._ring.decide(lease, now)
         if step is RingStep.RESOLVE:
             self.out += 1
             self._events.at(now + self._options.web.lookup_s, lambda at: self._on_lookup(lease, at))
-        elif step is RingStep.FETCH and self._ring.begun(lease, now):
+        elif step is RingStep.FETCH and self._ring.begin(lease, now):
             self._fetch(lease, self._web.host(lease.url.host), now)
 
     def _on_lookup(self, lease: Lease, now: float) -> None:
         self.out -= 1
         address = self._web.host(lease.url.host).address
-        self._ring.resolved(lease, Located((address,), now + DAY_S), now)
+        self._ring.on_resolved(lease, Located((address,), now + DAY_S), now)
         self.lend(now)
 
     def _fetch(self, lease: Lease, host: ModelHost, now: float) -> None:
@@ -207,9 +207,9 @@ class SimulatedShard:
 
     def _on_failure(self, lease: Lease, host: ModelHost, result: Failure, started: float, now: float) -> None:
         self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
-        self._ring.fetched(lease, result, started, now)
+        self._ring.on_fetched(lease, result, started, now)
         if lease.prerequisite is not None:
-            self._ring.answered(lease.prerequisite, b"", result, now)
+            self._ring.answer(lease.prerequisite, b"", result, now)
         else:
             self._conclude(lease, host, result, now)
         if not host.closed and self._frontier.facts(lease.url).closed:
@@ -223,10 +223,10 @@ class SimulatedShard:
         is_error = not body if lease.prerequisite is not None else self._web.is_error()
         status = 404 if is_error else 200
         reply = Reply(lease.url.text, status, (), body, lease.address, started, now - started, wire_bytes=0)
-        self._ring.fetched(lease, reply, started, now)
+        self._ring.on_fetched(lease, reply, started, now)
         if lease.prerequisite is not None:
             self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
-            self._ring.answered(lease.prerequisite, body, reply, now)
+            self._ring.answer(lease.prerequisite, body, reply, now)
             self._leave(now)
             return
         if is_error:

@@ -12,7 +12,7 @@ from xxhash import xxh3_64_digest
 
 from gossamer.config import Config
 from gossamer.engine.history import page_key, read_page_record, write_page_record
-from gossamer.engine.pending_scope import PendingLink, counted
+from gossamer.engine.pending_scope import PendingLink, count_pending
 from gossamer.features.logins.sessions import BOUNCE, cookies_without
 from gossamer.features.revisit.rhythm import Rhythms
 from gossamer.features.revisit.state import FAMILY as REVISIT
@@ -259,7 +259,7 @@ class Keys:
                 self._epochs.delete("scope", key)
                 changed = True
         if changed:
-            counts = counted(self._epochs.scan("scope", *PARTITIONED))
+            counts = count_pending(self._epochs.scan("scope", *PARTITIONED))
             self._epochs.put("meta", PENDING_SCOPE, _encode(counts))
 
     def _delete_held(self) -> None:
