@@ -87,7 +87,7 @@ def visited(shard: Shard, begin: int, end: int) -> None:
     for url in found if shard.ring.recrawl is not None else ():
         assert url is not None
         assert shard.ring.recrawl is not None
-        shard.ring.recrawl.schedule.seen(Sight(url, "fetched", WallClock().now(), 200, 1, permitted_per_s=1.0))
+        shard.ring.recrawl.schedule.note_visit(Sight(url, "fetched", WallClock().now(), 200, 1, permitted_per_s=1.0))
 
 
 async def timed(giver: Shard, taker: Shard, move: Move) -> Row:

@@ -208,9 +208,9 @@ def _ours() -> dict[str, Callable[[Sequence[tuple[float, float]], float], float]
             history = VisitHistory()
             for waited, since in pairs:
                 if since < waited:
-                    history.changed(waited, since if dated else None)
+                    history.note_change(waited, since if dated else None)
                 else:
-                    history.unchanged(waited)
+                    history.note_same(waited)
             return rate_of(history, rate * off, weight)
 
         return of
@@ -234,8 +234,8 @@ def costs() -> dict[str, float]:
     print("\nprocessor")
     history = VisitHistory()
     for _ in range(30):
-        history.unchanged(draw.expovariate(1e-5))
-        history.changed(draw.expovariate(1e-5))
+        history.note_same(draw.expovariate(1e-5))
+        history.note_change(draw.expovariate(1e-5))
     found = {"estimate_us": _us(lambda: rate_of(history, 1e-5), 2_000)}
     print(f"an estimate from 60 visits          {found['estimate_us']:8.1f} µs")
     policy = Optimal()

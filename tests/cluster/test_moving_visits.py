@@ -84,11 +84,11 @@ class Two:
             url, chance = self.url(dice.randrange(PAGES)), dice.random()
             if chance < 0.75:
                 digest, permitted = dice.randrange(3), dice.choice([0.0, 0.001, 5.0])
-                schedule.seen(
+                schedule.note_visit(
                     Sight(url, "fetched", self.now, 200, digest, payload=bytes([digest]), permitted_per_s=permitted)
                 )
             elif chance < 0.9:
-                schedule.seen(Sight(url, "http_error", self.now, dice.choice([404, 500])))
+                schedule.note_visit(Sight(url, "http_error", self.now, dice.choice([404, 500])))
             else:
                 schedule.note(Notice(url, "sitemap", importance=dice.uniform(0.1, 3.0)), self.now)
 
@@ -211,7 +211,7 @@ def test_sums_are_counted_anew_where_the_calendars_of_two_shards_differ(two: Two
         for promise in schedule.state.promises:
             promise.deadlines.span_s *= 3.0
         schedule.is_ours = lambda _: True
-        schedule.seen(Sight(other, "fetched", T0, 200, 1))
+        schedule.note_visit(Sight(other, "fetched", T0, 200, 1))
         await two.commit(taker)
         await two.move()
         assert two.state(taker).due.span_s == 3.0 * two.state(1 - taker).due.span_s

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gossamer.features.requests import Requests, listed
+from gossamer.features.requests import Requests, read_requests
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.pages import Findings
 from gossamer.model.visits import Failure, Located, Reply, Request
@@ -229,7 +229,7 @@ def test_retry_after_is_waited_for(tmp_path: Path) -> None:
 def test_a_listed_request_passes_its_gate_after_the_commit_of_its_mark(tmp_path: Path, *, cancelled: bool) -> None:
     lines = tmp_path / "requests.jsonl"
     lines.write_text(f'{{"url": "{ROOT}", "method": "POST"}}')
-    [(address, request)] = listed(lines)
+    [(address, request)] = read_requests(lines)
     with Ring(tmp_path, {ROOT: page()}) as ring:
         requests = Requests(ring.epochs)
         requests.keep(url_of(address), request)

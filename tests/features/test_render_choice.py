@@ -17,8 +17,8 @@ from gossamer.features.render.choice import (
     KNOWN_MAX,
     RenderBudget,
     RenderChoice,
+    evidence_of,
     gains_text,
-    learned_of,
     place_of,
 )
 from gossamer.state.epoch import Epochs
@@ -125,26 +125,26 @@ def test_a_menu_that_a_script_makes_is_a_gain_once(epochs: Epochs) -> None:
 
 def learned_after(choice: RenderChoice, epochs: Epochs, address: str) -> list[str]:
     choice.cut(0.0)
-    return learned_of(epochs, url_of(address))
+    return evidence_of(epochs, url_of(address))
 
 
 def test_while_a_sample_is_under_way_there_is_no_other(epochs: Epochs) -> None:
     choice = RenderChoice(epochs, Dice(1))
     places = [place_of(url_of(f"https://a.test/page/{n}"), "") for n in range(3)]
     assert [choice.choose(place) for place in places] == [FOR_SAMPLE, "", ""]
-    assert {choice.undecided(place) for place in places} == {("a.test", "", "/page/{n}")}
+    assert {choice.sample_key(place) for place in places} == {("a.test", "", "/page/{n}")}
     choice.learn(places[0], (1,), gains_text=False)
     # A gain of one page is not sure to be that of the next: three are waited for.
     for n in (2, 3):
-        assert None not in {choice.undecided(place) for place in places}
+        assert None not in {choice.sample_key(place) for place in places}
         assert choice.choose(places[1]) == FOR_GAIN
         choice.learn(places[1], (n,), gains_text=False)
-    assert {choice.undecided(place) for place in places} == {None}
+    assert {choice.sample_key(place) for place in places} == {None}
     choice.learn(places[1], (), gains_text=False)
-    assert None not in {choice.undecided(place) for place in places}
+    assert None not in {choice.sample_key(place) for place in places}
     # With a signal, the first sample decides about all templates of the host.
     apps = [place_of(url_of(f"https://a.test/{name}"), "root") for name in ("a", "b")]
-    assert {choice.undecided(place) for place in apps} == {("a.test", "root", "")}
+    assert {choice.sample_key(place) for place in apps} == {("a.test", "root", "")}
 
 
 def test_what_was_learned_is_part_of_the_commit(tmp_path: Path) -> None:
@@ -153,18 +153,18 @@ def test_what_was_learned_is_part_of_the_commit(tmp_path: Path) -> None:
     choice = RenderChoice(epochs, Dice(1))
     for n in range(5):
         visit(choice, f"https://a.test/list/{n}", links=(n,))
-    assert learned_of(epochs, url_of("https://a.test/list/9")) == []
+    assert evidence_of(epochs, url_of("https://a.test/list/9")) == []
     choice.cut(0.0)
     epochs.close_at_once()
     visit(choice, "https://lost.test/", links=(1,))  # Killed before the next commit.
     store.close()
     store = Store(tmp_path / "store", 1 << 20, 1 << 20)
     epochs = Epochs(store)
-    assert learned_of(epochs, url_of("https://a.test/list/9")) == [
+    assert evidence_of(epochs, url_of("https://a.test/list/9")) == [
         "/list/{n}, no signal: 5 of 5 rendered pages gained links or text; they are rendered",
         "new templates, no signal: 1 of 1 rendered pages gained links or text; they are rendered",
     ]
-    assert learned_of(epochs, url_of("https://lost.test/")) == []
+    assert evidence_of(epochs, url_of("https://lost.test/")) == []
     choice = RenderChoice(epochs, Dice(2))
     assert visit(choice, "https://a.test/list/9", links=(4,)) == FOR_GAIN  # A link that was gained before.
     assert "5 of 6" in learned_after(choice, epochs, "https://a.test/list/9")[0]
@@ -190,19 +190,19 @@ def test_a_share_of_the_processors_goes_to_rendering() -> None:
     ahead_s = 0.5 * RenderBudget.AHEAD_S
     spent = 0
     while budget.allows(0.0, 0, sample=True):
-        budget.spent(1.0)
+        budget.charge(1.0)
         spent += 1
     assert spent == ahead_s / 2  # Blind samples leave half of the advance.
     while budget.allows(0.0, 0, sample=False):
-        budget.spent(1.0)
+        budget.charge(1.0)
         spent += 1
     assert spent == ahead_s
-    assert not budget.allows(1.9, 0, sample=False) or budget.spent(0.0) is None
+    assert not budget.allows(1.9, 0, sample=False) or budget.charge(0.0) is None
     # From then on as much as the share is, over a long time.
     done = 0
     for second in range(2, 1_002):
         while budget.allows(float(second), 0, sample=False):
-            budget.spent(1.0)
+            budget.charge(1.0)
             done += 1
     assert 498 <= done <= 502
     # What is under way counts before it is known what it takes.

@@ -258,7 +258,7 @@ def test_auto_starts_no_browser_for_pages_without_scripts_or_beyond_its_budget(t
     }
     with Ring(tmp_path, pages) as ring:
         budget = RenderBudget(0.3, 2, ring.clock.now())
-        budget.spent(RenderBudget.AHEAD_S)
+        budget.charge(RenderBudget.AHEAD_S)
         Rendering(ring, Auto(RenderChoice(ring.epochs, Dice(1)), budget), program="/no/browser")
         ring.crawl(*pages)
         assert {row.url: (row.outcome, row.rendered, row.render_reason) for row in ring.rows} == {

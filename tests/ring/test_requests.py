@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.features.requests import listed
+from gossamer.features.requests import read_requests
 from gossamer.model.errors import ConfigError
 from gossamer.url.name import Namer
 from tests.answering import Answering
@@ -158,13 +158,13 @@ def test_failures_and_redirects_do_not_repeat_it(tmp_path: Path) -> None:
 def test_a_line_that_is_no_request_is_named(tmp_path: Path, line: str, complaint: str) -> None:
     (tmp_path / "list").write_text('{"url": "http://a.test/"}\n\n' + line)
     with pytest.raises(ConfigError, match=rf"list line 3: .*{complaint}"):
-        list(listed(tmp_path / "list"))
+        list(read_requests(tmp_path / "list"))
 
 
 def test_keys_are_stable_and_those_of_plain_requests_unchanged(tmp_path: Path) -> None:
     lines = [{"url": "http://A.test:80/x"}, {"url": "http://a.test/x", "method": "POST", "body": "a"}]
     write(tmp_path, *lines)
-    (plain, _), (posted, sent) = listed(tmp_path / "requests.jsonl")
+    (plain, _), (posted, sent) = read_requests(tmp_path / "requests.jsonl")
     assert plain == "http://a.test/x"
     assert posted == "http://a.test/x#request=POST:fb0624f5efdaf1358409a0bc92f0b21c"
     url, other = Namer().name(posted), Namer().name(plain)

@@ -15,7 +15,7 @@ from gossamer.config.gather import configure, mistakes
 from gossamer.config.lists import hosts_of, patterns_of, read_forgotten, read_text, whitelist_of
 from gossamer.config.seeds import domain_seeds, file_seeds, local_names
 from gossamer.features.identity.keys import read_keys
-from gossamer.features.requests import listed
+from gossamer.features.requests import read_requests
 from gossamer.model.errors import ConfigError
 from gossamer.stages.fetch.credentials import reveal
 from gossamer.stages.resolve.answers import HostsFile
@@ -25,7 +25,7 @@ from gossamer.world.inputs import input_lines, open_input, read_input
 READERS: dict[str, Callable[[Path], object]] = {
     "seeds": lambda path: list(file_seeds(path, ("http",))),
     "domains": lambda path: list(domain_seeds(path)),
-    "requests": lambda path: list(listed(path)),
+    "requests": lambda path: list(read_requests(path)),
     "patterns": patterns_of,
     "excluded hosts": hosts_of,
     "whitelist": whitelist_of,

@@ -70,7 +70,7 @@ class Callbacks:
         mode = query.get("hub.mode", "")
         topic = query.get("hub.topic", "")
         if mode == "denied":
-            known = self._hubs.denied(token, topic, query.get("hub.reason", ""), now)
+            known = self._hubs.deny(token, topic, query.get("hub.reason", ""), now)
             return (200, "") if known else (404, "no such subscription\n")
         challenge = query.get("hub.challenge", "")
         if not challenge or len(challenge) > CHALLENGE_CHARACTERS_MAX:
@@ -101,7 +101,7 @@ class Callbacks:
         empty if it has none.
         """
         now = self._clock.now()
-        due = self._hubs.pinged(one, digest, now)
+        due = self._hubs.note_ping(one, digest, now)
         unknown = [url for url in due.pages if not self._is_due(url, due.at, now)]
         self._ring.pipeline.discovery.discover([Link(url, FEED, 0) for url in unknown])
         self._ring.loop.stir()

@@ -100,9 +100,9 @@ class Seeding:
                 await self._ring.loop.relieve()
 
     def _read_requests(self) -> Iterator[tuple[str, Listed]]:
-        from gossamer.features.requests import listed  # noqa: PLC0415 - other crawls have no use for it
+        from gossamer.features.requests import read_requests  # noqa: PLC0415 - other crawls have no use for it
 
-        return listed(Path(self._config.seeds.requests_file), self._schemes)
+        return read_requests(Path(self._config.seeds.requests_file), self._schemes)
 
     async def _add_all(self, lines: Iterator[str]) -> None:
         while step := list(islice(lines, SEEDS_A_STEP_MAX)):

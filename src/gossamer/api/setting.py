@@ -221,7 +221,7 @@ async def retry_logins(ring: CrawlRing, names: Collection[str], clock: Clock) ->
     """
     logins = ring.sessions.logins if ring.sessions is not None else None
     if logins is not None and names:
-        is_meant = partial(logins.lacked, frozenset(names))
+        is_meant = partial(logins.was_lacking, frozenset(names))
         frontier = ring.frontier
         await ring.urls.history.queue_again(
             PARTITIONED, is_meant, ring.urls.namer, lambda link: frontier.add(link, 0, clock.now())

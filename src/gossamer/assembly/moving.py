@@ -138,7 +138,7 @@ class PartitionMoves:
             self._epochs.delete(family, key)
         pairs: Iterable[tuple[bytes, bytes]] = part.pairs
         if self._revisits is not None and family == MEMORIES:
-            pairs = self._revisits.renumbered(part.promises, part.pairs)
+            pairs = self._revisits.renumber(part.promises, part.pairs)
         for key, value in pairs:
             self._epochs.put(family, key, value)
         if part.last is not None:

@@ -310,7 +310,7 @@ def judges_again(chain: Chain, epochs: Epochs) -> bool:
     return begun is not None and begun != chain.made_of
 
 
-LEARNED = "gossamer.features.render.choice:learned_of"
+LEARNED = "gossamer.features.render.choice:evidence_of"
 
 
 def rendering_explainer(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:

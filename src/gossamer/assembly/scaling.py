@@ -32,9 +32,9 @@ from gossamer.cluster.partitions import FILE, RECORD_FILE, PartitionMap
 from gossamer.config import Config
 from gossamer.engine.counters import SEEDS_NAMED_MAX, Totals
 from gossamer.engine.pending_scope import count_pending as beyond_counted
-from gossamer.features.revisit.moving import MEMORIES, absorbed, acquainted, numbers_in, renumbered
+from gossamer.features.revisit.moving import MEMORIES, absorb, align, numbers_in, renumber
 from gossamer.features.revisit.rhythm import decode_rhythm
-from gossamer.features.revisit.state import RevisitState, decode_memory, decode_state, encode_state, recounted
+from gossamer.features.revisit.state import RevisitState, decode_memory, decode_state, encode_state, recount
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.stages.frontier.record import QueueCounts, decode_record
@@ -239,7 +239,7 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
         sums = {one.key: ADD[one.key](stores[0], leaving) for one in with_sharing(Sharing.ADDED)}
         known = {key: value for key, value in sums.items() if value}
         _put(stores[0], "meta", {**known, ABSORBED: encode(plan.version)})
-    for store, state in zip(stores, acquainted([_visits_of(store) for store in stores]), strict=False):
+    for store, state in zip(stores, align([_visits_of(store) for store in stores]), strict=False):
         _put(store, "meta", {REVISIT_STATE: encode_state(state)})
     if any(store.get("meta", ENROLLED) is not None for store in stores):
         # Enrolled pages are skipped, so beginning too early does no harm.
@@ -301,7 +301,7 @@ def _visits_of(store: Store) -> RevisitState | None:
 def _visits(kept: Store, leaving: Sequence[Store]) -> bytes:
     """Add up the results of visits; empty in a batch crawl. `_recount_visits` counts due pages."""
     found = [state for store in (kept, *leaving) if (state := _visits_of(store)) is not None]
-    return encode_state(absorbed(found)) if found else b""
+    return encode_state(absorb(found)) if found else b""
 
 
 ADD: Final[dict[bytes, Callable[[Store, Sequence[Store]], bytes]]] = {
@@ -336,7 +336,7 @@ def _copy(stores: list[Store], partitions: PartitionMap, target: PartitionMap, n
             theirs = states[source]
             mine = states[to]
             if family == MEMORIES and theirs is not None and mine is not None:
-                pairs = renumbered(numbers_in(mine, theirs), pairs)
+                pairs = renumber(numbers_in(mine, theirs), pairs)
             keys += _pour(pairs, stores[to], family)
         moved += end - begin
         note(f"partitions {begin} to {end - 1} go from shard {source} to shard {to}")
@@ -394,7 +394,7 @@ def _recount_visits(stores: list[Store]) -> None:
         if (kept := _visits_of(store)) is not None:
             rhythms = (decode_rhythm(data) for _, data in store.scan("rhythm", *PARTITIONED))
             memories = (decode_memory(data) for _, data in store.scan("revisit", *PARTITIONED))
-            _put(store, "meta", {REVISIT_STATE: encode_state(recounted(kept, rhythms, memories))})
+            _put(store, "meta", {REVISIT_STATE: encode_state(recount(kept, rhythms, memories))})
 
 
 # ---- links on their way

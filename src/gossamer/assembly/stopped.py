@@ -18,7 +18,7 @@ from gossamer.engine.counters import CrawlCounters, Totals
 from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, UrlMemory
 from gossamer.engine.pending_scope import ScopeMemory
-from gossamer.features.revisit.state import RevisitState, page_facts, stored_state
+from gossamer.features.revisit.state import RevisitState, load_state, page_facts
 from gossamer.model.errors import Damage
 from gossamer.ports import UrlSeen
 from gossamer.stages.archive.uploads import UploadCounts, counts_of
@@ -90,6 +90,6 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)
         return Opened(
-            lock, store, totals, scope.chain.counts, explainer, url_seen, scope.traps, uploads, stored_state(epochs),
+            lock, store, totals, scope.chain.counts, explainer, url_seen, scope.traps, uploads, load_state(epochs),
             found,
         )  # fmt: skip

@@ -66,7 +66,7 @@ def _renders_confined(config: Config) -> bool:
     """Say whether browsers start in a process that cannot gain rights. snapd, which starts some, must gain rights."""
     from gossamer.features.render.browser import has_namespaces  # noqa: PLC0415 - most crawls have no browsers
 
-    program = config.render.found()
+    program = config.render.find_program()
     is_snap = program is not None and os.path.realpath(program).startswith(SNAP)
     return not is_snap and (config.render.unsandboxed or has_namespaces(config.render))
 
@@ -120,7 +120,7 @@ def rights_of(config: Config, directory: Path) -> Rights:
         # A browser makes its own sandbox through /proc, and as root runs as a user who cannot enter each directory.
         writes.append("/proc")
         scratch.append(tempfile.gettempdir())
-        reads += [str(Path(found).resolve().parent) for found in [config.render.found()] if found]
+        reads += [str(Path(found).resolve().parent) for found in [config.render.find_program()] if found]
     return Rights(tuple(reads), tuple(writes), tuple(scratch), config.crawl.render != "never")
 
 

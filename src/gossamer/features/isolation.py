@@ -213,11 +213,11 @@ class LimitedModules:
         """Answer questions until the pool closes. `modules` call `begin` and `end` around each module."""
         while (question := self._seat.take()) is not None:
             self._begun = 0
-            seen = _seen(question, modules)
+            seen = _process(question, modules)
             self._seat.answer(_encode(WorkerAnswer(seen.findings, seen.errors, seen.ran)))
 
 
-def _seen(question: Question, modules: Modules) -> Processed:
+def _process(question: Question, modules: Modules) -> Processed:
     head = _decode_question(question.head)
     file = None
     if question.file is not None:

@@ -65,7 +65,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Listed).decode
 
 
-def listed(path: Path, schemes: tuple[str, ...] = ("http", "https")) -> Iterator[tuple[str, Listed]]:
+def read_requests(path: Path, schemes: tuple[str, ...] = ("http", "https")) -> Iterator[tuple[str, Listed]]:
     """Yield the requests of a file of JSON lines: the address as it is queued, and the content.
 
     Raises:
@@ -76,14 +76,14 @@ def listed(path: Path, schemes: tuple[str, ...] = ("http", "https")) -> Iterator
             for number, data in enumerate(input_lines(file, LINE_BYTES_MAX), 1):
                 if data.strip():
                     try:
-                        yield _listed(data, schemes)
+                        yield _parse_request(data, schemes)
                     except (msgspec.DecodeError, ConfigError) as error:
                         raise ConfigError(f"{path} line {number}: {error}") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}; name a file that you can read") from error
 
 
-def _listed(data: bytes, schemes: tuple[str, ...]) -> tuple[str, Listed]:
+def _parse_request(data: bytes, schemes: tuple[str, ...]) -> tuple[str, Listed]:
     line = _read_line(data)
     address = seed_url(line.url, [scheme for scheme in schemes if scheme in ("http", "https")])
     if line.method not in METHODS:
@@ -148,7 +148,7 @@ class Requests(VisitMiddleware):
             return request
         headers = request.headers + listed.headers
         return Request(
-            sent_url(url.text), request.ip, request.port, headers, method=listed.method, body=listed.body, fresh=True
+            request_url(url.text), request.ip, request.port, headers, method=listed.method, body=listed.body, fresh=True
         )
 
     def keep(self, url: Url, request: Listed) -> None:
@@ -189,7 +189,7 @@ class Requests(VisitMiddleware):
             self._epochs.delete("cookie", _key(url, b"\0sent:"))
 
 
-def sent_url(text: str) -> str:
+def request_url(text: str) -> str:
     """Return the address that a request is sent to."""
     return text.partition(REQUEST_MARK)[0]
 

@@ -70,14 +70,14 @@ def test_a_stale_reply_is_validated_and_fresh_again() -> None:
     assert stale.fresh_until <= NOW
     assert stale.conditions == (("If-None-Match", '"1"'), ("If-Modified-Since", modified[1]))
     news = reply(("Cache-Control", "max-age=60"), ("Content-Length", "0"), ("X", "new"), status=304, body=b"")
-    confirmed = cache.validated(URL, news, NOW + 10)
+    confirmed = cache.confirm(URL, news, NOW + 10)
     assert confirmed is not None
     assert (confirmed.status, confirmed.body) == (200, b"x")
     assert confirmed.headers == (("ETag", '"1"'), modified, ("Cache-Control", "max-age=60"), ("X", "new"))
     again = cache.find(URL)
     assert again is not None
     assert again.fresh_until == NOW + 70
-    assert cache.validated("https://a.test/other.js", news, NOW) is None
+    assert cache.confirm("https://a.test/other.js", news, NOW) is None
 
 
 def test_memory_is_bounded_and_what_was_not_used_for_longest_goes_first() -> None:

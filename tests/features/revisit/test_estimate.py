@@ -23,9 +23,9 @@ def estimates(rate: float, visits: int, *, dated: bool, off: float = 1.0, runs: 
         for _ in range(visits):
             waited_s, since_s = draw.expovariate(1.0) * INTERVAL_S, draw.expovariate(rate)
             if since_s < waited_s:
-                history.changed(waited_s, since_s if dated else None)
+                history.note_change(waited_s, since_s if dated else None)
             else:
-                history.unchanged(waited_s)
+                history.note_same(waited_s)
         found.append(rate_of(history, rate * off) / rate)
     return statistics.mean(found), statistics.pstdev(found)
 
@@ -63,9 +63,9 @@ def test_regular_visits_give_what_the_closed_form_gives() -> None:
     # prior whose imaginary interval is I, ours adds half a visit of each kind, and a quarter of a quiet one.
     history = VisitHistory()
     for _ in range(7):
-        history.unchanged(INTERVAL_S)
+        history.note_same(INTERVAL_S)
     for _ in range(3):
-        history.changed(INTERVAL_S)
+        history.note_change(INTERVAL_S)
     prior = math.log(2.0) / INTERVAL_S
     assert rate_of(history, prior) == pytest.approx(-math.log(7.75 / 11.25) / INTERVAL_S, rel=1e-3)
 
@@ -74,13 +74,13 @@ def test_nothing_seen_gives_the_prior_and_extremes_stay_finite() -> None:
     assert rate_of(VisitHistory(), 1e-4) == pytest.approx(1e-4, rel=1e-3)
     always, never = VisitHistory(), VisitHistory()
     for _ in range(1_000):
-        always.changed(1.0)
-        never.unchanged(1e6)
+        always.note_change(1.0)
+        never.note_same(1e6)
     assert rate_of(always, 1e-4) <= RATE_MAX
     assert RATE_MIN <= rate_of(never, 1e-4) < 1e-8
     assert rate_of(never, 1e-4, weight=0.0) == RATE_MIN
     at_once = VisitHistory()
-    at_once.changed(10.0, 0.0)
+    at_once.note_change(10.0, 0.0)
     assert rate_of(at_once, 1e-4, weight=0.0) == RATE_MAX
 
 
@@ -88,7 +88,7 @@ def test_a_history_is_small_however_long_it_is() -> None:
     draw = random.Random(1)
     history = VisitHistory()
     for _ in range(20_000):
-        history.changed(draw.expovariate(1e-7))
+        history.note_change(draw.expovariate(1e-7))
         history.fade(0.99)
     assert len(history.undated) <= 61
 
@@ -96,18 +96,18 @@ def test_a_history_is_small_however_long_it_is() -> None:
 def test_a_page_that_changes_its_habits_is_believed() -> None:
     history = VisitHistory()
     for _ in range(200):
-        history.unchanged(1_000.0)
+        history.note_same(1_000.0)
         history.fade(1 - 1 / 30)
     before = rate_of(history, 1e-3)
     for _ in range(60):
-        history.changed(1_000.0)
+        history.note_change(1_000.0)
         history.fade(1 - 1 / 30)
     assert rate_of(history, 1e-3) > 20 * before
 
 
 def test_a_date_before_the_visit_before_is_not_believed() -> None:
     history = VisitHistory()
-    history.changed(100.0, 5_000.0)
+    history.note_change(100.0, 5_000.0)
     assert history.dated == 0
     assert history.undated
 

@@ -52,7 +52,7 @@ class Remembered:
     def visit(self, text: str, at: float, payload: bytes = b"same") -> None:
         self.pages[text] = Held("", "", None, payload, at)
 
-    def held(self, page: Url) -> Held | None:
+    def last_visit(self, page: Url) -> Held | None:
         return self.pages.get(page.text)
 
     def note(self, notice: Notice, now: float) -> bool:
@@ -176,7 +176,7 @@ def test_redirects_of_sitemaps_lead_to_few_of_other_sites(hints: SitemapHints) -
 
 
 def test_who_is_named_too_late_is_read_again_once(hints: SitemapHints) -> None:
-    hints.heard(url(MAP), sitemap(), (), NOW)
+    hints.apply(url(MAP), sitemap(), (), NOW)
     assert names(hints.named(url("https://other.example/"), [MAP])[1]) == [MAP]
     assert hints.named(url("https://other.example/"), [MAP])[1] == []
     assert hints.named(url("https://e.example/"), [MAP])[1] == []
@@ -223,20 +223,20 @@ def test_the_first_reading_tells_of_no_change_and_later_ones_of_what_is_newer(
     old, new = "https://e.example/old", "https://e.example/new"
     pages.visit(old, NOW - DAY_S)
     pages.visit(new, NOW - DAY_S)
-    hints.heard(url(MAP), sitemap((old, NOW - 9 * DAY_S), (new, NOW - 9 * DAY_S)), (), NOW)
+    hints.apply(url(MAP), sitemap((old, NOW - 9 * DAY_S), (new, NOW - 9 * DAY_S)), (), NOW)
     assert pages.notices == []
-    hints.heard(url(MAP), sitemap((old, NOW - 9 * DAY_S), (new, NOW + 60)), (), NOW + 90)
+    hints.apply(url(MAP), sitemap((old, NOW - 9 * DAY_S), (new, NOW + 60)), (), NOW + 90)
     (notice,) = pages.notices
     assert (notice.url.text, notice.source, notice.changed_at, notice.due_now) == (new, "sitemap", NOW + 60, False)
-    hints.heard(url(MAP), sitemap((new, NOW + 60)), (), NOW + 100)
+    hints.apply(url(MAP), sitemap((new, NOW + 60)), (), NOW + 100)
     assert len(pages.notices) == 1
 
 
 def test_hints_travel_with_it_and_dates_of_another_age_do_not(hints: SitemapHints, pages: Remembered) -> None:
-    hints.heard(url(MAP), sitemap(), (), NOW)
+    hints.apply(url(MAP), sitemap(), (), NOW)
     told = sitemap(("https://e.example/far", NOW + 9 * DAY_S))
     told.entries.append(Announced("https://e.example/soon", NOW + 60, 3600.0, 0.9))
-    hints.heard(url(MAP), told, (), NOW + 30)
+    hints.apply(url(MAP), told, (), NOW + 30)
     (notice,) = pages.notices
     assert (notice.changed_at, notice.interval_hint_s, notice.importance) == (NOW + 30, 3600.0, 1.8)
 
@@ -244,8 +244,8 @@ def test_hints_travel_with_it_and_dates_of_another_age_do_not(hints: SitemapHint
 @pytest.mark.promise("Continuous crawls", "A sitemap or feed that reports every page as changed causes no visits.")
 def test_a_reading_in_which_all_has_just_changed_is_not_believed(hints: SitemapHints, pages: Remembered) -> None:
     texts = [f"https://e.example/{n}" for n in range(50)]
-    hints.heard(url(MAP), sitemap(*((text, NOW) for text in texts)), (), NOW)
-    hints.heard(url(MAP), sitemap(*((text, NOW + DAY_S) for text in texts)), (), NOW + DAY_S)
+    hints.apply(url(MAP), sitemap(*((text, NOW) for text in texts)), (), NOW)
+    hints.apply(url(MAP), sitemap(*((text, NOW + DAY_S) for text in texts)), (), NOW + DAY_S)
     assert pages.notices == []
     assert not always_now([Announced("x", NOW)] * 19, NOW), "a few pages may have"
     assert not always_now([Announced("x", NOW)] * 40 + [Announced("x", NOW - DAY_S)] * 10, NOW)
@@ -258,14 +258,14 @@ def test_a_source_whose_changes_are_none_is_not_believed_until_it_mends_its_ways
     clock = NOW
     for text in texts:
         pages.visit(text, clock)
-    hints.heard(url(MAP), sitemap(*((text, clock) for text in texts)), (), clock)
+    hints.apply(url(MAP), sitemap(*((text, clock) for text in texts)), (), clock)
 
     def reading(*, lies: bool) -> int:
         """Claim that all pages changed a quarter of a day ago, visit them, and say of how many we were told."""
         nonlocal clock
         clock += DAY_S
         pages.notices.clear()
-        hints.heard(url(MAP), sitemap(*((text, clock - DAY_S / 4) for text in texts)), (), clock)
+        hints.apply(url(MAP), sitemap(*((text, clock - DAY_S / 4) for text in texts)), (), clock)
         for text in texts:
             pages.visit(text, clock + 60, b"same" if lies else str(clock).encode())
         return len(pages.notices)
@@ -279,8 +279,8 @@ def test_a_source_whose_changes_are_none_is_not_believed_until_it_mends_its_ways
 
 def test_so_many_changes_are_passed_on_the_oldest_first(epochs: Epochs, pages: Remembered) -> None:
     hints = SitemapHints(epochs, DiscoveryOptions(notices_max=3), NAMER.name, pages, sitemaps=True, feeds=True)
-    hints.heard(url(MAP), sitemap(), (), NOW)
-    hints.heard(url(MAP), sitemap(*((f"https://e.example/{n}", NOW - n) for n in range(9))), (), NOW + DAY_S)
+    hints.apply(url(MAP), sitemap(), (), NOW)
+    hints.apply(url(MAP), sitemap(*((f"https://e.example/{n}", NOW - n) for n in range(9))), (), NOW + DAY_S)
     assert [notice.changed_at for notice in pages.notices] == [NOW - 8, NOW - 7, NOW - 6]
 
 
@@ -289,9 +289,9 @@ def test_what_is_known_survives_with_the_epoch(epochs: Epochs, pages: Remembered
         return SitemapHints(epochs, DiscoveryOptions(), NAMER.name, pages, sitemaps=True, feeds=True)
 
     made().named(url("https://other.example/"), [MAP])
-    made().heard(url(MAP), sitemap(("https://e.example/a", NOW)), (), NOW)
+    made().apply(url(MAP), sitemap(("https://e.example/a", NOW)), (), NOW)
     assert names(admitted(made(), MAP, SITEMAP_FILE, 0, sitemap(), links("https://other.example/"))) != []
-    made().heard(url(MAP), sitemap(("https://e.example/a", NOW)), (), NOW + 60)
+    made().apply(url(MAP), sitemap(("https://e.example/a", NOW)), (), NOW + 60)
     assert pages.notices == []
 
 
@@ -328,11 +328,11 @@ def test_its_wishes_are_obeyed_within_bounds() -> None:
 def test_a_feeds_rhythm_and_its_news_are_passed_on(hints: SitemapHints, pages: Remembered) -> None:
     where = url("https://e.example/feed")
     pages.visit(where.text, NOW)
-    hints.heard(where, feed(*(n * DAY_S for n in range(1, 11))), (), NOW)
+    hints.apply(where, feed(*(n * DAY_S for n in range(1, 11))), (), NOW)
     (notice,) = pages.notices
     assert (notice.url.text, notice.interval_s) == (where.text, DAY_S / 2)
     pages.notices.clear()
-    hints.heard(where, feed(-30.0, DAY_S), (), NOW + 60)
+    hints.apply(where, feed(-30.0, DAY_S), (), NOW + 60)
     assert [(one.url.text, one.source, one.changed_at) for one in pages.notices[1:]] == [
         ("https://e.example/0", "feed", NOW + 30)
     ]

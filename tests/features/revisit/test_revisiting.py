@@ -38,7 +38,7 @@ def seen(revisiting: Revisiting, at: float, content: str, *, rendered: bool, pri
     found.rendered = Rendered(content.encode(), "urn:x") if rendered else None
     found.findings = Findings(rows={"items/book": [{"price": price}]}, fields=["items/book.price"]) if price else None
     sight = revisiting.compare(Visit(found.url, 1, 0, "anchor", ""), found)
-    revisiting.revisits.seen(sight)
+    revisiting.revisits.note_visit(sight)
     return found
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.features.revisit.moving import renumbered
+from gossamer.features.revisit.moving import renumber
 from gossamer.features.revisit.options import DAY_S, RevisitOptions
 from gossamer.features.revisit.policies import POLICIES
 from gossamer.features.revisit.rhythm import KINDS_MAX, Rhythm, kind_of
@@ -19,10 +19,10 @@ from gossamer.features.revisit.state import (
     Memory,
     decode_memory,
     encode_memory,
+    load_state,
     memory_key,
     page_facts,
-    recounted,
-    stored_state,
+    recount,
     whole_facts,
 )
 from gossamer.lab.simweb.wire import http_date
@@ -87,7 +87,7 @@ class Kept:
         url = named(text)
         given: dict[str, object] = {"outcome": "fetched", "status": 200, "digest": version, "payload": bytes([version])}
         sight = Sight(url, at=at, **(given | more))  # type: ignore[arg-type]
-        due_at = self.schedule.seen(sight)
+        due_at = self.schedule.note_visit(sight)
         if due_at is None:
             self.queue.due.pop(text, None)
         else:
@@ -122,7 +122,7 @@ class Kept:
         for number, promise in enumerate(state.promises):
             assert promise.pages == sum(memory.promise == number for memory in counted)
             assert promise.pages == sum(promise.deadlines.spans.values())
-        again = recounted(state, rhythms, memories)  # As where hosts move between shards.
+        again = recount(state, rhythms, memories)  # As where hosts move between shards.
         for sums in ("pages", "there", "retired", "capped_hosts", "promises", "due"):
             assert getattr(again, sums) == getattr(state, sums), sums
         for sums in ("importance", "fresh", "capped_per_s", "promised_per_s"):
@@ -231,7 +231,7 @@ def test_changes_go_by_digest_and_304_says_none(kept: Kept) -> None:
     assert change(Sight(url, "fetched", T0, 200, 6, payload=b"b")) == "changed"
     assert change(Sight(url, "http_error", T0, 500)) == ""
     kept.visit("http://a.test/1", T0 + 5, outcome="not_modified", status=304, digest=0, payload=b"")
-    held = kept.schedule.held(url)
+    held = kept.schedule.last_visit(url)
     assert held is not None
     assert (held.etag, held.original, held.payload) == ('"e"', Original("http://a.test/1", T0, "urn:x"), b"a")
 
@@ -267,7 +267,7 @@ def test_another_item_of_the_same_fields_is_a_change(
 def test_what_was_fetched_under_another_address_is_no_condition(kept: Kept) -> None:
     kept.visit("http://a.test/%7Eu", T0, original=Original("http://a.test/%7Eu", T0, "urn:x"), etag='"e"')
     other = msgspec.structs.replace(named("http://a.test/%7Eu"), text="http://a.test/~u")
-    assert kept.schedule.held(other) is None
+    assert kept.schedule.last_visit(other) is None
 
 
 def test_a_promise_is_a_due_time_and_is_counted(tmp_path: Path) -> None:
@@ -494,7 +494,7 @@ def test_nothing_of_it_is_lost_by_a_death_after_the_commit(kept: Kept) -> None:
         one.address: one.due_at for one in map(decode_memory, dict(kept.store.scan("revisit", *ALL)).values())
     }
     kept.check_sums()
-    state = stored_state(kept.epochs)
+    state = load_state(kept.epochs)
     assert state is not None
     assert state.pages == 50
 
@@ -556,5 +556,5 @@ def test_pages_that_move_keep_their_promises_under_the_numbers_of_the_other_shar
     numbers: list[int], after: list[int]
 ) -> None:
     pages = [(bytes([n + 1]), encode_memory(Memory("http://a.test/", 0.0, 0.0, promise=n))) for n in (0, 1, -1)]
-    moved = [(key, decode_memory(data).promise) for key, data in renumbered(numbers, pages)]
+    moved = [(key, decode_memory(data).promise) for key, data in renumber(numbers, pages)]
     assert moved == [(bytes([n + 1]), number) for n, number in zip((0, 1, -1), after, strict=True)]

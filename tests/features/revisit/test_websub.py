@@ -73,7 +73,7 @@ def sent(prerequisites: list[Prerequisite]) -> tuple[Prerequisite, dict[str, str
 
 def standing(subscriptions: Subscriptions, lease: str = "1000") -> Subscription:
     """A subscription that its hub has verified."""
-    subscriptions.found(PAGE, stated(HUB), NOW)
+    subscriptions.subscribe(PAGE, stated(HUB), NOW)
     prerequisite, _ = sent(subscriptions.due(NOW))
     assert subscriptions.verify(prerequisite.subject, "subscribe", TOPIC, lease, NOW)
     one = subscriptions.get(prerequisite.subject)
@@ -83,7 +83,7 @@ def standing(subscriptions: Subscriptions, lease: str = "1000") -> Subscription:
 
 def test_a_request_says_all_that_section_5_1_asks_for(epochs: Epochs) -> None:
     subscriptions = made(epochs)
-    subscriptions.found(PAGE, stated(HUB), NOW)
+    subscriptions.subscribe(PAGE, stated(HUB), NOW)
     prerequisite, fields = sent(subscriptions.due(NOW))
     assert prerequisite.url.text == HUB
     assert fields["hub.callback"] == f"https://me.example/hooks/websub/{prerequisite.subject}"
@@ -104,29 +104,29 @@ def test_a_request_says_all_that_section_5_1_asks_for(epochs: Epochs) -> None:
 )  # fmt: skip
 def test_secrets_go_where_they_may(epochs: Epochs, policy: str, hub: str, *, given: bool) -> None:
     subscriptions = made(epochs, secret=policy)
-    subscriptions.found(PAGE, stated(hub), NOW)
+    subscriptions.subscribe(PAGE, stated(hub), NOW)
     assert ("hub.secret" in sent(subscriptions.due(NOW))[1]) == given
 
 
 def test_topics_of_others_and_hubs_that_are_none_are_left_alone(epochs: Epochs) -> None:
     subscriptions = made(epochs, subscriptions_max=2)
-    subscriptions.found(PAGE, [Found(TOPIC, "self")], NOW)
-    subscriptions.found(PAGE, stated(HUB, topic="https://victim.example/feed"), NOW)
-    subscriptions.found(PAGE, stated("ftp://hub.example/", "mailto:x"), NOW)
+    subscriptions.subscribe(PAGE, [Found(TOPIC, "self")], NOW)
+    subscriptions.subscribe(PAGE, stated(HUB, topic="https://victim.example/feed"), NOW)
+    subscriptions.subscribe(PAGE, stated("ftp://hub.example/", "mailto:x"), NOW)
     assert len(subscriptions) == 0
-    subscriptions.found(PAGE, stated("https://excluded.example/"), NOW)
+    subscriptions.subscribe(PAGE, stated("https://excluded.example/"), NOW)
     assert subscriptions.due(NOW) == []
-    subscriptions.found(PAGE, [Found(HUB, "hub")], NOW)
+    subscriptions.subscribe(PAGE, [Found(HUB, "hub")], NOW)
     assert len(subscriptions) == 1
     for number in range(5):
-        subscriptions.found(url(f"https://e.example/{number}"), [Found(HUB, "hub")], NOW)
+        subscriptions.subscribe(url(f"https://e.example/{number}"), [Found(HUB, "hub")], NOW)
     assert len(subscriptions) == 2
     assert all(len(one.hubs) <= HUBS_MAX for one in subscriptions.all())
 
 
 def test_only_what_was_asked_for_is_confirmed(epochs: Epochs) -> None:
     subscriptions = made(epochs)
-    subscriptions.found(PAGE, stated(HUB), NOW)
+    subscriptions.subscribe(PAGE, stated(HUB), NOW)
     token = subscriptions.all()[0].token
     assert not subscriptions.verify(token, "subscribe", TOPIC, "10", NOW), "nothing was sent yet"
     subscriptions.due(NOW)
@@ -157,7 +157,7 @@ def test_a_lease_is_renewed_before_it_ends_under_the_same_address(epochs: Epochs
 def test_a_hub_that_refuses_is_asked_later_and_the_next_one_has_its_turn(epochs: Epochs) -> None:
     subscriptions = made(epochs, retry_s_first=60.0, retry_s_max=200.0)
     other = "https://other.example/hub"
-    subscriptions.found(PAGE, stated(HUB, other), NOW)
+    subscriptions.subscribe(PAGE, stated(HUB, other), NOW)
     now, asked, pauses, errors = NOW, [], [], []
     for number in range(5):
         prerequisite, _ = sent(subscriptions.due(now))
@@ -176,7 +176,7 @@ def test_a_hub_that_refuses_is_asked_later_and_the_next_one_has_its_turn(epochs:
 
 def test_a_hub_that_takes_it_and_never_verifies_is_asked_again(epochs: Epochs) -> None:
     subscriptions = made(epochs, answer_s_max=30.0)
-    subscriptions.found(PAGE, stated(HUB), NOW)
+    subscriptions.subscribe(PAGE, stated(HUB), NOW)
     prerequisite, _ = sent(subscriptions.due(NOW))
     assert subscriptions.answered(prerequisite, reply(b"", 202), b"", NOW) is None
     assert subscriptions.due(NOW + 29) == []
@@ -185,7 +185,7 @@ def test_a_hub_that_takes_it_and_never_verifies_is_asked_again(epochs: Epochs) -
 
 def test_a_verification_before_the_answer_counts(epochs: Epochs) -> None:
     subscriptions = made(epochs)
-    subscriptions.found(PAGE, stated(HUB), NOW)
+    subscriptions.subscribe(PAGE, stated(HUB), NOW)
     prerequisite, _ = sent(subscriptions.due(NOW))
     assert subscriptions.verify(prerequisite.subject, "subscribe", TOPIC, "1000", NOW)
     subscriptions.answered(prerequisite, Failure("timeout", "its answer was late", retry=True), b"", NOW)
@@ -196,7 +196,7 @@ def test_a_verification_before_the_answer_counts(epochs: Epochs) -> None:
 
 def test_redirects_of_a_hub_are_followed_with_the_request_and_end(epochs: Epochs) -> None:
     subscriptions = made(epochs)
-    subscriptions.found(PAGE, stated(HUB), NOW)
+    subscriptions.subscribe(PAGE, stated(HUB), NOW)
     prerequisite, _ = sent(subscriptions.due(NOW))
     hops = 0
     following: Prerequisite | None = prerequisite
@@ -216,9 +216,9 @@ def test_redirects_of_a_hub_are_followed_with_the_request_and_end(epochs: Epochs
 def test_a_denied_topic_is_left_alone_for_long(epochs: Epochs) -> None:
     subscriptions = made(epochs)
     one = standing(subscriptions)
-    assert not subscriptions.denied(one.token, TOPIC + "x", "", NOW)
-    assert not subscriptions.denied("guessed", TOPIC, "", NOW)
-    assert subscriptions.denied(one.token, TOPIC, "not\nhere" + "x" * 999, NOW)
+    assert not subscriptions.deny(one.token, TOPIC + "x", "", NOW)
+    assert not subscriptions.deny("guessed", TOPIC, "", NOW)
+    assert subscriptions.deny(one.token, TOPIC, "not\nhere" + "x" * 999, NOW)
     assert subscriptions.get(one.token) is None
     assert len(one.error) <= 200
     assert subscriptions.due(NOW + 86_000) == []
@@ -228,9 +228,9 @@ def test_a_denied_topic_is_left_alone_for_long(epochs: Epochs) -> None:
 def test_another_hub_is_asked_when_the_page_names_another(epochs: Epochs) -> None:
     subscriptions = made(epochs)
     one = standing(subscriptions)
-    subscriptions.found(PAGE, stated(HUB), NOW + 1)
+    subscriptions.subscribe(PAGE, stated(HUB), NOW + 1)
     assert subscriptions.due(NOW + 1) == []
-    subscriptions.found(PAGE, stated("https://other.example/"), NOW + 1)
+    subscriptions.subscribe(PAGE, stated("https://other.example/"), NOW + 1)
     prerequisite, _ = sent(subscriptions.due(NOW + 1))
     assert (prerequisite.url.text, prerequisite.subject) == ("https://other.example/", one.token)
 
@@ -250,7 +250,7 @@ def test_leaving_is_confirmed_once_and_forgets(epochs: Epochs) -> None:
 
 def test_all_of_it_survives_with_the_epoch_and_what_was_under_way_is_asked_anew(epochs: Epochs) -> None:
     first = made(epochs)
-    first.found(PAGE, stated(HUB), NOW)
+    first.subscribe(PAGE, stated(HUB), NOW)
     prerequisite, _ = sent(first.due(NOW))
     second = made(epochs)
     assert sent(second.due(NOW + 1))[0].subject == prerequisite.subject
@@ -259,7 +259,7 @@ def test_all_of_it_survives_with_the_epoch_and_what_was_under_way_is_asked_anew(
     assert third.due(NOW + 3) == []
     one = third.get(prerequisite.subject)
     assert one is not None
-    assert [page.text for page in third.pinged(one, b"a", NOW + 4).pages] == [TOPIC]
+    assert [page.text for page in third.note_ping(one, b"a", NOW + 4).pages] == [TOPIC]
     assert made(epochs).all()[0].pings == 1
 
 
@@ -272,7 +272,7 @@ def test_repeats_within_the_window_need_no_visit_and_all_others_share_one_at_its
         (b"", 20, "now"), (b"", 21, 25), (b"", 24.9, 25),  # Without content nobody knows what changed.
     ]  # fmt: skip
     for digest, at, expected in given:
-        due = subscriptions.pinged(one, digest, NOW + at)
+        due = subscriptions.note_ping(one, digest, NOW + at)
         if expected is None:
             assert due.pages == [], (digest, at)
         else:
@@ -286,15 +286,15 @@ def test_repeats_within_the_window_need_no_visit_and_all_others_share_one_at_its
 def test_a_clock_that_was_set_back_opens_another_window(epochs: Epochs) -> None:
     subscriptions = made(epochs, gather_s=5)
     one = standing(subscriptions)
-    subscriptions.pinged(one, b"a", NOW + 1_000)
-    assert not subscriptions.pinged(one, b"a", NOW + 1_000).pages, "a repeat at the same instant"
-    assert subscriptions.pinged(one, b"a", NOW).pages
+    subscriptions.note_ping(one, b"a", NOW + 1_000)
+    assert not subscriptions.note_ping(one, b"a", NOW + 1_000).pages, "a repeat at the same instant"
+    assert subscriptions.note_ping(one, b"a", NOW).pages
 
 
 def test_without_a_window_each_notification_is_due_at_once(epochs: Epochs) -> None:
     subscriptions = made(epochs, gather_s=0)
     one = standing(subscriptions)
-    assert [bool(subscriptions.pinged(one, b"a", NOW).pages) for _ in range(3)] == [True] * 3
+    assert [bool(subscriptions.note_ping(one, b"a", NOW).pages) for _ in range(3)] == [True] * 3
 
 
 @pytest.mark.parametrize("method", ["sha1", "sha256", "sha384", "sha512", "SHA256"])
@@ -332,7 +332,7 @@ def test_the_robots_txt_of_a_hub_is_read_once_before_it_is_asked(epochs: Epochs)
     subscriptions = made(epochs)
     for page in ("a", "b"):
         topic = f"https://e.example/{page}"
-        subscriptions.found(url(topic), stated("https://new.example/", topic=topic), NOW)
+        subscriptions.subscribe(url(topic), stated("https://new.example/", topic=topic), NOW)
     assert subscriptions.due(NOW) == [ROBOTS]
     assert subscriptions.next_at() == NOW + ROBOTS_S
     subscriptions._judge = lambda _hub, _now: ALLOWED
@@ -341,7 +341,7 @@ def test_the_robots_txt_of_a_hub_is_read_once_before_it_is_asked(epochs: Epochs)
 
 def test_a_hub_whose_robots_txt_disallows_it_is_not_asked(epochs: Epochs) -> None:
     subscriptions = made(epochs, lambda _hub, _now: Verdict(outcome="robots_denied", reason="robots.txt disallows it"))
-    subscriptions.found(PAGE, stated(HUB), NOW)
+    subscriptions.subscribe(PAGE, stated(HUB), NOW)
     assert subscriptions.due(NOW) == []
     (one,) = subscriptions.all()
     assert (one.failures, one.error) == (1, "its hub may not be contacted: robots.txt disallows it")
@@ -349,7 +349,7 @@ def test_a_hub_whose_robots_txt_disallows_it_is_not_asked(epochs: Epochs) -> Non
 
 def test_a_redirect_to_a_host_whose_robots_txt_is_unknown_waits_for_it(epochs: Epochs) -> None:
     subscriptions = made(epochs)
-    subscriptions.found(PAGE, stated(HUB), NOW)
+    subscriptions.subscribe(PAGE, stated(HUB), NOW)
     (asked,) = subscriptions.due(NOW)
     led = reply(HUB, 307, headers=(("Location", "https://new.example/hub"),))
     assert subscriptions.answered(asked, led, b"", NOW) is None
@@ -362,7 +362,7 @@ def test_a_redirect_to_a_host_whose_robots_txt_is_unknown_waits_for_it(epochs: E
 def pages_of(subscriptions: Subscriptions, host: str, count: int) -> None:
     for number in range(count):
         topic = f"https://{host}/{number}"
-        subscriptions.found(url(topic), stated(f"https://hub.{host}/", topic=topic), NOW)
+        subscriptions.subscribe(url(topic), stated(f"https://hub.{host}/", topic=topic), NOW)
 
 
 def test_one_site_does_not_take_the_places_of_others(epochs: Epochs) -> None:

@@ -18,7 +18,7 @@ from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import open_store
 from gossamer.config import configure
 from gossamer.config.gather import reopen
-from gossamer.features.render.choice import RenderChoice, learned_of, place_of
+from gossamer.features.render.choice import RenderChoice, evidence_of, place_of
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
@@ -323,7 +323,7 @@ def test_what_rendering_a_hosts_pages_brought_is_deleted_with_them(site: Site, t
             choice.learn(place_of(url, "root"), (1,), gains_text=True)
         choice.cut(0.0)
         epochs.close_at_once()
-        assert all(learned_of(epochs, url) for url in urls)
+        assert all(evidence_of(epochs, url) for url in urls)
     forget_of(crawl, GONE)
     with closing(open_store(config, home)) as store:
-        assert [bool(learned_of(Epochs(store), url)) for url in urls] == [False, True]
+        assert [bool(evidence_of(Epochs(store), url)) for url in urls] == [False, True]

@@ -102,7 +102,7 @@ def new_keys(path: Path, now: float) -> SigningKey:
     """
     if path.exists():
         raise ConfigError(f"{path} exists; `gossamer identity rotate` adds a key to it, or name another file")
-    key = _made(int(now))
+    key = _make_key(int(now))
     _write(path, [key])
     return key
 
@@ -144,12 +144,12 @@ def rotate_keys(path: Path, now: float, *, at_once: bool = False) -> SigningKey:
     """
     keys = [key for key in read_keys(path) if key.is_listed(now)]
     if at_once:
-        key = _made(int(now))
+        key = _make_key(int(now))
         _write(path, [key])
         return key
     if any(key.begins_at > now for key in keys):
         raise ConfigError(f"{path} has a key that begins later; wait until it signs, or use --now")
-    key = _made(int(now + LEAD_S))
+    key = _make_key(int(now + LEAD_S))
     ends_at = int(now + LEAD_S + OVERLAP_S)
     _write(path, [*(one if one.ends_at else one.ending(ends_at) for one in keys), key])
     return key
@@ -185,7 +185,7 @@ class KeyFile:
         return self._key
 
 
-def _made(begins_at: int) -> SigningKey:
+def _make_key(begins_at: int) -> SigningKey:
     return SigningKey(os.urandom(SEED_BYTES), begins_at)
 
 

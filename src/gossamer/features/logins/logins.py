@@ -144,7 +144,7 @@ class FormLogins(VisitMiddleware):
         for name, rule in rules.items():
             url = namer.name(rule.url)
             assert url is not None, "the configuration was checked"
-            self._logins[name] = self._recalled(name, rule, url)
+            self._logins[name] = self._load_login(name, rule, url)
 
     def moved(self, first: int, end: int) -> None:
         """Read logins again from the store. One that was in progress begins again in the shard that has its
@@ -153,9 +153,9 @@ class FormLogins(VisitMiddleware):
         for name, login in self._logins.items():
             if first <= login.url.partition < end:
                 self._on_given_up(name, "")
-                self._logins[name] = self._recalled(name, login.rule, login.url)
+                self._logins[name] = self._load_login(name, login.rule, login.url)
 
-    def _recalled(self, name: str, rule: LoginRule, url: Url) -> FormLogin:
+    def _load_login(self, name: str, rule: LoginRule, url: Url) -> FormLogin:
         login = FormLogin(name, rule, url)
         if (kept := self._epochs.get("cookie", _key(login))) is not None:
             login.phase, login.token, login.has_worked = "in", _decode(kept).token, True
@@ -194,7 +194,7 @@ class FormLogins(VisitMiddleware):
             login.prerequisite = verdict.prerequisite
         login.waiting[url.host] = url
 
-    def lacked(self, names: Collection[str], record: PageRecord) -> bool:
+    def was_lacking(self, names: Collection[str], record: PageRecord) -> bool:
         """Say whether a URL ended for want of one of these logins."""
         if record.outcome != LOGIN_REQUIRED or (url := self._namer.name(record.url)) is None:
             return False
@@ -213,13 +213,13 @@ class FormLogins(VisitMiddleware):
         if login is None or not login.is_used:
             return []
         login.is_used = False
-        return _released(login)
+        return _release_waiting(login)
 
     def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
-        return self._conclusion(visit, self.logged_out(visit.url, reply), now)
+        return self._conclusion(visit, self.why_logged_out(visit.url, reply), now)
 
     def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
-        why = self.logged_out(page.visit.url, page.reply, page.content.body)
+        why = self.why_logged_out(page.visit.url, page.reply, page.content.body)
         return self._conclusion(page.visit, why, now)
 
     def _conclusion(self, visit: Visit, why: str, now: float) -> Conclusion | None:
@@ -236,7 +236,7 @@ class FormLogins(VisitMiddleware):
             self._logged_out_times[url.key] = times
         return Conclusion(LOGIN_REQUIRED, why, again, was_acted_on=False)
 
-    def logged_out(self, url: Url, reply: Reply, body: bytes | None = None) -> str:
+    def why_logged_out(self, url: Url, reply: Reply, body: bytes | None = None) -> str:
         """Return why a reply shows that the session has ended, and so is not content; empty if it is content. `body` is
         known after the reply was examined.
         """
@@ -281,7 +281,7 @@ class FormLogins(VisitMiddleware):
         login = self._logins[prerequisite.subject]
         step = self._step(login, prerequisite, result, body, now)
         if login.prerequisite is None:
-            for waiting in _released(login):
+            for waiting in _release_waiting(login):
                 self._unpark(waiting, now)
         return step
 
@@ -293,7 +293,7 @@ class FormLogins(VisitMiddleware):
             return None  # A second result.
         step = self._next(login, result, body, now)
         if isinstance(step, str):
-            self._failed(login, step, now)
+            self._note_failure(login, step, now)
             return None
         login.prerequisite = step
         return step
@@ -345,17 +345,17 @@ class FormLogins(VisitMiddleware):
         check = login.rule.check
         assert check is not None, "the configuration was checked"
         if check.cookie and check.cookie in self._sessions.names(login.url.site, now):
-            self._worked(login)
+            self._note_success(login)
             return None
         if check.redirect and login.phase == "sent" and target and re.search(check.redirect, target):
-            self._worked(login)
+            self._note_success(login)
             return None
         if check.text or check.selector:
             if target is not None:
                 login.phase = "landing"
                 return self._go_on(login, target)
             if shows(body, reply.charset, check.text, check.selector):
-                self._worked(login)
+                self._note_success(login)
                 return None
         [(kind, wanted)] = to_table(check).items()
         return f"the check failed: no {kind} {wanted!r} after HTTP {reply.status}"
@@ -371,7 +371,7 @@ class FormLogins(VisitMiddleware):
             value = value.get(name) if isinstance(value, dict) else None
         if not isinstance(value, str) or not re.fullmatch(r"[!-~]{1,8000}", value):
             return f"the answer has no token {login.rule.token!r}"
-        self._worked(login, value)
+        self._note_success(login, value)
         return None
 
     def _go_on(self, login: FormLogin, target: str) -> Prerequisite | str:
@@ -385,7 +385,7 @@ class FormLogins(VisitMiddleware):
             return f"it redirects more than {HOPS_MAX} times"
         return msgspec.structs.replace(prerequisite, url=url, hops=prerequisite.hops + 1, form=b"")
 
-    def _worked(self, login: FormLogin, token: str = "") -> None:
+    def _note_success(self, login: FormLogin, token: str = "") -> None:
         login.phase = "in"
         login.prerequisite = None
         login.token = token
@@ -394,7 +394,7 @@ class FormLogins(VisitMiddleware):
         self._epochs.put("cookie", _key(login), _encode(SavedLogin(token)))
         self._on_given_up(login.name, "")
 
-    def _failed(self, login: FormLogin, reason: str, now: float) -> None:
+    def _note_failure(self, login: FormLogin, reason: str, now: float) -> None:
         self._end(login)
         login.fruitless += 1
         login.reason = f"{reason} ({login.fruitless} of {login.rule.attempts_max} attempts)"
@@ -426,7 +426,7 @@ def _parameters(query: str) -> set[tuple[str, str]]:
     return {pair for pair in pairs if not pair[1].startswith(("/", "http:", "https:"))}
 
 
-def _released(login: FormLogin) -> list[Url]:
+def _release_waiting(login: FormLogin) -> list[Url]:
     waiting = list(login.waiting.values())
     login.waiting = {}
     return waiting

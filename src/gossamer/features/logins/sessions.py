@@ -133,7 +133,7 @@ class Sessions(VisitMiddleware):
     def _cookies(self, url: Url, visit: Visit | None, now: float) -> str:
         if not (self._jars.has(url.site) and url.text.startswith("http")):
             return ""
-        cookies = self._jars.of(url.site).header(url, now, embedded_elsewhere=_embedded_elsewhere(url, visit))
+        cookies = self._jars.of(url.site).header(url, now, embedded_elsewhere=_is_foreign_embed(url, visit))
         return cookies if sendable("Cookie", cookies) else ""
 
     def concluded(self, visited: Visited, now: float) -> None:
@@ -171,7 +171,7 @@ class Sessions(VisitMiddleware):
             if _is_set_cookie(name):
                 jar.take(value, url, now)
         self._jars.keep(url.site, jar)
-        shown = tuple((name, _hidden(value) if _is_set_cookie(name) else value) for name, value in reply.headers)
+        shown = tuple((name, _redact(value) if _is_set_cookie(name) else value) for name, value in reply.headers)
         return msgspec.structs.replace(reply, headers=shown)
 
     def moved(self, first: int, end: int) -> None:
@@ -218,14 +218,14 @@ def _is_set_cookie(name: str) -> bool:
     return len(name) == 10 and name.lower() == "set-cookie"
 
 
-def _hidden(value: str) -> str:
+def _redact(value: str) -> str:
     """Return a Set-Cookie header without the cookie's value; name and attributes are not secret."""
     pair, semicolon, attributes = value.partition(";")
     name, equals, _ = pair.partition("=")
     return f"{name if equals else ''}={REDACTED}{semicolon}{attributes}"  # Without "=" all of it is the value.
 
 
-def _embedded_elsewhere(url: Url, visit: Visit | None) -> bool:
+def _is_foreign_embed(url: Url, visit: Visit | None) -> bool:
     if visit is None or visit.link_type != EMBED or not visit.referrer:
         return False
     host = host_of(visit.referrer)

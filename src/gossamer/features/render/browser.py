@@ -79,7 +79,7 @@ class Browser:
         self._calls: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._number = 0
         self._tasks: list[asyncio.Task[None]] = []
-        self.on_event: Callable[[str, str, Event], None] = ignored
+        self.on_event: Callable[[str, str, Event], None] = ignore
         """Hears the session, the name and the parameters of each event. Must not raise."""
         self.cpu_s = 0.0
         """Processor seconds of all its processes so far."""
@@ -219,7 +219,7 @@ def program_of(options: RenderOptions) -> str:
     Raises:
         ConfigError: there is none.
     """
-    found = options.found()
+    found = options.find_program()
     if found is None:
         what = f"no {options.program!r}" if options.program else "none"
         raise ConfigError(
@@ -282,5 +282,5 @@ async def open_pipe(reads: int, writes: int) -> Pipe:
     return Pipe(reader, reading, asyncio.StreamWriter(writing, writing.get_protocol(), None, loop))
 
 
-def ignored(session: str, name: str, params: Event) -> None:
+def ignore(session: str, name: str, params: Event) -> None:
     """Take an event that nothing waits for."""

@@ -72,7 +72,7 @@ class ResourceCache:
         while self._held_bytes > self._bytes_max:
             self._drop(next(iter(self._entries)))
 
-    def validated(self, url: str, answer: Reply, now: float) -> Reply | None:
+    def confirm(self, url: str, answer: Reply, now: float) -> Reply | None:
         """Return the stored reply that a 304 confirms, fresh again; None where there is none (any more)."""
         entry = self._entries.get(url)
         if entry is None:

@@ -167,7 +167,7 @@ class RenderChoice:
         self._dice = dice
         self._hosts: OrderedDict[str, _Host] = OrderedDict()
 
-    def undecided(self, place: Place) -> tuple[str, str, str] | None:
+    def sample_key(self, place: Place) -> tuple[str, str, str] | None:
         """Return a key if the choice for a page should wait while another page with this key is rendered; None if that
         result would hardly matter. Pages without a signal do not wait for other templates, since most need no
         rendering.
@@ -219,7 +219,7 @@ class RenderChoice:
             return host
         if len(self._hosts) >= HOSTS_MAX:
             self._put(*self._hosts.popitem(last=False))
-        host = self._hosts[place.host] = _Host(place.partition, _recalled(self._epochs, place.partition, place.host))
+        host = self._hosts[place.host] = _Host(place.partition, _load_host(self._epochs, place.partition, place.host))
         return host
 
     def _put(self, name: str, host: _Host) -> None:
@@ -249,7 +249,7 @@ class RenderBudget:
         kept = (1.0 - self.SAMPLE_SHARE) * self._ahead_s if sample else 0.0
         return self._left_s - under_way * self._page_s > kept
 
-    def spent(self, cpu_s: float) -> None:
+    def charge(self, cpu_s: float) -> None:
         """Charge the processor time of a page."""
         self._left_s -= cpu_s
         self._page_s += (cpu_s - self._page_s) * 0.1
@@ -260,9 +260,9 @@ def place_of(url: Url, signal: str) -> Place:
     return Place(url.partition, url.host, signal, templates_of(url.text)[0])
 
 
-def learned_of(epochs: Epochs, url: Url) -> list[str]:
+def evidence_of(epochs: Epochs, url: Url) -> list[str]:
     """Return what is known about rendering pages with a URL's host and template, a line for each signal."""
-    host = _recalled(epochs, url.partition, url.host)
+    host = _load_host(epochs, url.partition, url.host)
     if host is None:
         return []
     template = templates_of(url.text)[0]
@@ -294,7 +294,7 @@ def _key(partition: int, host: str) -> bytes:
     return partition.to_bytes(2) + _KEY + xxh3_64_digest(host.encode())
 
 
-def _recalled(epochs: Epochs, partition: int, host: str) -> RenderHostRecord | None:
+def _load_host(epochs: Epochs, partition: int, host: str) -> RenderHostRecord | None:
     value = epochs.get("content", _key(partition, host))
     return _decode(value) if value is not None else None
 

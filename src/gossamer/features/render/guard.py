@@ -48,7 +48,7 @@ def main() -> None:
     if int(user) >= 0:
         os.chown(folder, int(user), int(group))
     become(int(user), int(group))
-    browser = started(command, int(reads), int(writes))
+    browser = start_browser(command, int(reads), int(writes))
     os.close(int(reads))
     os.close(int(writes))
     status = OUT_OF_MEMORY if watch(browser, int(memory_bytes)) else 0
@@ -78,7 +78,7 @@ def leave_network() -> None:
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
 
 
-def started(command: list[str], reads: int, writes: int) -> int:
+def start_browser(command: list[str], reads: int, writes: int) -> int:
     """Start the browser, which reads commands from descriptor 3 and writes answers to descriptor 4."""
     guard = os.getpid()
     pid = os.fork()

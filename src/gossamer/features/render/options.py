@@ -98,7 +98,7 @@ class RenderOptions(Section, frozen=True):
     ] = 3_600.0
     attempts_max: Annotated[int, Key("Attempts to render a page on which a browser hangs or dies", ge=1)] = 2
 
-    def found(self) -> str | None:
+    def find_program(self) -> str | None:
         """Return the path of the browser; None if there is none."""
         names = (self.program,) if self.program else PROGRAMS
         return next((found for name in names if (found := shutil.which(name))), None)

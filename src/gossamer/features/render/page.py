@@ -17,7 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from gossamer.features.render.behaviors import FRAME, STEP, BehaviorFile
-from gossamer.features.render.browser import Browser, BrowserError, Event, ignored
+from gossamer.features.render.browser import Browser, BrowserError, Event, ignore
 from gossamer.features.render.options import RenderOptions
 from gossamer.model.visits import Failure, Reply
 
@@ -150,7 +150,7 @@ class Rendering:
         made = await self._browser.call("Target.createBrowserContext", {"disposeOnDetach": True})
         context = {"browserContextId": made["browserContextId"]}
         limit_s = self._options.page_s_max
-        self._browser.on_event = self._heard
+        self._browser.on_event = self._on_event
         try:
             async with asyncio.timeout(limit_s), asyncio.TaskGroup() as self._group:
                 try:
@@ -162,7 +162,7 @@ class Rendering:
         except TimeoutError:
             found = PageError("timeout", f"it took longer than render.page_s_max = {limit_s:g} s")
         finally:
-            self._browser.on_event = ignored
+            self._browser.on_event = ignore
         if not isinstance(found, BrowserError):
             await self._browser.call("Target.disposeBrowserContext", context)
         if isinstance(found, Exception):
@@ -197,7 +197,7 @@ class Rendering:
             await self._load(context)
             await self._pass(self._options.script_s)
             await self._picture()
-            await self._behaved()
+            await self._run_behaviors()
             return await self._read()
         except (PageError, BrowserError) as error:
             return error
@@ -243,7 +243,7 @@ class Rendering:
             if self._browser.ended or error.reason != "hangs":
                 raise
 
-    async def _behaved(self) -> None:
+    async def _run_behaviors(self) -> None:
         """Do in the page what makes it show more. If it leaves meanwhile, `_read` says so."""
         try:
             await self._behave()
@@ -330,7 +330,7 @@ class Rendering:
 
     # ---- events
 
-    def _heard(self, session: str, name: str, params: Event) -> None:
+    def _on_event(self, session: str, name: str, params: Event) -> None:
         match name:
             case "Fetch.requestPaused":
                 self._held += 1
@@ -339,11 +339,11 @@ class Rendering:
                 else:
                     self._do(self._answer(session, params))
             case "Target.attachedToTarget":
-                self._do(self._attached(params["sessionId"]))
+                self._do(self._begin_target(params["sessionId"]))
             case "Emulation.virtualTimeBudgetExpired":
                 self._settled.set()
             case "Page.windowOpen":
-                self._led_to(params["url"])
+                self._note_lead(params["url"])
             case "Page.javascriptDialogOpening":
                 self._do(self._call("Page.handleJavaScriptDialog", {"accept": False}, session))
             case "Inspector.targetCrashed" if session == self._session:
@@ -357,7 +357,7 @@ class Rendering:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _led_to(self, url: str) -> None:
+    def _note_lead(self, url: str) -> None:
         if len(self._leads_to) < LEADS_TO_MAX and url.startswith(("http://", "https://")):
             self._leads_to[url] = None
 
@@ -366,7 +366,7 @@ class Rendering:
         with suppress(BrowserError):
             await self._browser.call(method, params, session)
 
-    async def _attached(self, session: str) -> None:
+    async def _begin_target(self, session: str) -> None:
         """Let a frame or a worker begin, once its requests are held: those of workers are held with their page's."""
         with suppress(BrowserError):
             await self._hold(session)
@@ -386,7 +386,7 @@ class Rendering:
             return
         url = request["url"].partition("#")[0]
         if is_main:
-            self._led_to(url)
+            self._note_lead(url)
         reason = "navigation" if is_main else self._refusal(url, kind, request["method"], request["headers"])
         if reason == "unwanted" and kind in EMPTY:
             media_type, body = EMPTY[kind]

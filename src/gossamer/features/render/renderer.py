@@ -45,7 +45,7 @@ class Renderer:
         async with self._free:
             for attempt in range(1, self._options.attempts_max + 1):
                 try:
-                    return await self._rendered(document, get)
+                    return await self._render(document, get)
                 except BrowserError as error:
                     if attempt == self._options.attempts_max:
                         raise PageError(error.reason, f"{error} ({attempt} attempts)") from error
@@ -57,8 +57,8 @@ class Renderer:
             await self._end(browser)
         self._idle.clear()
 
-    async def _rendered(self, document: Document, get: Get) -> Dom:
-        browser, pages = await self._taken()
+    async def _render(self, document: Document, get: Get) -> Dom:
+        browser, pages = await self._take_browser()
         self._busy.add(browser)
         keep = False
         try:
@@ -77,7 +77,7 @@ class Renderer:
                 # Also where the crawl is stopped meanwhile: then nothing else would end it.
                 await asyncio.shield(self._end(browser))
 
-    async def _taken(self) -> tuple[Browser, int]:
+    async def _take_browser(self) -> tuple[Browser, int]:
         while self._idle:
             browser, pages = self._idle.pop()
             if not browser.ended:

@@ -232,7 +232,7 @@ class PageResources(VisitMiddleware):
 
     def _accept(self, url: Url, wanted: Wanted, reply: Reply, now: float) -> Reply | Failure:
         if reply.status == NOT_MODIFIED and wanted.conditions:
-            confirmed = self._cache.validated(url.text, reply, now)
+            confirmed = self._cache.confirm(url.text, reply, now)
             return confirmed or Failure("protocol_error", "304 for what is not held any more")
         if reply.file is not None or reply.truncated:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
@@ -271,7 +271,7 @@ class PageRendering:
         self._counters = telemetry.counters
         self._auto = auto
         self._samples: dict[tuple[str, str, str], asyncio.Event] = {}
-        """Events of pages that are being rendered and decide about others, by `RenderChoice.undecided`; set when these
+        """Events of pages that are being rendered and decide about others, by `RenderChoice.sample_key`; set when these
         are done.
         """
         self.resources = resources
@@ -313,7 +313,7 @@ class PageRendering:
             self._counters.rendering(f"pages_{reason}", 1)
         if reason in ("", OVER_BUDGET):
             return msgspec.structs.replace(examined, render_reason=reason)
-        key = choice.undecided(place)
+        key = choice.sample_key(place)
         over = asyncio.Event()
         if key is not None:
             self._samples[key] = over
@@ -333,7 +333,7 @@ class PageRendering:
         self.visits += 1
         try:
             async with asyncio.timeout(self._options.page_s_max):
-                while (key := choice.undecided(place)) is not None and (sample := self._samples.get(key)) is not None:
+                while (key := choice.sample_key(place)) is not None and (sample := self._samples.get(key)) is not None:
                     await sample.wait()
         except TimeoutError:
             return  # Decide without its result.
@@ -422,7 +422,7 @@ class PageRendering:
         self._counted_s = self._renderer.cpu_s
         self._counters.rendering("cpu_s", used_s)
         if self._auto is not None:
-            self._auto.budget.spent(used_s)
+            self._auto.budget.charge(used_s)
 
     def cut(self, now: float) -> None:
         """Put changes into the open epoch."""

@@ -36,12 +36,12 @@ class VisitHistory(msgspec.Struct, array_like=True):
     """By bin: number, and sum of the lengths in seconds, of intervals with an undated change."""
     visits: int = 0
 
-    def unchanged(self, interval_s: float) -> None:
+    def note_same(self, interval_s: float) -> None:
         """Note a visit without a change."""
         self.visits += 1
         self.quiet_s += max(interval_s, 0.0)
 
-    def changed(self, interval_s: float, since_change_s: float | None = None) -> None:
+    def note_change(self, interval_s: float, since_change_s: float | None = None) -> None:
         """Note a visit with a change; `since_change_s` if a trusted source gives the time of the last change.
 
         A date before the previous visit is ignored, because there was a change since then.

@@ -303,9 +303,9 @@ class SitemapHints(VisitMiddleware):
     def concluded(self, visited: Visited, now: float) -> None:
         announcement = visited.findings.announcement if visited.findings is not None else None
         if announcement is not None and visited.reply is not None:
-            self.heard(visited.url, announcement, visited.reply.headers, now)
+            self.apply(visited.url, announcement, visited.reply.headers, now)
 
-    def heard(self, page: Url, announcement: Announcement, headers: Sequence[tuple[str, str]], now: float) -> None:
+    def apply(self, page: Url, announcement: Announcement, headers: Sequence[tuple[str, str]], now: float) -> None:
         """Apply a sitemap or feed: changed pages are due, and a feed is fetched again after `interval_s`."""
         source = self._sources.get(page)
         if self._revisits is not None:
@@ -332,7 +332,7 @@ class SitemapHints(VisitMiddleware):
             url = self._name(entry.url)
             if url is None:
                 continue
-            held = revisits.held(url)
+            held = revisits.last_visit(url)
             if held is not None and len(source.claims) < CLAIMS_MAX:
                 source.claims.append(ChangeClaim(url.text, held.payload, now))
             if believed:
@@ -350,7 +350,7 @@ class SitemapHints(VisitMiddleware):
         waiting = []
         for claim in source.claims:
             url = self._name(claim.url)
-            held = revisits.held(url) if url is not None else None
+            held = revisits.last_visit(url) if url is not None else None
             if held is None:
                 continue
             if held.at <= claim.at:

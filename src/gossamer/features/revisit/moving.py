@@ -82,12 +82,12 @@ class RevisitMoves:
         """
         self._rhythms.forget(first, end)
         is_like_ours = spans_of(copied.state) == spans_of(self._state)
-        sums = copied.state if is_like_ours else self._counted(first, end)
+        sums = copied.state if is_like_ours else self._count_partitions(first, end)
         take_in(self._state, sums, -1)
         self._keep()
         return encode_state(sums)
 
-    def renumbered(self, promises: Sequence[tuple[str, float]], memories: Pairs) -> Iterator[tuple[bytes, bytes]]:
+    def renumber(self, promises: Sequence[tuple[str, float]], memories: Pairs) -> Iterator[tuple[bytes, bytes]]:
         """Yield arriving memories with the numbers of their promises here; `promises` are in the order of the sender's
         numbers. About 6 µs a page if the numbers differ.
         """
@@ -95,7 +95,7 @@ class RevisitMoves:
         numbers = [promise_number(self._state, *one) for one in promises]
         if len(self._state.promises) > known:
             self._keep()
-        return renumbered(numbers, memories)
+        return renumber(numbers, memories)
 
     def admit(self, first: int, end: int, sums: bytes) -> None:
         """Add partitions whose keys are in the open epoch; `sums` are those that were sent."""
@@ -105,10 +105,10 @@ class RevisitMoves:
             begin_like(mine, theirs)
         # If the two shards began with different options, their calendars have different spans.
         is_like_ours = len(spans_of(mine) | spans_of(theirs)) == 1
-        take_in(mine, theirs if is_like_ours else self._counted(first, end))
+        take_in(mine, theirs if is_like_ours else self._count_partitions(first, end))
         self._keep()
 
-    def _counted(self, first: int, end: int) -> RevisitState:
+    def _count_partitions(self, first: int, end: int) -> RevisitState:
         """Compute the sums of partitions from their records. About 5 µs a page."""
         found = self.copying()
         for family in COUNTED:
@@ -120,7 +120,7 @@ class RevisitMoves:
         self._epochs.put("meta", REVISIT_STATE, encode_state(self._state))
 
 
-def renumbered(numbers: Sequence[int], memories: Pairs) -> Iterator[tuple[bytes, bytes]]:
+def renumber(numbers: Sequence[int], memories: Pairs) -> Iterator[tuple[bytes, bytes]]:
     """Yield memories with new numbers of their promises: `numbers` has the new number for each old one."""
     if list(numbers) == list(range(len(numbers))):
         yield from memories
@@ -141,7 +141,7 @@ def numbers_in(mine: RevisitState, theirs: RevisitState) -> list[int]:
 # ---- shards that do not run
 
 
-def absorbed(states: Sequence[RevisitState]) -> RevisitState:
+def absorb(states: Sequence[RevisitState]) -> RevisitState:
     """Return the first of several sums, with the results of visits of all of them, but without the others' pages."""
     state = states[0]
     for gone in states[1:]:
@@ -158,7 +158,7 @@ def absorbed(states: Sequence[RevisitState]) -> RevisitState:
     return state
 
 
-def acquainted(states: Sequence[RevisitState | None]) -> list[RevisitState]:
+def align(states: Sequence[RevisitState | None]) -> list[RevisitState]:
     """Return the sums of shards, extended so that all have all promises; None: a new shard, which begins like another.
     Empty if all are new.
     """

@@ -82,7 +82,7 @@ class Revisiting(VisitMiddleware):
         """Return the validators for a visit's request; None if it is unconditional (RFC 9110, section 13.1)."""
         if not (self._conditional and visit.revisit and visit.url.text.startswith(("http://", "https://"))):
             return None
-        held = self.revisits.held(visit.url)
+        held = self.revisits.last_visit(visit.url)
         return held if held is not None and held.original is not None and (held.etag or held.last_modified) else None
 
     @staticmethod
@@ -122,7 +122,7 @@ class Revisiting(VisitMiddleware):
         if row.outcome == "fetched" and reply is not None and not reply.truncated:
             original = visited.revisit_of or Original(row.url, row.fetched_at, archived.record_id)
             sight = msgspec.structs.replace(sight, original=original)
-        due_at = self.revisits.seen(sight)
+        due_at = self.revisits.note_visit(sight)
         if due_at is None:
             self.frontier.finish(lease, visited.row.outcome, now)
         else:

@@ -48,9 +48,9 @@ class Census(msgspec.Struct, array_like=True):
         for cell, (count, rates, importances) in other.cells.items():
             self._change(cell, sign * int(count), sign * rates, sign * importances)
 
-    def spent(self, policy: RevisitPolicy, price: float) -> float:
+    def rate_at(self, policy: RevisitPolicy, price: float) -> float:
         """Return the visits per second of all pages at a price."""
-        return _spent(self._typical(), policy, price)
+        return _total_rate(self._typical(), policy, price)
 
     def price(self, policy: RevisitPolicy, budget: float, near: float = 1.0) -> float:
         """Return the price at which all pages together get `budget` visits per second, or the maximum of the policy.
@@ -64,15 +64,15 @@ class Census(msgspec.Struct, array_like=True):
             return near
         low = high = min(max(near, PRICE_MIN), PRICE_MAX)
         step = 1.1
-        if _spent(pages, policy, near) > budget:
-            while _spent(pages, policy, high) > budget:
+        if _total_rate(pages, policy, near) > budget:
+            while _total_rate(pages, policy, high) > budget:
                 if high >= PRICE_MAX:
                     return inf
                 low = high
                 high = high * step
                 step = step * step
         else:
-            while _spent(pages, policy, low) <= budget:
+            while _total_rate(pages, policy, low) <= budget:
                 if low <= PRICE_MIN:
                     return PRICE_MIN
                 low, high, step = low / step, low, step * step
@@ -80,7 +80,7 @@ class Census(msgspec.Struct, array_like=True):
             if high <= low * _CLOSE:
                 break
             middle = sqrt(low * high)
-            if _spent(pages, policy, middle) > budget:
+            if _total_rate(pages, policy, middle) > budget:
                 low = middle
             else:
                 high = middle
@@ -102,7 +102,7 @@ class Census(msgspec.Struct, array_like=True):
             del self.cells[cell]
 
 
-def _spent(pages: list[tuple[float, Habits]], policy: RevisitPolicy, price: float) -> float:
+def _total_rate(pages: list[tuple[float, Habits]], policy: RevisitPolicy, price: float) -> float:
     return sum([count * policy.rate(habits, price) for count, habits in pages])
 
 

@@ -102,7 +102,7 @@ class Schedule:
 
     # ---- visits
 
-    def held(self, url: Url) -> Held | None:
+    def last_visit(self, url: Url) -> Held | None:
         """Return what is kept of the last visit, or None. About 8 µs."""
         memory = self._load(url)
         if memory is None or memory.original is None or memory.failures or memory.address != url.text:
@@ -110,7 +110,7 @@ class Schedule:
         return Held(memory.etag, memory.last_modified, memory.held, memory.payload, memory.visited_at)
 
     def change(self, sight: Sight) -> str:
-        """Return the change that a visit shows (`PageRow.change`), before `seen`. About 8 µs."""
+        """Return the change that a visit shows (`PageRow.change`), before `note_visit`. About 8 µs."""
         memory = self._load(sight.url)
         was_there = memory is not None and memory.visits > 0
         was_gone = memory is not None and bool(memory.recent) and memory.recent[-1][1] == "gone"
@@ -122,7 +122,7 @@ class Schedule:
             return "unknown"
         return "changed" if self._is_changed(memory, sight) else "same"
 
-    def seen(self, sight: Sight) -> float | None:
+    def note_visit(self, sight: Sight) -> float | None:
         """Learn from a visit; return when the page is due again, None: never."""
         memory = self._load(sight.url)
         rhythm = self._rhythms.get(sight.url.partition, sight.url.host)
@@ -137,7 +137,7 @@ class Schedule:
             self._count_in(memory, rhythm)
             due_at: float | None = self._next(memory, rhythm, sight, habits)
         else:
-            due_at = self._missed(memory, sight)
+            due_at = self._retry_at(memory, sight)
         self._enter(memory, due_at)
         self._keep(sight.url, memory)
         self._rhythms.touch(sight.url.partition, rhythm)
@@ -145,7 +145,7 @@ class Schedule:
 
     def enrol(self, sight: Sight, at: float) -> bool:
         """Add a page from a visit of which little is known, due at `at`."""
-        if self.seen(sight) is None:
+        if self.note_visit(sight) is None:
             return False
         memory = self._load(sight.url)
         assert memory is not None
@@ -174,7 +174,7 @@ class Schedule:
             memory.fixed_s = max(notice.interval_s, 0.0)
             if memory.fixed_s and not was_retired:
                 memory.due_at = min(due_at, max(memory.visited_at + memory.fixed_s, now))
-        is_news = self._heard(memory, notice, now)
+        is_news = self._note_report(memory, notice, now)
         if notice.due_now or (is_news and memory.announced_at > memory.visited_at):
             not_before = notice.not_before if notice.due_now else memory.visited_at + self._options.interval_s_min
             soonest = max(now, not_before)
@@ -221,9 +221,9 @@ class Schedule:
             pools = [self.state.pool, *rhythm.pools(kind_of(_path(sight.url)))]
             for history in (memory.history, *(pool.history for pool in pools)):
                 if changed:
-                    history.changed(interval_s, since_s)
+                    history.note_change(interval_s, since_s)
                 else:
-                    history.unchanged(interval_s)
+                    history.note_same(interval_s)
         kind: Kind = "first" if not was_seen else "changed" if changed else "same"
         memory.note(sight.at, kind)
         if was_seen:
@@ -313,7 +313,7 @@ class Schedule:
         memory.freshness = freshness(memory.change_rate, 1.0 / interval_s)
         return sight.at + interval_s
 
-    def _missed(self, memory: Memory, sight: Sight) -> float | None:
+    def _retry_at(self, memory: Memory, sight: Sight) -> float | None:
         """Return when to try a missing page again; None if it is given up."""
         options = self._options
         is_gone = sight.status in GONE
@@ -327,7 +327,7 @@ class Schedule:
         wait_s = min(wait_s, max(options.interval_s_max, options.failed_s_first))
         return sight.at + wait_s * self._dice.uniform(1.0, 1.0 + JITTER)
 
-    def _heard(self, memory: Memory, notice: Notice, now: float) -> bool:
+    def _note_report(self, memory: Memory, notice: Notice, now: float) -> bool:
         """Note a reported change; return whether it is new."""
         changed_at = notice.changed_at if notice.changed_at is not None else now if notice.due_now else None
         latest = max(now + 1.0, notice.not_before)
@@ -373,7 +373,7 @@ class Schedule:
         state = self.state
         census = rhythm.census
         left = max(permitted_per_s - rhythm.promised_per_s, LEAST_SHARE * permitted_per_s)
-        too_many = census.spent(self._policy, _finite(state.price)) > left
+        too_many = census.rate_at(self._policy, _finite(state.price)) > left
         price = census.price(self._policy, left, _finite(rhythm.price or state.price)) if too_many else 0.0
         if rhythm.is_capped != too_many:
             state.census.take_in(census, -1 if too_many else 1)

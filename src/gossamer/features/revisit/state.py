@@ -312,7 +312,7 @@ def begin_like(state: RevisitState, other: RevisitState) -> None:
         promise.deadlines = Calendar(other.due.span_s)
 
 
-def recounted(kept: RevisitState, rhythms: Iterable[Rhythm], memories: Iterable[Memory]) -> RevisitState:
+def recount(kept: RevisitState, rhythms: Iterable[Rhythm], memories: Iterable[Memory]) -> RevisitState:
     """Compute the sums again for these hosts and pages, and keep the results of visits. About 5 µs a page."""
     state = without_pages(kept)
     for rhythm in rhythms:
@@ -380,7 +380,7 @@ def whole_facts(state: RevisitState, now: float) -> dict[str, object]:
     }
 
 
-def stored_state(epochs: Epochs) -> RevisitState | None:
+def load_state(epochs: Epochs) -> RevisitState | None:
     """Return the sums of a crawl that does not run; None if it was never continuous."""
     data = epochs.get("meta", REVISIT_STATE)
     return decode_state(data) if data is not None else None

@@ -156,9 +156,9 @@ class Subscriptions(VisitMiddleware):
 
     def concluded(self, visited: Visited, now: float) -> None:
         if visited.findings is not None:
-            self.found(visited.url, visited.findings.links, now)
+            self.subscribe(visited.url, visited.findings.links, now)
 
-    def found(self, page: Url, links: Sequence[Found], now: float) -> None:
+    def subscribe(self, page: Url, links: Sequence[Found], now: float) -> None:
         """Process a page's links of type `hub` and `self`: subscribe, or change the hub.
 
         A page may declare only topics of its own host; without a declared topic, the page itself is the topic (section
@@ -243,7 +243,7 @@ class Subscriptions(VisitMiddleware):
         if isinstance(result, Reply) and 200 <= result.status < 300:
             return None  # It may have been verified before this answer came.
         if one.pending:
-            self._refused(one, result.error if isinstance(result, Failure) else f"HTTP {result.status}", now)
+            self._note_refusal(one, result.error if isinstance(result, Failure) else f"HTTP {result.status}", now)
         return None
 
     def leave(self, now: float) -> int:
@@ -281,14 +281,14 @@ class Subscriptions(VisitMiddleware):
         self._save(one)
         return True
 
-    def denied(self, token: str, topic: str, reason: str, now: float) -> bool:
+    def deny(self, token: str, topic: str, reason: str, now: float) -> bool:
         """Handle a hub's denial of a subscription, also of an active one (section 5.2); False: no such subscription."""
         one = self._by_token.get(token)
         if one is None or one.topic != topic:
             return False
         one.denied = True
         one.lease_until = 0.0
-        self._refused(one, f"denied: {reason}"[:REASON_CHARACTERS_MAX], now)
+        self._note_refusal(one, f"denied: {reason}"[:REASON_CHARACTERS_MAX], now)
         one.next_at = now + self._options.retry_s_max
         self._save(one)
         return True
@@ -298,7 +298,7 @@ class Subscriptions(VisitMiddleware):
         one = self._by_token.get(token)
         return one if one is not None and one.lease_until else None
 
-    def pinged(self, one: Subscription, digest: bytes, now: float) -> Due:
+    def note_ping(self, one: Subscription, digest: bytes, now: float) -> Due:
         """Note a hub's notification of a change. `digest` is that of its content; empty without content.
 
         The first notification makes the pages due at once and opens a window. A repeat of its content within the window
@@ -333,7 +333,7 @@ class Subscriptions(VisitMiddleware):
             return verdict.prerequisite
         self._led_to.pop(one.token, None)
         if url is None or not verdict.allowed:
-            self._refused(one, f"its hub may not be contacted: {verdict.reason}", now)
+            self._note_refusal(one, f"its hub may not be contacted: {verdict.reason}", now)
             return None
         one.failures += bool(one.pending and one.asked_at)  # The last request was never verified.
         if one.pending != "unsubscribe":
@@ -357,7 +357,7 @@ class Subscriptions(VisitMiddleware):
         wanted = self._options.secret
         return wanted == "always" or (wanted == "https" and hub.startswith("https://"))
 
-    def _refused(self, one: Subscription, error: str, now: float) -> None:
+    def _note_refusal(self, one: Subscription, error: str, now: float) -> None:
         one.failures += 1
         one.error = error
         one.hub = (one.hub + 1) % len(one.hubs)

@@ -11,7 +11,7 @@ import msgspec
 from gossamer.cluster.places import MovedRun, PlacesRecord
 from gossamer.engine.commit import Storage
 from gossamer.features.revisit.rhythm import decode_rhythm
-from gossamer.features.revisit.state import RevisitState, decode_memory, decode_state, recounted
+from gossamer.features.revisit.state import RevisitState, decode_memory, decode_state, recount
 from gossamer.stages.frontier.record import (
     LEVELS,
     HostRecord,
@@ -141,7 +141,7 @@ def wrong_sums(store: Store) -> list[str]:
 
     kept = decode_state(data)
     return different_sums(
-        kept, recounted(kept, map(decode_rhythm, values("rhythm")), map(decode_memory, values("revisit")))
+        kept, recount(kept, map(decode_rhythm, values("rhythm")), map(decode_memory, values("revisit")))
     )
 
 

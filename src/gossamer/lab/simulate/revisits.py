@@ -241,7 +241,7 @@ class _Shard(StoredShard):
             url, "fetched", at, 200, version, last_modified=modified, payload=version.to_bytes(4),
             permitted_per_s=frontier.revisits_per_s(url),
         )  # fmt: skip
-        due_at = self.schedule.seen(sight)
+        due_at = self.schedule.note_visit(sight)
         assert due_at is not None
         frontier.finish_until(lease, "fetched", due_at, now)
         if is_first:

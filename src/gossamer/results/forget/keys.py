@@ -21,7 +21,7 @@ from gossamer.features.revisit.state import (
     decode_memory,
     encode_memory,
     encode_state,
-    stored_state,
+    load_state,
     withdraw,
 )
 from gossamer.features.revisit.websub import decode_subscription
@@ -220,7 +220,7 @@ class Keys:
 
     def _delete_visits(self) -> None:
         """Delete memories of pages that are visited again, and take them out of the sums."""
-        state = stored_state(self._epochs)
+        state = load_state(self._epochs)
         rhythms = Rhythms(self._epochs, RHYTHMS_MAX)
         for key, value in self._store.scan(REVISIT, *PARTITIONED):
             memory = decode_memory(value)
