@@ -15,7 +15,7 @@ from gossamer.results.search.parse import QueryParser
 from gossamer.results.search.snippets import Snippets
 from gossamer.results.search.words import loose_terms, terms_of
 from gossamer.stages.archive.surt import surt
-from gossamer.stages.fetch.cookies import cookie_date, parsed
+from gossamer.stages.fetch.cookies import cookie_date, parse_cookie
 from gossamer.stages.fetch.digest import best_challenge
 from gossamer.stages.fetch.ftp import place
 from gossamer.stages.fetch.gopher import item_of
@@ -72,7 +72,7 @@ def _reply(data: bytes) -> None:
     reader = ReplyReader(transfer, "GET")
     reader.feed(data[:1_000])
     reader.feed(data[1_000:])
-    reader.closed()
+    reader.close()
 
 
 READERS: Mapping[str, Mapping[str, Read]] = {
@@ -97,7 +97,7 @@ READERS: Mapping[str, Mapping[str, Read]] = {
         "Link": _header("Link"),
         "Refresh": _header("Refresh"),
         "X-Robots-Tag": _header("X-Robots-Tag"),
-        "Set-Cookie": _text(lambda text: parsed(text, _HOME, 0.0)),
+        "Set-Cookie": _text(lambda text: parse_cookie(text, _HOME, 0.0)),
         "cookie date": _text(cookie_date),
         "challenge": _text(lambda text: best_challenge([text])),
         "Content-Type": _text(lambda text: content_type((("Content-Type", text),))),

@@ -301,7 +301,7 @@ def test_no_socket_is_opened_but_to_the_address_of_the_request(run: Run) -> None
             end = await module._transfers.run(transfer, to(port, "/x"), 0.0)
             assert end != (0, "")
             assert transfer.stopped == "connecting to 127.0.0.1"
-            module._transfers.done(transfer, Failure("timeout", "x"))
+            module._transfers.finish(transfer, Failure("timeout", "x"))
 
     run(main())
 

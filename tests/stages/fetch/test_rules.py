@@ -83,8 +83,8 @@ def test_a_place_without_scheme_sends_secrets_over_tls_alone() -> None:
     assert plain is not None
     assert secure is not None
     assert plain.headers == (("Accept", "text/plain"),)
-    assert plain.sent("http://a.test/") == "http://a.test/"
-    assert secure.sent("https://a.test/?q#f") == f"https://a.test/?q&k={SECRET}#f"
+    assert plain.add_query("http://a.test/") == "http://a.test/"
+    assert secure.add_query("https://a.test/?q#f") == f"https://a.test/?q&k={SECRET}#f"
 
 
 def test_the_most_specific_rule_wins_value_by_value() -> None:
@@ -182,7 +182,7 @@ def test_no_count_of_a_nonce_is_sent_twice() -> None:
     digests, offered = Digests(), [("WWW-Authenticate", 'Digest realm="r", nonce="n", qop="auth"')]
     answers = []
     for _ in range(2):  # Two requests were under way when the server challenged both.
-        assert digests.challenged("http://a.test/", offered)
+        assert digests.handle_challenge("http://a.test/", offered)
         answers.append(digests.answer("http://a.test/", "/", ("me", "x")))
     assert ["nc=00000001" in answers[0], "nc=00000002" in answers[1]] == [True, True]
 

@@ -34,7 +34,7 @@ class BodyMemory:
         self.running: set[RunningTransfer] = set()
         self.held_bytes_max = options.bodies_memory_bytes_max if spills is not None else 1 << 62
 
-    def spilled(self, body: bytes | memoryview) -> Spill | None:
+    def spill(self, body: bytes | memoryview) -> Spill | None:
         """Return a file with the body's beginning; None if the body may stay in memory.
 
         Raises:
@@ -91,7 +91,7 @@ def media_type_of(name: str) -> str:
     return _CODED.get(coding, "") if coding else (kind or "")
 
 
-def sniffed(body: bytes) -> str:
+def sniff(body: bytes) -> str:
     """Return the media type of a body that came without one, as browsers detect it; empty if none matches.
 
     WHATWG MIME Sniffing, section 7.1, only for types with links; XHTML is a type apart from other XML. About 1 µs.

@@ -11,7 +11,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.stages.fetch.options import FetchOptions
 
 
-def trusted(options: FetchOptions) -> str:
+def ca_file(options: FetchOptions) -> str:
     """Return the file of certificates to trust: the operator's, else the system's, else certifi's.
 
     A libcurl from a wheel looks where its build system had them, so the path is always set.

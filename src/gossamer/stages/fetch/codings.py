@@ -147,7 +147,7 @@ class Spilling:
             whole = True
         else:
             source = reply.file.open() if reply.file is not None else io.BytesIO(reply.body)
-            file, whole = yield from self._spilled(_removed(source, codings, problems), limit)
+            file, whole = yield from self._spill(_remove_all(source, codings, problems), limit)
         with file.open() as reader:
             beginning = reader.read(self._held_max)
         faults = [problem for problem in problems if not (reply.truncated and problem.endswith("ends early"))]
@@ -158,7 +158,7 @@ class Spilling:
             file if file.size > len(beginning) else None,
         )
 
-    def _spilled(self, pieces: Iterator[bytes], limit: int) -> Generator[None, None, tuple[LargeBody, bool]]:
+    def _spill(self, pieces: Iterator[bytes], limit: int) -> Generator[None, None, tuple[LargeBody, bool]]:
         spill = self._spills.make()
         work = 0
         for piece in pieces:
@@ -174,7 +174,7 @@ class Spilling:
         return spill, True
 
 
-def _removed(source: BinaryIO, codings: list[str], problems: list[str]) -> Iterator[bytes]:
+def _remove_all(source: BinaryIO, codings: list[str], problems: list[str]) -> Iterator[bytes]:
     pieces = iter(lambda: source.read(_PIECE_BYTES), b"")
     for coding in reversed(codings):
         if coding not in KNOWN:
@@ -197,7 +197,7 @@ def _without(coding: str, pieces: Iterator[bytes], problems: list[str]) -> Itera
         return
     try:
         if coding == "zstd":
-            yield from _unframed(first, pieces)
+            yield from _decompress_frames(first, pieces)
             return
         stream = open_stream()
         piece = first
@@ -219,7 +219,7 @@ def _without(coding: str, pieces: Iterator[bytes], problems: list[str]) -> Itera
     problems.append(f"{coding} ends early")
 
 
-def _unframed(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
+def _decompress_frames(first: bytes, pieces: Iterator[bytes]) -> Iterator[bytes]:
     source = cast("BinaryIO", _Pieces(first, pieces))  # Only `read` is used.
     decompressor = zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES_MAX)
     with decompressor.stream_reader(source, read_size=_PIECE_BYTES, read_across_frames=True) as reader:

@@ -102,13 +102,13 @@ class Jar:
 
     def take(self, text: str, url: Url, now: float) -> None:
         """Process a Set-Cookie header of a reply from `url`; a header that breaks a rule is ignored (section 5.7)."""
-        cookie = parsed(text, url, now)
+        cookie = parse_cookie(text, url, now)
         if cookie is None or (not cookie.secure and url.scheme != "https" and self._shadows_secure(cookie)):
             return
         before = self._cookies.get(cookie.identity)
         if not cookie.is_over(now):
             self.put(cookie, before)
-            self._bound(now)
+            self._evict(now)
         elif before is not None:
             del self._cookies[cookie.identity]
         self.changed = self.changed or cookie != before or cookie.is_over(now)
@@ -130,7 +130,7 @@ class Jar:
             for one in self._cookies.values()
         )
 
-    def _bound(self, now: float) -> None:
+    def _evict(self, now: float) -> None:
         for cookie in [one for one in self._cookies.values() if one.is_over(now)]:
             del self._cookies[cookie.identity]
         oldest = iter(list(self))
@@ -138,7 +138,7 @@ class Jar:
             del self._cookies[next(oldest).identity]
 
 
-def parsed(text: str, url: Url, now: float) -> Cookie | None:
+def parse_cookie(text: str, url: Url, now: float) -> Cookie | None:
     """Return the cookie that a Set-Cookie header sets; None if a rule refuses it."""
     if _CONTROL.search(text):
         return None

@@ -60,7 +60,7 @@ class BoundedDecoder:
             return Content(reply.body[: self._bytes_max], "length" if len(reply.body) > self._bytes_max else "")
         limit = min(self._bytes_max, max(_RATIO_FREE_BYTES, reply.body_bytes * self._ratio_max))
         if reply.file is None:
-            content = self._held(reply, codings, min(limit, self._held_max))
+            content = self._decode_in_memory(reply, codings, min(limit, self._held_max))
             if content.truncated != "length" or limit <= self._held_max:
                 return content
         if self._spilling is None:  # Bodies are spilled only if there is a decoder for them.
@@ -70,7 +70,7 @@ class BoundedDecoder:
             return msgspec.structs.replace(content, error=f"more than {_CODINGS_MAX} content codings")
         return (yield from self._spilling.decode(reply, codings, limit))
 
-    def _held(self, reply: Reply, codings: list[str], limit: int) -> Content:
+    def _decode_in_memory(self, reply: Reply, codings: list[str], limit: int) -> Content:
         """Decode within memory."""
         body = reply.body
         if len(codings) > _CODINGS_MAX:

@@ -96,10 +96,10 @@ class Digests:
         challenge.answers += 1
         return authorization(challenge, target, login, method, secrets.token_hex(8))
 
-    def received(self, url: str, reply: Reply, answer: str) -> bool:
+    def handle_reply(self, url: str, reply: Reply, answer: str) -> bool:
         """Process a reply to a request with this `answer`; say whether it is a challenge that the next one answers."""
         if reply.status == UNAUTHORIZED:
-            return self.challenged(url, reply.headers, answer)
+            return self.handle_challenge(url, reply.headers, answer)
         origin = origin_of(url)
         challenge = self._challenges.get(origin)
         if challenge is not None and answer:
@@ -112,7 +112,7 @@ class Digests:
                 challenge.answers = 0
         return False
 
-    def challenged(self, url: str, headers: Iterable[tuple[str, str]], answer: str = "") -> bool:
+    def handle_challenge(self, url: str, headers: Iterable[tuple[str, str]], answer: str = "") -> bool:
         """Process the challenges of a 401 to a request with this `answer`. True: send the request again; False: its
         answer was rejected, though its nonce was the newest, and no other request was under way.
         """
@@ -142,7 +142,7 @@ class Digests:
 
 
 def _nonce_in(challenge: Challenge, answer: str) -> bool:
-    return f"nonce={_quoted(challenge.nonce)}," in answer
+    return f"nonce={_quote(challenge.nonce)}," in answer
 
 
 def _parameters(text: str) -> dict[str, str]:
@@ -184,15 +184,15 @@ def authorization(challenge: Challenge, target: str, login: tuple[str, str], met
     middle = (count, cnonce, "auth") if challenge.qop else ()
     response = digest(secret, challenge.nonce, *middle, request)
     fields = [
-        ("username", _quoted(user)), ("realm", _quoted(challenge.realm)), ("nonce", _quoted(challenge.nonce)),
-        ("uri", _quoted(target)), ("algorithm", challenge.algorithm), ("response", _quoted(response)),
+        ("username", _quote(user)), ("realm", _quote(challenge.realm)), ("nonce", _quote(challenge.nonce)),
+        ("uri", _quote(target)), ("algorithm", challenge.algorithm), ("response", _quote(response)),
     ]  # fmt: skip
     if challenge.opaque:
-        fields.append(("opaque", _quoted(challenge.opaque)))
+        fields.append(("opaque", _quote(challenge.opaque)))
     if challenge.qop:
-        fields += [("qop", "auth"), ("nc", count), ("cnonce", _quoted(cnonce))]
+        fields += [("qop", "auth"), ("nc", count), ("cnonce", _quote(cnonce))]
     return "Digest " + ", ".join(f"{name}={value}" for name, value in fields)
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'

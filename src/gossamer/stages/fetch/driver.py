@@ -41,7 +41,7 @@ _BYTES_RECEIVED_AT: Final = 128
 """`tcpi_bytes_received` in `struct tcp_info` (linux/tcp.h, since Linux 4.1)."""
 
 
-def received_bytes(fd: int) -> int:
+def count_received(fd: int) -> int:
     """Return how many bytes a connection has received, with framing, headers and TLS; its end counts as one byte. 1.3
     µs.
 
@@ -269,7 +269,7 @@ class Driver:
 
     # ---- what libcurl says through the transfers
 
-    def connected(self, transfer: Transfer, fd: int) -> None:
+    def note_connection(self, transfer: Transfer, fd: int) -> None:
         """Note a new connection of a transfer, before it connects."""
         stale = self._connections.get(fd)
         if stale is not None:  # That connection was closed: the descriptor belongs to another socket now.
@@ -280,7 +280,7 @@ class Driver:
         connection = self._connections[fd] = TransferConnection(fd, transfer)
         transfer.connections.append(connection)
 
-    def requested(self, transfer: Transfer, ends: Ends) -> None:
+    def note_request(self, transfer: Transfer, ends: Ends) -> None:
         """Note the connection over which a transfer is about to send its request."""
         if transfer.connections:
             connection = transfer.connections[-1]
@@ -290,7 +290,7 @@ class Driver:
         kept = self._by_ends.get(ends)
         if kept is not None:
             kept.transfer = transfer
-            kept.counted_bytes = received_bytes(kept.fd)  # Earlier bytes do not belong to this transfer.
+            kept.counted_bytes = count_received(kept.fd)  # Earlier bytes do not belong to this transfer.
             transfer.connections.append(kept)
 
     def grinds(self, transfer: Transfer) -> None:
@@ -354,10 +354,10 @@ class Driver:
         _, well, badly = self._multi.info_read()
         for curl in well:
             transfer = self._under_way[curl].transfer
-            if not (transfer.reads_itself and transfer.take_over(self._ended)):
-                self._ended(curl, WELL)
+            if not (transfer.reads_itself and transfer.take_over(self._on_end)):
+                self._on_end(curl, WELL)
         for curl, code, text in badly:
-            self._ended(curl, End(code, text))
+            self._on_end(curl, End(code, text))
         if turn_of is not None:
             self._had_its_turn(turn_of, took_s)
         elif took_s > LONG_TURN_S and began >= self._looked_at + LOOK_S_MIN:
@@ -374,7 +374,7 @@ class Driver:
         if connection is not None and connection.transfer is not None:
             connection.transfer.stopped = connection.transfer.stopped or "holds"
 
-    def _ended(self, curl: pycurl.Curl, end: End) -> None:
+    def _on_end(self, curl: pycurl.Curl, end: End) -> None:
         one = self._under_way.pop(curl)
         one.transfer.bodies.running.discard(one)
         if one.transfer.reads_itself:
@@ -435,7 +435,7 @@ class Driver:
         for transfer in lagging if count >= LAGGING_MIN else ():
             if 2 * count > transfer.concurrency > 0 and all_of_them >= FULL * transfer.concurrency:
                 transfer.stopped = transfer.stopped or "lags"
-                self._ended(transfer.curl, End(pycurl.E_ABORTED_BY_CALLBACK, transfer.stopped))
+                self._on_end(transfer.curl, End(pycurl.E_ABORTED_BY_CALLBACK, transfer.stopped))
                 count -= 1
 
     def _pause(self, transfer: Transfer) -> None:
@@ -471,6 +471,6 @@ class Driver:
     def _judge(self, transfer: Transfer, now: float) -> None:
         transfer.count()
         if transfer.overdoes(now):
-            self._ended(transfer.curl, End(pycurl.E_ABORTED_BY_CALLBACK, transfer.stopped))
+            self._on_end(transfer.curl, End(pycurl.E_ABORTED_BY_CALLBACK, transfer.stopped))
         elif not transfer.paused and transfer.wastes():
             self._pause(transfer)

@@ -108,7 +108,7 @@ class FileModule:
             held = file.read(min(bytes_max, self._bodies.each_bytes_max) + 1)
             if len(held) <= self._bodies.each_bytes_max or len(held) > bytes_max:
                 return held, None, len(held) > bytes_max
-            spill = self._bodies.spilled(held)
+            spill = self._bodies.spill(held)
             if spill is None:
                 held += file.read(bytes_max + 1 - len(held))
                 return held, None, len(held) > bytes_max

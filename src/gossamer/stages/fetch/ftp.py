@@ -146,7 +146,7 @@ class FtpModule:
         size = _size(transfer) if not end.code and at.name else 0
         if transfer.body_bytes < size:
             end = End(pycurl.E_PARTIAL_FILE, f"{transfer.body_bytes} of {size} bytes came")
-        return self._transfers.done(transfer, _result(transfer, request, started_at, at, end))
+        return self._transfers.finish(transfer, _result(transfer, request, started_at, at, end))
 
     async def close(self) -> None:
         """Close all connections. Fetches in flight end with a `Failure`."""

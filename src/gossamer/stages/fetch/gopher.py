@@ -70,7 +70,7 @@ class GopherModule:
         end = await self._transfers.run(transfer, request, started_at)
         if isinstance(end, Failure):
             return end
-        return self._transfers.done(transfer, _result(transfer, request, started_at, item, end))
+        return self._transfers.finish(transfer, _result(transfer, request, started_at, item, end))
 
     async def close(self) -> None:
         """Close all connections. Fetches in flight end with a `Failure`."""

@@ -60,7 +60,7 @@ def _parse_block(block: Sequence[bytes]) -> Head | None:
     return Head(version.decode(), int(status), (reason or b"").rstrip(b" \t").decode("latin-1"), tuple(headers))
 
 
-def wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
+def is_wanted(head: Sequence[bytes], media_types: tuple[str, ...]) -> bool:
     """Say whether a body is wanted, by its head: for a document, only if it has one of these types."""
     parsed = parse_head(head)
     if parsed is None or not 200 <= parsed.status < 300:

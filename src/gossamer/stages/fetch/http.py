@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from gossamer.model.content_types import content_type
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.stages.fetch.bodies import XHTML, BodyMemory, begins_as_xhtml, may_be_xhtml, sniffed
-from gossamer.stages.fetch.certificates import check_trusted, trusted
+from gossamer.stages.fetch.bodies import XHTML, BodyMemory, begins_as_xhtml, may_be_xhtml, sniff
+from gossamer.stages.fetch.certificates import ca_file, check_trusted
 from gossamer.stages.fetch.credentials import REDACTED, is_credential
 from gossamer.stages.fetch.decoding import BEGINNING_BYTES, beginning, content_codings
 from gossamer.stages.fetch.driver import End
@@ -30,10 +30,10 @@ from gossamer.stages.fetch.transfers import (
     NOT_LET_IN,
     RouteHealth,
     Transfers,
-    broken_off,
     cut,
-    failed_in_h2,
-    failed_in_stream,
+    cut_reason,
+    is_h2_failure,
+    is_stream_failure,
 )
 from gossamer.world.clock import Clock
 
@@ -130,18 +130,18 @@ def own_headers(
         own["Accept-Language"] = options.accept_language
     own["Accept-Encoding"] = ", ".join(options.content_codings) or "identity"
     further = tuple(further)
-    given = replaced(options.headers.items(), further)
+    given = replace_headers(options.headers.items(), further)
     for name, value in (*own.items(), *given):
         if not sendable(name, value):
             what = repr(name) if (name, value) in further else f"{name!r}: {value!r}"
             raise ConfigError(f"header {what} cannot be sent; use one line of latin-1, and no {_RESERVED_TEXT}")
-    return replaced(own.items(), given)
+    return replace_headers(own.items(), given)
 
 
 _RESERVED_TEXT: Final = ", ".join(sorted(_RESERVED))
 
 
-def replaced(headers: Iterable[tuple[str, str]], by: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+def replace_headers(headers: Iterable[tuple[str, str]], by: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
     """Return `headers` and `by`; for names in both, only those of `by`."""
     by = tuple(by)
     names = {name.lower() for name, _ in by}
@@ -239,9 +239,9 @@ class HttpModule:
         own = self._by_rule.get(rule)
         if own is None:
             own = self._by_rule[rule] = _own(self._options, self._agent, rule)
-        url = rule.sent(request.url)
+        url = rule.add_query(request.url)
         target = address(url)
-        shown = address(rule.sent(request.url, shown=REDACTED))
+        shown = address(rule.add_query(request.url, shown=REDACTED))
         assert target is not None
         assert shown is not None
         extra = request.headers
@@ -257,10 +257,10 @@ class HttpModule:
             return result
         again = False
         if rule.digest is not None and self._digests is not None:
-            again = self._digests.received(request.url, reply, answer)
+            again = self._digests.handle_reply(request.url, reply, answer)
         reply = msgspec.structs.replace(
             reply,
-            headers=tuple((name, rule.unsent(value)) for name, value in reply.headers) if rule.query else reply.headers,
+            headers=tuple((name, rule.strip(value)) for name, value in reply.headers) if rule.query else reply.headers,
             authenticated=reply.authenticated or rule.authenticates,
             challenged=again,
         )
@@ -300,14 +300,14 @@ class HttpModule:
             return end
         self._note_h2(transfer, at.authority, end)
         if transfer.stopped == "resend" and not transfer.is_tunnelled(request.url):
-            route.closed_unanswered()
+            route.note_close()
         result = _result(transfer, request, started_at, shown or at, headers, end)
         if isinstance(result, Failure):
             result = self._repeats.judge(transfer, request, at.authority, result, end, is_repeat=is_repeat)
         if kind is not None:
             result = replace(result, fetch_s=self._clock.now() - started_at)
-        result = transfers.done(transfer, result)
-        result = route.judged(at.authority, result)
+        result = transfers.finish(transfer, result)
+        result = route.judge(at.authority, result)
         if isinstance(result, Failure):
             others_pass = result.by_proxy and any(route.passes for route in self._routes.values())
             return msgspec.structs.replace(result, others_pass=True) if others_pass else result
@@ -342,9 +342,9 @@ class HttpModule:
         """Send later requests to a host over HTTP/1.1 if its HTTP/2 does not work. Where it has worked, a reset
         stream is no reason, and elsewhere only the second one: the server may not speak HTTP/1.1.
         """
-        if not failed_in_h2(transfer, end):
+        if not is_h2_failure(transfer, end):
             return
-        of_stream = failed_in_stream(transfer, end)
+        of_stream = is_stream_failure(transfer, end)
         works = self._h2_works.get(authority)
         if of_stream and works is None:
             note(self._h2_works, authority, False)
@@ -385,7 +385,7 @@ class _Own(NamedTuple):
         """Add a request's headers; they replace ours with the same name."""
         assert all(sendable(name, value) for name, value in extra), "headers that cannot be sent"
         more = [name for name, _ in extra if is_credential(name)]
-        return compose(replaced(self.fields, extra), self.secret.union(more) if more else self.secret)
+        return compose(replace_headers(self.fields, extra), self.secret.union(more) if more else self.secret)
 
 
 def _own(options: FetchOptions, agent: str, rule: Rule | None = None) -> _Own:
@@ -419,7 +419,7 @@ def _settings(options: FetchOptions) -> list[Setting]:
         (pycurl.HTTP_TRANSFER_DECODING, 1),
         (pycurl.HTTP_CONTENT_DECODING, 0),
         (SUPPRESS_CONNECT_HEADERS, 1),
-        (pycurl.PROXY_CAINFO, trusted(options)),
+        (pycurl.PROXY_CAINFO, ca_file(options)),
     ]
 
 
@@ -428,7 +428,7 @@ def _result(
 ) -> Reply | Failure:
     truncated = "" if is_whole(transfer, end) else cut(transfer, request, started_at, end)
     if isinstance(truncated, Failure):
-        breach = broken_off(transfer, end)
+        breach = cut_reason(transfer, end)
         came = _reply(transfer, request, started_at, at, headers, breach) if breach else None
         # A host that has begun an answer answers: what breaks it off is of the URL, such as the size of the body.
         return truncated if came is None else msgspec.structs.replace(truncated, came=came, host_level=False)
@@ -499,5 +499,5 @@ def _read_as(media_type: str, head: Head, body: bytes, file: Spill | None) -> st
     codings = content_codings(head.headers)
     begun = beginning(codings, begun) if codings else begun
     if is_unknown:
-        return sniffed(begun) or media_type
+        return sniff(begun) or media_type
     return XHTML if begins_as_xhtml(begun) else media_type

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import pycurl
 
-from gossamer.stages.fetch.certificates import trusted
+from gossamer.stages.fetch.certificates import ca_file
 from gossamer.stages.fetch.driver import End
 from gossamer.stages.fetch.settings import OLD_CIPHERS, OLD_TLS
 from gossamer.stages.fetch.tolerant import TolerantTransfer
@@ -49,7 +49,7 @@ class LegacyTransfer(TolerantTransfer):
         certificate = settings.get(pycurl.SSLCERT, "")
         key = settings.get(pycurl.SSLKEY, "")
         verifies = options.verify_tls
-        self._context = _context(trusted(options), options.tls_min, str(certificate), str(key), verifies=verifies)
+        self._context = _context(ca_file(options), options.tls_min, str(certificate), str(key), verifies=verifies)
         self._tls: ssl.SSLObject | None = None
         self._unsent = b""
         self.host = ""

@@ -39,7 +39,7 @@ class Rule(NamedTuple):
         """Whether requests by this rule carry credentials."""
         return bool(self.query or self.route.certificate) or any(is_credential(name) for name, _ in self.headers)
 
-    def sent(self, url: str, *, shown: str = "") -> str:
+    def add_query(self, url: str, *, shown: str = "") -> str:
         """Return the URL that is sent, with the added parameters; `shown`, if given, replaces their values."""
         if not self.query:
             return url
@@ -47,8 +47,8 @@ class Rule(NamedTuple):
         base, hash_mark, fragment = url.partition("#")
         return f"{base}{'&' if '?' in base else '?'}{added}{hash_mark}{fragment}"
 
-    def unsent(self, text: str) -> str:
-        """Return a header's value without the parameters that `sent` adds, which a redirect may repeat."""
+    def strip(self, text: str) -> str:
+        """Return a header's value without the parameters that `add_query` adds, which a redirect may repeat."""
         for name, value in self.query:
             for form in {quote(value, safe=""), value}:
                 pair = f"{quote(name, safe='')}={form}"

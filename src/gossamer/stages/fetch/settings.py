@@ -6,7 +6,7 @@ from typing import Final
 
 import pycurl
 
-from gossamer.stages.fetch.certificates import trusted
+from gossamer.stages.fetch.certificates import ca_file
 from gossamer.stages.fetch.options import FetchOptions
 
 Setting = tuple[int, int | str]
@@ -47,5 +47,5 @@ def common_settings(options: FetchOptions) -> list[Setting]:
         (pycurl.SSLVERSION, _TLS_MIN[options.tls_min]),
         (pycurl.SSL_VERIFYPEER, int(options.verify_tls)),
         (pycurl.SSL_VERIFYHOST, 2 if options.verify_tls else 0),
-        (pycurl.CAINFO, trusted(options)),
+        (pycurl.CAINFO, ca_file(options)),
     ]

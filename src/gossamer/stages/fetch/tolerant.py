@@ -72,7 +72,7 @@ class ReplyReader:
         while self.end is None and self._state():
             pass
 
-    def closed(self) -> End:
+    def close(self) -> End:
         """Return the result where the connection has ended."""
         if self.end is not None:
             return self.end
@@ -83,7 +83,7 @@ class ReplyReader:
         if self._state == self._until_close:
             return WELL
         missing = (
-            f"the body ends {self._left} bytes early" if self._state == self._counted else "the last chunk is missing"
+            f"the body ends {self._left} bytes early" if self._state == self._body else "the last chunk is missing"
         )
         return End(pycurl.E_PARTIAL_FILE, missing)
 
@@ -146,7 +146,7 @@ class ReplyReader:
             self._refuse("several different Content-Length headers")
         elif lengths and (length := lengths.pop()).isascii() and length.isdigit() and len(length) <= _DIGITS_MAX:
             self._left = int(length)
-            self._state = self._counted
+            self._state = self._body
         else:  # As browsers do for lengths that are no numbers.
             self._state = self._until_close
 
@@ -163,7 +163,7 @@ class ReplyReader:
         self._pass_on(piece)
         return False
 
-    def _counted(self) -> bool:
+    def _body(self) -> bool:
         piece = bytes(self._buffer[: self._left])
         self._buffer.clear()
         self._left -= len(piece)
@@ -320,7 +320,7 @@ class TolerantTransfer(Transfer):
                 self._end(self.cause(error, pycurl.E_RECV_ERROR))
             return
         if not data:
-            self._end(self._reader.closed())
+            self._end(self._reader.close())
             return
         self._reader.feed(data)
         self.count()

@@ -13,8 +13,8 @@ import pycurl
 
 from gossamer.model.visits import Request
 from gossamer.stages.fetch.bodies import BodyMemory
-from gossamer.stages.fetch.driver import COUNTED, is_connected, received_bytes, unread_beginning, unread_bytes
-from gossamer.stages.fetch.headers import LINE_ENDS, wanted
+from gossamer.stages.fetch.driver import COUNTED, count_received, is_connected, unread_beginning, unread_bytes
+from gossamer.stages.fetch.headers import LINE_ENDS, is_wanted
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.fetch.settings import Setting, common_settings
 from gossamer.world.spill import BUFFER_BYTES, Spill
@@ -244,7 +244,7 @@ class Transfer:
         if not COUNTED:
             return
         for connection in self.connections:
-            received = received_bytes(connection.fd)
+            received = count_received(connection.fd)
             if received > connection.counted_bytes:
                 self._connections_bytes += received - connection.counted_bytes
                 connection.counted_bytes = received
@@ -277,7 +277,7 @@ class Transfer:
     def _sum_up(self) -> None:
         self.wire_bytes = self._connections_bytes
         if self._data:
-            self.wire_bytes += sum(received_bytes(data.fileno()) for data in self._data)
+            self.wire_bytes += sum(count_received(data.fileno()) for data in self._data)
 
     def overdoes(self, now: float) -> bool:
         """Say whether it must end, because it received too much for its content, or too slowly. Call `count` first."""
@@ -343,7 +343,7 @@ class Transfer:
         try:
             self.file.flush()
         except OSError as error:
-            self._refused(error)
+            self._on_disk_error(error)
 
     def forget(self) -> None:
         """Drop the received data."""
@@ -376,7 +376,7 @@ class Transfer:
             return int(pycurl.SOCKOPT_ERROR)
         self._is_new = True
         if not self._requests and self.driver is not None:
-            self.driver.connected(self, fd)
+            self.driver.note_connection(self, fd)
         return int(pycurl.SOCKOPT_OK)
 
     def _before_request(self, remote_ip: str, local_ip: str, remote_port: int, local_port: int) -> int:
@@ -394,7 +394,7 @@ class Transfer:
             self.stopped = f"connected to {remote_ip}"
             return int(pycurl.PREREQFUNC_ABORT)
         if self.driver is not None:
-            self.driver.requested(self, (remote_ip, local_ip, remote_port, local_port))
+            self.driver.note_request(self, (remote_ip, local_ip, remote_port, local_port))
         return int(pycurl.PREREQFUNC_OK)
 
     def _open(self, _purpose: int, at: _SocketAddress) -> socket.socket | int:
@@ -422,7 +422,7 @@ class Transfer:
         if not self._calls_left and self._grinds():
             return int(pycurl.WRITEFUNC_PAUSE)  # libcurl passes the same piece again.
         self._calls_left -= 1
-        if self.media_types and not self.body_bytes and not wanted(self.head, self.media_types):
+        if self.media_types and not self.body_bytes and not is_wanted(self.head, self.media_types):
             self.stopped = "media_type"
             return 0
         self.body_bytes += len(piece)
@@ -464,9 +464,9 @@ class Transfer:
     def _spill(self) -> None:
         """Move the body to disk, unless it is small."""
         try:
-            self.file = self.bodies.spilled(memoryview(self.body)[: self.body_bytes_max])
+            self.file = self.bodies.spill(memoryview(self.body)[: self.body_bytes_max])
         except OSError as error:
-            self._refused(error)
+            self._on_disk_error(error)
         if self.file is not None:
             self.body = b""
             self.bodies.held_bytes += BUFFER_BYTES - self._held_bytes
@@ -477,9 +477,9 @@ class Transfer:
         try:
             self.file.write(piece[: max(0, self.body_bytes_max - self.file.size)])
         except OSError as error:
-            self._refused(error)
+            self._on_disk_error(error)
 
-    def _refused(self, error: OSError) -> None:
+    def _on_disk_error(self, error: OSError) -> None:
         self.stopped = "disk"
         self.disk_error = error
 
@@ -493,9 +493,9 @@ class Transfer:
         self.curl.setopt(pycurl.WRITEFUNCTION, self.take_body)
         if not COUNTED:
             self.curl.setopt(pycurl.VERBOSE, 1)
-            self.curl.setopt(pycurl.DEBUGFUNCTION, self._heard)
+            self.curl.setopt(pycurl.DEBUGFUNCTION, self._on_debug)
 
-    def _heard(self, kind: int, data: bytes) -> None:
+    def _on_debug(self, kind: int, data: bytes) -> None:
         """Count the bytes that libcurl reads, if the kernel does not."""
         if kind in _RECEIVED_KINDS:
             self.wire_bytes += len(data)

@@ -175,7 +175,7 @@ def _by_socks(text: str) -> str:
     return next((says for beginning, says in _SOCKS_SAYS.items() if text.startswith(beginning)), text.rstrip("."))
 
 
-def failed_in_h2(transfer: Transfer, end: End) -> bool:
+def is_h2_failure(transfer: Transfer, end: End) -> bool:
     """Say whether a transfer failed because of HTTP/2: its server breaks the protocol, resets the stream, refuses the
     request on a new connection, or resets a new connection.
     """
@@ -187,7 +187,7 @@ def failed_in_h2(transfer: Transfer, end: End) -> bool:
     return code in _H2_CODES or (bool(code) and text.startswith(_H2_WORDS))
 
 
-def failed_in_stream(transfer: Transfer, end: End) -> bool:
+def is_stream_failure(transfer: Transfer, end: End) -> bool:
     """Say whether a failure over HTTP/2 concerns one request, which may be repeated over HTTP/2: the server reset its
     stream, or refused it.
     """
@@ -230,7 +230,7 @@ _GRACE_S: Final = 5.0
 
 
 class Transfers:
-    """Runs transfers, each to its end or its deadline. `take` → aim → `run` → read the answer → `done`."""
+    """Runs transfers, each to its end or its deadline. `take` → aim → `run` → read the answer → `finish`."""
 
     def __init__(self, options: FetchOptions, clock: Clock, make: Callable[[], Transfer]) -> None:
         self._clock = clock
@@ -263,7 +263,7 @@ class Transfers:
         transfer.ended_well, transfer.head_is_cut = not end.code, transfer.ends_within_head()
         return end
 
-    def done(self, transfer: Transfer, result: Reply | Failure) -> Reply | Failure:
+    def finish(self, transfer: Transfer, result: Reply | Failure) -> Reply | Failure:
         """Release a transfer whose result was read, and return the result."""
         if isinstance(result, Failure):
             result = msgspec.structs.replace(result, wire_bytes=transfer.wire_bytes)
@@ -307,7 +307,7 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
         return "time"
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     if transfer.stopped:
-        return _stopped(transfer, request, started_at, fetch_s)
+        return _stop_failure(transfer, request, started_at, fetch_s)
     if code == pycurl.E_OPERATION_TIMEDOUT and transfer.body_bytes:
         return "time"
     os_errno = transfer.curl.getinfo(pycurl.OS_ERRNO)
@@ -355,11 +355,11 @@ class RouteHealth:
         """Whether the proxy closes kept connections without a word."""
         return self._closed >= CLOSED_MIN
 
-    def closed_unanswered(self) -> None:
+    def note_close(self) -> None:
         """Note that a kept connection was closed without an answer."""
         self._closed += bool(self._proxy)
 
-    def judged(self, authority: str, result: Reply | Failure) -> Reply | Failure:
+    def judge(self, authority: str, result: Reply | Failure) -> Reply | Failure:
         """Note the result of a request; return it, or the same failure blamed on the proxy."""
         if not self._proxy:
             return result
@@ -409,7 +409,7 @@ def _is_of_proxy(transfer: Transfer, outcome: str, code: int, text: str) -> bool
     return (code in (pycurl.E_COULDNT_RESOLVE_PROXY, CURLE_PROXY) and not is_answer) or _NO_TUNNEL in text
 
 
-def broken_off(transfer: Transfer, end: End) -> str:
+def cut_reason(transfer: Transfer, end: End) -> str:
     """Return why the body of a failed transfer was cut; empty if none had begun, or if it is not used."""
     if not transfer.body_bytes:
         return ""
@@ -418,7 +418,7 @@ def broken_off(transfer: Transfer, end: End) -> str:
     return breach(*end)
 
 
-def _stopped(transfer: Transfer, request: Request, started_at: float, fetch_s: float) -> Failure:
+def _stop_failure(transfer: Transfer, request: Request, started_at: float, fetch_s: float) -> Failure:
     """Return the failure of a transfer that we ended ourselves."""
     host_level = False
     match transfer.stopped:
