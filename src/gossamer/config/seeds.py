@@ -156,8 +156,8 @@ def all_seeds(config: Config) -> Iterable[str]:
     if config.seeds.requests_file:
         # Imported here: other crawls have no use for it.
         requests = import_module("gossamer.features.requests")
-        for address, _ in requests.listed(Path(config.seeds.requests_file), config.scope.schemes):
-            yield requests.sent_url(address)
+        for address, _ in requests.read_requests(Path(config.seeds.requests_file), config.scope.schemes):
+            yield requests.request_url(address)
     if config.seeds.domains_file:
         yield from domain_seeds(Path(config.seeds.domains_file))
 
