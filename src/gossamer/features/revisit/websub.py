@@ -64,7 +64,7 @@ SITE_SHARE = 0.1
 SITE_SUBSCRIPTIONS_MIN = 10
 """Share of `websub.subscriptions_max` that one site may take, and the number that each may have in any case."""
 ROBOTS_S = 1.0
-"""Pause before a hub is asked whose robots.txt is being read."""
+"""Pause while the robots.txt of a hub is read."""
 FORM = (("Content-Type", "application/x-www-form-urlencoded"),)
 
 
