@@ -63,8 +63,10 @@ def begun(config: Config, directory: Path, shards: int, pages: int, of_each: int
     """Crawl until these numbers of pages are there, in all and of each shard, and stop, `paused` or not."""
 
     async def enough(running: Shards) -> None:
-        found = [report.pages + report.pages_under_way for report in running.reports()]
-        if sum(found) >= pages and min(found) >= of_each:
+        reports = running.reports()
+        found = sum(report.pages + report.pages_under_way for report in reports)
+        # A page under way may not be one in the end.
+        if found >= pages and min(report.pages for report in reports) >= of_each:
             running.coordination.pause(paused=paused)
             await running.stop()
 
