@@ -46,12 +46,26 @@ def test_pages_that_kill_are_set_aside_and_all_else_is_fetched(module: str, how:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("module", [pytest.param("Sleep", marks=SLOW), "Blind"])
 @pytest.mark.long
-def test_a_page_that_hangs_is_set_aside(module: str, tmp_path: Path) -> None:
-    deadly = {"/deadly.html": marked(module)}
+def test_a_module_that_hangs_where_it_can_be_interrupted_costs_its_own_findings(tmp_path: Path) -> None:
+    deadly = {"/deadly.html": marked("Sleep")}
     with Site(linked(deadly, ORDINARY)).serving() as site:
-        crawl = crawl_of_site(site, tmp_path, "crawl.process_s_max=2", module=module)
+        crawl = crawl_of_site(site, tmp_path, "crawl.process_s_max=2", module="Sleep")
+        assert crawl.finish() == 0, crawl.complaints
+        outcomes = {url: final[0] for url, final in Harvest(crawl.directory).finals.items()}
+        assert outcomes.pop(site.url("/only-from-here.html")) == "http_error", "its links were found"
+        assert outcomes == {site.url(path): "fetched" for path in site.pages}
+    modules = crawl.ask("status")["modules"]
+    assert isinstance(modules, dict)
+    assert [(name, one["timeouts"]) for name, one in modules.items() if one["failed"]] == [("deadly", 1)]
+
+
+@pytest.mark.heavy
+@pytest.mark.long
+def test_a_page_that_hangs_is_set_aside(tmp_path: Path) -> None:
+    deadly = {"/deadly.html": marked("Blind")}
+    with Site(linked(deadly, ORDINARY)).serving() as site:
+        crawl = crawl_of_site(site, tmp_path, "crawl.process_s_max=2", module="Blind")
         assert crawl.finish() == 0, crawl.complaints
         check_set_aside(crawl, site, deadly)
     assert crawl.complaints.count("hung") == crawl.complaints.count("\n") == 1

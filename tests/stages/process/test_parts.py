@@ -73,6 +73,18 @@ NOTES = {
             ' href="#id1">1</a><span class="fn-bracket">]</span></span><p>NOTE one.</p></aside></aside>'
         ),
     ),
+    "sphinx, referred to twice": (
+        (
+            '<a class="footnote-reference brackets" href="#id3" id="id1" role="doc-noteref"><span'
+            ' class="fn-bracket">[</span>1<span class="fn-bracket">]</span></a>'
+        ),
+        (
+            '<aside class="footnote-list brackets"><aside class="footnote brackets" id="id3"'
+            ' role="doc-footnote"><span class="label"><span class="fn-bracket">[</span>1<span'
+            ' class="fn-bracket">]</span></span><span class="backrefs">(<a role="doc-backlink" href="#id1">1</a>,<a'
+            ' role="doc-backlink" href="#id2">2</a>)</span><p>NOTE one.</p></aside></aside>'
+        ),
+    ),
     "asciidoc": (
         (
             '<sup class="footnote">[<a id="_footnoteref_1" class="footnote" href="#_footnotedef_1" title="View'

@@ -332,7 +332,7 @@ def _without_back(element: Element) -> Iterable[Element | str]:
         if isinstance(child, Element):
             child.children = list(_without_back(child))
             back = child.name == "a" and child.attributes.get("href", "")[:1] == "#"
-            if back and (child.text().strip() in _BACK or "ref" in child.rest):
+            if "backref" in child.rest or (back and (child.text().strip() in _BACK or "ref" in child.rest)):
                 continue
         yield child
 
