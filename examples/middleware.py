@@ -33,9 +33,12 @@ class RenewedToken(VisitMiddleware):
         self._epochs = epochs
         self._name_url = name_url
         self._unpark = unpark
+        self._sent: dict[int, bytes] = {}
+        """Token of each request under way, by the fingerprint of its URL: others may have renewed it meanwhile."""
 
     def judge(self, url: Url, now: float) -> Verdict:
-        if self._token(url):
+        token = self._stored(url, b"token")
+        if token and token != self._stored(url, b"refused"):
             return ALLOWED
         target = self._name_url(f"{url.origin}/token")
         assert target is not None
@@ -53,19 +56,28 @@ class RenewedToken(VisitMiddleware):
     def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
         if visit is None:  # A robots.txt needs no token.
             return request
-        header = ("Authorization", f"Bearer {self._token(url)}")
+        token = self._sent[url.fingerprint] = self._stored(url, b"token")
+        header = ("Authorization", f"Bearer {token.decode()}")
         return msgspec.structs.replace(request, headers=(*request.headers, header))
 
     def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
         if reply.status != 401 or visit.attempt > 3:
             return None
-        self._epochs.delete("meta", _key(visit.url, b"token"))
+        sent = self._sent.get(visit.url.fingerprint, b"")
+        is_newest = sent == self._stored(visit.url, b"token")
+        if is_newest:
+            self._epochs.put("meta", _key(visit.url, b"refused"), sent)
         error = "its token was too old"
-        again = RevisitPlan(visit.url, now, visit.attempt + 1, visit.hops, error)
+        # That others have renewed the token meanwhile is no attempt of this page.
+        again = RevisitPlan(visit.url, now, visit.attempt + is_newest, visit.hops, error)
         return Conclusion("login_required", error, again, was_acted_on=False)
 
-    def _token(self, url: Url) -> str:
-        return (self._epochs.get("meta", _key(url, b"token")) or b"").decode()
+    def release(self, url: Url) -> tuple[Url, ...]:
+        self._sent.pop(url.fingerprint, None)
+        return ()
+
+    def _stored(self, url: Url, what: bytes) -> bytes:
+        return self._epochs.get("meta", _key(url, what)) or b""
 
 
 class SessionProxies(VisitMiddleware):
