@@ -20,7 +20,7 @@ from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, PageRecord, UrlMemory
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
-from gossamer.engine.optional import NoHints, NoIsolation, NoOthers, NoRendering
+from gossamer.engine.optional import NoHints, NoOthers, NoRendering
 from gossamer.engine.options import CrawlOptions, LimitsOptions
 from gossamer.engine.pending_scope import ScopeMemory
 from gossamer.engine.pipeline import Pipeline
@@ -29,6 +29,7 @@ from gossamer.engine.ring import Retries
 from gossamer.engine.shard import CrawlLoop
 from gossamer.engine.stages import BatchEnding, Stages
 from gossamer.engine.traps import Trapping, watch_key
+from gossamer.features.isolation import IsolatedModules
 from gossamer.features.permit import Exclusions, RobotsTxt, Usage
 from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.pages import PageRow
@@ -180,7 +181,7 @@ class Ring:
             pending_scope=memory.pending_scope,
             exchange=NoOthers(),
             hints=NoHints(),
-            isolated=NoIsolation(),
+            isolated=IsolatedModules((), lambda _type, _link: (), 1.0, 1),
             rendering=NoRendering(),
             ending=BatchEnding(self.history, self.chain, self.frontier, BreadthFirst()),
         )  # fmt: skip

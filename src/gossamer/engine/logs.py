@@ -118,7 +118,8 @@ class Logs:
             with contextlib.suppress(FileNotFoundError):
                 path.replace(path.with_name(f"{name}.1"))
             # If the new file cannot be made, the old one stays open: another file could get its descriptor.
-            old, self._files[name] = self._files[name], _open_append(path)
+            old = self._files[name]
+            self._files[name] = _open_append(path)
             old.close()
         self._lengths[name] = 0
 

@@ -101,7 +101,7 @@ class NoRendering:
 
 
 class Isolation(Protocol):
-    """Runs processing modules in separate processes (`features.isolation`)."""
+    """Runs processing modules in separate processes (`features.isolation`); without modules it starts none."""
 
     def wants(self, media_type: str, link_type: str) -> bool:
         """Say whether any module is for such a page."""
@@ -118,24 +118,6 @@ class Isolation(Protocol):
 
     async def look(self, page: Page, findings: Findings) -> Processed:
         """Add the modules' findings to `findings`; return them with the errors and the modules that ran."""
-
-
-class NoIsolation:
-    """All modules run in the process of the crawl."""
-
-    is_full = False
-
-    def wants(self, media_type: str, link_type: str) -> bool:
-        return False
-
-    async def enter(self) -> None:
-        pass
-
-    def leave(self) -> None:
-        pass
-
-    async def look(self, page: Page, findings: Findings) -> Processed:
-        raise AssertionError("no module runs isolated")
 
 
 class Ending(Protocol):

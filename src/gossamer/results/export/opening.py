@@ -165,12 +165,14 @@ def export_means(config: Config) -> Means:
 
 def _language_of(text: str) -> str:
     """Return the language of a text; empty where it is not certain, or what detects it is not installed."""
-    language, score = (_detector()(text) if find_spec(NEEDED[LANGUAGE]) else None) or ("", 0.0)
-    return language if score >= LIKELY_MIN else ""
+    found = _detector()(text)
+    return found[0] if found is not None and found[1] >= LIKELY_MIN else ""
 
 
 @cache
 def _detector() -> Callable[[str], tuple[str, float] | None]:
+    if find_spec(NEEDED[LANGUAGE]) is None:
+        return lambda _: None
     from gossamer.stages.process.language import LanguageModule
 
     return LanguageModule().detect

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -113,11 +113,16 @@ def best_of(answers: Sequence[QueryAnswer], limit: int) -> QueryAnswer:
     total = sum(answer.total for answer in answers)
     notice = next((answer.notice for answer in answers if answer.notice), "")
     suggestion = "" if total else next((answer.suggestion for answer in answers if answer.suggestion), "")
-    hosts, languages = (
-        dict(sum((Counter(getattr(answer, name)) for answer in answers), Counter[str]()).most_common(FACETS_MAX))
-        for name in ("hosts", "languages")
-    )
+    hosts = _most_frequent(answer.hosts for answer in answers)
+    languages = _most_frequent(answer.languages for answer in answers)
     return QueryAnswer(answers[0].query, total, tuple(hits), answers[0].problems, notice, suggestion, hosts, languages)
+
+
+def _most_frequent(facets: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    total = Counter[str]()
+    for one in facets:
+        total.update(one)
+    return dict(total.most_common(FACETS_MAX))
 
 
 def _notice(directory: Path, layout: int, position: str) -> str:

@@ -1,7 +1,7 @@
-"""Question: what a search is given, and the bounds that keep it from harming the parser of queries or the machine.
+"""Question: what a search is given, and the bounds that keep it from harming the machine.
 
-The parser is native and recursive: 5,000 opening brackets end its process. These bounds are far below what harms it,
-and far above what people type.
+Nested brackets are parsed by recursion into nested queries of native code; deep nesting could end the process. These
+bounds are far below what does harm, and far above what people type.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _boost(number: str) -> float:
     try:
         return float(number)
     except ValueError:
-        return 0.0  # The parser says what is wrong with it.
+        return 0.0  # The parser takes it for no weight.
 
 
 def _require_text(name: str, text: str) -> None:

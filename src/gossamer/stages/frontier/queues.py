@@ -114,7 +114,8 @@ class Queues:
             self._start = f"https://{host}/"
             self._referrer = ""
         if link.referrer is not self._referrer:
-            self._referrer, self._shortened = link.referrer, shorten(link.referrer, host)
+            self._referrer = link.referrer
+            self._shortened = shorten(link.referrer, host)
         text = link.url.text
         start = self._start
         if text.startswith(start):

@@ -150,7 +150,7 @@ def moment(written: str) -> datetime | None:
 
 
 def _as_iso(found: re.Match[str]) -> str:
-    year, month, day = (found[1], found[3], found[4]) if found[1] else (found[7], found[6], found[5])
+    year, month, day = found.group(1, 3, 4) if found[1] else found.group(7, 6, 5)
     return f"{year}-{month:0>2}-{day:0>2}"
 
 

@@ -82,15 +82,16 @@ def form_of(body: bytes, charset: str, url: str, names: Collection[str], selecto
             named = (button for button in buttons if any(name in names for name, _ in button[1]))
             button, sent = next(named, buttons[0] if buttons else (form, []))
             fields += [pair for pair in sent if pair[0] not in names]
-            action, method, enctype = (
-                button.attributes.get(f"form{name}") or form.attributes.get(name) or ""
-                for name in ("action", "method", "enctype")
-            )
-            action = join(base_url or url, action) or url
-            method = method.strip().lower() or "get"
-            enctype = enctype.lower()
+            action = join(base_url or url, _submission(button, form, "action")) or url
+            method = _submission(button, form, "method").strip().lower() or "get"
+            enctype = _submission(button, form, "enctype").lower()
             return Form(action, method, fields, python_codec(used), enctype)
     return None
+
+
+def _submission(button: LexborNode, form: LexborNode, name: str) -> str:
+    """Return an attribute of the submission, which the button may override (HTML, 4.10.18.6)."""
+    return button.attributes.get(f"form{name}") or form.attributes.get(name) or ""
 
 
 def _encoding(accepted: str | None, encoding: str) -> str:
