@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from peers import PER_HOST, ROOT, UNREACHED, Peer, Task, peers
-
 from report import write
 
 sys.path[1:1] = [str(ROOT), str(ROOT / "benchmarks")]
