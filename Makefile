@@ -61,8 +61,8 @@ league: $(VENV)/dev.stamp  ## measure Gossamer beside other crawlers: .parts/lea
 
 TRIALS ?= 1000
 faults dst: $(VENV)/dev.stamp  ## crawl TRIALS simulated worlds with kills (deterministic), and look for broken promises
-	$(BIN)/python -m gossamer.lab.faults.trial --trials $(TRIALS)
-	$(BIN)/python -m gossamer.lab.faults.trial --several --trials $(TRIALS)
+	$(BIN)/python -m tests.faults.trial --trials $(TRIALS)
+	$(BIN)/python -m tests.faults.trial --several --trials $(TRIALS)
 
 mutants: $(VENV)/dev.stamp  ## change COUNT places in the decisions of a crawl, one at a time, and say which no test finds
 	@sh .ci/parts mutation

@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import random
+import sys
 import tempfile
 from collections.abc import Sequence
 from itertools import accumulate
@@ -21,10 +22,13 @@ from pathlib import Path
 from gossamer import Crawler
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
-from gossamer.lab.shards import Shards, Wire
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.faults.shards import Shards, Wire
 
 LATENCY_S = 0.25
 DELAY_S_MAX = 0.002

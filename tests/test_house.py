@@ -30,7 +30,7 @@ PACKAGES = sorted(
     if (path.parent.name not in GROUPS if path.parent.parent == ROOT else path.parent.parent.name in GROUPS)
 )
 CARD = ["Takes", "Gives", "Keeps", "Imports", "Touches", "Never"]
-LINES_ALL_MAX = 109_190
+LINES_ALL_MAX = 105_623
 """Of the whole product: what is added takes the place of something."""
 LINE_MAX = 120
 FUNCTION_LINES_MAX = 70
@@ -86,7 +86,7 @@ FILES_ALLOWED = {
     "stages/fetch/file.py": "its web is a tree of files",
     "forget": "rewrites the files of a crawl",
     "identity": "the key file is the operator's",
-    "lab": "stores of simulated shards, hosts files and logs of the synthetic web; tests look at what was left",
+    "lab": "stores of simulations, hosts files and logs of the synthetic web; tests look at what was left",
     "offline": "segments, the index of known URLs and what a builder works with are files",
     "features/render/guard.py": "it moves to another user and network, and watches processes, by files of /proc",
     "report": "reads what the archive left",

@@ -25,8 +25,6 @@ from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import open_store
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.partitions import RECORD_FILE
-from gossamer.lab.faults.recount import wrong_sums
-from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
@@ -38,6 +36,8 @@ from tests.cluster.crawls import begun, config_of, ended, is_divided
 from tests.cluster.nodes import command_of, descendants
 from tests.cluster.test_scale import WEB, asked_twice, opened
 from tests.crash.harvest import Harvest, differences
+from tests.faults.recount import wrong_sums
+from tests.faults.shards import Shards
 from tests.ring.crawls import until
 
 pytestmark = [

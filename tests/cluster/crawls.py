@@ -10,8 +10,8 @@ from pathlib import Path
 from gossamer.assembly.building import assemble
 from gossamer.assembly.mapping import map_in, moves_in
 from gossamer.config import Config, configure, effective_toml
-from gossamer.lab.shards import Shards, Wire, ends_of
 from gossamer.lab.simweb.process import SimwebProcess
+from tests.faults.shards import Shards, Wire, ends_of
 from tests.ring.crawls import OWN
 
 WORKERS = (

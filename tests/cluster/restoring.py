@@ -10,7 +10,7 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.assembly.integrity import manifest_of
 from gossamer.config import Config
-from gossamer.lab.shards import Shards, Wire
+from tests.faults.shards import Shards, Wire
 
 
 class RestoredShards(Shards):

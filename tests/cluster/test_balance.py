@@ -16,7 +16,6 @@ from gossamer.cluster.balance import ROUNDS_MIN, Balance, runs_to_give
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
-from gossamer.lab.shards import Shards, Wire, ends_of
 from gossamer.lab.simweb.judge import judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -24,6 +23,7 @@ from gossamer.lab.simweb.truth import Truth
 from gossamer.url.site import PARTITIONS
 from tests.cluster.crawls import config_of
 from tests.cluster.test_moves import require_kept_where_owned
+from tests.faults.shards import Shards, Wire, ends_of
 from tests.ring.test_politeness import PROMISES, keys
 
 WITHIN_S = 240.0

@@ -9,13 +9,13 @@ import pytest
 
 from gossamer.assembly.home import Home
 from gossamer.config import Config
-from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.stages.frontier.accounts import HOST, Account
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
 from tests.cluster.crawls import config_of, crawl
+from tests.faults.shards import Shards
 
 WEB = SimwebOptions(
     seed=4, hosts=16, hosts_per_site=1, pages=200, bytes_median=2_000, same_host_share=0.4, behaviours=("distinct",)

@@ -11,13 +11,13 @@ from gossamer.api.maintenance import verify_of
 from gossamer.api.restoring import gather, restore_of
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import configure, effective_toml
-from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.stages.archive.checkpoints import Checkpoints, ShardClaim, SnapshotFile
 from gossamer.stages.archive.options import ArchiveOptions
 from tests.cluster.crawls import config_of, crawl
+from tests.faults.shards import Shards
 
 
 def checkpoints(tmp_path: Path, shard: int = 3) -> Checkpoints:

@@ -12,11 +12,11 @@ from gossamer.api.following import CommittedPages
 from gossamer.api.page import CrawledPage
 from gossamer.assembly.home import homes
 from gossamer.assembly.modules import text_of
-from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.cluster.crawls import config_of, crawl
 from tests.crash.harvest import Harvest
+from tests.faults.shards import Shards
 
 WEB = SimwebOptions(
     seed=4, hosts=12, hosts_per_site=1, pages=160, bytes_median=2_000, behaviours=("redirects", "compressed")

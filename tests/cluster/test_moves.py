@@ -14,7 +14,6 @@ import pytest
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.cluster.coordination import CoordinatorRecord
-from gossamer.lab.shards import LabShard, Shards, Wire, ends_of
 from gossamer.lab.simweb.judge import Violation, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -22,6 +21,7 @@ from gossamer.lab.simweb.truth import Truth
 from gossamer.state.schema import FAMILIES, PARTITIONED
 from gossamer.state.store import Store
 from tests.cluster.crawls import config_of
+from tests.faults.shards import LabShard, Shards, Wire, ends_of
 from tests.ring.test_politeness import PROMISES, keys
 
 pytestmark = pytest.mark.timeout(300)

@@ -12,9 +12,9 @@ import pytest
 from gossamer.assembly.building import assemble
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure
-from gossamer.lab.shards import Shards
 from gossamer.url.name import Namer
 from tests.cluster.crawls import WORKERS
+from tests.faults.shards import Shards
 from tests.guarded import AREAS, KEY, PAGES, PASSWORD, TOKEN, USER, served, settings
 from tests.ring.crawls import OWN, rows
 from tests.ring.test_requests import Api, api

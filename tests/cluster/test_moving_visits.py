@@ -17,13 +17,13 @@ from gossamer.cluster.reports import Orders
 from gossamer.engine.history import PageRecord
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.state import RevisitState, decode_memory, memory_key
-from gossamer.lab.faults.recount import wrong_sums
 from gossamer.model.links import Notice
 from gossamer.model.pages import Sight
 from gossamer.state.schema import ENROLLED
 from gossamer.url.url import Url
 from tests.cluster.pairs import SITE, carry, config_of_two, partition_of
 from tests.cluster.test_copying import places_of
+from tests.faults.recount import wrong_sums
 
 T0 = 1_700_000_000.0
 PAGES, STEP, ROUNDS_MAX = 300, 40, 100

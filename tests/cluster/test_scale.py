@@ -25,8 +25,6 @@ from gossamer.features.revisit.state import (
     encode_memory,
     encode_state,
 )
-from gossamer.lab.faults.recount import wrong_sums
-from gossamer.lab.shards import ends_of
 from gossamer.lab.simweb.judge import repeats
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -37,6 +35,8 @@ from gossamer.state.schema import ENROLLED, FAMILIES, FRONTIER_COUNTS, PARTITION
 from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
 from tests.cluster.crawls import begun, config_of, ended
+from tests.faults.recount import wrong_sums
+from tests.faults.shards import ends_of
 
 WEB = SimwebOptions(
     seed=5, hosts=30, pages=900, links_per_page=10, same_host_share=0.4, bytes_median=2_000, latency_s=0.03,

@@ -13,7 +13,6 @@ from gossamer.api.feeding import REMAINDER
 from gossamer.api.life import ShardLife
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
-from gossamer.lab.shards import Shards, ends_of
 from gossamer.lab.simweb.judge import judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -22,6 +21,7 @@ from gossamer.state.schema import SEEDED
 from gossamer.url.name import Namer
 from tests.answering import Answering, serving
 from tests.cluster.crawls import WORKERS, config_of, crawl
+from tests.faults.shards import Shards, ends_of
 from tests.further import with_further
 from tests.results.offline.segments import segment_of
 from tests.ring.crawls import OWN

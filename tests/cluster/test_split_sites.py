@@ -14,7 +14,6 @@ from gossamer.api import scale_crawl
 from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.config.gather import reopen
-from gossamer.lab.shards import Shards, Wire
 from gossamer.lab.simweb.judge import repeats
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
@@ -26,6 +25,7 @@ from gossamer.state.store import Store
 from tests.cluster.crawls import begun, config_of, crawl, ended, finished
 from tests.cluster.restoring import Mischief, RestoredShards
 from tests.cluster.test_moves import Scaler
+from tests.faults.shards import Shards, Wire
 
 SITE = "d000.test"
 SPLIT = f'url.split_sites=["{SITE}"]'

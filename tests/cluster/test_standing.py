@@ -16,12 +16,12 @@ from gossamer.assembly.building import assemble
 from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole
 from gossamer.config import Config, configure, effective_toml
 from gossamer.engine.counters import Timeline
-from gossamer.lab.shards import Shards
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.modules import ModuleCounts, module_facts
 from gossamer.model.verbs import ConflictError, Nothing
 from tests.cluster.crawls import config_of
+from tests.faults.shards import Shards
 
 
 def shard(number: int, **more: object) -> dict[str, object]:

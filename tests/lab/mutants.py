@@ -91,7 +91,7 @@ def _said(name: str, *how: str) -> str:
 
 
 def _in_trials(name: str, trials: int) -> int:
-    from gossamer.lab.faults.trial import run, trial, trial_of_several  # noqa: PLC0415 - with the mistake
+    from tests.faults.trial import run, trial, trial_of_several  # noqa: PLC0415 - with the mistake
 
     kind = trial_of_several if MUTANTS[name].several else trial
     signal.signal(signal.SIGPROF, _endless)

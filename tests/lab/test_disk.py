@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gossamer.lab.faults.disk import ModelDisk, ModelStore, Platter
 from gossamer.state.journals import Journals
 from gossamer.state.redo import Range, Redo
 from gossamer.state.schema import FAMILIES
 from gossamer.state.store import Store
 from gossamer.world import files
 from gossamer.world.dice import Dice
+from tests.faults.disk import ModelDisk, ModelStore, Platter
 
 KEYS = [partition.to_bytes(2) + bytes((letter,)) for partition in (0, 1, 300) for letter in b"abc"]
 BOUNDS = sorted([*KEYS, b"\0\0", b"\0\1", b"\xff\xff"])

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from gossamer.lab.faults.trial import run, shortest, trial
-from gossamer.lab.faults.world import Fault, World
 from gossamer.state.contacts import Contacts, Recovered
 from gossamer.state.journals import Journals, ManifestEntry
+from tests.faults.trial import run, shortest, trial
+from tests.faults.world import Fault, World
 
 SEEDS = range(1, 13)
 TRACE = """
 import sys, tempfile
 from pathlib import Path
-from gossamer.lab.faults.trial import trial
+from tests.faults.trial import trial
 found = trial(4, Path(tempfile.mkdtemp()))
 print(found.trace, len(found.happened), found.steps, found.broken)
 """

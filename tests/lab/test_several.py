@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.faults.further import all_faults_of
-from gossamer.lab.faults.schedule import is_uneven, scalings_of
-from gossamer.lab.faults.trial import run, trial_of_several
-from gossamer.lab.faults.world import Fault, World
+from tests.faults.further import all_faults_of
+from tests.faults.schedule import is_uneven, scalings_of
+from tests.faults.trial import run, trial_of_several
+from tests.faults.world import Fault, World
 
 SEEDS = range(1, 23)
 MOVED_TRIALS = BALANCED_TRIALS = 12
 TRACE = """
 import sys, tempfile
 from pathlib import Path
-from gossamer.lab.faults.trial import trial_of_several
+from tests.faults.trial import trial_of_several
 for seed in (4, 6, 14):
     found = trial_of_several(seed, Path(tempfile.mkdtemp()))
     print(found.trace, len(found.happened), found.requests, found.broken)

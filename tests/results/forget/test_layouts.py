@@ -19,10 +19,10 @@ from gossamer.assembly.home import Home
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure, effective_toml
 from gossamer.config.gather import reopen
-from gossamer.lab.shards import Shards
 from gossamer.model.errors import ConfigError
 from tests.cluster.crawls import WORKERS
 from tests.crash.forks import forks
+from tests.faults.shards import Shards
 from tests.further import with_further
 from tests.results.forget import marks
 from tests.results.forget.crawls import AGAIN, BATCH

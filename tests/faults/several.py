@@ -26,11 +26,12 @@ from gossamer.cluster.moves import Copied, MovesRecord
 from gossamer.cluster.places import Move
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config, configure
-from gossamer.lab.faults.agreement import Traffic, disagreements, untaken
-from gossamer.lab.faults.checks import SEED, wrong_revisits
-from gossamer.lab.faults.disk import ModelDisk
-from gossamer.lab.faults.further import Feeds, in_batch, map_of, sets_in
-from gossamer.lab.faults.lives import (
+from gossamer.world.dice import Dice
+from tests.faults.agreement import Traffic, disagreements, untaken
+from tests.faults.checks import SEED, wrong_revisits
+from tests.faults.disk import ModelDisk
+from tests.faults.further import Feeds, in_batch, map_of, sets_in
+from tests.faults.lives import (
     OPTIONS,
     OTHER_PROMISES,
     Trial,
@@ -40,12 +41,11 @@ from gossamer.lab.faults.lives import (
     unwind,
     web_faults,
 )
-from gossamer.lab.faults.loop import HERE, SimulatedLoop
-from gossamer.lab.faults.schedule import OF_A_SHARD, is_uneven
-from gossamer.lab.faults.situations import shards_in
-from gossamer.lab.faults.world import SKEW_S_MAX, Fault, Killed, Machine, When, World
-from gossamer.lab.shards import LabPlace, LabShard, Shards, Wire
-from gossamer.world.dice import Dice
+from tests.faults.loop import HERE, SimulatedLoop
+from tests.faults.schedule import OF_A_SHARD, is_uneven
+from tests.faults.shards import LabPlace, LabShard, Shards, Wire
+from tests.faults.situations import shards_in
+from tests.faults.world import SKEW_S_MAX, Fault, Killed, Machine, When, World
 
 FRAME_S_MAX = 0.05
 LATE_S_MAX = 4.0

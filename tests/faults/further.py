@@ -18,7 +18,10 @@ from gossamer.assembly.values import Shard
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.features.revisit import revisiting
-from gossamer.lab.faults.schedule import (
+from gossamer.model.links import Notice
+from gossamer.url.site import PARTITIONS
+from gossamer.world.dice import Dice
+from tests.faults.schedule import (
     SHARDS_MAX,
     faults_of,
     has_login,
@@ -28,11 +31,8 @@ from gossamer.lab.faults.schedule import (
     is_uneven,
     shards_of,
 )
-from gossamer.lab.faults.web import EXPIRES_S, site
-from gossamer.lab.faults.world import LOGIN_ONE_IN, Fault, Machine, World
-from gossamer.model.links import Notice
-from gossamer.url.site import PARTITIONS
-from gossamer.world.dice import Dice
+from tests.faults.web import EXPIRES_S, site
+from tests.faults.world import LOGIN_ONE_IN, Fault, Machine, World
 
 Further = Literal["", "login", "crash", "back", "lonely", "turned", "owner", "behind"]
 OF_LOGINS: tuple[Further, ...] = ("", "login", "login")

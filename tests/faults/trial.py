@@ -1,6 +1,6 @@
 """Trial: one crawl of a simulated world with kills, and what it must not have broken.
 
-    python -m gossamer.lab.faults.trial [--first SEED] [--trials N]
+    python -m tests.faults.trial [--first SEED] [--trials N]
 
 A trial is repeated exactly by its seed. A thousand take about five minutes of a core.
 """
@@ -25,9 +25,11 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.values import Shard
 from gossamer.config import Config, configure
 from gossamer.engine.control import Verb
-from gossamer.lab.faults.checks import SEED, find_broken_promises
-from gossamer.lab.faults.further import all_faults_of, slow_down, small
-from gossamer.lab.faults.lives import (
+from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.world.dice import Dice
+from tests.faults.checks import SEED, find_broken_promises
+from tests.faults.further import all_faults_of, slow_down, small
+from tests.faults.lives import (
     OF_THE_WEB,
     OPTIONS,
     TROUBLE_S_MAX,
@@ -39,12 +41,10 @@ from gossamer.lab.faults.lives import (
     unwind,
     web_faults,
 )
-from gossamer.lab.faults.loop import HERE, SimulatedLoop
-from gossamer.lab.faults.schedule import is_continuous, is_covered, shards_of
-from gossamer.lab.faults.several import SimulatedShards
-from gossamer.lab.faults.world import Fault, Killed, Kind, Machine, World
-from gossamer.model.errors import ConfigError, DamagedError
-from gossamer.world.dice import Dice
+from tests.faults.loop import HERE, SimulatedLoop
+from tests.faults.schedule import is_continuous, is_covered, shards_of
+from tests.faults.several import SimulatedShards
+from tests.faults.world import Fault, Killed, Kind, Machine, World
 
 FAULTS_MAX = 3
 REQUESTS = 60
@@ -68,7 +68,7 @@ TROUBLED_ONE_IN = 5
 REAL_ONE_IN = 100
 """Seeds whose store is RocksDB on disk: a kill or an error may happen to it, no power cut."""
 COLLECT_ONE_IN = 20
-MEMORY = "/dev/shm"  # noqa: S108 - each trial makes a directory of its own there
+MEMORY = "/dev/shm"
 
 
 class _Crawler(Crawler):

@@ -19,12 +19,6 @@ from gossamer.assembly import integrity, kept
 from gossamer.assembly.values import Shard
 from gossamer.config import Config
 from gossamer.engine import shard
-from gossamer.lab.faults.loop import HERE, SimulatedLoop
-from gossamer.lab.faults.recount import Files, wrong_state
-from gossamer.lab.faults.schedule import is_uneven
-from gossamer.lab.faults.web import SETS as SETS_OF_LOGIN
-from gossamer.lab.faults.web import hash_of
-from gossamer.lab.faults.world import BUSY_S, DELAYS_S, Fault, Killed, Kind, Machine, World
 from gossamer.stages.archive import archive, logs, warc
 from gossamer.stages.frontier.record import decode_entry
 from gossamer.stages.seen import bloom, diskmerge, held
@@ -35,13 +29,19 @@ from gossamer.state.store import Store
 from gossamer.world import files
 from gossamer.world.dice import Dice
 from gossamer.world.machine import ThisMachine
+from tests.faults.loop import HERE, SimulatedLoop
+from tests.faults.recount import Files, wrong_state
+from tests.faults.schedule import is_uneven
+from tests.faults.web import SETS as SETS_OF_LOGIN
+from tests.faults.web import hash_of
+from tests.faults.world import BUSY_S, DELAYS_S, Fault, Killed, Kind, Machine, World
 
 IDLE_S = 10.0
 """Between two looks of a loop that has nothing to do: no decision depends on it."""
 OPTIONS = {"allow_private": True, "scope": "any", "contact": "a@example.org"}
 SETS = (
-    "components.protocols={http = 'gossamer.lab.faults.world:SimulatedHttp'}",
-    "components.resolver='gossamer.lab.faults.world:SimulatedResolver'",
+    "components.protocols={http = 'tests.faults.world:SimulatedHttp'}",
+    "components.resolver='tests.faults.world:SimulatedResolver'",
     f"politeness.delay_s_min={DELAYS_S[0]}",
     "politeness.delay_factor=0.0",
     "frontier.attempts_max=12",

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from gossamer.features.revisit.state import decode_memory
-from gossamer.lab.faults.world import BUSY_S, SKEW_S_MAX, SeenRequest, World
 from gossamer.stages.frontier.record import decode_entry
 from gossamer.state.schema import PARTITIONED
 from gossamer.state.store import Store
+from tests.faults.world import BUSY_S, SKEW_S_MAX, SeenRequest, World
 
 ROUNDING_S = 1e-6
 IDLE_S_MAX = 1_000.0

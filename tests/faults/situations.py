@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gossamer.assembly.values import Shard
 from gossamer.cluster.places import Move
-from gossamer.lab.faults.web import ORIGIN
-from gossamer.lab.faults.world import When, World
 from gossamer.stages.frontier.index import ON_BENCH
 from gossamer.stages.frontier.record import HostRecord, decode_record, host_prefix
 from gossamer.state.store import Store
 from gossamer.url.site import partition_of
+from tests.faults.web import ORIGIN
+from tests.faults.world import When, World
 
 LEFT_MIN = 2
 """Pages that a host has, so that some are left when it has moved."""

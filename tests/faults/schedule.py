@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer.lab.faults.world import ADDRESS_DELAYS_S, LOGIN_ONE_IN, SKEW_S_MAX, Fault, Kind, When
 from gossamer.world.dice import Dice
+from tests.faults.world import ADDRESS_DELAYS_S, LOGIN_ONE_IN, SKEW_S_MAX, Fault, Kind, When
 
 FAULTS_MAX = 5
 REQUESTS = 60

@@ -13,7 +13,7 @@ from contextvars import Context, ContextVar, copy_context
 from functools import partial
 from typing import Any, TypeVar
 
-from gossamer.lab.faults.world import Killed, Machine, World
+from tests.faults.world import Killed, Machine, World
 
 T = TypeVar("T")
 GIVEN_S_MAX = 0.5
@@ -66,7 +66,7 @@ class _Ready(deque[asyncio.Handle]):
 
     def popleft(self) -> Any:
         handle: Any = super().popleft()
-        machine = handle._context.get(HERE)  # noqa: SLF001 - asyncio has no other way
+        machine = handle._context.get(HERE)
         if machine is None or not machine.is_suspended:
             return handle
         machine.held.append(handle)

@@ -14,8 +14,10 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer.lab.faults.disk import ModelDisk
-from gossamer.lab.faults.web import (
+from gossamer.model.visits import Failure, Located, Reply, Request
+from gossamer.world.dice import Dice
+from tests.faults.disk import ModelDisk
+from tests.faults.web import (
     HOSTS_MAX,
     HOSTS_OF_SHARDS,
     LOGIN,
@@ -26,8 +28,6 @@ from gossamer.lab.faults.web import (
     needs_session,
     site,
 )
-from gossamer.model.visits import Failure, Located, Reply, Request
-from gossamer.world.dice import Dice
 
 BEGIN = 1_767_225_600.0
 BUSY_S = 30.0
