@@ -14,6 +14,7 @@ from gossamer.api.seeding import Seeding
 from gossamer.api.setting import Watching, retry_logins
 from gossamer.assembly.integrity import store_damage
 from gossamer.assembly.parts import short_patience
+from gossamer.engine.commit import ignore
 from gossamer.engine.shard import Companion, End, first_of
 from gossamer.stages.archive.cdxj import INDEX
 from gossamer.stages.archive.uploads import Uploads
@@ -122,7 +123,7 @@ class ShardLife:
         commit = shard.kept.committer.commit
         outputs = shard.outputs
         outputs.archives.close()
-        shard.kept.committer.on_durable = None  # What follows commits files alone: rows of that would begin new logs.
+        shard.kept.committer.on_durable = ignore  # What follows commits files alone: rows of that would begin new logs.
         await commit()
         is_saved = True
         while (follower := await outputs.followers.step()) is not None:

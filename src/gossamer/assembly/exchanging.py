@@ -17,6 +17,7 @@ from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.engine.commit import Committer, Storage
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.pending_scope import PendingScope
+from gossamer.engine.shard import bound
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link, Prerequisite
 from gossamer.model.visits import Failure, Reply
@@ -114,8 +115,7 @@ class Membership:
         before = committer.on_epoch
 
         def on_commit(epoch: int) -> None:
-            if before is not None:
-                before(epoch)
+            before(epoch)
             self.committed(epoch)
 
         committer.on_epoch = on_commit
@@ -166,7 +166,7 @@ class Membership:
     def obey(self, orders: Orders) -> None:
         """Do what the coordinator says. Orders may come twice or late: an older quota is no order."""
         if orders.quota_serial >= self._serial:
-            self._loop.quota = orders.quota
+            self._loop.quota = bound(orders.quota)
             self._serial = orders.quota_serial
         self._pending_scope.set_final(final=orders.scope_final)
         self._follow(orders)

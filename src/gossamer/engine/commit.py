@@ -25,6 +25,14 @@ T = TypeVar("T")
 _encode = msgspec.msgpack.Encoder().encode
 
 
+def ignore(_: object) -> None:
+    """Do nothing, as a callback that is not set."""
+
+
+async def pass_on(_: object) -> None:
+    """Do nothing, as a callback that is not set."""
+
+
 @runtime_checkable
 class Cuts(Protocol):
     """A component that puts its changes into the open epoch."""
@@ -58,7 +66,8 @@ class Committer:
         """The hosts store is written in each commit, before the epoch. `memory` is moved to huge pages after each
         commit.
         """
-        self._hosts = storage.hosts
+        self._beside = [] if storage.hosts is None else [storage.hosts]
+        """Stores that are written before the epoch; what they keep stays true if the epoch is lost."""
         self._memory = memory
         self._epochs = storage.epochs
         self._journals = storage.journals
@@ -75,9 +84,9 @@ class Committer:
         self.undivided = asyncio.Lock()
         """Held by work that makes several changes that belong to one epoch, and lets other tasks run in between."""
         self._since = clock.now()
-        self.on_committed: Callable[[list[Visited]], Awaitable[None]] | None = None
-        self.on_epoch: Callable[[int], None] | None = None
-        self.on_durable: Callable[[EpochRow], None] | None = None
+        self.on_committed: Callable[[list[Visited]], Awaitable[None]] = pass_on
+        self.on_epoch: Callable[[int], None] = ignore
+        self.on_durable: Callable[[EpochRow], None] = ignore
         self.measure: Callable[[EpochRow], EpochRow] = lambda row: row
         """Adds the counts of other components to a row of `epochs`."""
         self.crowding: Callable[[], float] = lambda: self._contacts.is_crowded
@@ -143,8 +152,8 @@ class Committer:
                 await loop.run_in_executor(self._thread, self._make_durable, number)
                 self._epochs.settle()
                 self._journals.settle(manifest)
-                if self._hosts is not None:
-                    self._hosts.settle()
+                for store in self._beside:
+                    store.settle()
             except Exception as error:
                 self._counters.fatal(error)  # No later commit may build on this one.
                 raise
@@ -154,12 +163,10 @@ class Committer:
             self.lasted_s += self.last_s
             self.commits += 1
             self._contacts.on_commit(ended)
-            if self.on_epoch is not None:
-                self.on_epoch(number)
-            if self.on_durable is not None:
-                now = self._clock.now()
-                self.on_durable(self.measure(EpochRow(number, now, now - began, cut_s, *sums)))
-            if visited and self.on_committed is not None:
+            self.on_epoch(number)
+            now = self._clock.now()
+            self.on_durable(self.measure(EpochRow(number, now, now - began, cut_s, *sums)))
+            if visited:
                 await self.on_committed(visited)
 
     async def hold(self, work: Callable[[], T]) -> T:
@@ -183,14 +190,14 @@ class Committer:
         self._since = now
         for component in self._components:
             component.cut(now)
-        if self._hosts is not None:
-            self._hosts.cut()
+        for store in self._beside:
+            store.cut()
         self._archive.cut()
         manifest = self._journals.cut()
         self._epochs.put("meta", MANIFEST, _encode(manifest))
         self._epochs.put("meta", TOTALS, _encode(totals))
         self._logs.flush()
-        visited = self._counters.delivery.take() if self._counters.delivery is not None else []
+        visited = self._counters.delivery.take()
         self._counters.in_epoch = 0
         self._counters.sample(now)
         number = self._epochs.cut()
@@ -205,9 +212,9 @@ class Committer:
         self._journals.sync()
         for path in self._shared:
             require_there(path)
-        if self._hosts is not None:
+        for store in self._beside:
             self.stage = "waiting for the disk to keep the hosts store"
-            self._hosts.write()  # Facts about hosts stay true if the epoch is lost.
+            store.write()
         self.stage = "waiting for the disk to keep the store"
         self._epochs.commit(number)
         self.stage = "applying it to the store"

@@ -120,8 +120,9 @@ class CrawlCounters:
         """Pages and failures of each module before this run."""
         self.listeners: list[Callable[[str], None]] = []
         self.notes: deque[str] = deque(maxlen=NOTES_MAX)
-        self.delivery: Delivery | None = None
-        """Takes visits for the iterator over pages; None while there is none."""
+        self.delivery = Delivery()
+        """Takes visits for the iterator over pages, if there is one."""
+        self.delivery.drop()
         self.in_epoch = 0
         self.course = Timeline()
         self.pending: Callable[[], int] = int
@@ -193,8 +194,7 @@ class CrawlCounters:
         self.in_epoch += 1
         if self.recent is not None:
             self.recent.add(row)
-        if self.delivery is not None:
-            self.delivery.add(visited)
+        self.delivery.add(visited)
 
     def count(self, into: Counters) -> None:
         """Set the total duration of this process's requests."""

@@ -31,7 +31,7 @@ class Delivery:
         self.pages = 0
         """Visits held, committed or not."""
         self.held_bytes = 0
-        self.on_room: Callable[[], None] | None = None
+        self.on_room: Callable[[], object] = int
         """Called when it is no longer full."""
 
     @property
@@ -76,7 +76,7 @@ class Delivery:
         visited = self._ready.popleft()
         self.pages -= 1
         self.held_bytes -= _weight(visited)
-        if was_full and not self.full and self.on_room is not None:
+        if was_full and not self.full:
             self.on_room()
         return visited
 
@@ -91,8 +91,7 @@ class Delivery:
         self._open.clear()
         self._ready.clear()
         self.pages = self.held_bytes = self._open_bytes = 0
-        if self.on_room is not None:
-            self.on_room()
+        self.on_room()
 
 
 def _weight(visited: Visited) -> int:

@@ -3,7 +3,7 @@ modules.
 """
 
 from collections.abc import Callable, Generator
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -12,7 +12,7 @@ from gossamer.model.pages import Findings, Page, Rendered
 from gossamer.model.visits import Content, Reply
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.process.chain import Processed, Slices
-from gossamer.state.slots import STAGES, ShardSlots
+from gossamer.state.slots import STAGES
 from gossamer.world.clock import Clock
 
 _DECODE = STAGES.index("decode")
@@ -46,6 +46,29 @@ class Examined(msgspec.Struct):
     """Why it was rendered or not (`PageRow.render_reason`)."""
 
 
+class Slots(Protocol):
+    """Where a process notes the page that it works on, for the supervisor: `state.slots.ShardSlots`."""
+
+    def name(self, url: str) -> None: ...
+
+    def enter(self, slot: int, fingerprint: int, stage: int, now: float) -> None: ...
+
+    def leave(self, slot: int) -> None: ...
+
+
+class Unwatched:
+    """The slots of a process whose parent knows which page it has."""
+
+    def name(self, url: str) -> None:
+        """Note nothing."""
+
+    def enter(self, slot: int, fingerprint: int, stage: int, now: float) -> None:
+        """Note nothing."""
+
+    def leave(self, slot: int) -> None:
+        """Note nothing."""
+
+
 class Examiner:
     """Decodes and processes one page at a time. Slot 0 holds the page's fingerprint, in case this process dies."""
 
@@ -54,7 +77,7 @@ class Examiner:
         decoder: BoundedDecoder,
         look: Look,
         clock: Clock,
-        slots: ShardSlots | None,
+        slots: Slots,
         sliced: Callable[[Page], Slices] | None = None,
     ) -> None:
         """`sliced` does what `look` does, in slices; None: at once."""
@@ -76,8 +99,7 @@ class Examiner:
         self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
     ) -> Generator[None, None, Examined]:
         """As `examine`. Yields where other work may run; other pages may be examined there."""
-        if self._slots is not None:
-            self._slots.name(reply.url)
+        self._slots.name(reply.url)
         content = yield from self._in_slot(self._decoder.decode_in_slices(reply), fingerprint, _DECODE)
         if is_left is not None and is_left(content):
             return Examined(content, Findings(), [], [], left=True)
@@ -90,15 +112,13 @@ class Examiner:
         """Do work with the page's fingerprint in the slot, which is idle between slices."""
         while True:
             try:
-                if self._slots is not None:
-                    self._slots.enter(0, fingerprint, stage, self._clock.now())
+                self._slots.enter(0, fingerprint, stage, self._clock.now())
                 next(slices)
             except StopIteration as end:
                 made: Made = end.value
                 return made
             finally:
-                if self._slots is not None:
-                    self._slots.leave(0)
+                self._slots.leave(0)
             yield
 
     def look_again(self, reply: Reply, content: Content, fingerprint: int, url: str) -> Examined:
@@ -106,14 +126,12 @@ class Examiner:
         `url`.
         """
         try:
-            if self._slots is not None:
-                self._slots.name(url)
-                self._slots.enter(0, fingerprint, _PROCESS, self._clock.now())
+            self._slots.name(url)
+            self._slots.enter(0, fingerprint, _PROCESS, self._clock.now())
             seen = self._look(msgspec.structs.replace(page_of(reply, content), url=url))
             return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
         finally:
-            if self._slots is not None:
-                self._slots.leave(0)
+            self._slots.leave(0)
 
     def decode(self, reply: Reply, fingerprint: int) -> bytes:
         """Return the decoded content of a reply that is not a page."""
@@ -124,8 +142,7 @@ class Examiner:
         try:
             return self._stage_decode(reply, fingerprint, self._clock.now())
         finally:
-            if self._slots is not None:
-                self._slots.leave(0)
+            self._slots.leave(0)
 
     def _at_once(self, page: Page) -> Slices:
         """Do what `look` does, as one slice."""
@@ -133,9 +150,8 @@ class Examiner:
         return self._look(page)
 
     def _stage_decode(self, reply: Reply, fingerprint: int, now: float) -> Content:
-        if self._slots is not None:
-            self._slots.name(reply.url)
-            self._slots.enter(0, fingerprint, _DECODE, now)
+        self._slots.name(reply.url)
+        self._slots.enter(0, fingerprint, _DECODE, now)
         return self._decoder.decode(reply)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from math import inf
 from typing import Any, Literal
 
-from gossamer.engine.commit import Committer
+from gossamer.engine.commit import Committer, ignore
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.options import CrawlOptions, LimitsOptions
 from gossamer.engine.pipeline import Pipeline
@@ -58,7 +58,7 @@ class CrawlLoop:
         self._committer = committer
         self._counters = telemetry.counters
         self._options = options
-        self._limits = limits
+        self._limit(limits)
         self._clock = clock = telemetry.clock
         self._turns: dict[asyncio.Task[None], tuple[Lease, float]] = {}
         """Leases in flight, each with its start."""
@@ -78,15 +78,15 @@ class CrawlLoop:
         self.paused = False
         self.state = "starting"
         self._more_to_come: Callable[[], bool] = bool
-        self.quota: int | None = None
+        self.quota = inf
         """For one of several shards: total pages that it may have fetched for now. At this number it waits, and does
         not end.
         """
-        self.may_begin: Callable[[float], bool] | None = None
+        self.may_begin: Callable[[float], bool] = always
         """For one of several shards: returns whether its lease is still valid."""
-        self.on_stop: Callable[[float], None] | None = None
+        self.on_stop: Callable[[float], None] = ignore
         """Called with the time of a command to stop."""
-        self.on_pause: Callable[[bool], None] | None = None
+        self.on_pause: Callable[[bool], None] = ignore
         """Called when a pause begins or ends, with whether it begins."""
         self._crowding = 0.0
         """How much waited for a commit at the last check."""
@@ -106,8 +106,7 @@ class CrawlLoop:
         self._stopping = "now" if now else self._stopping or "drain"
         if self.state == "running":
             self.state = "stopping"
-        if self.on_stop is not None:
-            self.on_stop(self._clock.now())
+        self.on_stop(self._clock.now())
         self._wake.set()
 
     def end_early(self, end: End) -> None:
@@ -135,14 +134,19 @@ class CrawlLoop:
 
     @property
     def _is_idle(self) -> bool:
-        return not self._turns and (self._frontier.wake_at() is None or self.out_of_patience)
+        return not self._turns and (self._wake_at == inf or self.out_of_patience)
+
+    @property
+    def _wake_at(self) -> float:
+        """When the next queued URL becomes ready; infinity: none will."""
+        return bound(self._frontier.wake_at())
 
     @property
     def out_of_patience(self) -> bool:
         """Whether everything left waits for longer than `crawl.patience_s`, or has waited so long for the proxy."""
         patience_s = self._options.patience_s
-        wake_at = self._frontier.wake_at()
-        if self._options.mode == "continuous" or patience_s is None or wake_at is None:
+        wake_at = self._wake_at
+        if self._options.mode == "continuous" or patience_s is None or wake_at == inf:
             return False
         if self.brakes.cut_off_since is not None and not self.paused:
             return self._clock.now() - self.brakes.cut_off_since > patience_s
@@ -163,8 +167,7 @@ class CrawlLoop:
 
     def _set_paused(self, paused: bool) -> None:
         self.paused = paused
-        if self.on_pause is not None:
-            self.on_pause(paused)
+        self.on_pause(paused)
 
     @property
     def under_way(self) -> list[tuple[Lease, float]]:
@@ -181,17 +184,16 @@ class CrawlLoop:
         """Return why no further page may be fetched; empty if one may."""
         # Each visit in flight may become a page, so the limit is never exceeded. Neither an epoch that a slow disk
         # keeps open, nor pages without a reader, may grow without bound.
-        most = self._limits.max_pages
-        delivery = self._counters.delivery
-        if most is not None and self._counters.totals.pages + self._visits >= most:
+        pages = self._counters.totals.pages + self._visits
+        if pages >= self._pages_max:
             return "what is in flight: it may reach limits.max_pages"
-        if self.quota is not None and self._counters.totals.pages + self._visits >= self.quota:
+        if pages >= self.quota:
             return "the coordinator: its part of limits.max_pages is used up"
-        return "the reader of the pages" if delivery is not None and delivery.full else ""
+        return "the reader of the pages" if self._counters.delivery.full else ""
 
     def _requests_blocked(self, now: float) -> str:
         """Return why no request at all may start; empty if one may."""
-        if self.may_begin is not None and not self.may_begin(now):
+        if not self.may_begin(now):
             return "the coordinator: this shard must not begin anything without a word from it"
         if self._counters.in_epoch >= EPOCH_SPAN_MAX * self._options.commit_pages or self._crowding >= EPOCH_SPAN_MAX:
             return f"a commit ({self._committer.stage or 'it begins'})"
@@ -205,19 +207,23 @@ class CrawlLoop:
         now = self._clock.now()
         if self.paused or self.brakes.held or self._stopping or self._pages_full:
             return None
-        if self.may_begin is not None and not self.may_begin(now):
+        if not self.may_begin(now):
             return None
         if self._has_spare or now - self._spare_at < BEHIND_S:
             return False
-        wake_at = self._frontier.wake_at()
-        return True if wake_at is not None and wake_at <= now else None
+        return True if self._wake_at <= now else None
 
     def reconfigure(self, options: CrawlOptions, limits: LimitsOptions) -> None:
         """Apply new options."""
         self._options = options
-        self._limits = limits
+        self._limit(limits)
         self.brakes.reconfigure(options.concurrency)
         self._commit_now.set()  # The commit task waits for the old interval.
+
+    def _limit(self, limits: LimitsOptions) -> None:
+        self._pages_max = bound(limits.max_pages)
+        self._bytes_max = bound(limits.max_bytes)
+        self._time_s_max = bound(limits.max_time_s)
 
     def commit_soon(self) -> None:
         """Request a commit without waiting for it."""
@@ -293,7 +299,7 @@ class CrawlLoop:
         if self._pipeline.discovery.links_held:
             return None
         self._frontier.control.prerequisites_only = False  # Rendering has ended.
-        if self._frontier.wake_at() is None:
+        if self._wake_at == inf:
             return "finished"
         return "patience" if self.out_of_patience else None
 
@@ -325,7 +331,7 @@ class CrawlLoop:
         epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages
         while lent < LEASES_A_PASS_MAX and self.requests < most and self._counters.in_epoch < epoch_max:
             # A suspended process may have lost its lease in the middle of a pass.
-            if self.may_begin is not None and not self.may_begin(self._clock.now()):
+            if not self.may_begin(self._clock.now()):
                 break
             if not only and self._pages_full:
                 break
@@ -348,26 +354,24 @@ class CrawlLoop:
         lease, _ = self._turns.pop(task)
         self._counters.last_at = self._clock.now()
         self._visits -= lease.prerequisite is None
-        delivery = self._counters.delivery
-        if self._counters.in_epoch >= self._options.commit_pages or (delivery is not None and delivery.filling):
+        if self._counters.in_epoch >= self._options.commit_pages or self._counters.delivery.filling:
             self._commit_now.set()
         self._wake.set()  # The loop also checks how much waits for a commit, once for all visits that end together.
 
     def _limit_reached(self) -> bool:
-        limits = self._limits
         totals = self._counters.totals
         return (
-            (limits.max_pages is not None and totals.pages >= limits.max_pages)
-            or (limits.max_bytes is not None and totals.wire_bytes >= limits.max_bytes)
-            or (limits.max_time_s is not None and self.elapsed_s() >= limits.max_time_s)
+            totals.pages >= self._pages_max
+            or totals.wire_bytes >= self._bytes_max
+            or (self._time_s_max < inf and self.elapsed_s() >= self._time_s_max)
         )
 
     def is_late(self) -> bool:
         """Whether fetched pages are no longer processed. Checked before each page, since many large pages may be ready
         at once, and the loop does not run until they are done.
         """
-        limit_s = self._limits.max_time_s
-        over = limit_s is not None and self.elapsed_s() >= limit_s + self._time_grace_s(limit_s)
+        limit_s = self._time_s_max
+        over = limit_s < inf and self.elapsed_s() >= limit_s + self._time_grace_s(limit_s)
         return over or self._stopping == "now" or (self._leave_at < inf and self._clock.now() >= self._leave_at)
 
     def _time_grace_s(self, limit_s: float) -> float:
@@ -379,16 +383,15 @@ class CrawlLoop:
 
     async def _sleep(self) -> None:
         self._wake.clear()
-        wake_at = self._frontier.wake_at()
-        wait_s = IDLE_S_MAX if wake_at is None else min(max(wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
+        wait_s = min(max(self._wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
         rendering = self._pipeline.rendering
         is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocker
         self._has_spare = wait_s > 0.0 and not self._pipeline.documents.parked
         if self.paused or self.brakes.held or self.requests >= self.brakes.concurrency + rendering or is_blocked:
             self._has_spare = False
             wait_s = IDLE_S_MAX
-        if self._limits.max_time_s is not None:
-            wait_s = min(wait_s, max(self._limits.max_time_s - self.elapsed_s(), 0.0))
+        if self._time_s_max < inf:
+            wait_s = min(wait_s, max(self._time_s_max - self.elapsed_s(), 0.0))
         try:
             async with asyncio.timeout(wait_s):
                 await self._wake.wait()
@@ -430,6 +433,16 @@ class CrawlLoop:
     def _raise_fatal(self) -> None:
         if self._counters.fatal_error is not None:
             raise self._counters.fatal_error
+
+
+def bound(limit: float | None) -> float:
+    """Return a limit as a number; infinity for none."""
+    return inf if limit is None else limit
+
+
+def always(_: float) -> bool:
+    """Allow every request, as a shard that is alone."""
+    return True
 
 
 def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:
