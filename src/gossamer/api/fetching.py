@@ -133,7 +133,7 @@ class _OnePage(Crawler):
         assert target is not None, "else it is no redirect"
         link = Link(target, chain.effective_type("redirect", target), last.depth, len(self.pages), last.url)
         rule = chain.explain(link)
-        if rule is None:
+        if not rule:
             return f"it redirects to {target.text}, which was requested before"
         detail = chain.detail(link)
         return f"it redirects to {target.text}, which the filter {rule} rejects{f': {detail}' if detail else ''}"
@@ -146,7 +146,7 @@ class _OnePage(Crawler):
             return "its rel says nofollow"
         link = Link(url, chain.effective_type(found.link_type, url), page.depth + 1, 0, page.url)
         rule = chain.explain(link)
-        if rule is not None:
+        if rule:
             detail = chain.detail(link)
             return f"the filter {rule} rejects it{f': {detail}' if detail else ''}"
         verdict = shard.ring.middlewares.judge(url, WallClock().now())

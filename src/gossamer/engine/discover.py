@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from gossamer.engine.counters import CrawlCounters
-from gossamer.engine.history import holding
+from gossamer.engine.history import PageRecord, holding
 from gossamer.engine.links import LINKS_AT_ONCE
 from gossamer.engine.optional import ShardExchange
 from gossamer.engine.pending_scope import SCOPE
@@ -171,7 +171,7 @@ class Discovery:
         if stages.pending_scope.is_open:
             ours = self._admit_or_keep(links)
         else:
-            ours = [link for link in links if stages.chain.reason(link) is None]
+            ours = [link for link in links if not stages.chain.reason(link)]
         if len(ours) < len(links):
             stages.trapping.reject(links)
         self._enqueue(ours, self._offer_now(ours), {}, self._clock.now())
@@ -210,7 +210,7 @@ class Discovery:
                 or link.seed
                 or (page is not None and link.url.site != page.site)
             ):
-                if reason(link) is not None:
+                if reason(link):
                     continue
                 judged.append(len(admitted))
             admitted.append(link)
@@ -233,7 +233,7 @@ class Discovery:
         ours = [
             (link, level)
             for link, level in zip(links, levels, strict=True)
-            if stages.chain.reason(link) is None and stages.exchange.has(link.url)  # Each shard reads all segments.
+            if not stages.chain.reason(link) and stages.exchange.has(link.url)  # Each shard reads all segments.
         ]
         answers = self._offer_now([link for link, _ in ours])
         for (link, level), answer in zip(ours, answers, strict=True):
@@ -245,7 +245,7 @@ class Discovery:
         admitted = []
         for link in links:
             reason = self._stages.chain.reason(link)
-            if reason is None:
+            if not reason:
                 admitted.append(link)
             elif reason == SCOPE:
                 self._stages.pending_scope.keep(link)
@@ -275,8 +275,7 @@ class Discovery:
         if record is None or not record.final:
             pending_scope.open(link.url, link.seed)
             return
-        target = stages.namer.name(record.redirect_to) if record.redirect_to else None
-        if target is not None and target.key != link.url.key:
+        if target := self._target_elsewhere(record, link.url):
             self._widen(link.url, target, link.seed)
             self.discover([Link(target, "redirect", link.depth, link.hops + 1, record.url, link.seed)])
             self.discover(pending_scope.take_regained())
@@ -289,14 +288,18 @@ class Discovery:
             return  # Its visit will use the shortest path.
         depth, hops = stages.url_seen.way(link.url) or (link.depth, link.hops)
         if record.redirect_to:
-            target = stages.namer.name(record.redirect_to)
-            if target is not None and target.key != link.url.key:
+            if target := self._target_elsewhere(record, link.url):
                 kind = stages.chain.effective_type("redirect", target)
                 self.discover([Link(target, kind, depth, hops + 1, record.url, link.seed)])
             return
-        named = [url for url in stages.namer.names(record.outlinks) if url is not None]
+        named = filter(None, stages.namer.names(record.outlinks))
         kind_of = stages.chain.effective_type
         self.discover([Link(url, kind_of("anchor", url), depth + 1, 0, record.url) for url in named])
+
+    def _target_elsewhere(self, record: PageRecord, url: Url) -> Url | None:
+        """Return the target of the redirect that a URL answered with, if it has another key."""
+        target = self._stages.namer.name(record.redirect_to) if record.redirect_to else None
+        return target if target is not None and target.key != url.key else None
 
 
 def _slices(links: Sequence[One]) -> Sequence[Sequence[One]]:

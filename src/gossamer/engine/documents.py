@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gossamer.engine.examine import Examined, page_of
+from gossamer.engine.examine import Examined, dead, page_of
 from gossamer.engine.links import LINKS_AT_ONCE
 from gossamer.engine.logs import Logs
 from gossamer.engine.stages import Stages
@@ -127,13 +127,11 @@ class DocumentReader:
         rendering = stages.rendering
         link_type = _link_type(lease)
         is_asked = isolated.wants(reply.media_type, link_type)
-        examined: Examined | None
         if not (rendering.is_on or is_asked or stages.quarantine.suspects(lease.url.fingerprint)):
             page = FetchedPage(lease, reply, link_type, is_slow)
-            is_concluded = await self._read_with_others(page)
-            examined = page.examined
-            if examined is None or is_concluded:
+            if await self._read_with_others(page) or page.examined is None:
                 return
+            examined = page.examined
         else:
             if is_asked:
                 await self._wait_turn(lease.url, isolated.enter(), parks=isolated.is_full)
@@ -147,11 +145,11 @@ class DocumentReader:
                 examined = await self._examine(lease, reply, is_asked=False)
             if self.is_late():
                 return
-            if rendering.is_on and examined is not None:
+            if rendering.is_on and not examined.died:
                 examined = await self._render(lease, reply, examined, is_asked=is_asked)
                 if self.is_late():
                     return
-        if examined is not None and len(examined.findings.links) >= LINKS_AT_ONCE:
+        if len(examined.findings.links) >= LINKS_AT_ONCE:
             await self._conclude_in_slices(lease, reply, examined)
             return
         with self._turns.measured():
@@ -307,8 +305,8 @@ class DocumentReader:
                 for _ in following:  # The crawl is ending: finish without pauses.
                     pass
 
-    async def _examine(self, lease: Lease, reply: Reply, *, is_asked: bool) -> Examined | None:
-        """Examine a document; None if a process died of it. `is_asked`: isolated modules look at it too."""
+    async def _examine(self, lease: Lease, reply: Reply, *, is_asked: bool) -> Examined:
+        """Examine a document, or a part of it if the crawl ends. `is_asked`: isolated modules look at it too."""
         quarantine = self._stages.quarantine
         fingerprint = lease.url.fingerprint
         if quarantine.suspects(fingerprint):
@@ -322,8 +320,8 @@ class DocumentReader:
                 await self._read_on(page)
             finally:
                 self._begun.remove(page)
-            examined = page.examined
-        if examined is not None and is_asked:
+            examined = page.examined or dead()
+        if is_asked and not examined.died:
             await self._look_isolated(lease, reply, examined)
         return examined
 

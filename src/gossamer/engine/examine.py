@@ -33,6 +33,8 @@ class Examined(msgspec.Struct):
     """The modules that processed the page."""
     left: bool = False
     """Whether the page was decoded but not processed, as a copy."""
+    died: bool = False
+    """Whether a process died of the page, so that nothing is known of it."""
     rendering: str = ""
     """Result of rendering (`PageRow.rendered`)."""
     rendering_error: str = ""
@@ -44,6 +46,11 @@ class Examined(msgspec.Struct):
     links_gained: int | None = None
     render_reason: str = ""
     """Why it was rendered or not (`PageRow.render_reason`)."""
+
+
+def dead() -> Examined:
+    """Return what is known of a page of which a process died: nothing."""
+    return Examined(Content(b""), Findings(), [], [], died=True)
 
 
 class Slots(Protocol):

@@ -129,7 +129,7 @@ class Explainer:
             return _read_for_rules(robots)
         link = Link(url, "anchor", 0)
         rule = self._chain.explain(link)
-        if rule is not None:
+        if rule:
             detail = self._chain.detail(link)
             reason = f"the filter `{rule}` rejects it" + (f": {detail}" if detail else "")
             return {"state": "rejected", "reason": reason, "rule": rule}
@@ -140,7 +140,7 @@ class Explainer:
             return {"state": "unknown", "reason": _NOT_READ if is_robots else reason}
         answer: dict[str, object] = {"depth": stopped.depth, "hops": stopped.hops, "referrer": stopped.referrer}
         rule = self._chain.explain(stopped)
-        if rule is None:
+        if not rule:
             reason = f"{stopped.referrer} redirected to it when fewer redirects were followed; seed it to visit it"
             return answer | {"state": "unknown", "reason": reason}
         reason = f"the filter `{rule}` rejects it: {self._chain.detail(stopped)}"

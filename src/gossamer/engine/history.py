@@ -61,6 +61,11 @@ class PageHistory:
         value = self._epochs.get("page", page_key(url.partition, url.fingerprint))
         return _decode(value) if value is not None else None
 
+    def has_ended(self, url: Url) -> bool:
+        """Say whether a URL was visited and no further attempt is planned."""
+        record = self.get(url)
+        return record is not None and record.final
+
     def stop(self, link: Link) -> None:
         """Store a redirect that is not followed because there were too many in a row. One put."""
         self._epochs.put("content", _stop_key(link.url), _encode((link.depth, link.hops, link.referrer)))

@@ -97,7 +97,7 @@ class PageLinks:
         found_out = examined.findings.columns.get("language")
         language = found_out if isinstance(found_out, str) else ""
         spoken = self._chain.leads_nowhere(reply, examined.content.body, language)
-        if spoken is None:
+        if not spoken:
             return links
         examined.findings.nofollow = True  # For readers of the tables.
         row.error = row.error or f"the filter `language` rejects {spoken}: its links are not followed"
@@ -127,8 +127,8 @@ class PageLinks:
         if not self._chain.depth_limited:
             return []
         reason = self._chain.reason_but_depth
-        return [link.url.text for link in links if link.link_type != EMBED and reason(link) is None]
+        return [link.url.text for link in links if link.link_type != EMBED and not reason(link)]
 
     def _is_outside(self, visit: Visit) -> bool:
         """Say whether a page is in the crawl only as an embed."""
-        return self._chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)) is not None
+        return bool(self._chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)))

@@ -190,7 +190,7 @@ class Outcomes:
             link = Link(target, "redirect", visit.depth, hops, visit.url.text, seed)
             # If the entry was this shard's, so is its next hop, also on another host that host rules equate.
             few = hops < stages.chain.hops_max
-            within = few and stages.chain.explain(link) in {None, *stages.chain.by_place}
+            within = few and stages.chain.explain(link) in {"", *stages.chain.by_place}
             if not few:
                 row.error = f"it redirects once more, to {target.text}: at most {stages.chain.hops_max} are followed"
             self._conclude(lease, visited, now, RevisitPlan(target, now, 1, hops + 1) if within else None)
@@ -215,7 +215,7 @@ class Outcomes:
         for link in sitemaps:
             if not stages.exchange.has(link.url):
                 continue  # The shard that owns it reads it.
-            if stages.ending.is_continuous or stages.chain.explain(link) is None:
+            if stages.ending.is_continuous or not stages.chain.explain(link):
                 stages.ending.visit_again(link, now, now + SITEMAP_GATHER_S)
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
@@ -259,16 +259,14 @@ class Outcomes:
         return self._links.collect_in_slices(self._visit(lease), examined.findings)
 
     def document(
-        self, lease: Lease, reply: Reply, examined: Examined | None, now: float, found: FoundLinks | None = None
+        self, lease: Lease, reply: Reply, examined: Examined, now: float, found: FoundLinks | None = None
     ) -> list[Link]:
-        """End the visit of an examined document; None: a process died of it. Return the links to follow. `found` has
-        its links if they are known.
-        """
+        """End the visit of an examined document; return the links to follow. `found` has its links if they are known."""
         visit = self._visit(lease)
         url = lease.url
         stages = self._stages
         row = self._reply_row(visit, reply, "fetched")
-        if examined is None:
+        if examined.died:
             row.outcome = "process_crashed"
             row.error = "a process died of it twice; archived unparsed"
             self._logs.info(row.outcome, url=url.text, error=row.error)
@@ -277,11 +275,12 @@ class Outcomes:
         document = ExaminedPage(visit_of(lease), reply, examined.content, examined.findings, row, not examined.left)
         for settle in self._middlewares.documents:
             conclusion = settle(document, now)
-            if conclusion is not None and conclusion.keeps_body:
+            if conclusion is None:
+                continue
+            if conclusion.keeps_body:
                 self._end(lease, reply, conclusion, now)
                 return []
-            if conclusion is not None:
-                return self._withheld(lease, reply, examined, row, conclusion, now)
+            return self._withheld(lease, reply, examined, row, conclusion, now)
         self._describe(examined, row)
         visited = self._digested(visit, reply, row)
         found = self._links.collect(visit, examined.findings, found)
@@ -372,7 +371,7 @@ class Outcomes:
         """Say whether a reply is a document of an unwanted type, or of a page outside the scope."""
         if not 200 <= reply.status < 300 or visit.link_type in ANNOUNCING:
             return False
-        return visit.link_type == OUTLINK or self._stages.chain.reject_reply(reply) is not None
+        return visit.link_type == OUTLINK or bool(self._stages.chain.reject_reply(reply))
 
     def _conclude_unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
         """Conclude unwanted content: its headers are kept, but no part of its body."""

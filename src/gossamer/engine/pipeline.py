@@ -153,10 +153,7 @@ class Pipeline:
         """Say whether a URL that was queued again with a more urgent level is finished or in flight already."""
         if lease.visit is None or lease.visit.revisit:
             return False
-        if lease.url.fingerprint in self._under_way:
-            return True
-        record = self._stages.history.get(lease.url)
-        return record is not None and record.final
+        return lease.url.fingerprint in self._under_way or self._stages.history.has_ended(lease.url)
 
     async def _resolve(self, lease: Lease) -> None:
         try:

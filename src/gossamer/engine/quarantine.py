@@ -8,7 +8,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from gossamer.engine.examine import Examined, Examiner
+from gossamer.engine.examine import Examined, Examiner, dead
 from gossamer.model.visits import LargeBody, Reply
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import SUSPECTS
@@ -58,21 +58,20 @@ class Quarantine:
         """Say whether a page must not be examined in our process."""
         return fingerprint in self._suspects
 
-    async def examine(self, reply: Reply, fingerprint: int) -> Examined | None:
-        """Examine a suspect in a separate process; None if that process dies or hangs too. Only in that case the page
-        stays a suspect.
-        """
+    async def examine(self, reply: Reply, fingerprint: int) -> Examined:
+        """Examine a suspect in a separate process. Only if that process dies or hangs too, the page stays a suspect."""
         output = await self._answer(reply)
-        if output is None:
-            return None
+        if not output:
+            return dead()
         del self._suspects[fingerprint]
         self._save()
         examined = _decode_examined(output)
-        if reply.file is not None and reply.header("content-encoding") is None:  # Its content is the body.
+        if reply.file is not None and not reply.header("content-encoding"):  # Its content is the body.
             examined.content = msgspec.structs.replace(examined.content, file=reply.file)
         return examined
 
-    async def _answer(self, reply: Reply) -> bytes | None:
+    async def _answer(self, reply: Reply) -> bytes:
+        """Return the output of the process; empty if it died or hung."""
         process = await asyncio.create_subprocess_exec(
             *self._command,
             stdin=asyncio.subprocess.PIPE,
@@ -85,11 +84,11 @@ class Quarantine:
                 output, _ = await asyncio.gather(_read(process), _ask(process, reply))
                 await process.wait()
         except TimeoutError:
-            return None
+            return b""
         finally:
             if process.returncode is None:  # The process hangs, or this task is cancelled.
                 await end_process(process)
-        return output if process.returncode == 0 else None
+        return output if process.returncode == 0 else b""
 
     def _save(self) -> None:
         while len(self._suspects) > SUSPECTS_MAX:

@@ -103,7 +103,7 @@ class BatchEnding:
 
     def visit_again(self, link: Link, now: float, not_before: float) -> None:
         record = self._history.get(link.url)
-        if record is not None and record.final and self._chain.explain(link) in {None, *self._chain.by_place}:
+        if record is not None and record.final and self._chain.explain(link) in {"", *self._chain.by_place}:
             self._history.put(link.url, msgspec.structs.replace(record, final=False))
             self._frontier.add(link, level_of(link, self._prioritizer), now)
 

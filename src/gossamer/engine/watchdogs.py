@@ -176,9 +176,9 @@ class Watchdogs:
         self._committer = committer
         self._machine = machine
         self._resources = resources
-        self._pulse: Pulse | None = None
         self._options = options
         self._clock = telemetry.clock
+        self._pulse = Pulse(resources.stalled, self._clock, options.stall_s)
         self._counters = telemetry.counters
         self._logs = telemetry.logs
         self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
@@ -199,12 +199,11 @@ class Watchdogs:
     def reconfigure(self, options: WatchOptions) -> None:
         """Apply new options."""
         self._options = options
-        if self._pulse is not None:
-            self._pulse.stall_s = options.stall_s
+        self._pulse.stall_s = options.stall_s
 
     async def run(self) -> None:
         """Watch until cancelled."""
-        self._pulse = Pulse(self._resources.stalled, self._clock, self._options.stall_s)
+        self._pulse.start()
         async with asyncio.TaskGroup() as group:
             group.create_task(self._beat())
             while True:
@@ -213,8 +212,7 @@ class Watchdogs:
 
     def close(self) -> None:
         """Stop watching, within half a second."""
-        if self._pulse is not None:
-            self._pulse.close()
+        self._pulse.close()
 
     def look(self) -> None:
         """Check everything once."""
@@ -247,7 +245,6 @@ class Watchdogs:
         before = self._clock.now()
         try:
             while True:
-                assert self._pulse is not None
                 self._pulse.beat(before)
                 self.on_beat(before)
                 await asyncio.sleep(BEAT_S)
@@ -265,7 +262,7 @@ class Watchdogs:
             return
         self.gauges.stalls += 1
         self._stalled_at = now
-        stack = self._pulse.take_stack() if self._pulse is not None else ""
+        stack = self._pulse.take_stack()
         where = "logs/critical.log says where" if stack else "the process was stopped, or the machine was too busy"
         if stack:
             self._logs.critical("loop_stalled", lag_s=lag_s, stack=stack)

@@ -208,8 +208,13 @@ class Pulse:
         self._loop_thread = threading.get_ident()
         self._ended = threading.Event()
         self._stack = ""
-        file.unlink(missing_ok=True)
         self._thread = threading.Thread(target=self._watch, name="pulse", daemon=True)
+
+    def start(self) -> None:
+        """Watch the loop of this thread from now on."""
+        self._file.unlink(missing_ok=True)
+        self._beat_at = self._clock.now()
+        self._loop_thread = threading.get_ident()
         self._thread.start()
 
     def beat(self, now: float) -> None:
@@ -223,10 +228,11 @@ class Pulse:
         return stack
 
     def close(self) -> None:
-        """End the thread, within `LOOK_S`."""
+        """End the thread, if it was started, within `LOOK_S`."""
         self._ended.set()
-        self._thread.join()
-        self._file.unlink(missing_ok=True)
+        if self._thread.is_alive():
+            self._thread.join()
+            self._file.unlink(missing_ok=True)
 
     def _watch(self) -> None:
         reported_at = 0.0

@@ -75,7 +75,7 @@ def expected(  # noqa: C901 - plain beats clever here
     known = set(ways) | set(index.ways)
     found: dict[str, Listed] = {}
     for url, link, _ in offers:
-        if url.key not in known and judge.chain.reason(link) is None:
+        if url.key not in known and not judge.chain.reason(link):
             one = found.setdefault(url.key, Listed(*FAR))
             one.depth, one.hops = nearer((one.depth, one.hops), (link.depth, link.hops))
             one.choices.append((link.depth, url.text, link.link_type, link.referrer))
@@ -85,7 +85,7 @@ def expected(  # noqa: C901 - plain beats clever here
             url = judge.namer.name(row["url"])
             assert url is not None
             link = Link(url, row["link_type"], *ways[key], row["referrer"])
-            if judge.chain.reason(link) is None:
+            if not judge.chain.reason(link):
                 choice = (ways[key][0], url.text, row["link_type"], row["referrer"])
                 found[key] = Listed(*ways[key], count + 1, [choice])
         index.times[key] = count

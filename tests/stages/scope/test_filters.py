@@ -30,57 +30,57 @@ def chain_of(*, seed: str = EXAMPLE, **options: object) -> Chain:
 @pytest.mark.parametrize(
     ("link", "options", "reason"),
     [
-        (linked(EXAMPLE), {}, None),
+        (linked(EXAMPLE), {}, ""),
         (linked("ftp://h.example/"), {}, "scheme"),
         (linked("file:///etc/passwd"), {}, "scheme"),
-        (linked("ftp://h.example/"), {"schemes": ("ftp",)}, None),
+        (linked("ftp://h.example/"), {"schemes": ("ftp",)}, ""),
         (linked("https://h.example/"), {"schemes": ("http",)}, "scheme"),
-        (linked(EXAMPLE + "x" * (2048 - len(EXAMPLE))), {}, None),
+        (linked(EXAMPLE + "x" * (2048 - len(EXAMPLE))), {}, ""),
         (linked(EXAMPLE + "x" * (2049 - len(EXAMPLE))), {}, "length"),
         (linked(EXAMPLE + "ü" * 6), {"url_bytes_max": 50}, "length"),
         (linked(EXAMPLE, "canonical"), {}, "link_type"),
-        (linked(EXAMPLE, "next"), {}, None),
+        (linked(EXAMPLE, "next"), {}, ""),
         (linked(EXAMPLE, "alternate"), {}, "link_type"),
-        (linked(EXAMPLE, "alternate"), {"follow": ("alternate",)}, None),
+        (linked(EXAMPLE, "alternate"), {"follow": ("alternate",)}, ""),
         (linked(EXAMPLE, "canonical"), {"follow": ("alternate",)}, "link_type"),
-        (linked(EXAMPLE + "/".join(map(str, range(40)))), {}, None),
+        (linked(EXAMPLE + "/".join(map(str, range(40)))), {}, ""),
         (linked(EXAMPLE + "/".join(map(str, range(41)))), {}, "path_depth"),
-        (linked(EXAMPLE + "?" + "/" * 100), {}, None),
-        (linked(EXAMPLE + "a/b/a/b/a/b"), {"path_repeats_max": 3}, None),
+        (linked(EXAMPLE + "?" + "/" * 100), {}, ""),
+        (linked(EXAMPLE + "a/b/a/b/a/b"), {"path_repeats_max": 3}, ""),
         (linked(EXAMPLE + "a/b/a/b/a/b/a"), {"path_repeats_max": 3}, "repeated_path"),
-        (linked(EXAMPLE + "00/00/00/00/17/object.html"), {}, None),
+        (linked(EXAMPLE + "00/00/00/00/17/object.html"), {}, ""),
         (linked(EXAMPLE + "a/a/a/a?"), {"path_repeats_max": 3}, "repeated_path"),
-        (linked(EXAMPLE + "?a/a/a/a/a/a"), {"path_repeats_max": 3}, None),
-        (linked("http://a.b.example/a/a/a"), {"scope": "any", "path_repeats_max": 3}, None),
-        (linked("http://a/b/a/a/a/c"), {"scope": "any", "path_repeats_max": 3}, None),
+        (linked(EXAMPLE + "?a/a/a/a/a/a"), {"path_repeats_max": 3}, ""),
+        (linked("http://a.b.example/a/a/a"), {"scope": "any", "path_repeats_max": 3}, ""),
+        (linked("http://a/b/a/a/a/c"), {"scope": "any", "path_repeats_max": 3}, ""),
         (linked("http://g.example/"), {}, "scope"),
-        (linked("http://g.example/"), {"scope": "any"}, None),
-        (linked("http://g.example/", "seed"), {}, None),
-        (linked(EXAMPLE, "redirect", hops=5), {}, None),
+        (linked("http://g.example/"), {"scope": "any"}, ""),
+        (linked("http://g.example/", "seed"), {}, ""),
+        (linked(EXAMPLE, "redirect", hops=5), {}, ""),
         (linked(EXAMPLE, "redirect", hops=6), {}, "hops"),
-        (linked(EXAMPLE, depth=3), {"depth_max": 3}, None),
+        (linked(EXAMPLE, depth=3), {"depth_max": 3}, ""),
         (linked(EXAMPLE, depth=4), {"depth_max": 3}, "depth"),
-        (linked(EXAMPLE, "seed", depth=0), {"depth_max": 0}, None),
-        (linked(EXAMPLE, depth=10**6), {}, None),
+        (linked(EXAMPLE, "seed", depth=0), {"depth_max": 0}, ""),
+        (linked(EXAMPLE, depth=10**6), {}, ""),
         (linked(EXAMPLE + "a.pdf"), {"exclude": (r"\.pdf$",)}, "exclude"),
         (linked(EXAMPLE + "a.pdf", "seed"), {"exclude": (r"\.pdf$",)}, "exclude"),
-        (linked(EXAMPLE + "a.pdf?x"), {"exclude": (r"\.pdf$", "^https:")}, None),
-        (linked(EXAMPLE + "a"), {"include": ("/a", "/b")}, None),
-        (linked(EXAMPLE + "b"), {"include": ("/a", "/b")}, None),
+        (linked(EXAMPLE + "a.pdf?x"), {"exclude": (r"\.pdf$", "^https:")}, ""),
+        (linked(EXAMPLE + "a"), {"include": ("/a", "/b")}, ""),
+        (linked(EXAMPLE + "b"), {"include": ("/a", "/b")}, ""),
         (linked(EXAMPLE + "c"), {"include": ("/a", "/b")}, "include"),
-        (linked(EXAMPLE + "c", "seed"), {"include": ("/a", "/b")}, None),
+        (linked(EXAMPLE + "c", "seed"), {"include": ("/a", "/b")}, ""),
         (linked(EXAMPLE, "seed"), {"exclude_hosts": ("h.example",)}, "excluded_host"),
-        (linked("http://x.h.example/"), {"exclude_hosts": ("h.example",), "scope": "any"}, None),
+        (linked("http://x.h.example/"), {"exclude_hosts": ("h.example",), "scope": "any"}, ""),
         (linked("http://x.h.example./"), {"exclude_hosts": (".H.example",), "scope": "any"}, "excluded_host"),
     ],
 )
-def test_reason(link: Link, options: dict[str, object], reason: str | None) -> None:
+def test_reason(link: Link, options: dict[str, object], reason: str) -> None:
     chain = chain_of(**options)
     assert chain.explain(link) == reason
     assert sum(chain.counts.values()) == 0
     assert chain.reason(link) == reason
     assert chain.counts == {name: int(name == reason) for name in chain.counts}
-    assert chain.reason_but_depth(link) == (None if reason == DEPTH else reason)
+    assert chain.reason_but_depth(link) == ("" if reason == DEPTH else reason)
     assert sum(chain.counts.values()) == (1 if reason else 0)
 
 
@@ -146,8 +146,8 @@ def test_a_filter_that_fails_is_named(rejects: Callable[[Link], object], why: st
 
 @pytest.mark.parametrize("link_type", LINK_TYPES)
 def test_every_type_of_link_is_either_followed_or_configured(link_type: str) -> None:
-    assert (chain_of().reason(linked(EXAMPLE, link_type)) is None) == (link_type in FOLLOWED)
-    assert chain_of(follow=(link_type,)).reason(linked(EXAMPLE, link_type)) is None
+    assert (chain_of().reason(linked(EXAMPLE, link_type)) == "") == (link_type in FOLLOWED)
+    assert chain_of(follow=(link_type,)).reason(linked(EXAMPLE, link_type)) == ""
 
 
 def test_traps_are_cheap_to_tell() -> None:
@@ -161,13 +161,13 @@ def test_hosts_are_excluded_while_the_crawl_runs() -> None:
     chain = scope_chain(ScopeOptions(scope="any", exclude_hosts=("[::1]",)), Roots("any"), excluded)
     assert chain.reason(linked("http://[::1]:81/")) == "excluded_host"
     link = linked("http://a.b.example/")
-    assert chain.reason(link) is None
+    assert chain.reason(link) == ""
     before = excluded.revision
     excluded.add(".B.Example")
     assert excluded.revision > before
     assert chain.reason(link) == "excluded_host"
     assert chain.reason(linked("http://b.example/")) == "excluded_host"
-    assert chain.reason(linked("http://ab.example/")) is None
+    assert chain.reason(linked("http://ab.example/")) == ""
     again = ExcludedHost(["münchen.example"])
     again.load(excluded.dump())
     assert [again.covers(host) for host in ("a.b.example", "[::1]", "xn--mnchen-3ya.example", "c.example")] == [

@@ -30,8 +30,8 @@ def test_files_stand_beside_what_the_configuration_holds(tmp_path: Path) -> None
     check_lists(config)
     chain = scope_chain(config.scope, Roots("any"), ExcludedHost(), lists=scope_lists(config))
     reasons = {
-        "http://example.org/docs/": None,
-        "http://example.org/more/": None,
+        "http://example.org/docs/": "",
+        "http://example.org/more/": "",
         "http://example.org/wiki/": "include",
         "http://example.org/docs/private4999/": "exclude",
         "http://h.example/docs/": "excluded_host",

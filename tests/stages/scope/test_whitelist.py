@@ -34,9 +34,9 @@ def test_every_line_stands_for_its_site() -> None:
 
 def test_it_is_a_filter_and_seeds_need_not_pass() -> None:
     chain = scope_chain(ScopeOptions(scope="any"), Roots("any"), lists=Lists(whitelist=Whitelist(["example.org"])))
-    assert chain.reason(linked("http://www.example.org/")) is None
+    assert chain.reason(linked("http://www.example.org/")) == ""
     assert chain.reason(linked("http://www.example.com/")) == "whitelist"
-    assert chain.reason(linked("http://www.example.com/", "seed")) is None
+    assert chain.reason(linked("http://www.example.com/", "seed")) == ""
     assert chain.counts["whitelist"] == 1
     assert chain.detail(linked("http://a.example.com/")) == "the site example.com is not among the 1 listed"
 

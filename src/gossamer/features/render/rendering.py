@@ -155,7 +155,7 @@ class PageResources(VisitMiddleware):
 
     async def _fetch(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Reply | Failure:
         rejected = self._chain.rejects_resource(Link(url, EMBED, 0, referrer=wanted.via))
-        if rejected is not None:
+        if rejected:
             return Failure("excluded", f"the filter `{rejected}` rejects it")
         refused = await self._wait_permission(url, wanted, patience_s)
         if refused is not None:

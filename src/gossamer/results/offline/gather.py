@@ -267,7 +267,7 @@ def _beyond(build: Build, batch: pa.RecordBatch, part: Mask) -> Mask:
     referrers = values_of(decode(taken["referrer"]).fill_null(""))
     for place, url, depth, referrer in zip(places, urls, depths, referrers, strict=True):
         if url is not None:
-            beyond[place] = build.judge.chain.explain(Link(url, "anchor", depth, 0, referrer)) is not None
+            beyond[place] = bool(build.judge.chain.explain(Link(url, "anchor", depth, 0, referrer)))
     return beyond
 
 

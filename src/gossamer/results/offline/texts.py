@@ -88,7 +88,7 @@ def _judge(build: Build, rows: Rows, texts: Texts) -> pa.Table:
     for place, (url, kind, depth, hop, referrer, seed) in enumerate(columns):
         if url is not None:
             link = Link(url, kind, depth, hop, referrer, seed)
-            if reason(link) is None:
+            if not reason(link):
                 links.append(link)
                 kept.append(place)
     rows = rows[np.array(kept, np.intp)]

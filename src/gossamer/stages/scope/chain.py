@@ -98,8 +98,8 @@ class Chain:
         """
         return self._inside is not None and not self._inside.touches(origin)
 
-    def reason(self, link: Link) -> str | None:
-        """Return the name of the first filter that rejects the link, and count the rejection; None for a link in
+    def reason(self, link: Link) -> str:
+        """Return the name of the first filter that rejects the link, and count the rejection; empty for a link in
         scope.
         """
         for rejects, name in self._steps:
@@ -108,22 +108,22 @@ class Chain:
                     self.examples[name] = link.url.text
                 self.counts[name] += 1
                 return name
-        return None
+        return ""
 
-    def reason_but_depth(self, link: Link) -> str | None:
-        """Return the reason without the depth filter, uncounted: None for a URL in scope, now or by a shorter path."""
+    def reason_but_depth(self, link: Link) -> str:
+        """Return the reason without the depth filter, uncounted: empty for a URL in scope, now or by a shorter path."""
         for rejects, name in self._steps_but_depth:
             if rejects(link):
                 return name
-        return None
+        return ""
 
-    def explain(self, link: Link) -> str | None:
+    def explain(self, link: Link) -> str:
         """Return what `reason` returns, uncounted, for explanations."""
-        return next((name for rejects, name in self._steps if rejects(link)), None)
+        return next((name for rejects, name in self._steps if rejects(link)), "")
 
-    def rejects_resource(self, link: Link) -> str | None:
+    def rejects_resource(self, link: Link) -> str:
         """Return the name of the filter that rejects a resource of a page, uncounted: only its address is judged."""
-        return next((name for rejects, name in self._steps if name in OF_RESOURCES and rejects(link)), None)
+        return next((name for rejects, name in self._steps if name in OF_RESOURCES and rejects(link)), "")
 
     def rejects_again(self, link: Link) -> tuple[str, str] | None:
         """Judge a URL that was queued under other options, by the filters that apply to such URLs (`judges_again`),
@@ -143,26 +143,26 @@ class Chain:
         judge = next((one for one, (rejects, _) in steps if rejects(link)), None)
         return _detail(judge, link) if judge is not None else ""
 
-    def reject_reply(self, reply: Reply) -> str | None:
-        """Return the name of the filter that rejects a reply by its header, and count the rejection; None if it is
+    def reject_reply(self, reply: Reply) -> str:
+        """Return the name of the filter that rejects a reply by its header, and count the rejection; empty if it is
         wanted.
         """
         if self._media is None or self._media.wants(reply.media_type):
-            return None
+            return ""
         self.counts[MediaType.name] += 1
         return MediaType.name
 
-    def leads_nowhere(self, reply: Reply, content: bytes, language: str = "") -> str | None:
-        """Return the unwanted language of a page, for people, and count the page: its links are not followed. None:
+    def leads_nowhere(self, reply: Reply, content: bytes, language: str = "") -> str:
+        """Return the unwanted language of a page, for people, and count the page: its links are not followed. Empty:
         they are.
 
         `language` is the one that a module detected; without it the language that the page declares counts.
         """
         if self._language is None:
-            return None
+            return ""
         spoken = [language] if language else page_languages(reply, content)
         if self._language.wants(spoken):
-            return None
+            return ""
         self.counts[WantedLanguages.name] += 1
         return ", ".join(spoken)
 
