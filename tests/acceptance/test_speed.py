@@ -24,9 +24,12 @@ PAUSE_S = 20.0
 
 
 @pytest.mark.acceptance
+@pytest.mark.alone
 @pytest.mark.timeout(900)
 def test_a_crawl_makes_no_more_calls_than_it_did(tmp_path: Path) -> None:
-    """Of Python's functions and of C's. A change for the better lowers the guard."""
+    """Of Python's functions and of C's. A change for the better lowers the guard. Beside a dozen busy processes a crawl
+    makes 0.03 more of them: it waits more often, for fewer answers at once.
+    """
     known = _guard("calls_each")
     calls = _figures("bench_calls.py", list(known), tmp_path)
     above = {kind: calls[kind] for kind in known if calls[kind] > CALLS_MAX * known[kind]}

@@ -261,7 +261,7 @@ class Outcomes:
     def document(
         self, lease: Lease, reply: Reply, examined: Examined, now: float, found: FoundLinks | None = None
     ) -> list[Link]:
-        """End the visit of an examined document; return the links to follow. `found` has its links if they are known."""
+        """End the visit of an examined document; return the links to follow. `found` has all its links, if known."""
         visit = self._visit(lease)
         url = lease.url
         stages = self._stages

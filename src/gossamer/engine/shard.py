@@ -330,12 +330,11 @@ class CrawlLoop:
             return 0
         epoch_max = EPOCH_SPAN_MAX * self._options.commit_pages
         while lent < LEASES_A_PASS_MAX and self.requests < most and self._counters.in_epoch < epoch_max:
-            # A suspended process may have lost its lease in the middle of a pass.
-            if not self.may_begin(self._clock.now()):
-                break
             if not only and self._pages_full:
                 break
-            if lent and self._clock.now() - now > LEASES_S_MAX:
+            at = self._clock.now()
+            # A suspended process may have lost its lease in the middle of a pass.
+            if not self.may_begin(at) or (lent and at - now > LEASES_S_MAX):
                 break
             lease = self._frontier.select(now)
             if lease is None:

@@ -122,7 +122,7 @@ class Namer:
         named: list[Url | None] = []
         for text in texts:
             # An http address always has a path, so this slash ends its authority; `_prefix` handles other schemes.
-            prefix = text[: text.find("/", 8)] if text.startswith("http") else _prefix(text)
+            prefix = text[: text.find("/", 8)] if text[:4] == "http" else _prefix(text)
             try:
                 start = self._young[prefix]
             except KeyError:

@@ -450,7 +450,7 @@ class Queues:
 
 def _count(record: HostRecord, url: str, more: int) -> None:
     """Count a shortened URL by its origin, unless that is `https` without a port."""
-    if url.startswith(":"):
+    if url[:1] == ":":
         record.plain += more
-    elif not url.startswith("/"):
+    elif url[:1] != "/":
         record.other += more

@@ -125,22 +125,22 @@ RUN_BYTES = 400
 
 def shorten(text: str, host: str) -> str:
     """Return an address without `host`, the host of its queue; an address of another host unchanged."""
-    if text.startswith("https://"):
+    if text[:8] == "https://":
         end = 8 + len(host)
-        if text.startswith(host, 8) and text.startswith("/", end):
+        if text[8:end] == host and text[end : end + 1] == "/":
             return text[end:]
-    elif text.startswith("http://"):
+    elif text[:7] == "http://":
         end = 7 + len(host)
-        if text.startswith(host, 7) and text.startswith("/", end):
+        if text[7:end] == host and text[end : end + 1] == "/":
             return ":" + text[end:]
     return text
 
 
 def lengthen(text: str, host: str) -> str:
     """Return the address that `shorten` shortened."""
-    if text.startswith("/"):
+    if text[:1] == "/":
         return f"https://{host}{text}"
-    if text.startswith(":"):
+    if text[:1] == ":":
         return f"http://{host}{text[1:]}"
     return text
 

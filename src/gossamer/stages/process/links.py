@@ -60,6 +60,7 @@ class Base:
                 self.url = joined
         self._joiner = Joiner(self.url, python_codec(charset))
         self._joined: dict[str, str | None] = {}
+        self._room = JOINED_MAX
 
     def join(self, href: str) -> str | None:
         """Return the absolute address without fragment, or None if it is not valid or cannot be fetched.
@@ -75,8 +76,10 @@ class Base:
         joined = self._joiner.join(href)
         if joined is not None and joined[:4] != "http" and joined.partition(":")[0] in _LEAVE:
             joined = None
-        if len(self._joined) >= JOINED_MAX:
+        if not self._room:
             self._joined.clear()
+            self._room = JOINED_MAX
+        self._room -= 1
         self._joined[href] = joined
         return joined
 
