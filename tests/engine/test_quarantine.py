@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer.engine.examine import Examiner, Unwatched
+from gossamer.engine.examine import Examiner, NoSlots
 from gossamer.engine.quarantine import examine_alone
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
@@ -44,7 +44,7 @@ alone()
 def alone() -> None:
     process = ProcessOptions()
     modules = Modules(standard_modules(process), process)
-    examiner = Examiner(BoundedDecoder(FetchOptions()), modules.process, WallClock(), Unwatched())
+    examiner = Examiner(BoundedDecoder(FetchOptions()), modules.process, WallClock(), NoSlots())
     sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, examiner))
 
 

@@ -42,7 +42,7 @@ Against = Annotated[
         help="With --dedupe: also leave out texts of this earlier crawl or corpus export. Repeatable.",
     ),
 ]
-FORMATS = "parquet, jsonl, csv, markdown, mirror, datasets, bulk, cdxj, wacz or pagefiles"
+FORMATS = "parquet, duckdb, sqlite, jsonl, csv, markdown, mirror, datasets, bulk, cdxj, wacz or pagefiles"
 IGNORED = {
     "words": "Edits of digits, case or markup alone are not listed, except in fields of items (revisit.change=words). "
     "To find them from now on: "

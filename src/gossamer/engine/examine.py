@@ -63,7 +63,7 @@ class Slots(Protocol):
     def leave(self, slot: int) -> None: ...
 
 
-class Unwatched:
+class NoSlots:
     """The slots of a process whose parent knows which page it has."""
 
     def name(self, url: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from gossamer.model.pages import Page
 from gossamer.results.export import export as views
 from gossamer.results.export import work
 from gossamer.results.export.bodies import MarkdownPage, Means, PageText
+from gossamer.results.export.source import RowSource
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.process.rewriting import rewritten
@@ -35,6 +37,18 @@ def count_appends(steps: Steps) -> None:
     AppendFile.write = counted  # type: ignore[method-assign]
 
 
+def count_batches(steps: Steps) -> None:
+    """Have each batch of rows that is read be a step: a database writes without our knowing."""
+    batches = RowSource.batches
+
+    def counted(source: RowSource, *arguments: Any) -> Iterator[Any]:
+        for one in batches(source, *arguments):
+            steps.step(lambda: None)
+            yield one
+
+    RowSource.batches = counted  # type: ignore[method-assign]
+
+
 def characters(page: Page) -> str:
     return page.body.decode("utf-8", "replace")
 
@@ -56,6 +70,8 @@ def run(job: dict[str, Any], steps: Steps) -> None:
                 setattr(module, name, job[name.lower()])
     means = Means(BoundedDecoder(FetchOptions()).decode, content, text, signature, str, rewritten)
     count_appends(steps)
+    if job["to"] in ("duckdb", "sqlite"):
+        count_batches(steps)
     crawl = views.ExportedCrawl(Path(job["crawl"]), running=False, now=1_767_225_600.0)
     views.export(crawl, job["to"], Path(job["target"]), means, memory_bytes_max=job["memory_bytes_max"])
 

@@ -13,7 +13,7 @@ import msgspec
 
 from gossamer.model.errors import ConfigError, Damage, require_none
 from gossamer.model.words import shell_word
-from gossamer.results.export import corpus
+from gossamer.results.export import corpus, database
 from gossamer.results.export.bodies import Means, RecordBodies
 from gossamer.results.export.card import Facts
 from gossamer.results.export.copies import Copies, How
@@ -31,13 +31,27 @@ from gossamer.stages.archive.logs import stem_of, table_of
 from gossamer.stages.archive.schema import ITEMS
 from gossamer.state.journals import ManifestEntry
 
-FORMATS = ("parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles", "mirror", *corpus.FORMATS)
+FORMATS = (
+    "parquet",
+    "jsonl",
+    "csv",
+    "markdown",
+    "cdxj",
+    "wacz",
+    "pagefiles",
+    "mirror",
+    "duckdb",
+    "sqlite",
+    *corpus.FORMATS,
+)
 MEMORY_BYTES = 512_000_000
 """Budget of an export unless another is given: of what it holds beside the program itself."""
 MEMORY_BYTES_MIN = 64_000_000
+_OF_ALL_TABLES = ("parquet", *database.FORMATS)
+"""Formats that hold all tables, unless one is named."""
 _KEPT = (
     "runs-pages", "runs-links", "lines", "logs", "plan.parquet", "index.cdx.gz", "index.idx", "pages.jsonl", FOLDER,
-    NAMES, *corpus.KEPT,
+    NAMES, *corpus.KEPT, *database.KEPT,
 )  # fmt: skip
 NEED_WARCS = frozenset(("markdown", "wacz", "pagefiles", "mirror", *corpus.FORMATS))
 _TABLES_OF = {"pagefiles": ["pages", "links"]} | {
@@ -268,8 +282,8 @@ def check(to: str, table: str, where: str, memory_bytes_max: int) -> None:
         raise ConfigError(
             f"--where: {to} holds every record; parquet, jsonl, csv, markdown, pagefiles and mirror can choose"
         )
-    if where and to == "parquet" and not table:
-        raise ConfigError("--where: name the table with --table, for the two have different columns")
+    if where and to in _OF_ALL_TABLES and not table:
+        raise ConfigError("--where: name the table with --table, for tables have different columns")
 
 
 def tables_of(crawl: ExportedCrawl, to: str, table: str) -> list[str]:
@@ -281,7 +295,7 @@ def tables_of(crawl: ExportedCrawl, to: str, table: str) -> list[str]:
         raise ConfigError(f"no table {table}: the crawl has {', '.join(known)}")
     if table:
         return [table]
-    return known if to == "parquet" else ["pages"]
+    return known if to in _OF_ALL_TABLES else ["pages"]
 
 
 def table_names(directory: Path, committed: Iterable[str] = ()) -> list[str]:
@@ -311,6 +325,9 @@ def _make(
     def advance(name: str, rows: int) -> Callable[[int], None]:
         return lambda done: progress(name, done, rows)
 
+    if to in database.FORMATS:
+        chosen_rows = {name: RowSource(pieces, where, name) for name, pieces in inputs.tables.items()}
+        return database.export_database(work, to, chosen_rows, memory_bytes_max, advance)
     if to == "parquet" or to in FORMS:
         written = {}
         for name, pieces in inputs.tables.items():

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from gossamer.assembly.modules import choose_modules, examiner
 from gossamer.config import Config
 from gossamer.config.gather import reopen
-from gossamer.engine.examine import Unwatched
+from gossamer.engine.examine import NoSlots
 from gossamer.engine.quarantine import examine_alone
 from gossamer.features.isolation import LimitedModules
 from gossamer.world.clock import WallClock
@@ -32,7 +32,7 @@ def look_at_suspect(file: Path) -> None:
     """Read a reply on standard input, and write what it came to."""
     config, spills = _open_crawl(file)
     limit_memory(MEMORY_BYTES_MAX)
-    alone = examiner(config, choose_modules(config).inside, WallClock(), Unwatched(), spills)
+    alone = examiner(config, choose_modules(config).inside, WallClock(), NoSlots(), spills)
     sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, alone, lambda source: _spill(spills, source)))
 
 

@@ -1,0 +1,267 @@
+"""Database: all tables of a crawl in one file of DuckDB or SQLite, with comments, indexes and views."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gossamer.results.export.source import RowSource, first_line, plain
+from gossamer.results.export.tables import Advance
+from gossamer.results.export.work import CHECKPOINT_BYTES, ExportFolder
+from gossamer.stages.archive.schema import ITEMS
+
+FORMATS = ("duckdb", "sqlite")
+KEPT = ("out.wal", "out-journal")
+"""Names in the folder of an export that hold what a database has committed, or has to take back."""
+_JSON = msgspec.json.Encoder()
+_UNSIGNED = pa.uint64()
+_PROGRESS = "export_progress"
+"""Table with the position of each table, while the export is under way."""
+_COMPLETE = -1
+"""Position of a table that has all its rows."""
+_INDEXES = {"pages": ("key", "url", "host"), "links": ("from_url", "to_key")}
+"""Columns of SQLite that have an index. DuckDB needs none."""
+
+
+class View(msgspec.Struct, frozen=True):
+    """A view over the tables."""
+
+    says: str
+    sql: str
+
+
+class DatabaseNotes(msgspec.Struct, frozen=True):
+    """Comments of columns by table, and views by name."""
+
+    columns: dict[str, dict[str, str]]
+    views: dict[str, View]
+
+    def comment(self, table: str, column: str) -> str:
+        """Return the comment of a column; empty for one that a module added."""
+        return self.columns.get("items" if table.startswith(ITEMS) else table, {}).get(column, "")
+
+
+def read_notes() -> DatabaseNotes:
+    """Return the comments and views of `database.toml`."""
+    data = files(__package__).joinpath("database.toml").read_bytes()
+    return msgspec.toml.decode(data, type=DatabaseNotes)
+
+
+class Database(Protocol):
+    """An open database file, in which each table has its own position in the rows that are exported."""
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
+
+    def make_table(self, table: str, schema: pa.Schema, comments: DatabaseNotes) -> None:
+        """Make a table without rows."""
+
+    def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
+        """Add rows to a table."""
+
+    def finish_table(self, table: str) -> None:
+        """Make the indexes of a table that has all its rows."""
+
+    def add_view(self, name: str, view: View, columns: Iterable[str]) -> None:
+        """Make a view; `columns` are those of `pages`."""
+
+    def close(self) -> None: ...
+
+
+def export_database(
+    work: ExportFolder,
+    to: str,
+    sources: Mapping[str, RowSource],
+    memory_bytes_max: int,
+    advance: Callable[[str, int], Advance],
+) -> dict[str, int]:
+    """Write the tables into the file `out`, one after the other; return their rows. Goes on where it stopped: what was
+    added and how far it came are one transaction. About 6 µs a row of `pages` in DuckDB, 25 µs in SQLite.
+
+    Raises:
+        OSError: the disk is full; what was committed stays.
+    """
+    comments = read_notes()
+    opened: Database = DuckDatabase(work.out, memory_bytes_max) if to == "duckdb" else SqliteDatabase(work.out)
+    try:
+        with closing(opened) as database:
+            database.run(f"CREATE TABLE IF NOT EXISTS {_PROGRESS} (name TEXT PRIMARY KEY, position BIGINT)")
+            for table, source in sources.items():
+                _fill(database, table, source, comments, advance(table, source.rows))
+            if {"pages", "links"} <= set(sources):
+                for name, view in comments.views.items():
+                    database.add_view(name, view, sources["pages"].schema.names)
+            counts = {table: database.run(f"SELECT count(*) FROM {_name(table)}")[0][0] for table in sources}  # noqa: S608
+            database.run(f"DROP TABLE {_PROGRESS}")
+            return counts
+    except (duckdb.IOException, duckdb.OutOfMemoryException, sqlite3.OperationalError) as error:
+        raise OSError(f"{work.target}: {first_line(str(error))}") from error
+
+
+def _fill(database: Database, table: str, source: RowSource, comments: DatabaseNotes, advance: Advance) -> None:
+    """Write a table, from where an earlier call stopped."""
+    noted = database.run(f"SELECT position FROM {_PROGRESS} WHERE name = {literal(table)}")  # noqa: S608
+    if not noted:
+        database.run("BEGIN")
+        database.run(f"DROP TABLE IF EXISTS {_name(table)}")
+        database.make_table(table, source.schema, comments)
+        database.run(f"INSERT INTO {_PROGRESS} VALUES ({literal(table)}, 0)")  # noqa: S608
+        database.run("COMMIT")
+    held: list[pa.RecordBatch] = []
+    start = noted[0][0] if noted else 0
+    if start == _COMPLETE:
+        return
+    for position, batch in source.batches(start):
+        held.append(batch)
+        if sum(one.nbytes for one in held) >= CHECKPOINT_BYTES:
+            _commit(database, table, held, position)
+            held = []
+        advance(position)
+    _commit(database, table, held, _COMPLETE)
+
+
+def _commit(database: Database, table: str, batches: Sequence[pa.RecordBatch], position: int) -> None:
+    database.run("BEGIN")
+    database.append(table, batches)
+    if position == _COMPLETE:
+        database.finish_table(table)
+    database.run(f"UPDATE {_PROGRESS} SET position = {position} WHERE name = {literal(table)}")  # noqa: S608
+    database.run("COMMIT")
+
+
+def _name(table: str) -> str:
+    """Return the name of a table as SQL: `items_NAME` for `items/NAME`."""
+    return quote(table.replace("/", "_"))
+
+
+def quote(name: str) -> str:
+    """Return a name as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Return a text as SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+class DuckDatabase:
+    """A file of DuckDB, with comments on tables, columns and views."""
+
+    def __init__(self, file: Path, memory_bytes_max: int) -> None:
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": f"{memory_bytes_max}B",
+            "threads": 2,
+            "temp_directory": str(file.with_name("spilled")),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+        }
+        self._database = duckdb.connect(str(file), config=config)
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._database.execute(sql).fetchall()
+
+    def make_table(self, table: str, schema: pa.Schema, comments: DatabaseNotes) -> None:
+        name = _name(table)
+        self._database.register("rows", _plain_schema(schema).empty_table())
+        self.run(f"CREATE TABLE {name} AS FROM rows")
+        self._database.unregister("rows")
+        for column in schema.names:
+            if says := comments.comment(table, column):
+                self.run(f"COMMENT ON COLUMN {name}.{quote(column)} IS {literal(says)}")
+
+    def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
+        if batches:
+            # The values of dictionaries differ from batch to batch.
+            schema = _plain_schema(batches[0].schema)
+            self._database.register("rows", pa.Table.from_batches(batches).cast(schema))
+            self.run(f"INSERT INTO {_name(table)} FROM rows")
+            self._database.unregister("rows")
+
+    def finish_table(self, table: str) -> None:
+        """Make no index: DuckDB needs none."""
+
+    def add_view(self, name: str, view: View, columns: Iterable[str]) -> None:
+        sql = view.sql.format(pages=", ".join(map(quote, columns)))
+        self._database.execute(f"CREATE OR REPLACE VIEW {quote(name)} AS {sql}")
+        self._database.execute(f"COMMENT ON VIEW {quote(name)} IS {literal(view.says)}")
+
+    def close(self) -> None:
+        self._database.close()
+
+
+class SqliteDatabase:
+    """A file of SQLite. Comments stand in the statements that made tables and views, which SQLite keeps.
+
+    Times are text as in JSON lines, lists and records JSON, truth values 0 and 1, and `simhash` is signed.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self._database = sqlite3.connect(file, isolation_level=None)
+
+    def run(self, sql: str) -> list[tuple[Any, ...]]:
+        return self._database.execute(sql).fetchall()
+
+    def make_table(self, table: str, schema: pa.Schema, comments: DatabaseNotes) -> None:
+        fields = list(schema)
+        lines = [
+            f"  {quote(field.name)} {_sqlite_type(plain(field.type))}{',' if field is not fields[-1] else ''}"
+            f"{_remark(comments.comment(table, field.name))}"
+            for field in fields
+        ]
+        self.run("\n".join([f"CREATE TABLE {_name(table)} (", *lines, ")"]))
+
+    def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
+        for batch in batches:
+            places = ", ".join("?" * batch.num_columns)
+            self._database.executemany(f"INSERT INTO {_name(table)} VALUES ({places})", _sqlite_rows(batch))  # noqa: S608
+
+    def finish_table(self, table: str) -> None:
+        for column in _INDEXES.get(table, ()):
+            self.run(f"CREATE INDEX {quote(f'{table}_{column}')} ON {_name(table)} ({quote(column)})")
+
+    def add_view(self, name: str, view: View, columns: Iterable[str]) -> None:
+        sql = view.sql.format(pages=", ".join(map(quote, columns)))
+        self._database.execute(f"DROP VIEW IF EXISTS {quote(name)}")
+        self._database.execute(f"CREATE VIEW {quote(name)} AS -- {view.says}\n{sql}")
+
+    def close(self) -> None:
+        self._database.close()
+
+
+def _plain_schema(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([pa.field(field.name, plain(field.type)) for field in schema])
+
+
+def _sqlite_type(kind: pa.DataType) -> str:
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return "INTEGER"
+    return "REAL" if pa.types.is_floating(kind) else "TEXT"
+
+
+def _remark(says: str) -> str:
+    return f" -- {says}" if says else ""
+
+
+def _sqlite_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
+    return zip(*map(_sqlite_values, batch.columns), strict=True)
+
+
+def _sqlite_values(column: pa.Array) -> list[Any]:
+    kind = plain(column.type)
+    if pa.types.is_timestamp(kind):
+        column = pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ")
+    elif kind == _UNSIGNED:
+        column = column.view(pa.int64())
+    values: list[Any] = column.to_pylist()
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind):
+        return [None if value is None else _JSON.encode(value).decode() for value in values]
+    return values

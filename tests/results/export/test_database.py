@@ -1,0 +1,101 @@
+"""Databases: the same rows as the tables, with comments, and views that both databases answer alike."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from gossamer.results.export.database import read_notes
+from gossamer.results.export.export import Exported
+from gossamer.stages.archive.schema import ITEM_PLACES, LINKS, PAGES
+from tests.results.export.test_views import as_text, latest, rows
+
+Exporting = Callable[..., Exported]
+Ask = Callable[[str], list[tuple[Any, ...]]]
+
+
+def opened(to: str, file: Path) -> Ask:
+    """Return a function that answers SQL."""
+    if to == "duckdb":
+        database = duckdb.connect(str(file), read_only=True)
+        database.execute("SET TimeZone = 'UTC'")
+        return lambda sql: database.execute(sql).fetchall()
+    return lambda sql: sqlite3.connect(f"file:{file}?mode=ro", uri=True).execute(sql).fetchall()
+
+
+@pytest.mark.parametrize("to", ["duckdb", "sqlite"])
+@pytest.mark.parametrize("table", ["pages", "links"])
+def test_a_database_holds_every_row_and_column(
+    crawled: Path, exporting: Exporting, tmp_path: Path, to: str, table: str
+) -> None:
+    done = exporting(to, tmp_path / "out")
+    ask = opened(to, tmp_path / "out")
+    expected = rows(crawled, table)
+    assert done.rows[table] == len(expected)
+    names = (PAGES if table == "pages" else LINKS).names
+    time = "strftime(fetched_at, '%Y-%m-%dT%H:%M:%S.%fZ')" if to == "duckdb" else "fetched_at"
+    shown = [time if name == "fetched_at" else name for name in names if name != "simhash"]
+    found = ask(f"SELECT {', '.join(shown)} FROM {table}")
+    wanted = [tuple(as_text(row)[name] for name in names if name != "simhash") for row in expected]
+    assert Counter(found) == Counter(wanted)
+    if table == "pages":
+        hashes = [row["simhash"] for row in expected]
+        signed = [one if to == "duckdb" or one is None or one < 1 << 63 else one - (1 << 64) for one in hashes]
+        assert Counter(value for (value,) in ask("SELECT simhash FROM pages")) == Counter(signed)
+
+
+@pytest.mark.parametrize("to", ["duckdb", "sqlite"])
+def test_views_answer_what_is_asked_most(crawled: Path, exporting: Exporting, tmp_path: Path, to: str) -> None:
+    exporting(to, tmp_path / "out")
+    ask = opened(to, tmp_path / "out")
+    pages = rows(crawled, "pages")
+    newest = {str(row["key"]): row for row in sorted(pages, key=lambda row: (row["fetched_at"], row["attempt"]))}
+    assert dict(ask("SELECT key, outcome FROM latest")) == {key: row["outcome"] for key, row in newest.items()}
+    assert {key for (key,) in ask("SELECT key FROM latest WHERE outcome = 'fetched'")} <= set(latest(crawled))
+    assert dict(ask("SELECT host, attempts FROM hosts")) == Counter(row["host"] for row in pages)
+    assert dict(ask("SELECT host, pages FROM hosts WHERE pages > 0")) == Counter(
+        row["host"] for row in pages if row["outcome"] in ("fetched", "not_modified")
+    )
+    bad = {key for key, row in newest.items() if row["outcome"] not in ("fetched", "not_modified", "redirected")}
+    links = rows(crawled, "links")
+    assert Counter(ask("SELECT from_url, to_url FROM broken_links")) == Counter(
+        (row["from_url"], row["to_url"]) for row in links if row["to_key"] in bad
+    )
+    assert dict(ask("SELECT key, links FROM inlinks")) == Counter(row["to_key"] for row in links)
+
+
+def test_every_column_has_its_comment(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:
+    known = read_notes().columns
+    assert list(known["pages"]) == PAGES.names
+    assert list(known["links"]) == LINKS.names
+    assert list(known["items"]) == ["url", *ITEM_PLACES]
+    exporting("duckdb", tmp_path / "duck")
+    exporting("sqlite", tmp_path / "lite")
+    said = opened("duckdb", tmp_path / "duck")(
+        "SELECT column_name, comment FROM duckdb_columns() WHERE table_name = 'links'"
+    )
+    assert dict(said) == known["links"]
+    (made,) = opened("sqlite", tmp_path / "lite")("SELECT sql FROM sqlite_master WHERE name = 'links'")
+    assert [line.partition(" -- ")[2] for line in made[0].splitlines()[1:-1]] == list(known["links"].values())
+
+
+@pytest.mark.parametrize("to", ["duckdb", "sqlite"])
+def test_one_table_with_a_condition_has_no_views(exporting: Exporting, tmp_path: Path, to: str) -> None:
+    done = exporting(to, tmp_path / "out", table="links", where="nofollow")
+    ask = opened(to, tmp_path / "out")
+    assert [(done.rows["links"],)] == ask("SELECT count(*) FROM links WHERE nofollow")
+    tables = "SELECT table_name FROM duckdb_tables()" if to == "duckdb" else "SELECT name FROM sqlite_master"
+    assert [name for (name,) in ask(tables) if not name.startswith("links")] == []
+
+
+@pytest.mark.parametrize("to", ["duckdb", "sqlite"])
+def test_a_crawl_without_rows_has_its_tables(exporting: Exporting, tmp_path: Path, to: str) -> None:
+    (tmp_path / "empty").mkdir()
+    assert exporting(to, tmp_path / "out", directory=tmp_path / "empty").rows == {"pages": 0, "links": 0}
+    assert opened(to, tmp_path / "out")("SELECT * FROM broken_links") == []
