@@ -162,6 +162,22 @@ for given in (
     print(json.dumps({"url": list(given["url"]), "features": features, "first": given[0]}, default=str))
 """
 
+JUDGES = """
+import json, sys
+import datasets
+from datatrove.data import Document
+from datatrove.pipeline import filters
+from datatrove.pipeline.filters import fineweb_quality_filter, gopher_quality_filter, gopher_repetition_filter
+for module in (fineweb_quality_filter, gopher_quality_filter, gopher_repetition_filter):
+    module.split_into_words = lambda text, language: text.split()  # Its own splitter is a package for each language.
+gopher = filters.GopherQualityFilter(), filters.GopherRepetitionFilter()
+fineweb = filters.FineWebQualityFilter()
+for row in datasets.load_dataset("parquet", data_files=json.loads(sys.argv[1]), split="train", cache_dir=sys.argv[2]):
+    document = Document(text=row["text"], id="1")
+    keeps = [all(one.filter(document) is True for one in gopher), fineweb.filter(document) is True]
+    print(json.dumps([keeps, [row["passes_gopher"], row["passes_fineweb"]]]))
+"""
+
 
 @pytest.mark.acceptance
 @pytest.mark.timeout(400)  # It installs a package with all that this needs.
@@ -179,7 +195,7 @@ def test_hugging_face_opens_the_shards_with_their_features(
     assert len(files) > 2
     venv.create(tmp_path / "venv", with_pip=True)
     python = str(tmp_path / "venv/bin/python")
-    subprocess.run([python, "-m", "pip", "install", "-q", "datasets>=4"], check=True)
+    subprocess.run([python, "-m", "pip", "install", "-q", "datasets>=4", "datatrove>=0.10", "regex"], check=True)
     command = [python, "-c", OPENS, json.dumps(files), str(tmp_path / "out"), str(tmp_path / "cache")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     found = [json.loads(line) for line in printed if line.startswith("{")]
@@ -188,9 +204,14 @@ def test_hugging_face_opens_the_shards_with_their_features(
         assert given["url"] == [HOST + name for name in PAGES if name != "empty"]
         assert given["features"]["text"] == "Value('string')"
         assert given["features"]["fetched_at"] == "Value('timestamp[us, tz=UTC]')"
-        assert set(given["features"]) == set(forms.COLUMNS)
+        assert set(given["features"]) == {*forms.COLUMNS, *forms.FIGURES}
         assert given["first"]["text"] == PAGES["first"]
         assert given["first"]["license"] is None
+    command = [python, "-c", JUDGES, json.dumps(files), str(tmp_path / "cache/3")]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    judged = [json.loads(line) for line in printed if line.startswith("[")]
+    assert [ours for _, ours in judged] == [theirs for theirs, _ in judged]
+    assert {keeps for (keeps, _), _ in judged} == {True, False}, "the filter has something to tell apart"
 
 
 def test_shards_carry_the_features_that_datasets_reads(made: Path, exporting: Exporting, tmp_path: Path) -> None:
@@ -200,6 +221,7 @@ def test_shards_carry_the_features_that_datasets_reads(made: Path, exporting: Ex
     about = json.loads(schema.metadata[b"huggingface"])["info"]["features"]
     assert list(about) == schema.names
     kinds = {"string": pa.string(), "timestamp[us, tz=UTC]": pa.timestamp("us", "UTC")}
+    kinds |= {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_()}
     assert [kinds[one["dtype"]] for one in about.values()] == schema.types
     assert {one["_type"] for one in about.values()} == {"Value"}
 
@@ -264,11 +286,14 @@ def test_the_card_says_what_the_corpus_is_made_of(made: Path, exporting: Exporti
     [split] = fields["dataset_info"]["splits"]
     assert (split["name"], split["num_examples"]) == ("train", 4)
     assert split["num_bytes"] > card["counts"]["characters"]
-    assert [one["name"] for one in fields["dataset_info"]["features"]] == list(forms.COLUMNS)
+    assert [one["name"] for one in fields["dataset_info"]["features"]] == [*forms.COLUMNS, *forms.FIGURES]
     assert fields["size_categories"] == ["n<1K"]
     assert "| removed: near-duplicates | 1 |" in body
     columns = body.partition("## Columns")[2].partition("##")[0]
-    assert [line.split(" | ")[0][2:].replace("\\", "") for line in columns.split("\n")[4:-2]] == list(forms.COLUMNS)
+    assert [line.split(" | ")[0][2:].replace("\\", "") for line in columns.split("\n")[4:-2]] == [
+        *forms.COLUMNS,
+        *forms.FIGURES,
+    ]
     assert "## How texts were found" in body
     assert all(line == line.rstrip() for line in body.split("\n"))
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from gossamer.results.export.bodies import MarkdownPage
 from gossamer.results.export.pages import file_name, front_matter
+from gossamer.results.export.quality import Quality, quality_of
 from gossamer.world.files import AppendFile, sync_everything, sync_file
 
 SHARD_BYTES = 256_000_000
@@ -29,7 +30,9 @@ _TEXTS = (
     "digest", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason",
 )  # fmt: skip
 COLUMNS: Mapping[str, pa.DataType] = {**dict.fromkeys(_TEXTS, pa.string()), **dict.fromkeys(TIMES, _TIME)}
-"""Of a row for Hugging Face."""
+"""Of a row for Hugging Face, before those of `Quality`."""
+_KINDS = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+FIGURES: Mapping[str, pa.DataType] = {field.name: _KINDS[field.type] for field in msgspec.structs.fields(Quality)}
 MAPPINGS = {
     "mappings": {
         "dynamic": False,
@@ -49,7 +52,8 @@ _JSON = msgspec.json.Encoder()
 
 def features() -> dict[str, dict[str, str]]:
     """Return the columns as `datasets.Features` are written."""
-    kinds = {name: "timestamp[us, tz=UTC]" if name in TIMES else "string" for name in COLUMNS}
+    names = {pa.string(): "string", _TIME: "timestamp[us, tz=UTC]", pa.int64(): "int64", pa.float64(): "float64"}
+    kinds = {name: names.get(kind, "bool") for name, kind in {**COLUMNS, **FIGURES}.items()}
     return {name: {"dtype": kind, "_type": "Value"} for name, kind in kinds.items()}
 
 
@@ -88,7 +92,7 @@ class ParquetShards:
         self.length = 0
         self._bytes = 0
         about = {"huggingface": _JSON.encode({"info": {"features": features()}}).decode()}
-        self._schema = pa.schema(list(COLUMNS.items()), metadata=about)
+        self._schema = pa.schema([*COLUMNS.items(), *FIGURES.items()], metadata=about)
         self._writer: pq.ParquetWriter | None = None
 
     @property
@@ -100,6 +104,8 @@ class ParquetShards:
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd", write_page_checksum=True)
         columns = [_cast(texts[name], kind) for name, kind in COLUMNS.items()]
+        figures = [msgspec.structs.astuple(quality_of(text)) for text in texts["text"].to_pylist()]
+        columns += [pa.array([row[at] for row in figures], kind) for at, kind in enumerate(FIGURES.values())]
         batch = pa.record_batch(columns, schema=self._schema)
         self._bytes += batch.nbytes
         if batch.num_rows:
