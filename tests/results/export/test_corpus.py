@@ -23,6 +23,7 @@ from gossamer.results.export import copies, corpus, forms
 from gossamer.results.export.copies import FOUND, SIGNATURES, find_copies
 from gossamer.results.export.export import ExportedCrawl, export
 from gossamer.results.export.opening import export_means
+from gossamer.results.export.quality import STOP_WORDS
 from gossamer.results.export.source import pieces_of
 from gossamer.results.search.documents import INDEXED_TYPES
 from gossamer.stages.archive.archive import Archives
@@ -162,6 +163,26 @@ for given in (
     print(json.dumps({"url": list(given["url"]), "features": features, "first": given[0]}, default=str))
 """
 
+
+def prose_shards(folder: Path) -> list[Path]:
+    """Write texts of which the filters keep some: sentences of common words, from varied to repetitive."""
+    folder.mkdir()
+    dice = random.Random(48)
+    words = [
+        *sorted(STOP_WORDS),
+        *(f"{one}{two}" for one in ("river", "stone", "winter", "garden") for two in "abcdefghij"),
+    ]
+    texts = []
+    for number in range(60):
+        few = dice.sample(words, 8 + number % 40)
+        lines = [" ".join(dice.choices(few, k=12)) + dice.choice((".", ".", "", "...")) for _ in range(3 + number % 9)]
+        texts.append("\n".join(lines))
+    shards = forms.ParquetShards(folder, 0)
+    shards.add(pa.RecordBatch.from_pydict({name: texts if name == "text" else [""] * 60 for name in forms.COLUMNS}))
+    shards.close()
+    return list((folder / "data").iterdir())
+
+
 JUDGES = """
 import json, sys
 import datasets
@@ -207,7 +228,8 @@ def test_hugging_face_opens_the_shards_with_their_features(
         assert set(given["features"]) == {*forms.COLUMNS, *forms.FIGURES}
         assert given["first"]["text"] == PAGES["first"]
         assert given["first"]["license"] is None
-    command = [python, "-c", JUDGES, json.dumps(files), str(tmp_path / "cache/3")]
+    prose = [str(path) for path in prose_shards(tmp_path / "prose")]
+    command = [python, "-c", JUDGES, json.dumps(files + prose), str(tmp_path / "cache/3")]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
     judged = [json.loads(line) for line in printed if line.startswith("[")]
     assert [ours for _, ours in judged] == [theirs for theirs, _ in judged]
