@@ -11,6 +11,7 @@ from typing import BinaryIO
 from gossamer.api.given import directory_of
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.results.export.chunks import TOKENS_MAX
 from gossamer.results.export.copies import How
 from gossamer.results.export.export import (
     MEMORY_BYTES,
@@ -41,6 +42,7 @@ def export_of(
     unknown: bool = False,
     dedupe: How = "",
     against: Sequence[str | Path] = (),
+    chunk_tokens: int = TOKENS_MAX,
     memory_bytes_max: int = MEMORY_BYTES,
     progress: Progress = no_progress,
 ) -> Exported:
@@ -48,7 +50,7 @@ def export_of(
 
     With `permitted`, a purpose such as `ai-train`, it holds only pages whose owners allow that use, and with `unknown`
     also those about which nothing is stated. With `dedupe`, `exact` or `near`, of texts that are equal or nearly so it
-    holds one, and none that a crawl or corpus export in `against` has.
+    holds one, and none that a crawl or corpus export in `against` has. `chunk_tokens` bounds the chunks of `chunks`.
 
     Raises:
         ConfigError: there is no crawl, or an option is wrong.
@@ -67,6 +69,7 @@ def export_of(
             permitted=permission(permitted, unknown=unknown, to=to),
             dedupe=dedupe,
             against=[_earlier(directory_of(one, "against")) for one in against],
+            chunk_tokens=chunk_tokens,
             memory_bytes_max=memory_bytes_max,
             progress=progress,
         )

@@ -23,6 +23,7 @@ from gossamer.config.gather import configure, reopen
 from gossamer.config.seeds import seed
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import count, counted, shell_word, size
+from gossamer.results.export.chunks import TOKENS_MAX
 
 commands = typer.Typer()
 WIDTH = len("appeared")
@@ -31,7 +32,7 @@ Dedupe = Annotated[
     typer.Option(
         "--dedupe",
         metavar="HOW",
-        help="Leave out texts that another page has: exact or near. For markdown, datasets and bulk.",
+        help="Leave out texts that another page has: exact or near. For markdown, datasets, chunks and bulk.",
     ),
 ]
 Against = Annotated[
@@ -42,7 +43,7 @@ Against = Annotated[
         help="With --dedupe: also leave out texts of this earlier crawl or corpus export. Repeatable.",
     ),
 ]
-FORMATS = "parquet, duckdb, sqlite, jsonl, csv, markdown, mirror, datasets, bulk, cdxj, wacz or pagefiles"
+FORMATS = "parquet, duckdb, sqlite, jsonl, csv, markdown, mirror, datasets, chunks, bulk, cdxj, wacz or pagefiles"
 IGNORED = {
     "words": "Edits of digits, case or markup alone are not listed, except in fields of items (revisit.change=words). "
     "To find them from now on: "
@@ -128,6 +129,9 @@ def export(
     ] = False,
     dedupe: Dedupe = "",
     against: Against = None,
+    chunk_tokens: Annotated[
+        int, typer.Option("--chunk-tokens", metavar="N", help="Largest chunk of the format chunks, in tokens.")
+    ] = TOKENS_MAX,
     memory_mb: Annotated[int, typer.Option("--memory", metavar="MB", help="Memory limit in megabytes.")] = 512,
     quiet: Quiet = False,
 ) -> int:
@@ -158,6 +162,7 @@ def export(
         unknown=unknown,
         dedupe=dedupe,  # type: ignore[arg-type]  # What it can be is checked there.
         against=against or (),
+        chunk_tokens=chunk_tokens,
         memory_bytes_max=memory_mb * 1_000_000,
         progress=shown.advance,
     )

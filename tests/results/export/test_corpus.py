@@ -330,7 +330,7 @@ def test_a_crawl_without_texts_makes_an_empty_corpus(exporting: Exporting, tmp_p
 
 def test_what_cannot_be_done_is_refused(made: Path, exporting: Exporting, tmp_path: Path) -> None:
     for to, options, says in (
-        ("jsonl", {"dedupe": "near"}, "markdown, datasets and bulk can leave copies out"),
+        ("jsonl", {"dedupe": "near"}, "chunks and bulk can leave copies out"),
         ("datasets", {"dedupe": "fuzzy"}, "expected exact or near"),
         ("datasets", {"against": [made]}, "with --dedupe exact or --dedupe near"),
         ("datasets", {"dedupe": "near", "against": [tmp_path]}, "holds neither a crawl"),

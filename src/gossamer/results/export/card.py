@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from gossamer.model.product import PRODUCT, __version__
 from gossamer.model.words import iso_time
+from gossamer.results.export.chunks import TOKENS_MAX
 from gossamer.results.export.copies import Copies
 from gossamer.results.export.forms import features
 from gossamer.results.export.pages import quote
@@ -54,6 +55,11 @@ MEANINGS = {
     "fetched_at": "when the page was fetched (UTC)",
     "published": "when it was published, as the page states it",
     "modified": "when it was changed, as the page states it",
+    "id": "identifier, the same in a later export",
+    "headings": "headings above the chunk, from the page's own to the nearest one",
+    "fragment": "text fragment: behind the address it leads to the place in the page",
+    "chunk": "number of the chunk in its page, from 0",
+    "chunks": "number of chunks of the page",
     "words": "words, as white space separates them",
     "tokens": "estimate of tokens: UTF-8 bytes divided by 4",
     "mean_word_length": "mean length of words in characters; Gopher permits 3 to 10",
@@ -93,6 +99,8 @@ class Facts(msgspec.Struct, frozen=True):
     """Of its attempts, all of them."""
     answers: Mapping[str, int]
     """Pages by their answer, where a use must be permitted."""
+    chunk_tokens: int = TOKENS_MAX
+    """Bound of the chunks, in tokens."""
 
 
 class CardCounts(NamedTuple):
@@ -112,7 +120,7 @@ def write_card(folder: Path, to: str, facts: Facts, made: CardCounts, memory_byt
         _open(tables, made.texts, made.copies)
         card = _card(tables, to, facts, sum(piece.rows for piece in made.texts), made.removed)
     (folder / JSON_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(card)) + b"\n")
-    bytes_ = _uncompressed_bytes(folder / "data") if to == "datasets" else 0
+    bytes_ = _uncompressed_bytes(folder / "data") if (folder / "data").is_dir() else 0
     (folder / README_NAME).write_text("".join(f"{line}\n" for line in _readme(card, to, bytes_)), encoding="utf-8")
 
 
@@ -177,7 +185,7 @@ def _card(
             "texts": {purpose.replace("_", "-"): _frequent_values(tables, f"usage_{purpose}") for purpose in _PURPOSES},
         },
         "text_methods": _frequent_values(tables, "text_method"),
-        "columns": features() if to == "datasets" else {},
+        "columns": features(to),
     }
 
 
@@ -260,12 +268,13 @@ def _header(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
     yield f"- {next((name for name, bound in _SIZES if texts < bound), 'n>100M')}"
     yield "tags:"
     yield f"- {PRODUCT}"
-    if to == "datasets":
+    if card["columns"]:
         yield "configs:"
         yield "- config_name: default"
         yield "  data_files:"
         yield "  - split: train"
         yield "    path: data/*.parquet"
+    if to == "datasets":
         yield "dataset_info:"
         yield "  features:"
         for name, value in card["columns"].items():

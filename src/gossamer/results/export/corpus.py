@@ -28,7 +28,7 @@ from gossamer.results.export.work import ExportFolder, ExportPiece, KnownTexts
 from gossamer.stages.archive.schema import column_of
 from gossamer.world.files import sync_file
 
-FORMATS = ("datasets", "bulk")
+FORMATS = ("datasets", "chunks", "bulk")
 """Formats that are always a corpus; `markdown` is one where copies are left out."""
 PAGES_A_PART = 2_000
 PART_BYTES = 16_000_000
@@ -202,7 +202,7 @@ def _write(
     rows = sum(piece.rows for piece in own)
     kept = keep_mask(copies, rows)
     work.out.mkdir(exist_ok=True)
-    form = form_of(to, work.out, step.files, step.length)
+    form = form_of(to, work.out, step.files, step.length, facts.chunk_tokens)
     if source is not None:
         for position, batch in source.batches(step.written):
             form.add(batch.filter(pa.array(kept[position - batch.num_rows : position])))

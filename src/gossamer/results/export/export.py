@@ -16,6 +16,7 @@ from gossamer.model.words import shell_word
 from gossamer.results.export import corpus, database
 from gossamer.results.export.bodies import Means, RecordBodies
 from gossamer.results.export.card import Facts
+from gossamer.results.export.chunks import TOKENS_MAX, TOKENS_MAX_LEAST
 from gossamer.results.export.copies import Copies, How
 from gossamer.results.export.index import export_index
 from gossamer.results.export.mirror import NAMES, export_mirror
@@ -140,6 +141,7 @@ def export(
     permitted: Permission | None = None,
     dedupe: How = "",
     against: Sequence[ExportedCrawl | Path] = (),
+    chunk_tokens: int = TOKENS_MAX,
     memory_bytes_max: int = MEMORY_BYTES,
     progress: Progress = no_progress,
 ) -> Exported:
@@ -159,10 +161,13 @@ def export(
             f"-o {target}: bulk makes a folder of files, one for each request; name a folder, such as "
             f"-o {target.with_suffix('')}"
         )
+    _check_chunks(to, chunk_tokens)
     copies = _copies(to, dedupe, against)
     tables = tables_of(crawl, to, table)
     crawl.require(tables, warcs=to in NEED_WARCS)
-    order = ExportOrder(str(crawl.directory.resolve()), to, table, where, str(permitted or ""), str(copies))
+    order = ExportOrder(
+        str(crawl.directory.resolve()), to, table, where, str(permitted or ""), str(copies), chunk_tokens
+    )
     with ExportFolder(target, order) as work:
         if work.is_complete:
             work.finish()
@@ -178,7 +183,7 @@ def export(
         work.sweep(*_KEPT, *(f"runs-{stem_of(name)}" for name in tables))
         removed: dict[str, int] = {}
         if to in corpus.FORMATS or copies.how:
-            facts = _facts(crawl, inputs, where, permitted, copies)
+            facts = _facts(crawl, inputs, where, permitted, copies, chunk_tokens)
             removed = corpus.make_corpus(work, crawl.directory, to, facts, means, memory_bytes_max, progress)
             rows = {"texts": removed.pop("texts")}
         else:
@@ -193,12 +198,21 @@ def export(
     return Exported(rows, work.resumed, inputs.running, newer, inputs.unread, inputs.answers, removed)
 
 
+def _check_chunks(to: str, chunk_tokens: int) -> None:
+    if chunk_tokens != TOKENS_MAX and to != "chunks":
+        raise ConfigError(f"--chunk-tokens: {to} has no chunks; leave it out, or export --to chunks")
+    if chunk_tokens < TOKENS_MAX_LEAST:
+        raise ConfigError(f"--chunk-tokens {chunk_tokens}: at least {TOKENS_MAX_LEAST} are needed")
+
+
 def _copies(to: str, dedupe: How, against: Sequence[ExportedCrawl | Path]) -> Copies:
     """Return how copies are found; refuse options that are unknown or cannot be combined."""
     if dedupe not in get_args(How):
         raise ConfigError(f"--dedupe {dedupe}: expected exact or near")
     if dedupe and to not in ("markdown", *corpus.FORMATS):
-        raise ConfigError(f"--dedupe: {to} holds rows, not texts; markdown, datasets and bulk can leave copies out")
+        raise ConfigError(
+            f"--dedupe: {to} holds rows, not texts; markdown, datasets, chunks and bulk can leave copies out"
+        )
     if against and not dedupe:
         raise ConfigError("--against: say which copies to leave out, with --dedupe exact or --dedupe near")
     places = [one if isinstance(one, Path) else one.directory for one in against]
@@ -213,11 +227,16 @@ def _earlier_of(one: ExportedCrawl | Path, logs: Path) -> KnownTexts:
 
 
 def _facts(
-    crawl: ExportedCrawl, inputs: ExportInputs, where: str, permitted: Permission | None, copies: Copies
+    crawl: ExportedCrawl,
+    inputs: ExportInputs,
+    where: str,
+    permitted: Permission | None,
+    copies: Copies,
+    chunk_tokens: int,
 ) -> Facts:
     name = crawl.directory.resolve().name
     filters = (where, str(permitted or ""), copies)
-    return Facts(name, inputs.begun_at, *filters, crawl.about, inputs.outcomes, inputs.answers)
+    return Facts(name, inputs.begun_at, *filters, crawl.about, inputs.outcomes, inputs.answers, chunk_tokens)
 
 
 def _inputs_of(

@@ -15,8 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gossamer.results.export.bodies import MarkdownPage
+from gossamer.results.export.chunks import chunks_of
 from gossamer.results.export.pages import file_name, front_matter
-from gossamer.results.export.quality import Quality, quality_of
+from gossamer.results.export.quality import Quality, quality_of, tokens_of
 from gossamer.world.files import AppendFile, sync_everything, sync_file
 
 SHARD_BYTES = 256_000_000
@@ -33,6 +34,18 @@ COLUMNS: Mapping[str, pa.DataType] = {**dict.fromkeys(_TEXTS, pa.string()), **di
 """Of a row for Hugging Face, before those of `Quality`."""
 _KINDS = {int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
 FIGURES: Mapping[str, pa.DataType] = {field.name: _KINDS[field.type] for field in msgspec.structs.fields(Quality)}
+_OF_PAGE = [name for name in COLUMNS if name not in ("text", "markdown", "text_method")]
+CHUNK_COLUMNS: Mapping[str, pa.DataType] = {
+    "id": pa.string(),
+    "text": pa.string(),
+    "headings": pa.list_(pa.string()),
+    "fragment": pa.string(),
+    "tokens": pa.int64(),
+    "chunk": pa.int64(),
+    "chunks": pa.int64(),
+    **{name: COLUMNS[name] for name in _OF_PAGE},
+}
+"""Of a row of `chunks`."""
 MAPPINGS = {
     "mappings": {
         "dynamic": False,
@@ -50,11 +63,17 @@ MAPPINGS = {
 _JSON = msgspec.json.Encoder()
 
 
-def features() -> dict[str, dict[str, str]]:
-    """Return the columns as `datasets.Features` are written."""
+def features(to: str) -> dict[str, Any]:
+    """Return the columns of a format as `datasets.Features` are written; none for one that has no rows."""
+    columns = {"datasets": {**COLUMNS, **FIGURES}, "chunks": CHUNK_COLUMNS}.get(to, {})
+    return {name: _feature(kind) for name, kind in columns.items()}
+
+
+def _feature(kind: pa.DataType) -> dict[str, Any]:
+    if pa.types.is_list(kind):
+        return {"feature": _feature(kind.value_type), "_type": "List"}
     names = {pa.string(): "string", _TIME: "timestamp[us, tz=UTC]", pa.int64(): "int64", pa.float64(): "float64"}
-    kinds = {name: names.get(kind, "bool") for name, kind in {**COLUMNS, **FIGURES}.items()}
-    return {name: {"dtype": kind, "_type": "Value"} for name, kind in kinds.items()}
+    return {"dtype": names.get(kind, "bool"), "_type": "Value"}
 
 
 class MarkdownFiles:
@@ -85,14 +104,16 @@ class MarkdownFiles:
 class ParquetShards:
     """`data/train-00001.parquet` and so on; what a column holds is in the metadata, as `datasets` reads it."""
 
+    to = "datasets"
+
     def __init__(self, folder: Path, files: int) -> None:
         self._folder = folder / "data"
         self._folder.mkdir(exist_ok=True)
         self.files = files
         self.length = 0
         self._bytes = 0
-        about = {"huggingface": _JSON.encode({"info": {"features": features()}}).decode()}
-        self._schema = pa.schema([*COLUMNS.items(), *FIGURES.items()], metadata=about)
+        about = {"huggingface": _JSON.encode({"info": {"features": features(self.to)}}).decode()}
+        self._schema = pa.schema(list(self._columns().items()), metadata=about)
         self._writer: pq.ParquetWriter | None = None
 
     @property
@@ -103,13 +124,18 @@ class ParquetShards:
         """Add rows to the shard."""
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._path, self._schema, compression="zstd", write_page_checksum=True)
-        columns = [_cast(texts[name], kind) for name, kind in COLUMNS.items()]
-        figures = [msgspec.structs.astuple(quality_of(text)) for text in texts["text"].to_pylist()]
-        columns += [pa.array([row[at] for row in figures], kind) for at, kind in enumerate(FIGURES.values())]
-        batch = pa.record_batch(columns, schema=self._schema)
+        batch = pa.record_batch(self._rows(texts), schema=self._schema)
         self._bytes += batch.nbytes
         if batch.num_rows:
             self._writer.write_batch(batch)
+
+    def _columns(self) -> Mapping[str, pa.DataType]:
+        return {**COLUMNS, **FIGURES}
+
+    def _rows(self, texts: pa.RecordBatch) -> list[pa.Array]:
+        columns = [_cast(texts[name], kind) for name, kind in COLUMNS.items()]
+        figures = [msgspec.structs.astuple(quality_of(text)) for text in texts["text"].to_pylist()]
+        return columns + [pa.array([row[at] for row in figures], kind) for at, kind in enumerate(FIGURES.values())]
 
     def settle(self) -> bool:
         """Finish the shard where it is large enough, and say whether all that was added is on disk."""
@@ -120,7 +146,7 @@ class ParquetShards:
     def close(self) -> None:
         """Finish the last shard; without texts it has the columns alone."""
         if self._writer is None and not self.files:
-            self.add(pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in COLUMNS}))
+            self.add(pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (*COLUMNS, "key")}))
         self._finish()
 
     def _finish(self) -> None:
@@ -130,6 +156,35 @@ class ParquetShards:
             self._writer = None
             self._bytes = 0
             self.files += 1
+
+
+class ChunkShards(ParquetShards):
+    """The same files with a row for each chunk of a text."""
+
+    to = "chunks"
+
+    def __init__(self, folder: Path, files: int, tokens_max: int) -> None:
+        super().__init__(folder, files)
+        self._tokens_max = tokens_max
+
+    def _columns(self) -> Mapping[str, pa.DataType]:
+        return CHUNK_COLUMNS
+
+    def _rows(self, texts: pa.RecordBatch) -> list[pa.Array]:
+        found: list[tuple[str, str, tuple[str, ...], str, int, int, int]] = []
+        pages: list[int] = []
+        keys = texts["key"].to_pylist()
+        for page, markdown in enumerate(texts["markdown"].to_pylist()):
+            chunks = chunks_of(markdown, self._tokens_max)
+            pages += [page] * len(chunks)
+            found += [
+                (_id(keys[page], at), one.text, one.headings, one.fragment, tokens_of(one.text), at, len(chunks))
+                for at, one in enumerate(chunks)
+            ]
+        own = [(name, kind) for name, kind in CHUNK_COLUMNS.items() if name not in _OF_PAGE]
+        columns = [pa.array([row[at] for row in found], kind) for at, (_, kind) in enumerate(own)]
+        of_page = pa.array(pages, pa.int64())
+        return columns + [_cast(texts[name].take(of_page), COLUMNS[name]) for name in _OF_PAGE]
 
 
 class BulkRequests:
@@ -186,11 +241,19 @@ class BulkRequests:
 Form = MarkdownFiles | ParquetShards | BulkRequests
 
 
-def form_of(to: str, folder: Path, files: int, length: int) -> Form:
+def form_of(to: str, folder: Path, files: int, length: int, tokens_max: int) -> Form:
     """Return the form of a format, to go on behind `files` files, the last of which has `length` bytes."""
     if to == "markdown":
         return MarkdownFiles(folder)
+    if to == "chunks":
+        return ChunkShards(folder, files, tokens_max)
     return ParquetShards(folder, files) if to == "datasets" else BulkRequests(folder, files, length)
+
+
+def _id(key: str, chunk: int | None = None) -> str:
+    """Return an identifier of a page, or of one of its chunks, that is the same in a later export."""
+    name = hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:40]
+    return name if chunk is None else f"{name}-{chunk}"
 
 
 def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
@@ -200,6 +263,6 @@ def _cast(column: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _lines(row: Mapping[str, Any]) -> bytes:
-    name = hashlib.sha256(row["key"].encode("utf-8", "replace")).hexdigest()[:40]
+    name = _id(row["key"])
     held = {one: row[one] for one in COLUMNS if one != "markdown" and row[one]}
     return _JSON.encode({"index": {"_id": name}}) + b"\n" + _JSON.encode(held) + b"\n"

@@ -53,6 +53,7 @@ class ExportOrder(msgspec.Struct, frozen=True):
     where: str = ""
     permitted: str = ""
     dedupe: str = ""
+    chunk_tokens: int = 0
 
 
 @decodable

@@ -1,0 +1,149 @@
+"""Chunks: a page's Markdown in pieces of a bounded size for retrieval, with headings and a link to the place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+from urllib.parse import quote
+
+from gossamer.results.export.quality import BYTES_A_TOKEN, tokens_of
+
+TOKENS_MAX = 512
+"""Of a chunk, by default."""
+TOKENS_MAX_LEAST = 32
+_HEADING = re.compile(r"(#{1,6}) +(.*?)(?: +#+)?$")
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF001 - in their own script
+_MARKUP = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)|[*`>|]+|(?<!\w)_+|_+(?!\w)")
+_LEAD = re.compile(r"\s*(?:[-+*]|\d+[.)])\s+")
+_FRAGMENT_WORDS = 8
+
+
+class Chunk(NamedTuple):
+    """A part of a page."""
+
+    headings: tuple[str, ...]
+    """From the page's own to the nearest one."""
+    text: str
+    """Markdown, without the headings."""
+    fragment: str
+    """Text fragment by which browsers show the place: `#:~:text=…`."""
+
+
+def chunks_of(markdown: str, tokens_max: int) -> list[Chunk]:
+    """Return a page's chunks in order. A chunk has text below one heading; code and tables are divided only where they
+    do not fit. About 1 µs a word.
+    """
+    chunks: list[Chunk] = []
+    for headings, blocks in _sections(markdown):
+        heading = headings[-1] if headings else ""
+        for text in _pack([piece for block in blocks for piece in _pieces(block, tokens_max)], "\n\n", tokens_max):
+            chunks.append(Chunk(headings, text, _fragment(heading or text)))
+            heading = ""
+    return chunks
+
+
+def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
+    """Yield the blocks below each heading, with the headings above them. A heading alone is no section."""
+    path: list[tuple[int, str]] = []
+    blocks: list[str] = []
+    for block in _blocks(markdown):
+        match = _HEADING.fullmatch(block)
+        if match is None:
+            blocks.append(block)
+            continue
+        if blocks:
+            yield tuple(text for _, text in path), blocks
+            blocks = []
+        level = len(match[1])
+        path = [(above, text) for above, text in path if above < level]
+        path.append((level, plain_text(match[2])))
+    if blocks:
+        yield tuple(text for _, text in path), blocks
+
+
+def _blocks(markdown: str) -> Iterator[str]:
+    """Yield headings, fenced code, and what lies between empty lines."""
+    held: list[str] = []
+    fence = ""
+    for line in markdown.splitlines():
+        match = _FENCE.match(line)
+        if fence:
+            held.append(line)
+            if match is not None and match[1].startswith(fence) and not line[match.end() :].strip():
+                fence = ""
+            continue
+        begins = match is not None or _HEADING.fullmatch(line)
+        if held and (begins or not line.strip()):
+            yield "\n".join(held)
+            held = []
+        if match is not None:
+            fence = match[1]
+            held.append(line)
+        elif begins:
+            yield line
+        elif line.strip():
+            held.append(line)
+    if held:
+        yield "\n".join(held)
+
+
+def _pieces(block: str, tokens_max: int) -> list[str]:
+    """Divide a block that is too large: code and tables by lines, prose by sentences, what has none by characters."""
+    if tokens_of(block) <= tokens_max:
+        return [block]
+    lines = block.split("\n")
+    if _FENCE.match(block):
+        head = lines[0]
+        foot = _FENCE.match(head)[1]  # type: ignore[index]
+        code = lines[1:-1] if len(lines) > 1 and lines[-1].strip() == foot else lines[1:]
+        room = max(tokens_max - tokens_of(head + foot) - 1, 1)
+        return [f"{head}\n{part}\n{foot}" for part in _pack(_cut(code, room), "\n", room)]
+    if len(lines) > 1:
+        parts = [part for line in lines for part in _sentences(line, tokens_max)]
+        return _pack(parts, "\n", tokens_max)
+    return _pack(_sentences(block, tokens_max), " ", tokens_max)
+
+
+def _sentences(line: str, tokens_max: int) -> list[str]:
+    return [line] if tokens_of(line) <= tokens_max else _cut(_SENTENCE_END.split(line), tokens_max)
+
+
+def _cut(parts: Sequence[str], tokens_max: int) -> list[str]:
+    """Divide parts that are too large after as many characters as certainly fit."""
+    step = max(tokens_max * BYTES_A_TOKEN // 4, 1)
+    return [
+        piece
+        for part in parts
+        for piece in (
+            [part] if tokens_of(part) <= tokens_max else [part[at : at + step] for at in range(0, len(part), step)]
+        )
+    ]
+
+
+def _pack(parts: Sequence[str], separator: str, tokens_max: int) -> list[str]:
+    """Join parts, in order, as long as they fit."""
+    packed: list[str] = []
+    size = 0
+    for part in parts:
+        added = len(part.encode("utf-8", "replace")) + len(separator)
+        if packed and size + added <= tokens_max * BYTES_A_TOKEN:
+            packed[-1] += separator + part
+            size += added
+        else:
+            packed.append(part)
+            size = added - len(separator)
+    return packed
+
+
+def plain_text(markdown: str) -> str:
+    """Return a line of Markdown as a reader sees it."""
+    return _MARKUP.sub(lambda match: match[1] or "", markdown).strip()
+
+
+def _fragment(text: str) -> str:
+    """Return the fragment that leads to a text (WICG, URL Fragment Text Directives)."""
+    lines = (plain_text(_LEAD.sub("", line)) for line in text.split("\n") if not _FENCE.match(line))
+    words = next((line for line in lines if any(map(str.isalnum, line))), "").split()[:_FRAGMENT_WORDS]
+    return "#:~:text=" + quote(" ".join(words), safe="").replace("-", "%2D") if words else ""

@@ -1,0 +1,121 @@
+"""Chunks: bounded, with their headings and a fragment that leads to them; nothing of a page is lost."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import unquote
+
+import pyarrow.parquet as pq
+import pytest
+
+from gossamer.model.errors import ConfigError
+from gossamer.results.export import forms
+from gossamer.results.export.chunks import TOKENS_MAX, chunks_of, plain_text
+from gossamer.results.export.export import Exported
+from gossamer.results.export.quality import tokens_of
+from tests.results.export.test_corpus import made  # noqa: F401 - a fixture
+
+PAGE = """\
+Before all headings.
+
+# The *guide*
+
+Two lines
+of one paragraph.
+
+## Install ##
+
+- one
+- two
+
+```sh
+# no heading
+
+pip install x
+```
+
+### Empty heading
+
+## See [here](https://a.example/x)
+
+Last.
+"""
+
+
+def test_chunks_have_the_headings_above_them() -> None:
+    assert [(one.headings, one.text, unquote(one.fragment)) for one in chunks_of(PAGE, TOKENS_MAX)] == [
+        ((), "Before all headings.", "#:~:text=Before all headings."),
+        (("The guide",), "Two lines\nof one paragraph.", "#:~:text=The guide"),
+        (
+            ("The guide", "Install"),
+            "- one\n- two\n\n```sh\n# no heading\n\npip install x\n```",
+            "#:~:text=Install",
+        ),
+        (("The guide", "See here"), "Last.", "#:~:text=See here"),
+    ]
+
+
+def test_a_dash_in_a_fragment_is_escaped() -> None:
+    """A dash ends the prefix of a text directive."""
+    [chunk] = chunks_of("# Well-known, & more", 64) or chunks_of("# Well-known, & more\n\ntext", 64)
+    assert chunk.fragment == "#:~:text=Well%2Dknown%2C%20%26%20more"
+
+
+def strip(text: str) -> str:
+    return "".join(text.split()).replace("`", "").replace("~", "")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_chunk_is_too_large_and_nothing_is_lost(seed: int) -> None:
+    dice = random.Random(seed)
+    blocks = []
+    for number in range(dice.randrange(1, 20)):
+        words = ["word", "longer-word", "x" * dice.randrange(1, 400), "東京都。", "ends."]
+        line = " ".join(dice.choices(words, k=dice.randrange(1, 60)))
+        blocks.append(
+            dice.choice((f"## Heading {number}\n\n{line}", line, f"```\n{line}\n\n{line}\n```", f"- {line}\n- {line}"))
+        )
+    page = "\n\n".join(blocks)
+    bound = dice.choice((32, 64, 512))
+    chunks = chunks_of(page, bound)
+    assert max(tokens_of(one.text) for one in chunks) <= bound
+    body = "\n".join(line for line in page.split("\n") if not line.startswith("## "))
+    assert strip("".join(one.text for one in chunks)) == strip(body)
+    assert all(text.text.count("```") % 2 == 0 for text in chunks), "code is fenced in each chunk"
+
+
+def test_markdown_without_an_end_of_its_fence_is_read() -> None:
+    [chunk] = chunks_of("# a\n\n```\nx\n# y\n", 64)
+    assert (chunk.headings, chunk.text) == (("a",), "```\nx\n# y")
+    assert chunks_of("", 64) == []
+    assert plain_text("**b** `c` [d](e) snake_case _f_ > g") == "b c d snake_case f  g"
+
+
+def test_rows_say_which_page_and_which_part(
+    made: Path,  # noqa: F811
+    exporting: Callable[..., Exported],
+    tmp_path: Path,
+) -> None:
+    exporting("chunks", tmp_path / "out", made, chunk_tokens=64)
+    [file] = (tmp_path / "out/data").iterdir()
+    assert pq.read_schema(file).names == list(forms.CHUNK_COLUMNS)
+    rows = pq.read_table(file).to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows) > 10
+    assert {row["tokens"] <= 64 and row["tokens"] == tokens_of(row["text"]) for row in rows} == {True}
+    for row in rows:
+        assert 0 <= row["chunk"] < row["chunks"] == sum(one["url"] == row["url"] for one in rows)
+        assert row["fetched_at"].year == 2026
+    again = exporting("chunks", tmp_path / "again", made, chunk_tokens=64)
+    assert again.rows["texts"] == len({row["url"] for row in rows})
+    assert pq.read_table(tmp_path / "again/data").to_pylist() == rows
+
+
+@pytest.mark.parametrize(("to", "tokens", "says"), [("bulk", 64, "bulk has no chunks"), ("chunks", 9, "at least 32")])
+def test_a_bound_that_cannot_be_is_refused(
+    exporting: Callable[..., Exported], tmp_path: Path, to: str, tokens: int, says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        exporting(to, tmp_path / "out", chunk_tokens=tokens)
+    assert list(tmp_path.iterdir()) == []
