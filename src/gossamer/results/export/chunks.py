@@ -20,7 +20,7 @@ _LEAD = re.compile(r"\s*(?:[-+*]|\d+[.)])\s+")
 _FRAGMENT_WORDS = 8
 
 
-class Chunk(NamedTuple):
+class PageChunk(NamedTuple):
     """A part of a page."""
 
     headings: tuple[str, ...]
@@ -31,15 +31,15 @@ class Chunk(NamedTuple):
     """Text fragment by which browsers show the place: `#:~:text=…`."""
 
 
-def chunks_of(markdown: str, tokens_max: int) -> list[Chunk]:
+def chunks_of(markdown: str, tokens_max: int) -> list[PageChunk]:
     """Return a page's chunks in order. A chunk has text below one heading; code and tables are divided only where they
     do not fit. About 1 µs a word.
     """
-    chunks: list[Chunk] = []
+    chunks: list[PageChunk] = []
     for headings, blocks in _sections(markdown):
         heading = headings[-1] if headings else ""
         for text in _pack([piece for block in blocks for piece in _pieces(block, tokens_max)], "\n\n", tokens_max):
-            chunks.append(Chunk(headings, text, _fragment(heading or text)))
+            chunks.append(PageChunk(headings, text, _fragment(heading or text)))
             heading = ""
     return chunks
 

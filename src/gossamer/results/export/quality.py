@@ -18,9 +18,9 @@ STOP_WORDS = frozenset(("the", "be", "to", "of", "and", "that", "have", "with"))
 """Of Gopher: English text has at least two of them."""
 ENDS = (".", "?", "!", '"', "'")
 TOP_NGRAMS_MAX = {2: 0.20, 3: 0.18, 4: 0.16}
-"""Largest share of characters in the most frequent run of so many words."""
+"""Largest share of characters in the most frequent run of that number of words."""
 REPEATED_NGRAMS_MAX = {5: 0.15, 6: 0.14, 7: 0.13, 8: 0.12, 9: 0.11, 10: 0.10}
-"""Largest share of characters in runs of so many words that occurred before."""
+"""Largest share of characters in runs of that number of words that occurred before."""
 TERMINALS = tuple(".?!…。．｡？！।॥؟۔።፧՜՞։។៕")  # noqa: RUF001 - in their own scripts
 """What ends sentences, in any script."""
 BYTES_A_TOKEN = 4
