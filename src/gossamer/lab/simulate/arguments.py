@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from gossamer.config.gather import nest
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simulate.presets import PRESETS, synthetic_web
+from gossamer.lab.simulate.presets import PRESETS, SYNTHETIC, synthetic_web
 from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.model.errors import ConfigError
@@ -67,10 +67,10 @@ def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> Revis
 def _synthetic_values(preset: str, given: Values) -> Values:
     """Return what a preset of a synthetic web says of that web, as the operator changed it."""
     changes = {key.removeprefix(SIMWEB): value for key, value in given.items() if key.startswith(SIMWEB)}
-    synthetic = PRESETS[preset].synthetic if preset else None
+    synthetic = SYNTHETIC.get(preset)
     if synthetic is None:
         if changes:
-            names = ", ".join(name for name, one in PRESETS.items() if one.synthetic is not None)
+            names = ", ".join(SYNTHETIC)
             raise ConfigError(f"{SIMWEB}{next(iter(changes))}: only with --preset {names}")
         return {}
     for key in given:
