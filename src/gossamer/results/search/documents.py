@@ -9,32 +9,19 @@ import msgspec
 import pyarrow as pa
 
 from gossamer.model.pages import PLAIN_TYPES, Page, Visited
+from gossamer.stages.archive.schema import TIME, schema_of
 
 INDEXED_TYPES = frozenset(("text/html", "application/xhtml+xml", *PLAIN_TYPES))
 DOCUMENT = "document"
 """`text_method` of text that a module found in a file that is no page."""
 HEAD_BYTES = 2_048
 """Beginning of a page in which its language is searched."""
-SCHEMA = pa.schema(
-    [
-        ("key", pa.string()),
-        ("url", pa.string()),
-        ("host", pa.string()),
-        ("site", pa.string()),
-        ("title", pa.string()),
-        ("text", pa.string()),
-        ("language", pa.string()),
-        ("anchors", pa.string()),
-        ("at", pa.timestamp("us", tz="UTC")),
-        ("emphasis", pa.string()),
-    ]
-)
 _LANG = re.compile(rb"<html\b[^<>]{0,500}?\blang\s*+=\s*+[\"']?([A-Za-z]{2,3})\b", re.IGNORECASE)
 _TAG = re.compile(r"\s*([A-Za-z]{2,3})\b")
 
 
 class IndexedPage(msgspec.Struct, frozen=True, array_like=True):
-    """One page to be indexed. Field order is that of `SCHEMA`."""
+    """One page to be indexed."""
 
     key: str
     """The canonical form of its URL: a page that is fetched again replaces its earlier version."""
@@ -51,6 +38,10 @@ class IndexedPage(msgspec.Struct, frozen=True, array_like=True):
     """Microseconds since 1970, UTC."""
     emphasis: str = ""
     """Its headings and bold text."""
+
+
+SCHEMA = schema_of(IndexedPage, {"at": TIME})
+"""Of the texts that wait to be indexed."""
 
 
 def document_of(visited: Visited) -> IndexedPage | None:

@@ -5,67 +5,51 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import get_args
 
 import msgspec
 import pyarrow as pa
 
-from gossamer.model.counters import Counters
+from gossamer.model.pages import EpochRow, PageRow
 
 _TEXT = pa.string()
 FEW = pa.dictionary(pa.int32(), pa.string())
 """For columns that repeat few values."""
 
-PAGES = pa.schema(
-    [
-        ("url", _TEXT),
-        ("key", _TEXT),
-        ("host", FEW),
-        ("site", FEW),
-        ("fetched_at", pa.timestamp("us", tz="UTC")),
-        ("outcome", FEW),
-        ("status", pa.int16()),
-        ("media_type", FEW),
-        ("charset", FEW),
-        ("wire_bytes", pa.int64()),
-        ("body_bytes", pa.int64()),
-        ("truncated", FEW),
-        ("digest", _TEXT),
-        ("duplicate_of", _TEXT),
-        ("title", _TEXT),
-        ("depth", pa.int32()),
-        ("referrer", _TEXT),
-        ("link_type", FEW),
-        ("redirect_to", _TEXT),
-        ("ip", FEW),
-        ("fetch_s", pa.float64()),
-        ("attempt", pa.int32()),
-        ("warc_file", FEW),
-        ("warc_offset", pa.int64()),
-        ("warc_length", pa.int64()),
-        ("shard", pa.int32()),
-        ("error", _TEXT),
-        ("warc_type", FEW),
-        ("near_duplicate_of", _TEXT),
-        ("simhash", pa.uint64()),
-        ("change", FEW),
-        ("hops", pa.int32()),
-        ("text_method", FEW),
-        ("usage_search", FEW),
-        ("usage_ai_train", FEW),
-        ("usage_ai_input", FEW),
-        ("usage_archive", FEW),
-        ("usage_reason", FEW),
-        ("usage_statements", FEW),
-        ("wall", FEW),
-        ("offer", _TEXT),
-        ("authenticated", pa.bool_()),
-        ("rendered", FEW),
-        ("links_gained", pa.int64()),
-        ("render_reason", FEW),
-        ("sent_type", FEW),
-    ]
+TIME = pa.timestamp("us", tz="UTC")
+_OF_TYPES = {str: _TEXT, int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+
+
+def schema_of(row: type[msgspec.Struct], kinds: Mapping[str, pa.DataType]) -> pa.Schema:
+    """Return the schema of a table of rows: the fields of `row`, in their order, and in place of a struct those of it.
+    `kinds` has the columns, by name, that are not of the widest kind for the type of their field.
+    """
+    columns: list[pa.Field] = []
+    for field in msgspec.structs.fields(row):
+        first = next(iter(get_args(field.type)), field.type)  # Of `int | None`: the other is the null.
+        if issubclass(first, msgspec.Struct):
+            columns += schema_of(first, kinds)
+        else:
+            columns.append(pa.field(field.name, kinds[field.name] if field.name in kinds else _OF_TYPES[first]))
+    return pa.schema(columns)
+
+
+_FEW_IN_PAGES = (
+    "host", "site", "outcome", "media_type", "charset", "truncated", "link_type", "ip", "warc_file", "warc_type",
+    "change", "text_method", "usage_search", "usage_ai_train", "usage_ai_input", "usage_archive", "usage_reason",
+    "usage_statements", "wall", "rendered", "render_reason", "sent_type",
+)  # fmt: skip
+PAGES = schema_of(
+    PageRow,
+    {
+        "fetched_at": TIME,
+        "status": pa.int16(),
+        "simhash": pa.uint64(),
+        **dict.fromkeys(("depth", "attempt", "shard", "hops"), pa.int32()),
+        **dict.fromkeys(_FEW_IN_PAGES, FEW),
+    },
 )
-"""One row per attempt: the fields of `PageRow`, in their order."""
+"""One row per attempt."""
 
 LINKS = pa.schema(
     [
@@ -79,31 +63,13 @@ LINKS = pa.schema(
 )
 """One row per link found."""
 
-EPOCHS = pa.schema(
-    [
-        ("epoch", pa.int64()),
-        ("committed_at", pa.timestamp("us", tz="UTC")),
-        ("took_s", pa.float64()),
-        ("cut_s", pa.float64()),
-        ("attempts", pa.int64()),
-        ("pages", pa.int64()),
-        ("wire_bytes", pa.int64()),
-        ("shard", pa.int32()),
-        ("queued", pa.int64()),
-        ("hosts_with_work", pa.int64()),
-        ("due", pa.int64()),
-        *(
-            (name, pa.float64() if isinstance(value, float) else pa.int64())
-            for name, value in msgspec.structs.asdict(Counters()).items()
-        ),
-    ]
-)
-"""One row per commit: the fields of `EpochRow`, in their order, and those of its `counters`."""
+EPOCHS = schema_of(EpochRow, {"committed_at": TIME, "shard": pa.int32()})
+"""One row per commit."""
 
 ITEMS = "items/"
 """Prefix of the names of tables of items: `items/NAME` is a folder in a folder."""
 ITEM = "item"
-ITEM_PLACES = {"key": _TEXT, "fetched_at": pa.timestamp("us", tz="UTC"), ITEM: _TEXT}
+ITEM_PLACES = {"key": _TEXT, "fetched_at": TIME, ITEM: _TEXT}
 """Columns of tables of items, behind `url`."""
 
 TABLES = {"pages": PAGES, "links": LINKS, "epochs": EPOCHS}
@@ -114,7 +80,7 @@ KINDS = {
     "int": pa.int64(),
     "float": pa.float64(),
     "bool": pa.bool_(),
-    "time": pa.timestamp("us", tz="UTC"),
+    "time": TIME,
     "texts": pa.list_(_TEXT),
     "json": _TEXT,
 }
