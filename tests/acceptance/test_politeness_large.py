@@ -12,8 +12,8 @@ import pytest
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.truth import Truth
+from tests.rates import rates
 from tests.ring.crawls import BRIEF, command_line, rows
 from tests.ring.test_politeness import BACKOFF_S, commits_of, early_after_backoff, robots_asked_again
 

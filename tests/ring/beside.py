@@ -15,7 +15,7 @@ from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.judge import Promise
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.lab.simweb.rates import HostRate, rates
+from tests.rates import HostRate, rates
 from tests.ring.crawls import Crawled
 
 PACE_MIN = 0.9

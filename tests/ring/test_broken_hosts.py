@@ -20,11 +20,11 @@ from gossamer.engine import watchdogs
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.truth import Truth
 from gossamer.results.report.report import summary
 from gossamer.results.report.text import as_text
 from tests.answering import Answering, serving
+from tests.rates import rates
 from tests.ring.crawls import BRIEF, Crawled, crawl, states
 
 PROMISE = Promise(delay_s_min=0.1, factor=10, delay_s_max=0.5, address_delay_s=0.01)

@@ -16,10 +16,10 @@ from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.truth import Truth
 from gossamer.options import convert
 from tests.further import with_further
+from tests.rates import rates
 from tests.ring.crawls import BRIEF, command_line, crawl, rows
 
 PROMISES = {

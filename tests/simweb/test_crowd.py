@@ -11,7 +11,7 @@ from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.lab.simweb.rates import rates
+from tests.rates import rates
 
 PROMISE = Promise(delay_s_min=0.05, factor=10, delay_s_max=0.5, address_delay_s=0.002)
 

@@ -6,8 +6,8 @@ from gossamer.lab.simweb.hosts import WebHost
 from gossamer.lab.simweb.judge import Promise, judge, politeness_gaps, repeats
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
-from gossamer.lab.simweb.rates import rates
 from gossamer.lab.simweb.web import Web
+from tests.rates import rates
 
 PROMISE = Promise(delay_s_min=1.0, factor=10.0, delay_s_max=60.0, address_delay_s=0.2)
 WEB = Web(SimwebOptions(hosts=60, pages=600, port=8480))
