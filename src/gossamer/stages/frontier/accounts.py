@@ -45,18 +45,15 @@ class Account(msgspec.Struct, array_like=True):
     """For a host: whether it has received its first cash."""
 
 
-class AccountHolder:
+class AccountHolder(msgspec.Struct, eq=False):
     """An account in memory."""
 
-    __slots__ = ("account", "dirty", "key", "lent", "name")
-
-    def __init__(self, name: str, key: bytes, account: Account) -> None:
-        self.name = name
-        self.key = key
-        self.account = account
-        self.dirty = False
-        self.lent = 0
-        """Visits in flight that will be charged to the account."""
+    name: str
+    key: bytes
+    account: Account
+    dirty: bool = False
+    lent: int = 0
+    """Visits in flight that will be charged to the account."""
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from math import sqrt
 from pathlib import Path
 
+import msgspec
 from rbloom import Bloom
 from xxhash import xxh3_64_intdigest
 
@@ -34,27 +35,25 @@ _DEVIATIONS = 4.0
 that a second filter is rarely started too early."""
 
 
-class _Filter:
+class _Filter(msgspec.Struct, eq=False):
     """One filter of a chain."""
 
-    def __init__(self, bits: Bloom, urls: int, urls_max: int) -> None:
-        self.bits = bits
-        self.urls = urls
-        self.urls_max = urls_max
-        self.file = ""
-        """The file to which it was last saved."""
-        self.saved_urls = 0
+    bits: Bloom
+    urls: int
+    urls_max: int
+    file: str = ""
+    """The file to which it was last saved."""
+    saved_urls: int = 0
 
 
-class _Saving:
+class _Saving(msgspec.Struct, eq=False):
     """Filters of one group that are being saved."""
 
-    def __init__(self, group: int, through: int) -> None:
-        self.group = group
-        self.through = through
-        self.files: list[tuple[_Filter, str, int]] = []
-        """Filter, name of its new file, number of its URLs."""
-        self.written: Future[list[Sums]] | None = None
+    group: int
+    through: int
+    files: list[tuple[_Filter, str, int]] = []
+    """Filter, name of its new file, number of its URLs."""
+    written: Future[list[Sums]] | None = None
 
 
 class BloomUrlSeen:
