@@ -68,12 +68,9 @@ def test_a_lender_that_forgot_lets_holders_go_on_and_others_wait() -> None:
     assert tenancy.ask(0, "old", 101.0, renews=True) == 0.0
 
 
-def test_a_shard_whose_lease_is_refused_begins_nothing_more() -> None:
+def test_a_shard_begins_nothing_without_its_lease() -> None:
     tenure = Tenure(TERM_S)
     assert not tenure.holds(0.0)
     tenure.renew(10.0)
     assert tenure.holds(10.0 + TERM_S - 0.01)
     assert not tenure.holds(10.0 + TERM_S)
-    tenure.renew(20.0)
-    tenure.mark_lost()
-    assert not tenure.holds(20.0)

@@ -41,6 +41,10 @@ class Addresses:
         self.shard = shard
         self.client = LeaseClient(shard, shards, terms.term_s, terms.request_s_max, now)
         self.server = LeaseServer(shard, shards + added, terms, now, is_new=is_new)
+        self.may_ask = self.client.may_ask
+        self.began = self.client.began
+        self.end = self.client.end
+        self.leave = self.client.leave
         self.messages_sent = self.message_bytes_sent = 0
 
     def listen(
@@ -59,18 +63,6 @@ class Addresses:
             self._own(now)
             at = self.client.want(address)
         return at
-
-    def may_ask(self, address: str, now: float) -> bool:
-        return self.client.may_ask(address, now)
-
-    def began(self, address: str) -> None:
-        self.client.began(address)
-
-    def end(self, address: str, rest_until: float) -> None:
-        self.client.end(address, rest_until)
-
-    def leave(self, address: str) -> None:
-        self.client.leave(address)
 
     # ---- messages
 

@@ -190,43 +190,28 @@ PROBES: Final = 4
 """Multiple of `resend_s` after which a shard that has taken all batches, but not confirmed them as safe, is probed."""
 
 
-class Peer:
+class Peer(msgspec.Struct, eq=False):
     """The state of another shard in memory."""
 
-    __slots__ = (
-        "acked",
-        "flying",
-        "fresh",
-        "gap",
-        "incarnation",
-        "next",
-        "opening",
-        "owed",
-        "refused",
-        "sent_at",
-        "silent",
-    )
-
-    def __init__(self, first: int) -> None:
-        self.opening = -1
-        self.incarnation = -1
-        """Incarnation of the batches that it sends."""
-        self.next = first
-        """The batch to be sent next."""
-        self.acked = first - 1
-        """Number of the last batch that it has in a commit."""
-        self.flying: deque[tuple[int, int]] = deque()
-        """Number and bytes of batches that it has not acknowledged."""
-        self.sent_at = 0.0
-        self.fresh = True
-        """Whether it has not reported its position since it, or this process, started."""
-        self.silent = False
-        """Whether the last frame to it was not answered."""
-        self.owed = True
-        """Whether a frame must be sent to it to report our position or, at the start, our presence."""
-        self.gap = False
-        self.refused = False
-        """Whether the inbox was full when its last frame arrived."""
+    next: int
+    """The batch to be sent next."""
+    acked: int
+    """Number of the last batch that it has in a commit."""
+    opening: int = -1
+    incarnation: int = -1
+    """Incarnation of the batches that it sends."""
+    flying: deque[tuple[int, int]] = msgspec.field(default_factory=deque)
+    """Number and bytes of batches that it has not acknowledged."""
+    sent_at: float = 0.0
+    fresh: bool = True
+    """Whether it has not reported its position since it, or this process, started."""
+    silent: bool = False
+    """Whether the last frame to it was not answered."""
+    owed: bool = True
+    """Whether a frame must be sent to it to report our position or, at the start, our presence."""
+    gap: bool = False
+    refused: bool = False
+    """Whether the inbox was full when its last frame arrived."""
 
     def restart(self, first: int) -> None:
         """Send again from a batch on: batches in flight count as lost."""
@@ -251,7 +236,8 @@ class Sending:
         """Return the state of a shard."""
         peer = self.peers.get(shard)
         if peer is None:
-            peer = self.peers[shard] = Peer(self._outbox.channel(shard).first)
+            first = self._outbox.channel(shard).first
+            peer = self.peers[shard] = Peer(first, first - 1)
         return peer
 
     def commit(self, lasts: dict[int, int], held: Container[int]) -> None:

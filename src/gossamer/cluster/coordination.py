@@ -31,22 +31,14 @@ class Tenure:
     def __init__(self, term_s: float) -> None:
         self.term_s = term_s
         self._until = 0.0
-        self.lost = False
-        """Whether another process has the shard, or the crawl does not know this one: end now, and commit nothing that
-        others can see.
-        """
 
     def renew(self, asked_at: float) -> None:
         """Note that a request made at `asked_at`, by our clock, was granted."""
         self._until = max(self._until, asked_at + self.term_s)
 
-    def mark_lost(self) -> None:
-        """Note that another process has the shard."""
-        self.lost = True
-
     def holds(self, now: float) -> bool:
         """Say whether a request may begin now."""
-        return not self.lost and now < self._until
+        return now < self._until
 
 
 class Holding(msgspec.Struct):

@@ -56,11 +56,11 @@ class LeaseClient:
         self._owners: dict[int, Owner] = {shard: Owner(opening=0, declare=False, until=float("inf"))}
         self._of_owner: dict[int, dict[str, None]] = {}
         """Addresses in the order of their requests; the order of a set would differ from run to run."""
-        self.on_opened: Callable[[str, float], None] = _ignore_opening
+        self.on_opened: Callable[[str, float], None] = lambda _address, _at: None
         """Called with an address and the time from which it may be requested."""
-        self.on_closed: Callable[[str], None] = _ignore_closing
+        self.on_closed: Callable[[str], None] = lambda _address: None
         """Called when it may no longer be requested."""
-        self.on_outgoing: Callable[[], None] = _nothing
+        self.on_outgoing: Callable[[], None] = lambda: None
 
     def owner_of(self, address: str) -> int:
         """Return the shard that leases out an address."""
@@ -261,15 +261,3 @@ class LeaseClient:
     def _speak(self, address: str) -> None:
         if self.owner_of(address) != self.shard:
             self.on_outgoing()  # Otherwise `tick` sends it.
-
-
-def _ignore_opening(address: str, at: float) -> None:
-    """Do nothing: the default until a listener is set."""
-
-
-def _ignore_closing(address: str) -> None:
-    """Do nothing: the default until a listener is set."""
-
-
-def _nothing() -> None:
-    """Do nothing: the default until a listener is set."""

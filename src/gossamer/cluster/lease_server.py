@@ -106,7 +106,7 @@ class LeaseServer:
         """Time after `_lends_from` for which the remaining delay of addresses is unknown: a request may have run until
         then under a lease of the previous process that its borrower has lost or dropped since.
         """
-        self.on_outgoing: Callable[[], None] = _nothing
+        self.on_outgoing: Callable[[], None] = lambda: None
         self.loans_made = self.recalls_made = 0
 
     @property
@@ -271,7 +271,3 @@ class LeaseServer:
                 self._contended[address] = None
         borrower.loans += 1
         self._grants.pop(shard, None)
-
-
-def _nothing() -> None:
-    """Do nothing: the default until a transport is set."""
