@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, Final
@@ -291,21 +291,12 @@ class _WarcRewriter:
             self._target.writelines(pieces_of_member(record, self._algorithm, self._packer))
 
 
-class _record_at:  # noqa: N801 - a context, written as the function that it is
-    """Gives the record at a place of a file."""
-
-    def __init__(self, path: Path, offset: int, *, parse_http: bool = False) -> None:
-        self._path = path
-        self._offset = offset
-        self._parse_http = parse_http
-
-    def __enter__(self) -> Any:
-        self._file = self._path.open("rb")
-        self._file.seek(self._offset)
-        return next(iter(ArchiveIterator(self._file, parse_http=self._parse_http, max_header_len=HEAD_BYTES_MAX)))
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
+@contextmanager
+def _record_at(path: Path, offset: int, *, parse_http: bool = False) -> Iterator[Any]:
+    """Give the record at a place of a file, for as long as the context lasts."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        yield next(iter(ArchiveIterator(file, parse_http=parse_http, max_header_len=HEAD_BYTES_MAX)))
 
 
 def _needing(

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import pycurl
+from msgspec.structs import replace
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
@@ -201,7 +202,6 @@ def _waits(transfer: Transfer, *_: int) -> bool:
 
 def _result(transfer: Transfer, request: Request, started_at: float, at: FtpPlace, end: End) -> Reply | Failure:
     code: int = transfer.curl.getinfo(pycurl.RESPONSE_CODE)
-    fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     # libcurl reports a 421 at any time as a timeout.
     refused = end.code in _REFUSED or (end.code and code == _UNAVAILABLE)
     if refused and not transfer.stopped and 400 <= code < 600:
@@ -212,26 +212,14 @@ def _result(transfer: Transfer, request: Request, started_at: float, at: FtpPlac
             host_level=code == _UNAVAILABLE,
             ip=request.ip,
             started_at=started_at,
-            fetch_s=fetch_s,
+            fetch_s=transfer.curl.getinfo(pycurl.TOTAL_TIME),
         )
     truncated = cut(transfer, request, started_at, end)
     if isinstance(truncated, Failure):
         return truncated
-    return Reply(
-        url=request.url,
-        status=code if 200 <= code < 300 else TRANSFERRED,
-        headers=(),
-        body=transfer.whole_body(truncated),
-        ip=request.ip,
-        started_at=started_at,
-        fetch_s=fetch_s,
-        wire_bytes=transfer.wire_bytes,
-        http_version="",
-        reason=_last_line(transfer)[4:],
-        truncated=truncated,
-        media_type=media_type_of(at.name) if at.name else FTP_LISTING,
-        file=transfer.file,
-    )
+    status = code if 200 <= code < 300 else TRANSFERRED
+    media_type = media_type_of(at.name) if at.name else FTP_LISTING
+    return replace(transfer.reply(request, started_at, status, truncated, media_type), reason=_last_line(transfer)[4:])
 
 
 def _size(transfer: Transfer) -> int:

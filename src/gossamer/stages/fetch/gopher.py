@@ -100,23 +100,10 @@ def _result(transfer: Transfer, request: Request, started_at: float, item: Gophe
     truncated = cut(transfer, request, started_at, end)
     if isinstance(truncated, Failure):
         return truncated
-    fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
-    body = transfer.whole_body(truncated)
-    refused = _ERROR.fullmatch(body) if transfer.file is None and len(body) <= _ERROR_BYTES_MAX else None
-    if refused is not None:
-        error = f"Gopher: {one_line(refused[1].decode('utf-8', 'replace'))}"
-        return Failure("http_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
-    return Reply(
-        url=request.url,
-        status=200,
-        headers=(),
-        body=body,
-        ip=request.ip,
-        started_at=started_at,
-        fetch_s=fetch_s,
-        wire_bytes=transfer.wire_bytes,
-        http_version="",
-        truncated=truncated,
-        media_type=_TYPES.get(item.kind) or media_type_of(item.selector) or _BINARY,
-        file=transfer.file,
-    )
+    media_type = _TYPES.get(item.kind) or media_type_of(item.selector) or _BINARY
+    reply = transfer.reply(request, started_at, 200, truncated, media_type)
+    refused = _ERROR.fullmatch(reply.body) if reply.file is None and len(reply.body) <= _ERROR_BYTES_MAX else None
+    if refused is None:
+        return reply
+    error = f"Gopher: {one_line(refused[1].decode('utf-8', 'replace'))}"
+    return Failure("http_error", error, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)

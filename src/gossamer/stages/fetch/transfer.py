@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 import pycurl
 
-from gossamer.model.visits import Request
+from gossamer.model.visits import Reply, Request
 from gossamer.stages.fetch.bodies import BodyMemory
 from gossamer.stages.fetch.driver import COUNTED, count_received, is_connected, unread_beginning, unread_bytes
 from gossamer.stages.fetch.headers import LINE_ENDS, is_wanted
@@ -219,6 +219,23 @@ class Transfer:
     def whole_body(self, truncated: str) -> bytes:
         """Return the body, cut at its bound; empty if it is in `file`."""
         return bytes(self.body[: self.body_bytes_max] if truncated == "length" else self.body)
+
+    def reply(self, request: Request, started_at: float, status: int, truncated: str, media_type: str) -> Reply:
+        """Return the reply of a protocol without headers. `truncated` is what `transfers.cut` returned."""
+        return Reply(
+            url=request.url,
+            status=status,
+            headers=(),
+            body=self.whole_body(truncated),
+            ip=request.ip,
+            started_at=started_at,
+            fetch_s=self.curl.getinfo(pycurl.TOTAL_TIME),
+            wire_bytes=self.wire_bytes,
+            http_version="",
+            truncated=truncated,
+            media_type=media_type,
+            file=self.file,
+        )
 
     def ends_within_head(self) -> bool:
         """Say whether a head began but did not end, for which libcurl reports no error when a connection is closed."""
