@@ -1,7 +1,12 @@
-"""Sensitivity: what a prediction owes to each assumption, which is changed alone, down and up."""
+"""Sensitivity: what a prediction owes to each assumption, which is changed alone, down and up.
+
+The assumptions are data (`assumptions.toml`).
+"""
 
 from __future__ import annotations
 
+import pkgutil
+import tomllib
 from collections.abc import Callable, Iterator
 from math import log
 from typing import Literal, NamedTuple
@@ -19,6 +24,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.options import convert, to_table
 from gossamer.stages.frontier.options import politeness
 
+CPU_KEYS = "machine.cpu_us_per_*"
 _CPU = tuple(f"machine.cpu_us_per_{unit}" for unit in ("page", *UNITS))
 
 
@@ -33,34 +39,20 @@ class Assumption(NamedTuple):
     @property
     def name(self) -> str:
         """Return the key, or what several keys have in common."""
-        return self.keys[0] if len(self.keys) == 1 else "machine.cpu_us_per_*"
+        return self.keys[0] if len(self.keys) == 1 else CPU_KEYS
 
     def text(self, amount: float) -> str:
         """Return the change as people write it."""
         return {"times": f"x {amount:g}", "plus": f"{amount:+g}", "is": f"{amount:g}"}[self.change]
 
 
-ASSUMPTIONS = (
-    Assumption(("web.pages",), "times", 0.5, 20.0),
-    Assumption(("web.zipf_exponent",), "plus", -0.17, 0.13),
-    Assumption(("web.hosts",), "times", 0.5, 2.0),
-    Assumption(("web.hosts_per_address",), "times", 0.2, 20.0),
-    Assumption(("web.same_host_share",), "is", 0.8, 1.0),
-    Assumption(("web.new_urls_per_page",), "times", 0.5, 2.0),
-    Assumption(("web.links_per_page",), "times", 0.5, 2.0),
-    Assumption(("web.fetch_s_median",), "times", 0.5, 4.0),
-    Assumption(("web.page_bytes_mean",), "times", 0.5, 3.0),
-    Assumption(("web.error_share",), "is", 0.0, 0.3),
-    Assumption(("web.dead_host_share",), "is", 0.0, 0.3),
-    Assumption(("web.denied_host_share",), "is", 0.0, 0.1),
-    Assumption(("politeness.delay_s_min",), "times", 0.5, 2.0),
-    Assumption(_CPU, "times", 0.5, 3.0),
-    Assumption(("machine.concurrency",), "times", 0.125, 4.0),
-    Assumption(("machine.bandwidth_bits_per_s",), "times", 0.1, 10.0),
-    Assumption(("shards",), "times", 0.5, 2.0),
-    Assumption(("seed",), "plus", 1, 2),
+ASSUMPTIONS = tuple(
+    Assumption(_CPU if name == CPU_KEYS else (name,), change, low, high)
+    for name, changes in tomllib.loads(
+        (pkgutil.get_data("gossamer.lab.simulate", "assumptions.toml") or b"").decode()
+    ).items()
+    for change, (low, high) in changes.items()
 )
-"""The seed is among them for scale: a row below it says nothing."""
 
 
 class Case(msgspec.Struct, frozen=True):

@@ -1,8 +1,13 @@
-"""Robots: the made robots.txt of every kind, and what a right reader makes of each (RFC 9309)."""
+"""Robots: the made robots.txt of every kind, and what a right reader makes of each (RFC 9309).
+
+The groups are data (`robots.toml`).
+"""
 
 from __future__ import annotations
 
+import pkgutil
 import re
+import tomllib
 from functools import lru_cache
 from typing import Literal
 
@@ -18,6 +23,11 @@ ENDLESS_BYTES = 5 << 20
 FILLER = b"# nothing to see on this line, nor on the many that follow it\n"
 STANDING = re.compile(r"/robots[a-z.-]*\.txt")
 """Paths of robots.txt and of its redirect's target: no rule applies to them."""
+
+
+_GROUPS: dict[str, list[dict[str, list[str]]]] = tomllib.loads(
+    (pkgutil.get_data("gossamer.lab.simweb", "robots.toml") or b"").decode()
+)
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -73,30 +83,14 @@ def plan(kind: str, host: WebHost, options: SimwebOptions, shared_by: WebHost) -
 
 def groups_of(kind: str, options: SimwebOptions) -> tuple[Group, ...]:
     """Return the groups that a kind of robots.txt holds."""
-    agent = options.agent
-    part = ((False, "/private/"),)
-    match kind:
-        case "robots_allow":
-            return (Group(("*",), ((True, "/"),)),)
-        case "robots_deny_all":
-            return (Group(("*",), ((False, "/"),)),)
-        case "robots_allow_inside":
-            return (Group(("*",), ((False, "/private/"), (True, "/private/open/"), (True, "/private/notes.html"))),)
-        case "robots_wildcard":
-            return (Group(("*",), ((False, "/*.pdf$"), (False, "/private/*?*print="), (True, "/private/open/*.pdf$"))),)
-        case "robots_crawl_delay":
-            return (Group(("*",), ((False, "/private/open/"),), options.crawl_delay_s),)
-        case "robots_named":
-            return (
-                Group(("*",), ((False, "/"),)),
-                Group((f"{agent}-images",), ((False, "/"),)),
-                Group(("someoneelse", agent.upper()), part),
-            )
-        case "robots_merged":
-            rest = Group((agent,), ((False, "/private/open/"),))
-            return (Group((agent,), ((False, "/private/notes.html"),)), Group(("*",), ((False, "/"),)), rest)
-        case _:
-            return (Group(("*",), part),)
+    return tuple(
+        Group(
+            tuple(agent.format(agent=options.agent, AGENT=options.agent.upper()) for agent in group["agents"]),
+            tuple((rule.startswith("Allow"), rule.partition(" ")[2]) for rule in group["rules"]),
+            options.crawl_delay_s if kind == "robots_crawl_delay" else 0.0,
+        )
+        for group in _GROUPS.get(kind, _GROUPS["robots_part"])
+    )
 
 
 def allows(groups: tuple[Group, ...], agent: str, path: str) -> bool:

@@ -12,46 +12,24 @@ from gossamer.ports import Resolver
 _METADATA: Final = frozenset({"169.254.169.254", "fd00:ec2::254", "168.63.129.16", "100.100.100.200", "192.0.0.192"})
 """Metadata services of clouds, which have secrets: AWS, Google and most; AWS over IPv6; Azure; Alibaba; Oracle."""
 
-_V4: Final = tuple(
-    (IPv4Network(network), reason)
-    for network, reason in (
-        # IANA IPv4 Special-Purpose Address Registry (RFC 6890 and its updates)
-        ("0.0.0.0/8", "unspecified"),
-        ("10.0.0.0/8", "private"),
-        ("100.64.0.0/10", "shared by a carrier (RFC 6598)"),
-        ("127.0.0.0/8", "loopback"),
-        ("169.254.0.0/16", "link-local"),
-        ("172.16.0.0/12", "private"),
-        ("192.0.0.0/24", "reserved"),
-        ("192.0.2.0/24", "reserved for documentation"),
-        ("192.88.99.0/24", "reserved"),
-        ("192.168.0.0/16", "private"),
-        ("198.18.0.0/15", "reserved for benchmarks"),
-        ("198.51.100.0/24", "reserved for documentation"),
-        ("203.0.113.0/24", "reserved for documentation"),
-        ("224.0.0.0/4", "multicast"),
-        ("255.255.255.255/32", "multicast"),
-        ("240.0.0.0/4", "reserved"),
-    )
-)
-
-_V6: Final = tuple(
-    (IPv6Network(network), reason)
-    for network, reason in (
-        # IANA IPv6 Special-Purpose Address Registry; addresses outside 2000::/3 are not assigned (RFC 4291)
-        ("::/128", "unspecified"),
-        ("::1/128", "loopback"),
-        ("64:ff9b:1::/48", "private"),
-        ("fc00::/7", "private"),
-        ("fe80::/10", "link-local"),
-        ("fec0::/10", "private"),
-        ("ff00::/8", "multicast"),
-        ("2001::/23", "reserved"),
-        ("2001:db8::/32", "reserved for documentation"),
-        ("3fff::/20", "reserved for documentation"),
-    )
-)
-
+# IANA IPv4 and IPv6 Special-Purpose Address Registries (RFC 6890 and its updates). Addresses of IPv6 outside 2000::/3
+# are not assigned (RFC 4291).
+_REASONS: Final[dict[str, tuple[str, ...]]] = {
+    "unspecified": ("0.0.0.0/8", "::/128"),
+    "loopback": ("127.0.0.0/8", "::1/128"),
+    "private": ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "64:ff9b:1::/48", "fc00::/7", "fec0::/10"),
+    "shared by a carrier (RFC 6598)": ("100.64.0.0/10",),
+    "link-local": ("169.254.0.0/16", "fe80::/10"),
+    "multicast": ("224.0.0.0/4", "255.255.255.255/32", "ff00::/8"),
+    "reserved for documentation": (
+        "192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32", "3fff::/20",
+    ),
+    "reserved for benchmarks": ("198.18.0.0/15",),
+    "reserved": ("192.0.0.0/24", "192.88.99.0/24", "240.0.0.0/4", "2001::/23"),
+}  # fmt: skip
+"""Networks by reason; the first that contains an address decides."""
+_V4: Final = tuple((IPv4Network(one), reason) for reason, some in _REASONS.items() for one in some if "." in one)
+_V6: Final = tuple((IPv6Network(one), reason) for reason, some in _REASONS.items() for one in some if ":" in one)
 _GLOBAL_V6: Final = IPv6Network("2000::/3")
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _SIX_TO_FOUR: Final = IPv6Network("2002::/16")
