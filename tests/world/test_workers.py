@@ -18,7 +18,7 @@ from starlette.types import Message
 from gossamer.console import exports
 from gossamer.console.service import Service
 from gossamer.world import workers
-from gossamer.world.workers import WorkerError, Workers, end_process
+from gossamer.world.workers import Worker, WorkerError, end_process
 
 WITHIN_S = 60.0
 Run = Callable[[Coroutine[Any, Any, int | None]], int | None]
@@ -73,7 +73,7 @@ def test_of_a_pipe_that_another_process_holds_the_end_is_not_awaited(monkeypatch
 def test_a_worker_that_writes_without_end_is_ended() -> None:
     """Of an answer that is too long the head is read, and no more."""
     code = "import sys\nout = sys.stdout.buffer\nout.write((1 << 40).to_bytes(8))\nwhile True: out.write(bytes(65536))"
-    asked = Workers([sys.executable, "-c", code], WITHIN_S, 1, answer_bytes_max=1)
+    asked = Worker([sys.executable, "-c", code], WITHIN_S, answer_bytes_max=1)
 
     async def send(_: asyncio.StreamWriter) -> None:
         await asyncio.sleep(0.5)  # Meanwhile its answer fills what holds it.

@@ -1,4 +1,4 @@
-"""Workers: processes that answer one question after another. A question may crash its process without harm to ours.
+"""Workers: a process that answers one question after another. A question may crash its process without harm to ours.
 
 Questions and answers are frames: eight bytes of length, then that many bytes.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import BinaryIO, TypeVar
 
 from gossamer.world.alarm import ProcessorLimit
 from gossamer.world.loop import wait_at_most
-from gossamer.world.process import limit_data
+from gossamer.world.process import child_environment, limit_data
 
 LENGTH_BYTES = 8
 END_S_MAX = 5.0
@@ -49,31 +49,22 @@ class DiedError(WorkerError):
         self.returncode = returncode
 
 
-class Workers:
-    """Sends questions to processes that `command` starts, at most `processes_max`. A process starts when first needed.
+class Worker:
+    """Sends questions to a process that `command` starts when it is first needed.
 
-    A worker that does not answer within `limit_s`, dies, or sends an unreadable answer is killed; the next question
-    starts another. A worker without a question for `idle_s_max` ends. A question waits only for a free worker.
+    A process that does not answer within `limit_s`, dies, or sends an unreadable answer is killed; the next question
+    starts another. One without a question for `idle_s_max` ends. Questions wait for each other.
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        limit_s: float,
-        processes_max: int,
-        environment: Mapping[str, str] | None = None,
-        *,
-        answer_bytes_max: int,
-        idle_s_max: float | None = None,
+        self, command: Sequence[str], limit_s: float, *, answer_bytes_max: int, idle_s_max: float | None = None
     ) -> None:
-        """`environment` is that of the processes; None: ours."""
         self._command = list(command)
         self._limit_s = limit_s
-        self._environment = environment
         self._answer_bytes_max = answer_bytes_max
         self._idle_s_max = idle_s_max
-        self._free = asyncio.Semaphore(processes_max)
-        self._idle: list[asyncio.subprocess.Process] = []
+        self._turn = asyncio.Lock()
+        self._idle: asyncio.subprocess.Process | None = None
         self._ending: asyncio.TimerHandle | None = None
         self.starts = 0
         """Processes started so far."""
@@ -86,10 +77,11 @@ class Workers:
             DiedError: the process died.
             WorkerError: the answer cannot be read (`read` raised ValueError).
         """
-        async with self._free:
-            process = self._alive()
-            began = process is None
-            if process is None:
+        async with self._turn:
+            process = self._idle
+            self._idle = None
+            began = process is None or process.returncode is not None
+            if process is None or began:
                 process = await self._begin()
             keep = False
             try:
@@ -106,26 +98,19 @@ class Workers:
                 raise WorkerError(f"its process answered what cannot be read: {error}") from error
             finally:
                 if keep:
-                    self._idle.append(process)
+                    self._idle = process
                     self._end_when_idle()
                 else:
                     await end_process(process)
             return found
 
     async def close(self) -> None:
-        """End all processes."""
+        """End the process."""
         if self._ending is not None:
             self._ending.cancel()
-        while self._idle:
-            await end_process(self._idle.pop())
-
-    def _alive(self) -> asyncio.subprocess.Process | None:
-        """Return an idle worker that has not died since its last answer."""
-        while self._idle:
-            process = self._idle.pop()
-            if process.returncode is None:
-                return process
-        return None
+        if self._idle is not None:
+            await end_process(self._idle)
+            self._idle = None
 
     async def _begin(self) -> asyncio.subprocess.Process:
         self.starts += 1
@@ -134,7 +119,7 @@ class Workers:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,  # Last words of a dying process are not for the terminal.
-            env=self._environment,
+            env=child_environment(),
         )
 
     async def _exchange(self, process: asyncio.subprocess.Process, send: Send) -> bytes:
@@ -153,11 +138,11 @@ class Workers:
             self._ending = asyncio.get_running_loop().call_later(self._idle_s_max, self._end_idle)
 
     def _end_idle(self) -> None:
-        """Close the input of idle workers, so that they end by themselves."""
-        while self._idle:
-            process = self._idle.pop()
-            assert process.stdin is not None
-            process.stdin.close()
+        """Close the input of the idle process, so that it ends by itself."""
+        if self._idle is not None:
+            assert self._idle.stdin is not None
+            self._idle.stdin.close()
+            self._idle = None
 
 
 async def send_framed(writer: asyncio.StreamWriter, data: bytes) -> None:

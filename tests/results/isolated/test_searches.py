@@ -148,7 +148,8 @@ def test_a_process_that_died_while_idle_costs_no_query(crawl: Path) -> None:
         await searches.search(crawl, "fox")
         [process] = children()
         os.kill(process, signal.SIGKILL)
-        [worker] = searches._workers._idle
+        worker = searches._worker._idle
+        assert worker is not None
         await until(lambda: worker.returncode is not None)
         assert (await searches.search(crawl, "fox")).total == 50
         assert searches.failures == 0
@@ -254,7 +255,7 @@ from gossamer.results.isolated.searches import Searches
 async def main():
     searches = Searches()
     await searches.search(pathlib.Path({str(crawl)!r}), "fox")
-    print(searches._workers._idle[0].pid, flush=True)
+    print(searches._worker._idle.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 asyncio.run(main())
 """

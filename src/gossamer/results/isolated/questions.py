@@ -16,8 +16,7 @@ import msgspec
 
 from gossamer.model import verbs
 from gossamer.model.errors import ConfigError, CrawlFailedError, DamagedError
-from gossamer.world.process import child_environment
-from gossamer.world.workers import DiedError, OverdueError, WorkerError, Workers, answer_frames, send_framed
+from gossamer.world.workers import DiedError, OverdueError, Worker, WorkerError, answer_frames, send_framed
 
 FAILURES_MAX = 5
 FAILURES_S = 60.0
@@ -68,11 +67,9 @@ class Questions:
 
     def __init__(self, bounds: AnswerBounds) -> None:
         self._bounds = bounds
-        self._workers = Workers(
+        self._worker = Worker(
             (sys.executable, "-P", "-m", "gossamer.results.isolated", bounds.kind),
             bounds.answer_s_max,
-            1,
-            child_environment(),
             answer_bytes_max=bounds.answer_bytes_max,
             idle_s_max=bounds.idle_s_max,
         )
@@ -86,7 +83,7 @@ class Questions:
     @property
     def starts(self) -> int:
         """How many processes there have been."""
-        return self._workers.starts
+        return self._worker.starts
 
     async def ask(self, question: msgspec.Struct, kind: type[Answer]) -> Answer:
         """Return the answer, a `kind`.
@@ -103,7 +100,7 @@ class Questions:
         self._waiting += 1
         self.asked += 1
         try:
-            found = await self._workers.ask(partial(send_framed, data=_encode(question)), partial(_read, kind=kind))
+            found = await self._worker.ask(partial(send_framed, data=_encode(question)), partial(_read, kind=kind))
         except WorkerError as error:
             self.failures += 1
             self.last_failure = str(error)
@@ -117,7 +114,7 @@ class Questions:
 
     async def close(self) -> None:
         """End the process."""
-        await self._workers.close()
+        await self._worker.close()
 
     def _failure(self, error: WorkerError) -> verbs.RefusedError:
         bounds = self._bounds

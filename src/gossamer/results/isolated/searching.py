@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+from msgspec.structs import asdict
+
 from gossamer.model import verbs
 from gossamer.results.isolated.questions import answer_questions
 from gossamer.results.isolated.searches import SEARCHING, SearchRequest
@@ -26,15 +29,5 @@ def _answer(asked: SearchRequest) -> verbs.SearchResults:
 
 def _as_verb(found: QueryAnswer) -> verbs.SearchResults:
     """Return an answer as JSON has it, on the command line and over HTTP."""
-    hits = [
-        verbs.SearchHit(
-            url=hit.url, title=hit.title, host=hit.host, language=hit.language,
-            fetched_at=f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}", score=hit.score, snippet=hit.snippet,
-            highlights=hit.highlights,
-        )
-        for hit in found.hits
-    ]  # fmt: skip
-    return verbs.SearchResults(
-        query=found.query, total=found.total, problems=found.problems, notice=found.notice, hits=tuple(hits),
-        suggestion=found.suggestion, hosts=found.hosts, languages=found.languages,
-    )  # fmt: skip
+    hits = [asdict(hit) | {"fetched_at": f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}"} for hit in found.hits]
+    return msgspec.convert(asdict(found) | {"hits": hits}, verbs.SearchResults)
