@@ -68,20 +68,9 @@ class Chain:
 
     def adopt(self, other: Chain) -> None:
         """Use the filters of another chain from now on; the counts stay."""
-        self.filters = other.filters
-        self.depth_limited = other.depth_limited
-        self.hops_max = other.hops_max
-        self._media = other._media
-        self._language = other._language
-        self.media_types = other.media_types
-        self._steps = other._steps
-        self._steps_but_depth = other._steps_but_depth
-        self._judging_again = other._judging_again
-        self.by_place = other.by_place
-        self.made_of = other.made_of
-        self._inside = other._inside
-        self.leads_out = other.leads_out
-        self.judges_language = other.judges_language
+        for name, value in vars(other).items():
+            if name not in ("counts", "examples"):
+                setattr(self, name, value)
         for name in other.counts:
             self.counts.setdefault(name, 0)
 
