@@ -121,6 +121,13 @@ class Keys:
         if self._epochs.memory_bytes > EPOCH_BYTES_MAX:
             self._epochs.close_at_once()
 
+    def _replace(self, family: str, key: bytes, value: bytes, left: bytes) -> None:
+        """Put what is left of a value; delete the key if nothing is."""
+        if not left:
+            self._epochs.delete(family, key)
+        elif left != value:
+            self._epochs.put(family, key, left)
+
     # ---- the frontier
 
     def _delete_queued(self) -> None:
@@ -212,10 +219,7 @@ class Keys:
                 left = b"" if key[:2] + key[9:] in self._hosts_gone else value
             else:
                 left = without(key, value, self._pages.has, has, self._heirs)
-            if not left:
-                self._epochs.delete("content", key)
-            elif left != value:
-                self._epochs.put("content", key, left)
+            self._replace("content", key, value, left)
             self._relieve()
 
     def _delete_visits(self) -> None:
@@ -265,11 +269,7 @@ class Keys:
     def _delete_held(self) -> None:
         """Delete links that await the duplicate check."""
         for key, value in self._store.scan("seen", *under(HELD_LINKS)):
-            left = links_without(value, self._pages.has)
-            if not left:
-                self._epochs.delete("seen", key)
-            elif left != value:
-                self._epochs.put("seen", key, left)
+            self._replace("seen", key, value, links_without(value, self._pages.has))
 
     def _delete_robots(self) -> None:
         """Delete what was read of robots.txt files and of documents about the use of a site."""
@@ -300,10 +300,7 @@ class Keys:
                 left = cookies_without(value, self._pages.has_host)
             elif key[2:].startswith((_REQUEST, BOUNCE)) and key[:2] + key[-8:] in self._gone:
                 left = b""
-            if not left:
-                self._epochs.delete("cookie", key)
-            elif left != value:
-                self._epochs.put("cookie", key, left)
+            self._replace("cookie", key, value, left)
         for key, _ in self._store.scan("trap", *PARTITIONED):
             if key[:10] in self._hosts_gone:
                 self._epochs.delete("trap", key)

@@ -246,37 +246,25 @@ class LinksRows:
     def add(self, visited: Visited) -> None:
         links = visited.links
         assert len(links) == len(visited.link_keys), "every link has its key"
-        self._from_url += [visited.url.text] * len(links)
-        self._to_url += [link.url for link in links]
-        self._to_key += visited.link_keys
-        self.count += len(links)
-        self._link_type += [link.link_type for link in links]
-        self._anchor_text += [link.anchor_text for link in links]
+        columns = self._columns
+        columns["from_url"] += [visited.url.text] * len(links)
+        columns["to_url"] += [link.url for link in links]
+        columns["to_key"] += visited.link_keys
+        columns["link_type"] += [link.link_type for link in links]
+        columns["anchor_text"] += [link.anchor_text for link in links]
         if visited.findings is not None and visited.findings.nofollow:
-            self._nofollow += [link.nofollow or link.link_type != EMBED for link in links]
+            columns["nofollow"] += [link.nofollow or link.link_type != EMBED for link in links]
         else:
-            self._nofollow += [link.nofollow for link in links]
+            columns["nofollow"] += [link.nofollow for link in links]
+        self.count += len(links)
 
     def batch(self) -> pa.RecordBatch:
-        values: tuple[Sequence[object], ...] = (
-            self._from_url,
-            self._to_url,
-            self._to_key,
-            self._link_type,
-            self._anchor_text,
-            self._nofollow,
-        )
-        columns = [column_of(column, field.type) for column, field in zip(values, LINKS, strict=True)]
+        columns = [column_of(self._columns[field.name], field.type) for field in LINKS]
         return pa.record_batch(columns, schema=LINKS)
 
     def clear(self) -> None:
         self.count = 0
-        self._from_url: list[str] = []
-        self._to_url: list[str] = []
-        self._to_key: list[str] = []
-        self._link_type: list[str] = []
-        self._anchor_text: list[str] = []
-        self._nofollow: list[bool] = []
+        self._columns: dict[str, list[object]] = {name: [] for name in LINKS.names}
 
 
 Rows = PagesRows | EpochRows | OwnRows | LinksRows
