@@ -121,14 +121,6 @@ def test_partitions_are_the_same_everywhere() -> None:
     assert 0 <= fingerprint("") < 2**64
 
 
-def test_the_list_has_a_version() -> None:
-    version = site.SUFFIX_LIST_VERSION
-    assert version.startswith("psl-")
-    assert version == site.SUFFIX_LIST_VERSION
-    with pytest.raises(AttributeError):
-        _ = site.NO_SUCH_NAME  # type: ignore[attr-defined]
-
-
 def test_the_list_is_neither_downloaded_nor_written(tmp_path: Path) -> None:
     code = """
 import socket

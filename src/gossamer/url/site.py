@@ -7,16 +7,12 @@ from collections.abc import Container
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, cast
 
-from xxhash import xxh3_64_hexdigest, xxh3_64_intdigest
+from xxhash import xxh3_64_intdigest
 
 if TYPE_CHECKING:
     from importlib.abc import FileLoader
 
     from tldextract import TLDExtract
-
-SUFFIX_LIST_VERSION: str
-"""Digest of the public suffix list in use: crawls with the same digest agree on every site. Computed on first use."""
-
 
 PARTITIONS = 4096
 HOST_BYTES_MAX = 253
@@ -150,14 +146,3 @@ def _plain_tops() -> frozenset[str]:
 @functools.cache
 def _two_label_suffixes() -> frozenset[str]:
     return frozenset(suffix for suffix in _rules() if suffix.count(".") == 1)
-
-
-@functools.cache
-def _suffix_list_version() -> str:
-    return "psl-" + xxh3_64_hexdigest("\n".join(sorted(_rules())).encode())
-
-
-def __getattr__(name: str) -> str:
-    if name == "SUFFIX_LIST_VERSION":
-        return _suffix_list_version()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
