@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import secrets
+from collections.abc import Callable
 
 
 def unguessable(random_bytes: int) -> str:
@@ -15,16 +16,10 @@ class Dice:
     """A random generator for jitter and sampling. With a seed, it returns the same numbers in the same order."""
 
     def __init__(self, seed: int | None = None) -> None:
-        self._random = random.Random(seed)
-
-    def uniform(self, low: float, high: float) -> float:
-        """Return a number in [`low`, `high`]."""
-        return self._random.uniform(low, high)
-
-    def below(self, n: int) -> int:
-        """Return a whole number in [0, n)."""
-        return self._random.randrange(n)
-
-    def bits(self, count: int) -> int:
-        """Return an integer of `count` random bits. A fifth of the cost of `below`."""
-        return self._random.getrandbits(count)
+        generator = random.Random(seed)
+        self.uniform: Callable[[float, float], float] = generator.uniform
+        """Returns a number between two, these included."""
+        self.below: Callable[[int], int] = generator.randrange
+        """Returns a whole number from 0 to one below its argument."""
+        self.bits: Callable[[int], int] = generator.getrandbits
+        """Returns an integer of that many random bits. A fifth of the cost of `below`."""

@@ -65,17 +65,13 @@ class Milestones:
     def __init__(self) -> None:
         self._at_s: list[float] = []
         self._step = 1
-        self._pages = 0
-
-    @property
-    def pages(self) -> int:
+        self.pages = 0
         """Pages fetched."""
-        return self._pages
 
     def count_page(self, at_s: float) -> None:
         """Count a page."""
-        self._pages += 1
-        if self._pages % self._step == 0:
+        self.pages += 1
+        if self.pages % self._step == 0:
             self._at_s.append(at_s)
             if len(self._at_s) == MILESTONES_MAX:
                 self._at_s = self._at_s[1::2]
@@ -83,7 +79,7 @@ class Milestones:
 
     def time_to_share_s(self, share: float) -> float:
         """Return when a share of the pages was fetched, to a five-hundredth of them; 0 when there are none."""
-        place = min(round(share * self._pages / self._step), len(self._at_s))
+        place = min(round(share * self.pages / self._step), len(self._at_s))
         return self._at_s[place - 1] if place else 0.0
 
 

@@ -69,18 +69,14 @@ class PageMaker:
         self._hosts = hosts
         self._firsts = [host.first_page for host in hosts]
         self._total = sum(host.pages for host in hosts)
-        self._words = Words(lot(options, "words"))
+        self.words = Words(lot(options, "words"))
+        """The text that all pages draw from."""
         self._options = options
         self._port = "" if options.port == 80 else f":{options.port}"
         self._sizes = _quantiles(options.bytes_median, options.bytes_sigma, options.bytes_max)
         # The median of a log-normal is below its mean by exp(sigma² / 2).
         self._counts = _quantiles(options.links_per_page * 0.835, 0.6, LINKS_MAX)
         self._face = lru_cache(maxsize=FACES_MAX)(self._make_face)
-
-    @property
-    def words(self) -> Words:
-        """The text that all pages draw from."""
-        return self._words
 
     def origin(self, host: WebHost) -> str:
         """Return `http://name[:port]`."""
@@ -100,9 +96,9 @@ class PageMaker:
         """Return the page's HTML. `front` is put on a host's first page only."""
         face = self._face(host.index if host.mirror_of < 0 else host.mirror_of)
         picks = self._picks(face, number)
-        words = self._words
+        words = self.words
         forms = face.forms
-        anchors = self._words.anchors
+        anchors = self.words.anchors
         links = [
             forms[(bits >> 10) & 15] % (f"/{SECTIONS[page & 15]}/p{page}.html" if page else "/", anchors[bits & 1023])
             for page, bits in picks.inner

@@ -81,7 +81,8 @@ class ExcludedHost:
 
     def __init__(self, hosts: Iterable[str] = (), *, only: Iterable[str] = ()) -> None:
         self._added = HostSet(hosts)
-        self._listed = HostSet()
+        self.hosts = HostSet()
+        """The list that was set last."""
         self._only = HostSet(only) or None
         self._is_empty = not (self._added or self._only)
         """Whether no host is excluded."""
@@ -102,21 +103,16 @@ class ExcludedHost:
 
     def set_listed(self, hosts: HostSet) -> bool:
         """Replace the list of excluded hosts; return whether it changed. Permanent entries stay."""
-        before = self._listed
-        self._listed = hosts
+        before = self.hosts
+        self.hosts = hosts
         self._is_empty = not (self._added or hosts or self._only)
         return before != hosts
-
-    @property
-    def hosts(self) -> HostSet:
-        """The list that was set last."""
-        return self._listed
 
     def covers(self, host: str) -> bool:
         """Say whether a host, as in `Url.host`, is excluded."""
         if self._is_empty:
             return False
-        return self._added.covers(host) or self._listed.covers(host) or self._is_other(host)
+        return self._added.covers(host) or self.hosts.covers(host) or self._is_other(host)
 
     def rejects(self, link: Link) -> bool:
         return self.covers(link.url.host)
@@ -125,7 +121,7 @@ class ExcludedHost:
         host = link.url.host
         if self._is_other(host):
             return f"{host} is not among the hosts of only_hosts"
-        by = "the list of excluded hosts" if self._listed.covers(host) else "exclude_hosts or `exclude`"
+        by = "the list of excluded hosts" if self.hosts.covers(host) else "exclude_hosts or `exclude`"
         return f"{host} is excluded by {by}"
 
     def _is_other(self, host: str) -> bool:
