@@ -63,6 +63,7 @@ class Book:
         self.rule = convert(LoginRule, {**RULE, **rule})
         self.cookies: set[str] = set()
         self.told: list[tuple[str, str]] = []
+        self.excluded: list[tuple[str, str]] = []
         self.unparked: list[Url] = []
         self.open()
 
@@ -72,6 +73,7 @@ class Book:
         self.logins = FormLogins(
             {"a": self.rule}, Namer(), OwnCookies(self.epochs, self.cookies), (30.0, 60.0),
             lambda name, reason: self.told.append((name, reason)),
+            lambda name, kind: self.excluded.append((name, kind)),
             lambda url, _now: self.unparked.append(url),
         )  # fmt: skip
 

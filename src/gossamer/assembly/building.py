@@ -412,6 +412,7 @@ def _sessions(
         namer=namer,
         is_ours=exchange.has if exchange is not None else lambda _: True,
         on_given_up=counters.login_ended,
+        on_excluded=counters.session_ended_by,
         unpark=control.unpark,
         now=setup.clock.now(),
     )

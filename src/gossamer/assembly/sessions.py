@@ -34,11 +34,12 @@ def sessions(
     namer: Namer,
     is_ours: Callable[[Url], bool],
     on_given_up: Callable[[str, str], None],
+    on_excluded: Callable[[str, str], None],
     unpark: Callable[[Url, float], None],
     now: float,
 ) -> Sessions:
-    """Return the sessions of a shard. `is_ours` is true for URLs of this shard; `on_given_up` and `unpark` are as in
-    `FormLogins`.
+    """Return the sessions of a shard. `is_ours` is true for URLs of this shard; the callables after it are
+    as in `FormLogins`.
 
     Raises:
         ConfigError: a login cannot work, or a file cannot be read.
@@ -58,7 +59,7 @@ def sessions(
     made = Sessions(jars)
     if rules:
         pauses_s = config.frontier.retry_s_first, config.frontier.retry_s_max
-        made.logins = FormLogins(rules, namer, made, pauses_s, on_given_up, unpark)
+        made.logins = FormLogins(rules, namer, made, pauses_s, on_given_up, on_excluded, unpark)
     return made
 
 

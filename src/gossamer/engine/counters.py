@@ -53,6 +53,9 @@ class SeedCounters(msgspec.Struct):
     """A sentence about the first of them."""
 
 
+SESSION_ENDS_NAMED_MAX = 5
+
+
 @decodable
 class Totals(msgspec.Struct):
     """Sums over all runs of the crawl. Committed with the epoch."""
@@ -84,6 +87,8 @@ class Totals(msgspec.Struct):
     """Cost and gain of rendering: processor seconds, resources, links."""
     logins: dict[str, str] = msgspec.field(default_factory=dict)
     """Logins that were given up, and why."""
+    session_ends: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    """By name of a login: kinds of URLs that are excluded because they end its session."""
     unfollowed: int = 0
     """Pages that are recorded, but whose links were not all followed, because of an internal error."""
 
@@ -93,6 +98,7 @@ class Totals(msgspec.Struct):
     def warnings(self) -> list[str]:
         """Return what the operator should know about the crawl so far, in sentences."""
         found = [login_warning(name, reason) for name, reason in sorted(self.logins.items())]
+        found += [session_ends_warning(name, kinds) for name, kinds in sorted(self.session_ends.items())]
         if self.seeds.elsewhere:
             others = self.seeds.elsewhere - 1
             more = f", and so {'does' if others == 1 else 'do'} {others:,} more" if others else ""
@@ -290,6 +296,12 @@ class CrawlCounters:
         else:
             self.totals.logins.pop(name, None)
 
+    def session_ended_by(self, name: str, kind: str) -> None:
+        """Note that a kind of URLs ends the session of a login. Durable with the next commit."""
+        kinds = self.totals.session_ends.setdefault(name, [])
+        kinds.append(kind)
+        self.note(session_ends_warning(name, [kind]))
+
     def note(self, sentence: str) -> None:
         """Add a note for the operator."""
         self.notes.append(sentence)
@@ -303,6 +315,13 @@ def login_warning(name: str, reason: str) -> str:
         f"login.{name} was given up: {reason}; URLs that need it end as login_required; "
         "correct it, and `gossamer resume DIR` tries these again"
     )
+
+
+def session_ends_warning(name: str, kinds: list[str]) -> str:
+    """Return a sentence about URLs that end the session of a login."""
+    more = f" and {len(kinds) - SESSION_ENDS_NAMED_MAX:,} more" if len(kinds) > SESSION_ENDS_NAMED_MAX else ""
+    named = ", ".join(kinds[:SESSION_ENDS_NAMED_MAX]) + more
+    return f"requests for {named} end the session of login.{name}; URLs of this kind are excluded"
 
 
 RINGS = ((1.0, 300), (5.0, 120), (60.0, 180), (600.0, 144), (7200.0, 360))

@@ -4,6 +4,7 @@ A login is a prerequisite fetch, like a robots.txt: the hosts that need it are p
 its result releases the hosts. Its requests and replies are not archived.
 
     out ─► form ─► sent ─► landing ─► in ─► out …        failed, after `attempts_max` in a row
+                                      in ◄► check        whether the session goes on, after what may have ended it
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 
 from gossamer.engine.history import PageRecord
 from gossamer.engine.options import LoginRule
+from gossamer.features.logins.endings import SessionEndings
 from gossamer.features.logins.sessions import Sessions
 from gossamer.model.links import ALLOWED, Prerequisite, RevisitPlan, Verdict, Visit
 from gossamer.model.visits import Failure, Reply, Request
@@ -41,7 +43,7 @@ LOGGED_OUT_MAX: Final = 3
 LOGGED_OUT_URLS_MAX: Final = 10_000
 """Pages whose requests of this kind are counted at the same time."""
 
-Phase = Literal["out", "form", "sent", "landing", "in", "failed"]
+Phase = Literal["out", "form", "sent", "landing", "in", "check", "failed"]
 
 
 class SavedLogin(msgspec.Struct, array_like=True, frozen=True):
@@ -52,15 +54,17 @@ class SavedLogin(msgspec.Struct, array_like=True, frozen=True):
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(SavedLogin).decode
+_decode_excluded = msgspec.msgpack.Decoder(list[str]).decode
 
 
 class FormLogin:
     """One login of the configuration, and its state."""
 
-    def __init__(self, name: str, rule: LoginRule, url: Url) -> None:
+    def __init__(self, name: str, rule: LoginRule, url: Url, endings: SessionEndings) -> None:
         self.name = name
         self.rule = rule
         self.url = url
+        self.endings = endings
         self.phase: Phase = "out"
         self.prerequisite: Prerequisite | None = None
         """The request of this login that is in flight."""
@@ -77,6 +81,8 @@ class FormLogin:
         self.pause_until = 0.0
         self.reason = ""
         """Why the last login failed."""
+        self.is_answered = False
+        """Whether another request for the URL that was last answered without a session would change nothing."""
         self.token = ""
         self.content_type = "application/json"
         """Media type of its request with a body; that of a form is known once it was read."""
@@ -101,7 +107,9 @@ class FormLogin:
             return ""
         if self.is_login_page(url):
             return "is its page"
-        return "ends its session" if any(pattern.search(url.text) for pattern in self._logout) else ""
+        if any(pattern.search(url.text) for pattern in self._logout):
+            return "ends its session"
+        return "is of a kind after which its session had ended" if self.endings.excludes(url) else ""
 
     def shows_logged_out(self, reply: Reply, body: bytes) -> bool:
         """Say whether a page is one that the server shows only without a session."""
@@ -126,11 +134,13 @@ class FormLogins(VisitMiddleware):
         sessions: Sessions,
         pauses_s: tuple[float, float],
         on_given_up: Callable[[str, str], None],
+        on_excluded: Callable[[str, str], None],
         unpark: Callable[[Url, float], None],
     ) -> None:
         """`rules` are by name, with their secrets; `pauses_s` are the first and the longest wait after a failed login;
         `on_given_up` is called with the name of a login and the reason why it was given up, and with an empty reason
-        when it works, or when its partition has arrived or left; `unpark` lets a host go on that waits for a login.
+        when it works, or when its partition has arrived or left; `on_excluded` is called with the name of a login and a
+        kind of URLs that end its session; `unpark` lets a host go on that waits for a login.
         """
         self._pauses_s = pauses_s
         self._epochs = sessions.epochs
@@ -138,6 +148,7 @@ class FormLogins(VisitMiddleware):
         self._sessions = sessions
         self._unpark = unpark
         self._on_given_up = on_given_up
+        self._on_excluded = on_excluded
         self._logged_out_times: dict[str, int] = {}
         """By key of a URL: how often the server answered as if there were no session."""
         self._logins: dict[str, FormLogin] = {}
@@ -156,8 +167,9 @@ class FormLogins(VisitMiddleware):
                 self._logins[name] = self._load_login(name, login.rule, login.url)
 
     def _load_login(self, name: str, rule: LoginRule, url: Url) -> FormLogin:
-        login = FormLogin(name, rule, url)
-        if (kept := self._epochs.get("cookie", _key(login))) is not None:
+        excluded = self._epochs.get("cookie", _key(url, b"endings", name))
+        login = FormLogin(name, rule, url, SessionEndings(_decode_excluded(excluded) if excluded is not None else []))
+        if (kept := self._epochs.get("cookie", _key(url, b"login", name))) is not None:
             login.phase, login.token, login.has_worked = "in", _decode(kept).token, True
         return login
 
@@ -172,11 +184,16 @@ class FormLogins(VisitMiddleware):
             return ALLOWED
         if login.phase == "failed":
             return Verdict(outcome=LOGIN_REQUIRED, reason=f"login.{login.name}: {login.reason}")
-        if login.phase == "in" and not login.is_used:
+        is_free = login.phase == "in" and not login.is_used
+        if is_free and not login.endings.checks and not login.endings.is_on_trial(url):
             return ALLOWED
         if login.phase == "out" and login.pause_until > now:
             return Verdict(wait_until=login.pause_until, reason=f"login.{login.name}: {login.reason}")
-        step = _first(login, url) if login.phase == "out" else login.prerequisite
+        step = login.prerequisite
+        if is_free and login.endings.checks:
+            step = _check_of(login, url)
+        elif is_free or login.phase == "out":
+            step = _first(login, url)
         is_lost = step is not None and url.host == step.origin.host
         return Verdict(prerequisite=step if is_lost else None, park=True, owner=self.name)
 
@@ -189,6 +206,13 @@ class FormLogins(VisitMiddleware):
     def wait(self, url: Url, verdict: Verdict, now: float) -> None:
         login = self._of(url)
         assert login is not None, "only a URL that needs a session waits for one"
+        if login.phase == "in" and verdict.prerequisite is not None:
+            if login.endings.checks:
+                login.phase = "check"
+                login.prerequisite = verdict.prerequisite
+            else:
+                login.endings.begin_trial(url)
+                self._end(login)
         if login.phase == "out":
             login.phase = "sent" if login.rule.token else "form"
             login.prerequisite = verdict.prerequisite
@@ -216,10 +240,17 @@ class FormLogins(VisitMiddleware):
         return _release_waiting(login)
 
     def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
+        login = self._of(visit.url)
+        if login is not None and login.phase == "in":
+            login.endings.note_reply(visit.url)
         return self._conclusion(visit, self.why_logged_out(visit.url, reply), now)
 
     def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
-        why = self.why_logged_out(page.visit.url, page.reply, page.content.body)
+        url = page.visit.url
+        login = self._of(url)
+        why = self.why_logged_out(url, page.reply, page.content.body)
+        if not why and login is not None and login.phase == "in":
+            login.endings.note_page(url, now)
         return self._conclusion(page.visit, why, now)
 
     def _conclusion(self, visit: Visit, why: str, now: float) -> Conclusion | None:
@@ -229,7 +260,9 @@ class FormLogins(VisitMiddleware):
         url = visit.url
         again = None
         times = self._logged_out_times.pop(url.key, 0) + 1
-        if times < LOGGED_OUT_MAX:
+        login = self._of(url)
+        is_last = login is not None and login.is_answered
+        if times < LOGGED_OUT_MAX and not is_last:
             again = RevisitPlan(url, now, visit.attempt + 1, visit.hops, why)
             if len(self._logged_out_times) >= LOGGED_OUT_URLS_MAX:
                 self._logged_out_times.clear()
@@ -243,15 +276,8 @@ class FormLogins(VisitMiddleware):
         login = self._of(url)
         if login is None or login.phase != "in":
             return ""
-        target = redirect_target(reply.url, reply.headers) if 300 <= reply.status < 400 else None
-        to = self._namer.name(target) if target else None
-        if to is not None and login.is_login_page(to):
-            why = f"it redirects to the page of login.{login.name}"
-        elif reply.status == 401:
-            why = f"HTTP 401 in spite of login.{login.name}"
-        elif body is not None and login.shows_logged_out(reply, body):
-            why = f"it is what login.{login.name} shows without a session"
-        else:
+        why = self._why_out(login, reply, body)
+        if not why:
             if body is not None:
                 login.has_worked = True
                 login.fruitless = 0
@@ -261,10 +287,24 @@ class FormLogins(VisitMiddleware):
         is_fruitless = login.fruitless >= login.rule.attempts_max
         if is_fruitless and login.has_worked and login.refused < REFUSED_MAX:
             return why  # This account may not see these pages: another login would change nothing.
+        is_kept, login.is_answered = login.endings.note_end(url)
+        if is_kept:
+            return why
         self._end(login)
         if is_fruitless:
             self._give_up(login, f"{login.fruitless} logins in a row brought no page: {why}")
         return why
+
+    def _why_out(self, login: FormLogin, reply: Reply, body: bytes | None) -> str:
+        target = redirect_target(reply.url, reply.headers) if 300 <= reply.status < 400 else None
+        to = self._namer.name(target) if target else None
+        if to is not None and login.is_login_page(to):
+            return f"it redirects to the page of login.{login.name}"
+        if reply.status == 401:
+            return f"HTTP 401 in spite of login.{login.name}"
+        if body is not None and login.shows_logged_out(reply, body):
+            return f"it is what login.{login.name} shows without a session"
+        return ""
 
     # ---- the login itself
 
@@ -291,11 +331,16 @@ class FormLogins(VisitMiddleware):
         under_way = login.prerequisite
         if under_way is None or prerequisite.url != under_way.url or prerequisite.form != under_way.form:
             return None  # A second result.
+        if login.phase == "check":
+            self._note_check(login, result, body, now)
+            return None
         step = self._next(login, result, body, now)
         if isinstance(step, str):
             self._note_failure(login, step, now)
             return None
         login.prerequisite = step
+        if step is None:
+            login.endings.begin(now)
         return step
 
     # ---- inside
@@ -385,13 +430,27 @@ class FormLogins(VisitMiddleware):
             return f"it redirects more than {HOPS_MAX} times"
         return msgspec.structs.replace(prerequisite, url=url, hops=prerequisite.hops + 1, form=b"")
 
+    def _note_check(self, login: FormLogin, result: Reply | Failure, body: bytes, now: float) -> None:
+        """Note whether the session goes on. An answer of another kind than the page before tells nothing."""
+        login.phase = "in"
+        login.prerequisite = None
+        is_out = None
+        if isinstance(result, Reply):
+            is_out = bool(self._why_out(login, result, body))
+            is_out = is_out if is_out or 200 <= result.status < 300 else None
+        if kind := login.endings.note_check(now, is_out=is_out):
+            self._epochs.put("cookie", _key(login.url, b"endings", login.name), _encode(login.endings.excluded))
+            self._on_excluded(login.name, kind)
+        if is_out:
+            self._end(login)
+
     def _note_success(self, login: FormLogin, token: str = "") -> None:
         login.phase = "in"
         login.prerequisite = None
         login.token = token
         login.reason = ""
         login.fruitless += 1
-        self._epochs.put("cookie", _key(login), _encode(SavedLogin(token)))
+        self._epochs.put("cookie", _key(login.url, b"login", login.name), _encode(SavedLogin(token)))
         self._on_given_up(login.name, "")
 
     def _note_failure(self, login: FormLogin, reason: str, now: float) -> None:
@@ -407,12 +466,17 @@ class FormLogins(VisitMiddleware):
         login.phase = "out"
         login.prerequisite = None
         login.token = ""
-        self._epochs.delete("cookie", _key(login))
+        self._epochs.delete("cookie", _key(login.url, b"login", login.name))
 
     def _give_up(self, login: FormLogin, reason: str) -> None:
         login.phase = "failed"
         login.reason = reason
         self._on_given_up(login.name, reason)
+
+
+def _check_of(login: FormLogin, origin: Url) -> Prerequisite:
+    assert login.endings.good is not None
+    return Prerequisite(origin, login.endings.good, owner=FormLogins.name, subject=login.name, is_about_origin=False)
 
 
 def _first(login: FormLogin, origin: Url) -> Prerequisite:
@@ -432,6 +496,6 @@ def _release_waiting(login: FormLogin) -> list[Url]:
     return waiting
 
 
-def _key(login: FormLogin) -> bytes:
+def _key(url: Url, what: bytes, name: str) -> bytes:
     # No site's name begins like this.
-    return login.url.partition.to_bytes(2) + b"\0login:" + login.name.encode()
+    return url.partition.to_bytes(2) + b"\0" + what + b":" + name.encode()
