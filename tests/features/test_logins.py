@@ -12,7 +12,7 @@ import pytest
 
 from gossamer.engine.history import attempt_row
 from gossamer.engine.options import LoginRule
-from gossamer.features.logins.logins import FormLogins
+from gossamer.features.logins.logins import BY_HAND, FormLogins
 from gossamer.features.logins.sessions import BOUNCES_MAX, Jars, Sessions
 from gossamer.model.links import Found, Prerequisite, Verdict, Visit
 from gossamer.model.pages import Visited
@@ -210,8 +210,14 @@ def test_what_would_end_the_session_is_excluded(book: Book) -> None:
     [
         (b"<form><input name=user></form>", "no form with the fields user, pw at https://www.a.test/login"),
         (FORM.replace(b"POST", b"get"), "its form would put the fields into a URL"),
-        (FORM.replace(b'"session', b'"https://evil.test/'), "its form leads to another origin"),
-        (FORM.replace(b'"session', b'"http://www.a.test/'), "its form leads to another origin"),
+        (
+            FORM.replace(b'"session', b'"https://evil.test/'),
+            f"its form leads to another origin, https://evil.test: {BY_HAND}",
+        ),
+        (
+            FORM.replace(b'"session', b'"http://www.a.test/'),
+            f"its form leads to another origin, http://www.a.test: {BY_HAND}",
+        ),
     ],
 )
 def test_forms_that_are_not_sent(book: Book, body: bytes, reason: str) -> None:
@@ -225,7 +231,7 @@ def test_forms_that_are_not_sent(book: Book, body: bytes, reason: str) -> None:
     ("result", "reason"),
     [
         (reply(307, Location="/x"), "the form's answer would have it sent elsewhere"),
-        (reply(302, Location="https://evil.test/"), "it redirects to another site"),
+        (reply(302, Location="https://evil.test/"), f"it redirects to another site, https://evil.test/: {BY_HAND}"),
         (reply(403), "the check failed: no text 'Log out' after HTTP 403"),
         (Failure("timeout", "timed out"), "timed out"),
     ],

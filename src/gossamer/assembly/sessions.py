@@ -19,7 +19,7 @@ from gossamer.stages.fetch.cookies import Cookie, netscape, of_file
 from gossamer.stages.fetch.options import where_of
 from gossamer.stages.process.forms import is_selector
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import PARTITIONED
+from gossamer.state.schema import COOKIES_TAKEN, PARTITIONED
 from gossamer.url.name import Namer
 from gossamer.url.site import site_of
 from gossamer.url.url import Url
@@ -47,7 +47,8 @@ def sessions(
     rules = login_rules(config)
     sites = {_site_of(name, rule, namer) for name, rule in rules.items()}
     jars = Jars(epochs, None if config.cookies.is_on else frozenset(sites))
-    if config.cookies.file:
+    has_taken = epochs.get("meta", COOKIES_TAKEN) is not None  # Then its file may have been deleted since.
+    if config.cookies.file and not (has_taken and not Path(config.cookies.file).exists()):
         text = read_text(Path(config.cookies.file), COOKIES_BYTES_MAX)
         cookies = of_file(text, config.cookies.file, now)
 

@@ -68,6 +68,7 @@ COMMANDS: Mapping[str, Mapping[str, str]] = {
         "cookies": "Print the cookies of a stopped crawl in Netscape format.",
         "scale": "Change the number of shards of a crawl.",
     },
+    "login": {"login": "Log in by hand in a browser, and crawl with its cookies."},
     "control": {name: verb.says for name, verb in VERBS.items() if verb.changes and verb.is_whole},
     "serving": {
         "serve": "Serve the dashboard and the JSON API.",

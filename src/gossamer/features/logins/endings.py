@@ -23,6 +23,8 @@ TRIALS_MAX: Final = 3
 """Sessions that begin for the sake of one suspected kind."""
 PAIRS_MAX: Final = 4
 """Parameters of a URL, each of which is a kind."""
+LIVES_MIN: Final = 2
+"""Replies that some session must have had, because sessions may end after a number of them."""
 LONGER_MIN: Final = 1.5
 """A session that ends later than others lived, times this, may have ended by time."""
 _SEPARATOR = re.compile("[&;]")
@@ -74,6 +76,8 @@ class SessionEndings:
         self._replies = 0
         """In this session."""
         self._replies_most = 0
+        self._controls = 0
+        """Pages after which it was seen whether a session has a second one."""
         self._lived_s_most = 0.0
         """How long a session was seen to live."""
 
@@ -127,6 +131,10 @@ class SessionEndings:
                 self._accused = None
         elif self.good is None:
             self.good = url
+        if self._replies_most < LIVES_MIN and self._kinds and self._controls < TRIALS_MAX:
+            self._controls += 1
+            self._tried = url
+            self._shows_no_session = False
         if self._previous is not None and self._previous_is_page:
             for kind in _kinds_of(self._previous)[1:]:
                 self._evidence(kind).pages += 1
@@ -164,7 +172,7 @@ class SessionEndings:
                 for kind in kinds:
                     self._evidence(kind).lived += 1
             return ""
-        is_early = self._replies_most >= 2 and now - self._began <= LONGER_MIN * self._lived_s_most
+        is_early = self._replies_most >= LIVES_MIN and now - self._began <= LONGER_MIN * self._lived_s_most
         if not (self._shows_no_session or is_early) or len(self.excluded) >= EXCLUDED_MAX:
             return ""
         self._strike(kinds)

@@ -37,6 +37,7 @@ HOPS_MAX: Final = 5
 REPEATS_THE_BODY: Final = frozenset((307, 308))
 REFUSED_MAX: Final = 100
 """Replies in a row without a session after which a login is given up that brought pages before."""
+BY_HAND: Final = "name the page with the form there, or log in by hand with `gossamer login DIR URL`"
 LOGIN_REQUIRED: Final = "login_required"
 LOGGED_OUT_MAX: Final = 3
 """Requests for one page that a server answers as if there were no session. Their number is lost in a crash."""
@@ -375,7 +376,9 @@ class FormLogins(VisitMiddleware):
             return "its form would put the fields into a URL"
         action = self._namer.name(form.action)
         if action is None or action.origin != login.url.origin:
-            return "its form leads to another origin"
+            return (
+                f"its form leads to another origin, {action.origin if action is not None else form.action}: {BY_HAND}"
+            )
         pairs = [(name, value) for name, value in form.fields if name not in fields]
         login.phase = "sent"
         prerequisite = login.prerequisite
@@ -395,13 +398,12 @@ class FormLogins(VisitMiddleware):
         if check.redirect and login.phase == "sent" and target and re.search(check.redirect, target):
             self._note_success(login)
             return None
-        if check.text or check.selector:
-            if target is not None:
-                login.phase = "landing"
-                return self._go_on(login, target)
-            if shows(body, reply.charset, check.text, check.selector):
-                self._note_success(login)
-                return None
+        if not check.redirect and target is not None:
+            login.phase = "landing"
+            return self._go_on(login, target)
+        if (check.text or check.selector) and shows(body, reply.charset, check.text, check.selector):
+            self._note_success(login)
+            return None
         [(kind, wanted)] = to_table(check).items()
         return f"the check failed: no {kind} {wanted!r} after HTTP {reply.status}"
 
@@ -425,7 +427,7 @@ class FormLogins(VisitMiddleware):
         prerequisite = login.prerequisite
         assert prerequisite is not None
         if url is None or url.site != login.url.site:
-            return "it redirects to another site"
+            return f"it redirects to another site, {target.partition('?')[0]}: {BY_HAND}"
         if prerequisite.hops >= HOPS_MAX:
             return f"it redirects more than {HOPS_MAX} times"
         return msgspec.structs.replace(prerequisite, url=url, hops=prerequisite.hops + 1, form=b"")

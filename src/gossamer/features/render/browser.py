@@ -122,13 +122,19 @@ class Browser:
             os.close(theirs_in)
             os.close(theirs_out)
         browser = cls(process, await open_pipe(ours_in, ours_out))
-        browser._tasks = [asyncio.create_task(browser._read()), asyncio.create_task(browser._look())]
+        browser.listen()
         try:
             await browser.call("Browser.getVersion", within_s=START_S_MAX)
         except BaseException:
             await browser.close()
             raise
         return browser
+
+    def listen(self, *, has_guard: bool = True) -> None:
+        """Begin to read what the browser and its guard say."""
+        self._tasks = [asyncio.create_task(self._read())]
+        if has_guard:
+            self._tasks.append(asyncio.create_task(self._look()))
 
     async def call(
         self, method: str, params: Event | None = None, session: str = "", within_s: float = CALL_S_MAX

@@ -1,0 +1,104 @@
+"""Login: the command `login`, for a person before a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gossamer.api.login import FILE, log_in
+from gossamer.cli.arguments import Directory
+from gossamer.cli.directory import holds_crawl
+from gossamer.cli.output import Exit
+from gossamer.features.render.browser import BrowserError
+from gossamer.features.render.visible import BrowserWindow
+from gossamer.model.errors import ConfigError
+from gossamer.model.words import counted, shell_word
+
+commands = typer.Typer()
+BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
+DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
+PORT = 9222
+
+
+@commands.command("login")
+def login(
+    directory: Directory,
+    url: Annotated[str, typer.Argument(metavar="URL", help="The login page, or a page that needs a login.")],
+    port: Annotated[
+        int,
+        typer.Option(
+            "--remote-debugging", metavar="PORT", min=1, max=65_535,
+            help="Open no window; another browser takes control through this port of loopback.",
+        ),
+    ] = 0,
+    program: Annotated[str, typer.Option("--browser", metavar="PATH", help="The browser (Chromium or Chrome).")] = "",
+    *,
+    unsandboxed: Annotated[
+        bool, typer.Option("--unsandboxed", help="Run the browser without its sandbox, as root must.")
+    ] = False,
+) -> int:  # fmt: skip
+    """Log in by hand in a browser, and crawl with its cookies.
+
+    Logins with two factors, scripts, or single sign-on through another site. The cookies of the URL's site go to DIR,
+    and are credentials: only you can read them there.
+    """
+    found = _browser(program)
+    if os.getuid() == 0 and not unsandboxed:
+        raise ConfigError("Chromium has no sandbox as root: log in as another user, or add --unsandboxed")
+    if not (port or any(os.environ.get(name) for name in DISPLAYS)):
+        shown = f"gossamer login {shell_word(directory)} {shell_word(url)} --remote-debugging {PORT}"
+        raise ConfigError(f"there is no display for a window of the browser; run `{shown}`, which says what to open")
+    window = BrowserWindow(found, port, unsandboxed)
+    try:
+        count = asyncio.run(_log_in(directory, url, window))
+    except BrowserError as error:
+        raise ConfigError(f"{found}: {error}; try it by hand, or name another with --browser PATH") from None
+    typer.echo(f"{counted(count, 'cookie')} stored in {directory / FILE}")
+    next_step = f"gossamer resume {shell_word(directory)}"
+    if not holds_crawl(directory):
+        next_step = (
+            f"gossamer crawl {shell_word(url)} -o {shell_word(directory)} --cookies {shell_word(directory / FILE)}"
+        )
+    typer.echo(f"Next: {next_step}")
+    return Exit.FINISHED
+
+
+def _browser(program: str) -> str:
+    for name in (program,) if program else BROWSERS:
+        if (found := shutil.which(name)) is not None:
+            return found
+    what = f"no {program}" if program else "no Chromium and no Chrome"
+    raise ConfigError(f"there is {what}; install it (Debian: apt-get install chromium), or name it with --browser PATH")
+
+
+async def _log_in(directory: Path, url: str, window: BrowserWindow) -> int:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def read_line() -> None:
+        is_line = bool(sys.stdin.readline())
+        loop.remove_reader(sys.stdin)
+        if is_line and not done.done():
+            done.set_result(None)
+
+    def show() -> None:
+        says = "Log in in the window of the browser, then close it, or press Enter here."
+        if window.port:
+            at = f"127.0.0.1:{window.port}"
+            says = (
+                f"The browser is at http://{at} (from another machine first: ssh -L {window.port}:{at} HOST). Open "
+                f"chrome://inspect in Chrome or Chromium, add {at} under Configure, and log in in the page that it "
+                "lists; then press Enter here."
+            )
+        typer.echo(says)
+
+    with suppress(OSError, ValueError):  # What cannot be waited for, such as a file, has no Enter.
+        loop.add_reader(sys.stdin, read_line)
+    return await log_in(directory, url, window, done, show)

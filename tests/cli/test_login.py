@@ -1,0 +1,112 @@
+"""`gossamer login`: a person logs in by hand in a browser, and the crawl has its session."""
+
+from __future__ import annotations
+
+import re
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, sync_playwright
+
+from tests.chromium import require_chromium
+from tests.commands import run
+from tests.guarded import PAGES, PASSWORD, USER, Site, served
+from tests.ring.crawls import OWN, crawl, rows
+from tests.ring.test_secrets import contents
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+def fill_in(page: Page) -> None:
+    page.fill("[name=user]", USER)
+    page.fill("[name=password]", PASSWORD)
+    page.click("[name=go]")
+    page.wait_for_url("**/?in")
+    assert page.evaluate("document.cookie = 'seen=1'")
+
+
+def log_in(directory: Path, ours: Site, *, closes: bool) -> str:
+    """Log in as a person does, and return what the command says."""
+    port = free_port()
+    root = f"http://127.0.0.1:{ours.port}"
+    command = [
+        sys.executable, "-m", "gossamer", "login", str(directory), f"{root}/login", "--unsandboxed",
+        "--remote-debugging", str(port), "--browser", require_chromium(),
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdin is not None
+        assert running.stdout is not None
+        assert f"http://127.0.0.1:{port}" in running.stdout.readline()
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.connect_over_cdp(f"http://127.0.0.1:{port}")
+            [page] = browser.contexts[0].pages
+            fill_in(page)
+            if closes:
+                page.wait_for_timeout(1_500)
+                page.close()
+            else:
+                running.stdin.write("\n")
+                running.stdin.flush()
+            says = running.stdout.read()
+        assert running.wait(20) == 0
+    return says
+
+
+@pytest.mark.acceptance
+@pytest.mark.promise("Operation", "A crawl continues the session of a login by hand in a browser.")
+def test_a_crawl_begins_and_goes_on_with_logins_by_hand(tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    with served() as (ours, _):
+        ours.session_pages = 4
+        says = log_in(directory, ours, closes=False)
+        assert re.match(r"\d cookies stored in ", says)
+        kept = directory / "state/login.json"
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+        assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
+        seed = f"http://127.0.0.1:{ours.port}/app/0"
+        named = f"--cookies {kept}"
+        assert named in says
+        more = ("scope.exclude=['logout']", "limits.max_pages=2")
+        assert crawl((seed,), directory, *OWN, f"cookies.file={kept}", *more).end == "limit"
+        ours.session_pages = PAGES
+        kept.unlink()
+        assert crawl((), directory, "limits.max_pages=3", resuming=True).end == "limit", "its cookies are known"
+        says = log_in(directory, ours, closes=True)
+        assert f"gossamer resume {directory}" in says
+        found = crawl((), directory, "limits.max_pages=none", resuming=True)
+    assert found.end == "finished", found.critical()
+    titles = {row["title"] for row in rows(directory / "pages") if row["outcome"] == "fetched"}
+    assert titles >= {f"app {number} of {USER}" for number in range(PAGES)}
+    assert ours.count("POST", "/session") == 2, "both by hand"
+    secrets = [one.encode() for one in (*ours.made, PASSWORD)]
+    shown = [place for place, data in contents(directory) if any(one in data for one in secrets)]
+    assert not [place for place in shown if "/state/" not in place], shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "complaint"),
+    [
+        (("crawl", "docs.a.test"), {"DISPLAY": ":9"}, "docs.a.test is no http or https URL; write that of the login"),
+        (("crawl", "http://a.test/"), {}, "run `gossamer login crawl http://a.test/ --remote-debugging 9222`"),
+        (("crawl", "http://a.test/", "--browser", "/no"), {}, "there is no /no; install it (Debian: apt-get install"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    arguments: tuple[str, ...], environment: dict[str, str], complaint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gossamer.cli.login.BROWSERS", ("true",))
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    status, _, err = run("login", *arguments, "--unsandboxed")
+    assert (status, err.count("\n")) == (2, 1)
+    assert complaint in err
