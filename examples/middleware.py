@@ -91,7 +91,7 @@ class SessionProxies(VisitMiddleware):
     ) -> None:
         pass
 
-    def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
+    def route(self, url: Url, request: Request, now: float) -> Request:
         proxy = self.proxies[crc32(url.host.encode()) % len(self.proxies)]
         return msgspec.structs.replace(request, proxy=proxy)
 

@@ -93,6 +93,14 @@ class VisitMiddleware:
         """Return the request as this feature wants it. `visit` is None for documents about an origin."""
         return request
 
+    def route(self, url: Url, request: Request, now: float) -> Request:
+        """Return any request, those of prerequisite fetches included, with the proxy that it goes through."""
+        return request
+
+    def proxy_failed(self, url: Url, error: str, now: float) -> bool:
+        """Note that the proxy of a request could not be used; return whether the next request takes another one."""
+        return False
+
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
         """Return a reply as everything after this sees it, the archive included."""
         return reply

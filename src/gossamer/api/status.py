@@ -99,6 +99,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     totals = counters.totals
     elapsed_s = loop.elapsed_s()
     status = _common(counts, totals, elapsed_s, config)
+    status.warnings += counters.proxies_out.values()
     status.seeds = seeds_state(totals.seeds, controls.explainer.why)
     status.sandbox = sandbox
     status.state = loop.state

@@ -202,7 +202,7 @@ def ring_of(
     quarantine = quarantine_of(config, setup.home.directory, epochs, storage.slots)
     listed = middleware_of(Features(
         config, epochs, namer, frontier.control, exclusions, robots, scope.trapping, looks, quarantine,
-        telemetry.logs, recrawl, hints, sessions, requests,
+        telemetry.logs, recrawl, hints, sessions, requests, counters.proxy_changed,
     ))  # fmt: skip
     gates = (namer, scope.chain, Middlewares(listed).judge, frontier.control)
     rendering = _rendering(setup, gates, archives, looks, telemetry, epochs)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from gossamer.assembly.modules import walls_of
 from gossamer.assembly.ring import Recrawl
 from gossamer.config import Config
+from gossamer.config.secret import pooled_proxies
 from gossamer.engine.examine import Examiner
 from gossamer.engine.logs import Logs
 from gossamer.engine.quarantine import Quarantine
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from gossamer.features.logins.sessions import Sessions
     from gossamer.features.requests import Requests
 
+PROXIES = "gossamer.features.proxies.pool:ProxyPool"
 OWN = "components.middleware"
 UNNAMED = ("name", "archived_as", "reads_body", "judges", "judges_unresolved", "before_begin")
 """What `naming` leaves as it is: values, and a method that may wait."""
@@ -55,6 +58,8 @@ class Features(msgspec.Struct, frozen=True):
     hints: SitemapHints | None
     sessions: Sessions | None
     requests: Requests | None
+    on_proxy: Callable[[str, str], None]
+    """Is called when a proxy of a pool is left out, or works again."""
 
 
 def middleware_of(features: Features) -> list[VisitMiddleware]:
@@ -71,6 +76,7 @@ def middleware_of(features: Features) -> list[VisitMiddleware]:
         features.exclusions,
         features.traps,
         _robots_txt(features) if config.robots.obey else None,
+        _proxies(features),
         _usage(features),  # Its documents are requested if robots.txt allows it.
         _walls(features),
         recrawl.revisiting if recrawl is not None else None,
@@ -89,6 +95,15 @@ def _robots_txt(features: Features) -> RobotsTxt:
         features.logs.info("robots", url=prerequisite.url.text, error=why)
 
     return RobotsTxt(features.robots, features.control, features.namer.name, features.exclusions.excludes, note)
+
+
+def _proxies(features: Features) -> VisitMiddleware | None:
+    """Return the pool of proxies; None, without importing it, if there is none."""
+    urls = pooled_proxies(features.config)
+    if not any(urls.values()):
+        return None
+    options = features.config.proxies
+    return cast("VisitMiddleware", build(PROXIES, "proxies", urls=urls, options=options, on_change=features.on_proxy))
 
 
 def _usage(features: Features) -> Usage:

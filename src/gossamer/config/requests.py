@@ -15,7 +15,8 @@ def check_requests(config: Config) -> None:
     """
     rules = config.request.rules
     proxies = {"fetch.proxy": config.fetch.proxy} | {f'request."{at}": proxy': one.proxy for at, one in rules.items()}
-    for key, proxy in proxies.items():
+    pooled = [(f"proxies.urls.{label}", url) for label, urls in config.proxies.urls.items() for url in urls]
+    for key, proxy in (*proxies.items(), *pooled):
         if not is_reference(proxy):
             proxy_of(proxy, key)
     check_trusted(config.fetch)

@@ -17,6 +17,7 @@ from gossamer.engine.options import (
     LogsOptions,
     WatchOptions,
 )
+from gossamer.features.proxies.options import ProxiesOptions
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.revisit.options import DiscoveryOptions, RevisitOptions, WebsubOptions, web_address
 from gossamer.model.usage import PURPOSES, SYNONYMS
@@ -323,6 +324,7 @@ class Config(Section, frozen=True):
     robots: RobotsOptions = RobotsOptions()
     fetch: FetchOptions = FetchOptions()
     request: RequestOptions = RequestOptions()
+    proxies: ProxiesOptions = ProxiesOptions()
     cookies: CookiesOptions = CookiesOptions()
     login: LoginsOptions = LoginsOptions()
     process: ProcessOptions = ProcessOptions()
@@ -397,6 +399,9 @@ def conflicts(config: Config) -> Iterator[Mistake]:
         if config.cookies.is_on or logins:
             keys = f"login.{logins[0]}" if logins else "cookies"
             yield Mistake(split, f"{site} has one jar of cookies ({keys}); leave out one of the two", None)
+    if config.proxies.urls and (config.fetch.proxy or any(rule.proxy for rule in config.request.rules.values())):
+        says = "fetch.proxy, and proxy in [request], exclude a pool; add these proxies to it, with labels and places"
+        yield Mistake(("proxies", "urls"), says, None)
     known = tuple(dict.fromkeys((*SCHEMES, *schemes)))
     for scheme in config.scope.schemes:
         if scheme not in known:

@@ -147,6 +147,8 @@ class CrawlCounters:
         self.proxy_failing_since = self.proxy_failed_at = 0.0
         self.proxy_error = ""
         """When the proxy failed first after the last request that it passed on, when last, and why; empty: never."""
+        self.proxies_out: dict[str, str] = {}
+        """Proxies of a pool that are left out, and why."""
         self.others_pass = False
         """Whether requests take another route than that of the proxy which failed last, and get through."""
         self._samples: deque[tuple[float, int, int]] = deque(maxlen=RATE_SAMPLES)
@@ -222,6 +224,14 @@ class CrawlCounters:
             self.proxy_failing_since = now
         self.proxy_error = f"it {rest}" if rest != error else error
         self.proxy_failed_at = now
+
+    def proxy_changed(self, proxy: str, why: str) -> None:
+        """Note that a proxy of a pool is left out or, without a reason, that it works again."""
+        if not why:
+            self.proxies_out.pop(proxy, None)
+            return
+        self.proxies_out[proxy] = f"the proxy {proxy} is left out for a while: {why}"
+        self.note(self.proxies_out[proxy])
 
     def count_rendering(self, result: str) -> None:
         """Count a page that was to be rendered."""

@@ -237,7 +237,10 @@ class Pipeline:
                 ends_at = limit.when()
                 if prerequisite is not None:
                     self._middlewares.of(prerequisite.owner).bound(prerequisite, limit)
-                result = await self._send(lease, self._request(lease, started))
+                request = self._request(lease, started)
+                for route in self._middlewares.routes:
+                    request = route(lease.url, request, started)
+                result = await self._send(lease, request)
         except TimeoutError:
             error = f"no end of it within {limit_s:g} s"
             result = Failure("timeout", error, retry=True, host_level=True, started_at=started, ip=lease.address)
@@ -269,7 +272,8 @@ class Pipeline:
             self._counters.count_bytes(contact.wire_bytes, now)
             return
         self._ring.unsent(lease, result, now)
-        self._counters.proxy_failed(result.error, now, others_pass=result.others_pass)
+        if not self._middlewares.proxy_failed(lease.url, result.error, now):
+            self._counters.proxy_failed(result.error, now, others_pass=result.others_pass)
         self._note_unsent(lease)
 
     def _request(self, lease: Lease, now: float) -> Request:

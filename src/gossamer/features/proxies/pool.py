@@ -1,0 +1,108 @@
+"""Pool: gives each request a proxy, and leaves out proxies that fail. No clock, no waiting, no I/O.
+
+A site keeps its proxy, so that its sessions keep their address. Only a failure of the proxy itself changes it: what a
+server answers (403, 429, Retry-After, a challenge) holds for the crawl, whatever the proxy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from zlib import crc32
+
+import msgspec
+
+from gossamer.features.proxies.options import ProxiesOptions
+from gossamer.model.links import ALLOWED, Verdict
+from gossamer.model.visits import Reply, Request
+from gossamer.ports import VisitMiddleware
+from gossamer.url.url import Url
+
+SITES_MAX: Final = 100_000
+"""Sites whose proxy is remembered."""
+
+
+class PooledProxy(msgspec.Struct):
+    """A proxy, and whether it works."""
+
+    url: str
+    label: str
+    failures: int = 0
+    """In a row."""
+    out_until: float = 0.0
+
+    @property
+    def shown(self) -> str:
+        """Its label and its address, without credentials."""
+        return f"{self.label} {self.url.rstrip('/').rpartition('@')[2].rpartition('//')[2]}"
+
+
+class ProxyPool(VisitMiddleware):
+    """Chooses proxies. 1 µs a request."""
+
+    name = "proxies"
+
+    def __init__(
+        self, urls: Mapping[str, Sequence[str]], options: ProxiesOptions, on_change: Callable[[str, str], None]
+    ) -> None:
+        """`urls` are the proxies by label, with their secrets; `on_change` is called with the label and address of a
+        proxy and why it is left out, and with an empty reason when it works again.
+        """
+        self._options = options
+        self._on_change = on_change
+        self._proxies = [PooledProxy(url, label) for label, listed in urls.items() for url in listed]
+        self._by_site: dict[tuple[str, str], PooledProxy] = {}
+        """By site and label."""
+
+    def judge(self, url: Url, now: float) -> Verdict:
+        if not url.text.startswith("http"):
+            return Verdict(outcome="unsupported", reason="only http and https go through the proxies")
+        until = self._choose(url, now).out_until
+        if until > now:
+            return Verdict(wait_until=until, reason="its proxies have failed, and are left out for a while")
+        return ALLOWED
+
+    def route(self, url: Url, request: Request, now: float) -> Request:
+        proxy = self._choose(url, now)
+        if len(self._by_site) >= SITES_MAX:
+            del self._by_site[next(iter(self._by_site))]
+        self._by_site[url.site, self._label(url.host)] = proxy
+        return msgspec.structs.replace(request, proxy=proxy.url)
+
+    def received(self, url: Url, reply: Reply, now: float) -> Reply:
+        proxy = self._by_site.get((url.site, self._label(url.host)))
+        if proxy is not None and proxy.failures:
+            proxy.failures = 0
+            proxy.out_until = 0.0
+            self._on_change(proxy.shown, "")
+        return reply
+
+    def proxy_failed(self, url: Url, error: str, now: float) -> bool:
+        proxy = self._by_site.get((url.site, self._label(url.host)))
+        if proxy is not None and proxy.out_until <= now:
+            longest = self._options.retry_s_max
+            proxy.out_until = now + min(self._options.retry_s_first * 2.0 ** min(proxy.failures, 20), longest)
+            proxy.failures += 1
+            self._on_change(proxy.shown, error)
+        return self._choose(url, now).out_until <= now
+
+    def _choose(self, url: Url, now: float) -> PooledProxy:
+        """Return the proxy of a URL's site while it works, else another one; if none works, that which is tried first
+        again.
+        """
+        label = self._label(url.host)
+        kept = self._by_site.get((url.site, label))
+        if kept is not None and kept.out_until <= now:
+            return kept
+        listed = [one for one in self._proxies if label in ("", one.label)]
+        return min(listed, key=lambda one: (max(one.out_until - now, 0.0), crc32(f"{url.site} {one.url}".encode())))
+
+    def _label(self, host: str) -> str:
+        """Return the label for a host; empty: any."""
+        places = self._options.places
+        if not places or host in places:
+            return places.get(host, "")
+        parts = host.split(".")
+        return next(
+            (places[f".{name}"] for i in range(len(parts)) if f".{(name := '.'.join(parts[i:]))}" in places), ""
+        )

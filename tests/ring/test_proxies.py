@@ -1,0 +1,126 @@
+"""A pool of proxies: each site keeps one, those that fail are left out, and refusals hold for the whole crawl."""
+
+from __future__ import annotations
+
+import http.server
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from gossamer.model.errors import ConfigError
+from tests.answering import Answering, serving
+from tests.proxies import SmallProxy
+from tests.ring.crawls import OWN, Crawled, crawl
+from tests.ring.test_secrets import contents
+
+PAGES = 5
+HOSTS = ("a.test", "b.test", "c.test", "d.test", "e.example.de", "f.example.de", "www.other.de")
+
+
+class Sites(http.server.ThreadingHTTPServer):
+    """Some pages on every host; `/walled/` is refused."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        self.got: Counter[str] = Counter()
+        sites = self
+
+        class Handler(Answering):
+            def get(self) -> None:
+                host = self.headers["Host"].partition(":")[0]
+                sites.got[f"{host}{self.path}"] += 1
+                if self.path == "/robots.txt":
+                    self.answer(200, b"User-agent: *\nDisallow: /private", media_type="text/plain")
+                elif self.path == "/busy":
+                    self.answer(429, b"", ("Retry-After", "3600"))
+                elif self.path == "/walled":
+                    self.answer(403)
+                else:
+                    number = int(self.path[1:] or 0)
+                    links = (f"/{number + 1}", "/walled", "/private") if number < PAGES - 1 else ()
+                    self.answer(200, "".join(f"<a href={link}>x</a>" for link in links).encode())
+
+        super().__init__(("127.0.0.1", 0), Handler)
+
+
+def crawled(directory: Path, sites: Sites, urls: str, *sets: str, paths: str = "") -> Crawled:
+    hosts = directory.with_suffix(".hosts")
+    hosts.write_text(f"127.0.0.1 {' '.join(HOSTS)}\n")
+    seeds = tuple(f"http://{host}:{sites.server_port}/{paths}" for host in HOSTS)
+    brief = ("politeness.backoff_s_first=0.1", "crawl.commit_s=0.2", f"resolve.hosts_file={hosts}")
+    return crawl(seeds, directory, *OWN, *brief, f"proxies.urls={{{urls}}}", *sets)
+
+
+@pytest.mark.promise("Operation", "With a pool of proxies a site keeps its proxy, and no request goes without one.")
+@pytest.mark.parametrize("resolves", ["true", "false"])
+def test_each_site_keeps_one_proxy_by_its_label(tmp_path: Path, resolves: str) -> None:
+    sites = Sites()
+    one = SmallProxy(sites.server_port)
+    two = SmallProxy(sites.server_port, "socks5")
+    of_de = SmallProxy(sites.server_port, user="me:s3cretXYZZY@")
+    with serving(sites, one, two, of_de):
+        found = crawled(
+            tmp_path / "crawl", sites, f"any=['{one.url}', '{two.url}'], de=['{of_de.url}']",
+            "proxies.places={'.de'='de', 'a.test'='any', 'b.test'='any', 'c.test'='any', 'd.test'='any'}",
+            f"fetch.proxy_resolves={resolves}",
+        )  # fmt: skip
+    assert found.end == "finished", found.critical()
+    assert Counter(row["outcome"] for row in found.rows)["fetched"] == len(HOSTS) * PAGES
+    assert len(one.passed) + len(two.passed) + len(of_de.passed) > 0
+    if resolves == "true":
+        by_proxy = [{place.partition(":")[0] for place in each.passed} for each in (one, two, of_de)]
+        assert by_proxy[2] == {host for host in HOSTS if host.endswith(".de")}
+        assert by_proxy[0] | by_proxy[1] == {host for host in HOSTS if host.endswith(".test")}
+        assert not by_proxy[0] & by_proxy[1], "a site keeps its proxy, also for its robots.txt"
+    else:
+        assert {place.partition(":")[0] for each in (one, two, of_de) for place in each.passed} == {"127.0.0.1"}
+    assert [key for key in sites.got if "private" in key] == []
+    assert max(count for key, count in sites.got.items() if "walled" in key) == 1, "no second proxy after a refusal"
+    shown = [place for place, data in contents(tmp_path / "crawl") if b"s3cretXYZZY" in data]
+    assert all(place.endswith("crawl.toml") for place in shown)
+
+
+@pytest.mark.promise("Operation", "A proxy of a pool that fails is left out for a while, and status names it.")
+def test_a_proxy_that_fails_is_left_out(tmp_path: Path) -> None:
+    sites = Sites()
+    works = SmallProxy(sites.server_port)
+    fails = SmallProxy(sites.server_port, user="me:s3cretXYZZY@")
+    fails.server_close()
+    with serving(sites, works):
+        found = crawled(tmp_path / "crawl", sites, f"any=['{works.url}', '{fails.url}']")
+    assert found.end == "finished", found.critical()
+    assert Counter(row["outcome"] for row in found.rows)["fetched"] == len(HOSTS) * PAGES
+    assert all(row["attempt"] == 1 for row in found.rows), "a proxy's failure costs no attempt"
+    at = fails.url.rpartition("@")[2]
+    [note] = [note for note in found.notes if "left out" in note]
+    assert note.startswith(f"the proxy any {at} is left out for a while: Failed to connect to the proxy {at}")
+    warnings = found.status["warnings"]
+    assert isinstance(warnings, list)
+    assert note in warnings
+    assert not [place for place, data in contents(tmp_path / "crawl") if b"s3cretXYZZY" in data and "toml" not in place]
+
+
+def test_a_retry_after_holds_whatever_the_proxy(tmp_path: Path) -> None:
+    sites = Sites()
+    pool = [SmallProxy(sites.server_port) for _ in range(3)]
+    with serving(sites, *pool):
+        urls = ", ".join(f"'{one.url}'" for one in pool)
+        found = crawled(tmp_path / "crawl", sites, f"any=[{urls}]", "crawl.patience_s=1", paths="busy")
+    assert found.end == "patience"
+    assert {key: count for key, count in sites.got.items() if "busy" in key} == {f"{host}/busy": 1 for host in HOSTS}
+
+
+def test_what_cannot_be_a_pool_is_refused(tmp_path: Path) -> None:
+    for sets, complaint in (
+        (("proxies.urls={de=['nonsense://x']}",), "proxies.urls.de is not the URL of a proxy; write http://HOST:PORT"),
+        (("proxies.urls={de=['env:NO_SUCH_PROXY']}",), "the environment variable NO_SUCH_PROXY is not set"),
+        (("proxies.urls={de=['http://p:1']}", "proxies.places={'.fr'='fr'}"), "fr has the label 'fr'"),
+        (
+            ("proxies.urls={de=['http://p:1']}", "fetch.proxy=http://q:1"),
+            "fetch.proxy, and proxy in .request., exclude a",
+        ),
+    ):
+        with pytest.raises(ConfigError, match=complaint):
+            crawl(("http://ours.test/",), tmp_path / "crawl", *sets, contact="a@b.c")
