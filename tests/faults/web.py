@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from gossamer.features.logins.logins import LOGGED_OUT_MAX
+from gossamer.features.logins.endings import LOGGED_OUT_MAX
 from gossamer.model.visits import Request
 from gossamer.world.dice import Dice
 

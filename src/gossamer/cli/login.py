@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import shutil
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from gossamer.api.login import FILE, log_in
 from gossamer.cli.arguments import Directory
 from gossamer.cli.directory import holds_crawl
 from gossamer.cli.output import Exit
+from gossamer.config.gather import reopen
+from gossamer.config.live import save
 from gossamer.features.render.browser import BrowserError
-from gossamer.features.render.visible import BrowserWindow
+from gossamer.features.render.visible import BrowserWindow, cookies_of_login
 from gossamer.model.errors import ConfigError
+from gossamer.model.product import LOCK
 from gossamer.model.words import counted, shell_word
+from gossamer.url.name import host_of
+from gossamer.url.site import site_of
+from gossamer.world.files import make_directory, write_whole
+from gossamer.world.process import DirectoryLock
 
 commands = typer.Typer()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 PORT = 9222
+FILE = Path("state/login.json")
+"""In a crawl's directory: the cookies of the last login by hand, which its next run takes in."""
+OWNERS_ALONE = 0o700
 
 
 @commands.command("login")
@@ -55,12 +65,20 @@ def login(
     if not (port or any(os.environ.get(name) for name in DISPLAYS)):
         shown = f"gossamer login {shell_word(directory)} {shell_word(url)} --remote-debugging {PORT}"
         raise ConfigError(f"there is no display for a window of the browser; run `{shown}`, which says what to open")
-    window = BrowserWindow(found, port, unsandboxed)
+    host = host_of(url) if url.startswith(("http://", "https://")) else None
+    if host is None:
+        raise ConfigError(f"{url} is no http or https URL; write that of the login page")
+    _require_stopped(directory)
+    site = site_of(host)
     try:
-        count = asyncio.run(_log_in(directory, url, window))
+        kept = asyncio.run(_log_in(url, BrowserWindow(found, port, unsandboxed)))
     except BrowserError as error:
         raise ConfigError(f"{found}: {error}; try it by hand, or name another with --browser PATH") from None
-    typer.echo(f"{counted(count, 'cookie')} stored in {directory / FILE}")
+    cookies = [one for one in kept if site_of(str(one["domain"]).removeprefix(".")) == site]
+    if not cookies:
+        raise ConfigError(f"the browser has no cookies of {site}; log in before you close its window")
+    _store(directory, cookies)
+    typer.echo(f"{counted(len(cookies), 'cookie')} stored in {directory / FILE}")
     next_step = f"gossamer resume {shell_word(directory)}"
     if not holds_crawl(directory):
         next_step = (
@@ -78,7 +96,22 @@ def _browser(program: str) -> str:
     raise ConfigError(f"there is {what}; install it (Debian: apt-get install chromium), or name it with --browser PATH")
 
 
-async def _log_in(directory: Path, url: str, window: BrowserWindow) -> int:
+def _store(directory: Path, cookies: list[dict[str, Any]]) -> None:
+    _require_stopped(directory)
+    file = (directory / FILE).absolute()
+    make_directory(file.parent)
+    file.parent.chmod(OWNERS_ALONE)
+    write_whole(file, json.dumps({"cookies": cookies}).encode(), private=True)
+    if holds_crawl(directory):
+        save(reopen(directory / "crawl.toml", sets=[f"cookies.file={json.dumps(str(file))}"]), directory)
+
+
+def _require_stopped(directory: Path) -> None:
+    if DirectoryLock.is_held(directory / LOCK):
+        raise ConfigError(f"{directory}: its crawl runs; stop it with `gossamer stop {shell_word(directory)}` first")
+
+
+async def _log_in(url: str, window: BrowserWindow) -> list[dict[str, Any]]:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
@@ -101,4 +134,4 @@ async def _log_in(directory: Path, url: str, window: BrowserWindow) -> int:
 
     with suppress(OSError, ValueError):  # What cannot be waited for, such as a file, has no Enter.
         loop.add_reader(sys.stdin, read_line)
-    return await log_in(directory, url, window, done, show)
+    return await cookies_of_login(url, window, done, show)

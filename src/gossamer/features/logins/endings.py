@@ -9,6 +9,7 @@ by time or number exclude nothing, because a page of the kind is then followed b
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from typing import Final
 
 import msgspec
@@ -16,7 +17,7 @@ import msgspec
 from gossamer.url.url import Url
 
 KINDS_MAX: Final = 10_000
-"""Kinds of URLs of which something is known."""
+"""Kinds of URLs of which something is known; with more, all are forgotten."""
 EXCLUDED_MAX: Final = 200
 """Kinds of URLs that one login excludes."""
 TRIALS_MAX: Final = 3
@@ -27,25 +28,24 @@ LIVES_MIN: Final = 2
 """Replies that some session must have had, because sessions may end after a number of them."""
 LONGER_MIN: Final = 1.5
 """A session that ends later than others lived, times this, may have ended by time."""
-_SEPARATOR = re.compile("[&;]")
+LOGGED_OUT_MAX: Final = 3
+"""Requests for one page that a server answers as if there were no session."""
 SAME_MIN: Final = 2
 """URLs of a kind that have ended sessions, before the kind is excluded."""
 ALIKE_MIN: Final = 3
 """The same where paths differ in numbers or tokens."""
+_SEPARATOR = re.compile("[&;]")
 _VARIES = re.compile(r"(?<=/)[0-9A-Za-z_-]{16,}(?![^/])|[0-9]+")
 """Matches numbers in a path, and segments that are tokens or long names."""
 
 
 class Evidence(msgspec.Struct):
-    """What followed the URLs of a kind."""
+    """How often a session had ended after a URL of a kind, how often it had not, and how often pages followed it."""
 
     ended: int = 0
-    """Sessions that had ended after one."""
     lived: int = 0
-    """Sessions that had not."""
-    trials: int = 0
     pages: int = 0
-    """Pages of the kind that were followed by another one."""
+    trials: int = 0
 
 
 class SessionEndings:
@@ -58,34 +58,35 @@ class SessionEndings:
         """A page that was content, to see whether a session goes on."""
         self._needs_session = False
         """Whether `good` is known to show nothing without a session."""
-        self._kinds: dict[str, Evidence] = {}
-        self._out: dict[str, None] = {}
-        """Keys of URLs that were answered as if there were no session."""
+        self._kinds: defaultdict[str, Evidence] = defaultdict(Evidence)
+        self._out: Counter[str] = Counter()
+        """By key of a URL: how often it was answered as if there were no session. Lost in a crash."""
         self._accused: tuple[Url, str] | None = None
         """A URL after which the session had ended, and the key of that which showed it."""
         self._tried: Url | None = None
         """A URL after whose request it must be seen whether the session goes on."""
         self._shows_no_session = False
         """Whether the reply to it did."""
-        self._last: Url | None = None
-        """The URL of the last reply in this session."""
-        self._last_is_page = False
-        self._previous: Url | None = None
-        self._previous_is_page = False
+        self._last: list[Url] = []
+        """The last two requests of this session."""
+        self._page_at = 0
+        """Number of the last reply in this session that was content."""
         self._began = 0.0
         self._replies = 0
-        """In this session."""
         self._replies_most = 0
+        self._lived_s_most = 0.0
         self._controls = 0
         """Pages after which it was seen whether a session has a second one."""
-        self._lived_s_most = 0.0
-        """How long a session was seen to live."""
 
     def begin(self, now: float) -> None:
         """Note a new session."""
+        if max(len(self._kinds), len(self._out)) >= KINDS_MAX:
+            self._kinds.clear()
+            self._out.clear()
         self._began = now
         self._replies = 0
-        self._last = None
+        self._page_at = 0
+        self._last = []
         self._tried = None
 
     def excludes(self, url: Url) -> bool:
@@ -94,9 +95,8 @@ class SessionEndings:
 
     def is_on_trial(self, url: Url) -> bool:
         """Say whether a URL should be the first request of a session. Pure."""
-        if not self._replies:
-            return False
-        return url.key in self._out or any(one.trials < TRIALS_MAX for one in self._suspected(url))
+        is_suspected = any(one.trials < TRIALS_MAX for one in self._suspected(url))
+        return self._replies > 0 and (url.key in self._out or is_suspected)
 
     @property
     def checks(self) -> bool:
@@ -110,10 +110,7 @@ class SessionEndings:
 
     def note_reply(self, url: Url) -> None:
         """Note a reply in the session."""
-        self._previous = self._last
-        self._previous_is_page = self._last_is_page
-        self._last = url
-        self._last_is_page = False
+        self._last = [*self._last[-1:], url]
         self._replies += 1
         if self._replies == 1 and self._suspected(url):
             self._tried = url
@@ -127,34 +124,30 @@ class SessionEndings:
             self.good = url
             self._needs_session = True
             if self._accused is not None and self._accused[1] == url.key:
-                self._strike(_kinds_of(self._accused[0]))
+                self._strike(self._accused[0])
                 self._accused = None
-        elif self.good is None:
-            self.good = url
+        self.good = self.good or url
         if self._replies_most < LIVES_MIN and self._kinds and self._controls < TRIALS_MAX:
             self._controls += 1
             self._tried = url
             self._shows_no_session = False
-        if self._previous is not None and self._previous_is_page:
-            for kind in _kinds_of(self._previous)[1:]:
-                self._evidence(kind).pages += 1
-        self._last_is_page = True
+        if self._page_at == self._replies - 1 and len(self._last) == 2 and len(self._kinds) < KINDS_MAX:
+            for kind in _kinds_of(self._last[0])[1:]:
+                self._kinds[kind].pages += 1
+        self._page_at = self._replies
 
     def note_end(self, url: Url) -> tuple[bool, bool]:
         """Note that the last reply, to this URL, shows no session. Return whether the session is kept, because `good`
-        tells more, and whether the URL was answered like this before.
+        tells more, and whether another request for the URL would change nothing.
         """
-        was_out = url.key in self._out
-        self._out[url.key] = None
-        while len(self._out) > KINDS_MAX:
-            del self._out[next(iter(self._out))]
+        self._out[url.key] += 1
         is_kept = self._replies == 1 and self.good is not None and self.good.key != url.key
         if is_kept:
             self._tried = url
             self._shows_no_session = True
-        elif self._previous is not None:
-            self._accused = (self._previous, url.key)
-        return is_kept, is_kept and was_out
+        elif len(self._last) == 2:
+            self._accused = (self._last[0], url.key)
+        return is_kept, self._out[url.key] >= LOGGED_OUT_MAX
 
     def note_check(self, now: float, *, is_out: bool | None) -> str:
         """Note whether `good` shows no session; None: its request failed. Return the kind of URLs that are excluded
@@ -164,22 +157,20 @@ class SessionEndings:
         self._tried = None
         if url is None or is_out is None:
             return ""
-        kinds = _kinds_of(url)
         if not is_out:
             if self._needs_session:
                 self._replies += 1
                 self._note_life(now)
-                for kind in kinds:
-                    self._evidence(kind).lived += 1
+                for kind in _kinds_of(url):
+                    self._kinds[kind].lived += 1
             return ""
         is_early = self._replies_most >= LIVES_MIN and now - self._began <= LONGER_MIN * self._lived_s_most
         if not (self._shows_no_session or is_early) or len(self.excluded) >= EXCLUDED_MAX:
             return ""
-        self._strike(kinds)
-        alone = kinds[0] if self._shows_no_session else ""
-        kind = next((kind for kind in kinds if self._is_certain(kind)), alone)
-        if kind:
-            self.excluded.append(kind)
+        self._strike(url)
+        alone = url.text if self._shows_no_session else ""
+        kind = next((kind for kind in _kinds_of(url) if self._is_certain(kind)), alone)
+        self.excluded += [kind] if kind else []
         return kind
 
     def _note_life(self, now: float) -> None:
@@ -194,17 +185,9 @@ class SessionEndings:
         one = self._kinds[kind]
         return one.ended >= (ALIKE_MIN if "*" in kind else SAME_MIN) and one.ended > one.pages and not one.lived
 
-    def _strike(self, kinds: tuple[str, ...]) -> None:
-        for kind in kinds:
-            self._evidence(kind).ended += 1
-
-    def _evidence(self, kind: str) -> Evidence:
-        found = self._kinds.get(kind)
-        if found is None:
-            if len(self._kinds) >= KINDS_MAX:
-                del self._kinds[next(iter(self._kinds))]
-            found = self._kinds[kind] = Evidence()
-        return found
+    def _strike(self, url: Url) -> None:
+        for kind in _kinds_of(url):
+            self._kinds[kind].ended += 1
 
 
 def _kinds_of(url: Url) -> tuple[str, ...]:

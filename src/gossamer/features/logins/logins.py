@@ -39,11 +39,6 @@ REFUSED_MAX: Final = 100
 """Replies in a row without a session after which a login is given up that brought pages before."""
 BY_HAND: Final = "name the page with the form there, or log in by hand with `gossamer login DIR URL`"
 LOGIN_REQUIRED: Final = "login_required"
-LOGGED_OUT_MAX: Final = 3
-"""Requests for one page that a server answers as if there were no session. Their number is lost in a crash."""
-LOGGED_OUT_URLS_MAX: Final = 10_000
-"""Pages whose requests of this kind are counted at the same time."""
-
 Phase = Literal["out", "form", "sent", "landing", "in", "check", "failed"]
 
 
@@ -150,8 +145,6 @@ class FormLogins(VisitMiddleware):
         self._unpark = unpark
         self._on_given_up = on_given_up
         self._on_excluded = on_excluded
-        self._logged_out_times: dict[str, int] = {}
-        """By key of a URL: how often the server answered as if there were no session."""
         self._logins: dict[str, FormLogin] = {}
         for name, rule in rules.items():
             url = namer.name(rule.url)
@@ -256,18 +249,12 @@ class FormLogins(VisitMiddleware):
 
     def _conclusion(self, visit: Visit, why: str, now: float) -> Conclusion | None:
         """Have a page requested again after a new login, if `why` says that there was no session."""
-        if not why:
+        login = self._of(visit.url)
+        if not why or login is None:
             return None
-        url = visit.url
         again = None
-        times = self._logged_out_times.pop(url.key, 0) + 1
-        login = self._of(url)
-        is_last = login is not None and login.is_answered
-        if times < LOGGED_OUT_MAX and not is_last:
-            again = RevisitPlan(url, now, visit.attempt + 1, visit.hops, why)
-            if len(self._logged_out_times) >= LOGGED_OUT_URLS_MAX:
-                self._logged_out_times.clear()
-            self._logged_out_times[url.key] = times
+        if not login.is_answered:
+            again = RevisitPlan(visit.url, now, visit.attempt + 1, visit.hops, why)
         return Conclusion(LOGIN_REQUIRED, why, again, was_acted_on=False)
 
     def why_logged_out(self, url: Url, reply: Reply, body: bytes | None = None) -> str:
@@ -285,12 +272,10 @@ class FormLogins(VisitMiddleware):
                 login.refused = 0
             return ""
         login.refused += 1
-        is_fruitless = login.fruitless >= login.rule.attempts_max
-        if is_fruitless and login.has_worked and login.refused < REFUSED_MAX:
-            return why  # This account may not see these pages: another login would change nothing.
         is_kept, login.is_answered = login.endings.note_end(url)
-        if is_kept:
-            return why
+        is_fruitless = login.fruitless >= login.rule.attempts_max
+        if is_kept or (is_fruitless and login.has_worked and login.refused < REFUSED_MAX):
+            return why  # This account may not see these pages: another login would change nothing.
         self._end(login)
         if is_fruitless:
             self._give_up(login, f"{login.fruitless} logins in a row brought no page: {why}")
