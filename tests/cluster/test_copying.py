@@ -201,7 +201,7 @@ async def logged_in(folder: Path) -> None:
         assert [one.token(url) for one in (logins[at], logins[1 - at])] == ["", "first"]
         assert logins[1 - at].judge(url, now).allowed
         logins[1 - at].reserve(url, now)
-        assert logins[1 - at].why_logged_out(url, Reply(url.text, 401, (), b"", "192.0.2.1", now, 0.1, 0))
+        assert logins[1 - at].why_logged_out(url, Reply(url.text, 401, (), b"", "192.0.2.1", now, 0.1, 0), now)
         logins[1 - at].release(url)
         again = wait_for_login(logins[1 - at], url, now)
         await given(shards, Move(2, url.partition, url.partition + 1, 1 - at, at))

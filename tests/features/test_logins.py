@@ -259,7 +259,7 @@ def test_a_script_that_shows_all_pages_is_the_logins_page_with_its_parameters_al
     book = Book(tmp_path, url=login)
     assert (book.verdict(named(to), 0.0).outcome == "excluded") is is_page
     book.log_in()
-    assert bool(book.logins.why_logged_out(PAGE, reply(302, PAGE.text, Location=to))) is is_page
+    assert bool(book.logins.why_logged_out(PAGE, reply(302, PAGE.text, Location=to), 0.0)) is is_page
     book.close()
 
 
@@ -302,7 +302,7 @@ def test_logins_that_bring_no_page_are_given_up(book: Book) -> None:
         book.log_in()
         assert book.verdict(PAGE, 0.0).allowed
         assert (
-            book.logins.why_logged_out(PAGE, reply(302, Location="/login?again"))
+            book.logins.why_logged_out(PAGE, reply(302, Location="/login?again"), 0.0)
             == "it redirects to the page of login.a"
         )
         book.logins.release(PAGE)
@@ -316,7 +316,7 @@ def test_pages_that_an_account_may_not_see_do_not_end_a_login_that_brought_other
             book.log_in()
             verdict = book.verdict(PAGE, 0.0)
         assert verdict.allowed
-        book.logins.why_logged_out(PAGE, answer, body)
+        book.logins.why_logged_out(PAGE, answer, 0.0, body)
         book.logins.release(PAGE)
 
     visit(reply(), b"content")
@@ -348,7 +348,7 @@ def test_what_shows_the_end_of_a_session(tmp_path: Path, answer: Reply, body: by
     book = Book(tmp_path, logged_out="p.guest")
     book.log_in()
     assert book.verdict(PAGE, 0.0).allowed
-    assert (book.logins.why_logged_out(PAGE, answer, body) != "") == ended
+    assert (book.logins.why_logged_out(PAGE, answer, 0.0, body) != "") == ended
     book.logins.release(PAGE)
     assert book.verdict(PAGE, 0.0).park == ended, "it logs in again"
     book.close()

@@ -20,14 +20,15 @@ KINDS_MAX: Final = 10_000
 """Kinds of URLs of which something is known; with more, all are forgotten."""
 EXCLUDED_MAX: Final = 200
 """Kinds of URLs that one login excludes."""
-TRIALS_MAX: Final = 3
-"""Sessions that begin for the sake of one suspected kind."""
+CONTROLS_MAX: Final = 3
+"""Pages after which it is seen whether a session has a second one."""
 PAIRS_MAX: Final = 4
 """Parameters of a URL, each of which is a kind."""
 LIVES_MIN: Final = 2
 """Replies that some session must have had, because sessions may end after a number of them."""
 LONGER_MIN: Final = 1.5
-"""A session that ends later than others lived, times this, may have ended by time."""
+LONGER_S: Final = 2.0
+"""A session that ends later than others lived, times the one and plus the other, may have ended by time."""
 LOGGED_OUT_MAX: Final = 3
 """Requests for one page that a server answers as if there were no session."""
 SAME_MIN: Final = 2
@@ -45,7 +46,6 @@ class Evidence(msgspec.Struct):
     ended: int = 0
     lived: int = 0
     pages: int = 0
-    trials: int = 0
 
 
 class SessionEndings:
@@ -65,8 +65,8 @@ class SessionEndings:
         """A URL after which the session had ended, and the key of that which showed it."""
         self._tried: Url | None = None
         """A URL after whose request it must be seen whether the session goes on."""
-        self._shows_no_session = False
-        """Whether the reply to it did."""
+        self._out_after_s: float | None = None
+        """After which part of the session the reply to it showed none; None: it did not."""
         self._last: list[Url] = []
         """The last two requests of this session."""
         self._page_at = 0
@@ -76,7 +76,6 @@ class SessionEndings:
         self._replies_most = 0
         self._lived_s_most = 0.0
         self._controls = 0
-        """Pages after which it was seen whether a session has a second one."""
 
     def begin(self, now: float) -> None:
         """Note a new session."""
@@ -95,26 +94,21 @@ class SessionEndings:
 
     def is_on_trial(self, url: Url) -> bool:
         """Say whether a URL should be the first request of a session. Pure."""
-        is_suspected = any(one.trials < TRIALS_MAX for one in self._suspected(url))
-        return self._replies > 0 and (url.key in self._out or is_suspected)
+        return self._replies > 0 and (url.key in self._out or self._is_suspected(url))
 
     @property
     def checks(self) -> bool:
         """Whether `good` should be requested before any other page."""
         return self._tried is not None and self.good is not None
 
-    def begin_trial(self, url: Url) -> None:
-        """Note that a session ends for the sake of a suspected URL."""
-        for one in self._suspected(url):
-            one.trials += 1
-
-    def note_reply(self, url: Url) -> None:
-        """Note a reply in the session."""
+    def note_reply(self, url: Url, now: float) -> None:
+        """Note a reply in the session. Of one that an earlier run began, the time is counted from its first reply."""
+        self._began = self._began or now
         self._last = [*self._last[-1:], url]
         self._replies += 1
-        if self._replies == 1 and self._suspected(url):
+        if self._replies == 1 and self._is_suspected(url):
             self._tried = url
-            self._shows_no_session = False
+            self._out_after_s = None
 
     def note_page(self, url: Url, now: float) -> None:
         """Note that the last reply is content."""
@@ -127,16 +121,16 @@ class SessionEndings:
                 self._strike(self._accused[0])
                 self._accused = None
         self.good = self.good or url
-        if self._replies_most < LIVES_MIN and self._kinds and self._controls < TRIALS_MAX:
+        if self._replies_most < LIVES_MIN and self._kinds and self._controls < CONTROLS_MAX:
             self._controls += 1
             self._tried = url
-            self._shows_no_session = False
+            self._out_after_s = None
         if self._page_at == self._replies - 1 and len(self._last) == 2 and len(self._kinds) < KINDS_MAX:
             for kind in _kinds_of(self._last[0])[1:]:
                 self._kinds[kind].pages += 1
         self._page_at = self._replies
 
-    def note_end(self, url: Url) -> tuple[bool, bool]:
+    def note_end(self, url: Url, now: float) -> tuple[bool, bool]:
         """Note that the last reply, to this URL, shows no session. Return whether the session is kept, because `good`
         tells more, and whether another request for the URL would change nothing.
         """
@@ -144,7 +138,7 @@ class SessionEndings:
         is_kept = self._replies == 1 and self.good is not None and self.good.key != url.key
         if is_kept:
             self._tried = url
-            self._shows_no_session = True
+            self._out_after_s = now - self._began
         elif len(self._last) == 2:
             self._accused = (self._last[0], url.key)
         return is_kept, self._out[url.key] >= LOGGED_OUT_MAX
@@ -164,12 +158,15 @@ class SessionEndings:
                 for kind in _kinds_of(url):
                     self._kinds[kind].lived += 1
             return ""
-        is_early = self._replies_most >= LIVES_MIN and now - self._began <= LONGER_MIN * self._lived_s_most
-        if not (self._shows_no_session or is_early) or len(self.excluded) >= EXCLUDED_MAX:
+        shows_none = self._out_after_s is not None
+        after_s = now - self._began if self._out_after_s is None else self._out_after_s
+        has_lived = shows_none or self._replies_most >= LIVES_MIN
+        if not has_lived or after_s > LONGER_MIN * self._lived_s_most + LONGER_S or len(self.excluded) >= EXCLUDED_MAX:
             return ""
         self._strike(url)
-        alone = url.text if self._shows_no_session else ""
-        kind = next((kind for kind in _kinds_of(url) if self._is_certain(kind)), alone)
+        alone = url.text if shows_none else ""
+        found = (kind for kind in _kinds_of(url) if self._has_ended(kind, ALIKE_MIN if "*" in kind else SAME_MIN))
+        kind = next(found, alone)
         self.excluded += [kind] if kind else []
         return kind
 
@@ -177,13 +174,12 @@ class SessionEndings:
         self._replies_most = max(self._replies_most, self._replies)
         self._lived_s_most = max(self._lived_s_most, now - self._began)
 
-    def _suspected(self, url: Url) -> list[Evidence]:
-        known = [self._kinds[kind] for kind in _kinds_of(url) if kind in self._kinds] if self._kinds else []
-        return [one for one in known if one.ended > one.pages and not one.lived]
+    def _is_suspected(self, url: Url) -> bool:
+        return bool(self._kinds) and any(self._has_ended(kind, 1) for kind in _kinds_of(url))
 
-    def _is_certain(self, kind: str) -> bool:
-        one = self._kinds[kind]
-        return one.ended >= (ALIKE_MIN if "*" in kind else SAME_MIN) and one.ended > one.pages and not one.lived
+    def _has_ended(self, kind: str, least: int) -> bool:
+        one = self._kinds.get(kind)
+        return one is not None and one.ended >= least and one.ended > one.pages and not one.lived
 
     def _strike(self, url: Url) -> None:
         for kind in _kinds_of(url):

@@ -205,7 +205,6 @@ class FormLogins(VisitMiddleware):
                 login.phase = "check"
                 login.prerequisite = verdict.prerequisite
             else:
-                login.endings.begin_trial(url)
                 self._end(login)
         if login.phase == "out":
             login.phase = "sent" if login.rule.token else "form"
@@ -236,13 +235,13 @@ class FormLogins(VisitMiddleware):
     def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
         login = self._of(visit.url)
         if login is not None and login.phase == "in":
-            login.endings.note_reply(visit.url)
-        return self._conclusion(visit, self.why_logged_out(visit.url, reply), now)
+            login.endings.note_reply(visit.url, now)
+        return self._conclusion(visit, self.why_logged_out(visit.url, reply, now), now)
 
     def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
         url = page.visit.url
         login = self._of(url)
-        why = self.why_logged_out(url, page.reply, page.content.body)
+        why = self.why_logged_out(url, page.reply, now, page.content.body)
         if not why and login is not None and login.phase == "in":
             login.endings.note_page(url, now)
         return self._conclusion(page.visit, why, now)
@@ -257,7 +256,7 @@ class FormLogins(VisitMiddleware):
             again = RevisitPlan(visit.url, now, visit.attempt + 1, visit.hops, why)
         return Conclusion(LOGIN_REQUIRED, why, again, was_acted_on=False)
 
-    def why_logged_out(self, url: Url, reply: Reply, body: bytes | None = None) -> str:
+    def why_logged_out(self, url: Url, reply: Reply, now: float, body: bytes | None = None) -> str:
         """Return why a reply shows that the session has ended, and so is not content; empty if it is content. `body` is
         known after the reply was examined.
         """
@@ -272,7 +271,7 @@ class FormLogins(VisitMiddleware):
                 login.refused = 0
             return ""
         login.refused += 1
-        is_kept, login.is_answered = login.endings.note_end(url)
+        is_kept, login.is_answered = login.endings.note_end(url, now)
         is_fruitless = login.fruitless >= login.rule.attempts_max
         if is_kept or (is_fruitless and login.has_worked and login.refused < REFUSED_MAX):
             return why  # This account may not see these pages: another login would change nothing.
