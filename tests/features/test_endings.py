@@ -40,7 +40,8 @@ def test_the_first_reply_of_a_session_that_shows_none_is_looked_into() -> None:
     assert found.note_check(12.0, is_out=True) == "https://www.a.test/x/1?from=a"
     assert found.excludes(named("/x/1?from=a"))
     assert not found.excludes(named("/x/1?from=b")), "one is not enough for its kind"
-    assert found.is_on_trial(named("/x/1?from=b")) is False, "it would be the first of this session"
+    assert found.is_on_trial(named("/x/1?from=b")), "it would not be the first of this session"
+    assert not found.is_on_trial(named("/y"))
     found.begin(20.0)
     assert is_kept(found, "/x/1?from=b", 21.0)
     assert found.note_check(22.0, is_out=True) == "https://www.a.test/x/1?from="

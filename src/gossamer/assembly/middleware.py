@@ -11,7 +11,6 @@ import msgspec
 from gossamer.assembly.modules import walls_of
 from gossamer.assembly.ring import Recrawl
 from gossamer.config import Config
-from gossamer.config.secret import pooled_proxies
 from gossamer.engine.examine import Examiner
 from gossamer.engine.logs import Logs
 from gossamer.engine.quarantine import Quarantine
@@ -24,6 +23,7 @@ from gossamer.model.links import Prerequisite, Visit
 from gossamer.model.visits import Reply
 from gossamer.plugins import build, naming
 from gossamer.ports import VisitMiddleware
+from gossamer.stages.fetch.credentials import proxy_of, reveal
 from gossamer.stages.frontier.scheduler import HostControl
 from gossamer.stages.robots.documents import SiteDocuments
 from gossamer.stages.robots.robots import SiteRobots
@@ -99,10 +99,12 @@ def _robots_txt(features: Features) -> RobotsTxt:
 
 def _proxies(features: Features) -> VisitMiddleware | None:
     """Return the pool of proxies; None, without importing it, if there is none."""
-    urls = pooled_proxies(features.config)
-    if not any(urls.values()):
-        return None
     options = features.config.proxies
+    urls = [(label, url) for label, listed in options.urls.items() for url in listed]
+    if not urls:
+        return None
+    key = "proxies.urls"
+    urls = [(label, proxy_of(reveal(url, f"{key}.{label}"), f"{key}.{label}")) for label, url in urls]
     return cast("VisitMiddleware", build(PROXIES, "proxies", urls=urls, options=options, on_change=features.on_proxy))
 
 

@@ -19,7 +19,7 @@ from gossamer.cli.output import Exit
 from gossamer.config.gather import reopen
 from gossamer.config.live import save
 from gossamer.features.render.browser import BrowserError
-from gossamer.features.render.visible import BrowserWindow, cookies_of_login
+from gossamer.features.render.visible import cookies_of_login
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.words import counted, shell_word
@@ -70,8 +70,10 @@ def login(
         raise ConfigError(f"{url} is no http or https URL; write that of the login page")
     _require_stopped(directory)
     site = site_of(host)
+    sandbox = ["--no-sandbox"] if unsandboxed else []
+    remote = [f"--remote-debugging-port={port}", "--headless"] if port else []
     try:
-        kept = asyncio.run(_log_in(url, BrowserWindow(found, port, unsandboxed)))
+        kept = asyncio.run(_log_in([found, *sandbox, *remote, url], port))
     except BrowserError as error:
         raise ConfigError(f"{found}: {error}; try it by hand, or name another with --browser PATH") from None
     cookies = [one for one in kept if site_of(str(one["domain"]).removeprefix(".")) == site]
@@ -111,7 +113,7 @@ def _require_stopped(directory: Path) -> None:
         raise ConfigError(f"{directory}: its crawl runs; stop it with `gossamer stop {shell_word(directory)}` first")
 
 
-async def _log_in(url: str, window: BrowserWindow) -> list[dict[str, Any]]:
+async def _log_in(command: list[str], port: int) -> list[dict[str, Any]]:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
@@ -123,10 +125,10 @@ async def _log_in(url: str, window: BrowserWindow) -> list[dict[str, Any]]:
 
     def show() -> None:
         says = "Log in in the window of the browser, then close it, or press Enter here."
-        if window.port:
-            at = f"127.0.0.1:{window.port}"
+        if port:
+            at = f"127.0.0.1:{port}"
             says = (
-                f"The browser is at http://{at} (from another machine first: ssh -L {window.port}:{at} HOST). Open "
+                f"The browser is at http://{at} (from another machine first: ssh -L {port}:{at} HOST). Open "
                 f"chrome://inspect in Chrome or Chromium, add {at} under Configure, and log in in the page that it "
                 "lists; then press Enter here."
             )
@@ -134,4 +136,4 @@ async def _log_in(url: str, window: BrowserWindow) -> list[dict[str, Any]]:
 
     with suppress(OSError, ValueError):  # What cannot be waited for, such as a file, has no Enter.
         loop.add_reader(sys.stdin, read_line)
-    return await cookies_of_login(url, window, done, show)
+    return await cookies_of_login(command, done, show)

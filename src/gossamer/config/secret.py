@@ -16,7 +16,6 @@ from gossamer.stages.fetch.credentials import (
     is_credential,
     is_reference,
     origin_of,
-    proxy_of,
     redact_user_info,
     reveal,
 )
@@ -65,14 +64,6 @@ def request_rules(config: Config) -> dict[str, RequestRule]:
             headers = {name: reveal(value, f"fetch.headers: {name}") for name, value in loose.items()}
             rules[origin] = replace(rule, headers={**headers, **rule.headers})
     return rules
-
-
-def pooled_proxies(config: Config) -> dict[str, list[str]]:
-    """Return the proxies of the pool by label, their secrets read from where they are. Raises ConfigError: one cannot
-    be read, or is no proxy.
-    """
-    keys = {f"proxies.urls.{label}": urls for label, urls in config.proxies.urls.items()}
-    return {key.split(".", 2)[2]: [proxy_of(reveal(url, key), key) for url in urls] for key, urls in keys.items()}
 
 
 def login_rules(config: Config) -> dict[str, LoginRule]:

@@ -32,7 +32,7 @@ class Middlewares:
         self.unsent = tuple(one.unsent for one in listed if _overrides(one, base.unsent))
         self.requests = tuple(one.request for one in listed if _overrides(one, base.request))
         self.routes = tuple(one.route for one in listed if _overrides(one, base.route))
-        self._proxy_failures = tuple(one.proxy_failed for one in listed if _overrides(one, base.proxy_failed))
+        self.proxy_failures = tuple(one.proxy_failed for one in listed if _overrides(one, base.proxy_failed))
         self.received = tuple(one.received for one in listed if _overrides(one, base.received))
         self.settles = tuple(one.settle for one in listed if _overrides(one, base.settle))
         self.documents = tuple(one.settle_document for one in backwards if _overrides(one, base.settle_document))
@@ -70,10 +70,6 @@ class Middlewares:
     def leads_on(self, url: Url, reply: Reply) -> bool:
         """Say whether the redirect of a URL is followed."""
         return all(leads_on(url, reply) for leads_on in self._leads)
-
-    def proxy_failed(self, url: Url, error: str, now: float) -> bool:
-        """Note that the proxy of a request could not be used; return whether another one takes its place."""
-        return any(note(url, error, now) for note in self._proxy_failures)
 
     def of(self, name: str) -> VisitMiddleware:
         """Return the middleware that prerequisite fetches and verdicts name as their owner."""

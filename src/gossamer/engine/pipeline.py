@@ -272,7 +272,7 @@ class Pipeline:
             self._counters.count_bytes(contact.wire_bytes, now)
             return
         self._ring.unsent(lease, result, now)
-        if not self._middlewares.proxy_failed(lease.url, result.error, now):
+        if not any(note(lease.url, result.error, now) for note in self._middlewares.proxy_failures):
             self._counters.proxy_failed(result.error, now, others_pass=result.others_pass)
         self._note_unsent(lease)
 

@@ -6,7 +6,7 @@ server answers (403, 429, Retry-After, a challenge) holds for the crawl, whateve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 from zlib import crc32
 
@@ -43,14 +43,14 @@ class ProxyPool(VisitMiddleware):
     name = "proxies"
 
     def __init__(
-        self, urls: Mapping[str, Sequence[str]], options: ProxiesOptions, on_change: Callable[[str, str], None]
+        self, urls: Sequence[tuple[str, str]], options: ProxiesOptions, on_change: Callable[[str, str], None]
     ) -> None:
-        """`urls` are the proxies by label, with their secrets; `on_change` is called with the label and address of a
-        proxy and why it is left out, and with an empty reason when it works again.
+        """`urls` are the labels and URLs of the proxies, with their secrets; `on_change` is called with the label and
+        address of a proxy and why it is left out, and with an empty reason when it works again.
         """
         self._options = options
         self._on_change = on_change
-        self._proxies = [PooledProxy(url, label) for label, listed in urls.items() for url in listed]
+        self._proxies = [PooledProxy(url, label) for label, url in urls]
         self._by_site: dict[tuple[str, str], PooledProxy] = {}
         """By site and label."""
 

@@ -6,10 +6,8 @@ import asyncio
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
-
-import msgspec
 
 from gossamer.features.render.browser import START_S_MAX, Browser, BrowserError, open_pipe
 
@@ -31,26 +29,17 @@ _FLAGS: Final = (
 )  # fmt: skip
 
 
-class BrowserWindow(msgspec.Struct, frozen=True):
-    """How the browser is started."""
-
-    program: str
-    port: int = 0
-    """Port on loopback for another browser to take control; 0: the browser has a window of its own."""
-    unsandboxed: bool = False
-
-
 async def cookies_of_login(
-    url: str, window: BrowserWindow, is_done: Awaitable[object], on_start: Callable[[], None]
+    command: Sequence[str], is_done: Awaitable[object], on_start: Callable[[], None]
 ) -> list[dict[str, Any]]:
-    """Open a URL in a browser without a profile, and wait until its window is closed or `is_done`. Return its cookies,
-    as its protocol has them. `on_start` is called when the page is open.
+    """Run a browser without a profile, and wait until its window is closed or `is_done`. Return its cookies, as its
+    protocol has them. `command` are its path and its arguments, with the URL; `on_start` is called when it runs.
 
     Raises:
         BrowserError: it did not start, or died before the first reading.
     """
     with tempfile.TemporaryDirectory(prefix="gossamer-login-", ignore_cleanup_errors=True) as folder:
-        browser = await _start(url, window, folder)
+        browser = await _start(command, folder)
         try:
             await browser.call("Browser.getVersion", within_s=START_S_MAX)
             on_start()
@@ -81,15 +70,14 @@ async def _read_cookies(browser: Browser, done: asyncio.Future[object]) -> list[
         done.cancel()
 
 
-async def _start(url: str, window: BrowserWindow, folder: str) -> Browser:
+async def _start(command: Sequence[str], folder: str) -> Browser:
     theirs_in, ours_out = os.pipe()
     ours_in, theirs_out = os.pipe()
-    remote = (f"--remote-debugging-port={window.port}", "--headless") if window.port else ()
-    sandbox = ("--no-sandbox",) if window.unsandboxed else ()
-    command = (window.program, *_FLAGS, *remote, *sandbox, f"--user-data-dir={folder}", url)
+    program, *arguments = command
     try:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-I", "-S", "-c", _LAUNCH, str(theirs_in), str(theirs_out), *command,
+            sys.executable, "-I", "-S", "-c", _LAUNCH, str(theirs_in), str(theirs_out), program, *_FLAGS,
+            f"--user-data-dir={folder}", *arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL,
             pass_fds=(theirs_in, theirs_out), start_new_session=True,
         )  # fmt: skip
