@@ -66,6 +66,22 @@ def test_a_session_that_ended_in_a_pause_excludes_nothing() -> None:
     assert found.excluded == []
 
 
+def test_a_parameter_that_a_page_shares_is_not_excluded() -> None:
+    found = begun(("/i?a=show&p=1", "/i?a=show&p=2", "/i?a=show&p=8"))
+    assert not is_kept(found, "/i?a=show&p=9", 4.0)
+    found.begin(10.0)
+    found.note_reply(named("/i?a=show&p=9"), 11.0)
+    found.note_page(named("/i?a=show&p=9"), 11.0)
+    found.begin(20.0)
+    found.note_reply(named("/i?a=x&p=8"), 21.0)
+    assert found.checks, "it has a parameter of the page that is suspected"
+    assert found.note_check(22.0, is_out=True) == "https://www.a.test/i?a=x&p=8"
+    assert not found.excludes(named("/i?a=show&p=8"))
+    found.begin(30.0)
+    found.note_reply(named("/i?a=x&p=7"), 31.0)
+    assert found.note_check(32.0, is_out=True) == "https://www.a.test/i?a=x"
+
+
 def test_a_check_that_failed_tells_nothing() -> None:
     found = begun(("/a", "/b"))
     found.begin(10.0)

@@ -45,7 +45,7 @@ def login(
         int,
         typer.Option(
             "--remote-debugging", metavar="PORT", min=1, max=65_535,
-            help="Open no window; another browser takes control through this port of loopback.",
+            help="Open no window; another browser takes control through this port of loopback.", show_default=False,
         ),
     ] = 0,
     program: Annotated[str, typer.Option("--browser", metavar="PATH", help="The browser (Chromium or Chrome).")] = "",

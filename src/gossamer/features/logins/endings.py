@@ -41,11 +41,16 @@ _VARIES = re.compile(r"(?<=/)[0-9A-Za-z_-]{16,}(?![^/])|[0-9]+")
 
 
 class Evidence(msgspec.Struct):
-    """How often a session had ended after a URL of a kind, how often it had not, and how often pages followed it."""
+    """What followed the URLs of a kind."""
 
     ended: int = 0
+    """Sessions that had ended, by the next reply or by that of `good`."""
+    shown: int = 0
+    """Those of them that had ended by that of `good`."""
     lived: int = 0
+    """Replies of `good` that showed a session."""
     pages: int = 0
+    """Pages that were followed by another one."""
 
 
 class SessionEndings:
@@ -164,11 +169,12 @@ class SessionEndings:
         if not has_lived or after_s > LONGER_MIN * self._lived_s_most + LONGER_S or len(self.excluded) >= EXCLUDED_MAX:
             return ""
         self._strike(url)
-        alone = url.text if shows_none else ""
-        found = (kind for kind in _kinds_of(url) if self._has_ended(kind, ALIKE_MIN if "*" in kind else SAME_MIN))
-        kind = next(found, alone)
-        self.excluded += [kind] if kind else []
-        return kind
+        kinds = _kinds_of(url)
+        for kind in kinds:
+            self._kinds[kind].shown += 1
+        found = next((kind for kind in kinds if self._is_certain(kind)), url.text)
+        self.excluded.append(found)
+        return found
 
     def _note_life(self, now: float) -> None:
         self._replies_most = max(self._replies_most, self._replies)
@@ -180,6 +186,11 @@ class SessionEndings:
     def _has_ended(self, kind: str, least: int) -> bool:
         one = self._kinds.get(kind)
         return one is not None and one.ended >= least and one.ended > one.pages and not one.lived
+
+    def _is_certain(self, kind: str) -> bool:
+        has_value = "?" in kind and not kind.endswith("=")  # A page that came before may share a parameter's value.
+        is_shown = not has_value or self._kinds[kind].shown >= SAME_MIN
+        return is_shown and self._has_ended(kind, ALIKE_MIN if "*" in kind else SAME_MIN)
 
     def _strike(self, url: Url) -> None:
         for kind in _kinds_of(url):
