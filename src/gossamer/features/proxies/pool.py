@@ -1,7 +1,7 @@
 """Pool: gives each request a proxy, and leaves out proxies that fail. No clock, no waiting, no I/O.
 
 A site keeps its proxy, so that its sessions keep their address. Only a failure of the proxy itself changes it: what a
-server answers (403, 429, Retry-After, a challenge) holds for the crawl, whatever the proxy.
+server answers (403, 429, Retry-After, a challenge) applies to the crawl, with any proxy.
 """
 
 from __future__ import annotations
