@@ -20,6 +20,7 @@ from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.live import FILE
 from gossamer.config.seeds import check_seeds
+from gossamer.config.stores import check_stores
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 
@@ -116,6 +117,7 @@ def config_for(
         with check_keywords(options):
             config = configure(options={**options, "output": str(directory)}, sets=sets, seeds=seeds_of(seeds))
     check_lists(config)
+    check_stores(config)
     check_seeds(config)
     check_segments(config)
     return config

@@ -140,6 +140,8 @@ class ShardLife:
         await asyncio.to_thread(outputs.followers.close)
         if outputs.uploads is not None and not shard.ring.loop.is_hurried:
             await self._finish_uploads(outputs.uploads)
+            if self._vault is not None:
+                await self._vault.release_warc(shard)
         if failure := shard.controls.telemetry.counters.failure or outputs.archives.failure:
             raise failure  # Only now: everything that could be saved is.
 

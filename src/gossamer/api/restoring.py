@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from gossamer.assembly.home import Home, homes
+from gossamer.assembly.integrity import WARCS
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text, require_whole
@@ -28,6 +29,7 @@ from gossamer.model.extras import require
 from gossamer.model.product import FORGOTTEN, LOCK
 from gossamer.model.verbs import RefusedError
 from gossamer.model.words import shell_word
+from gossamer.state.journals import Phase, is_uploaded
 from gossamer.world.clock import WallClock
 from gossamer.world.files import NO_ROOM, write_whole
 from gossamer.world.process import DirectoryLock
@@ -173,11 +175,15 @@ class Vault:
             shard.outputs.archives.finish_segments()
             await shard.kept.committer.commit()
             folder = self._home.snapshot
+            archive = shard.controls.settings.config.archive
             committer = shard.kept.committer
             try:
-                taken = await committer.hold(lambda: snapshot(shard.kept.storage, folder, self._checkpoints.has))
+                taken = await committer.hold(
+                    lambda: snapshot(shard.kept.storage, folder, self._checkpoints.has, uploads=bool(archive.store))
+                )
+                self._require_known(taken.kept)
                 now = self._clock.now()
-                await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept)
+                await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept, taken.uploaded)
                 await self._checkpoints.keep_config(
                     effective_toml(shard.controls.settings.config, shown=_without_secrets)
                 )
@@ -188,6 +194,34 @@ class Vault:
             if membership is not None:
                 membership.exchange.on_checkpoint(taken.epoch)
             self.saved_activity = activity
+            await self.release_warc(shard)
+
+    def _require_known(self, names: Sequence[str]) -> None:
+        """Raise StoreError if files that only a checkpoint has are not in those at this place."""
+        lost = next((name for name in names if not self._checkpoints.has(name)), None)
+        if lost is not None:
+            raise StoreError(
+                f"no checkpoint at {self._uri} has {lost}, which is not on this disk either; set state.checkpoint_uri "
+                "to its former value",
+                lasting=True,
+            )
+
+    async def release_warc(self, shard: Shard) -> None:
+        """Remove local WARC files that the newest checkpoint lists, unless they are to be kept; with `archive.store`,
+        only those that were uploaded there.
+        """
+        archive = shard.controls.settings.config.archive
+        saved = self._checkpoints.saved
+        if archive.store_keep_warc or saved is None:
+            return
+        journals = shard.outputs.journals
+        parts = {part.name: part for part in saved.parts if not part.grows}
+        for entry in journals.finals(WARCS):
+            part = parts.get(entry.name)
+            if part is None or part.archived != is_uploaded(entry) or (archive.store and not part.archived):
+                continue
+            journals.release(entry.name, part.sha256, Phase.AWAY if part.archived else Phase.SAVED)
+        await shard.kept.committer.commit()
 
     async def finish(self, shard: Shard) -> None:
         """Make the last checkpoint of a crawl.
@@ -273,7 +307,8 @@ async def gather(config: Config, directory: Path) -> None:
         if saved is not None:
             await asyncio.to_thread(shutil.rmtree, home.state, ignore_errors=True)
             home.state.mkdir(parents=True)
-            await checkpoints.restore(saved, directory, home.state, outputs=True)
+            keeps = config.archive.store_keep_warc
+            await checkpoints.restore(saved, directory, home.state, outputs=True, warc=keeps)
 
 
 def _remove_open(directory: Path) -> None:

@@ -8,6 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from msgspec.structs import replace
+
 from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import Home, Setup, load, lock_directory
 from gossamer.assembly.integrity import refuse_half_forgotten, refuse_half_scaled, require_division
@@ -161,7 +163,10 @@ def outputs_of(setup: Setup, journals: Journals, counters: CrawlCounters, module
     archives, followers = archives_of(
         setup.config, setup.home, journals, counters.totals.incarnation, modules, setup.clock
     )
-    uploads = uploads_of(setup.config.archive, journals, setup.dice, counters.note)
+    archive = setup.config.archive
+    if setup.config.state.checkpoint_uri:  # Local files stay until a checkpoint lists them: see `Vault`.
+        archive = replace(archive, store_keep_warc=True)
+    uploads = uploads_of(archive, journals, setup.dice, counters.note)
     return Outputs(setup.config, setup.home, journals, archives, followers, uploads)
 
 

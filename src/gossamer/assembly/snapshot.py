@@ -12,7 +12,7 @@ import msgspec
 from gossamer.assembly.integrity import manifest_of
 from gossamer.engine.commit import Storage
 from gossamer.stages.archive.checkpoints import STORE, SnapshotFile
-from gossamer.state.journals import Phase
+from gossamer.state.journals import ManifestEntry, Phase, is_uploaded
 
 
 class Snapshot(msgspec.Struct, frozen=True):
@@ -21,11 +21,15 @@ class Snapshot(msgspec.Struct, frozen=True):
     epoch: int
     taken: list[SnapshotFile]
     kept: list[str]
-    """Finished files that were left out because they are safe elsewhere."""
+    """Finished files that were left out because the newest checkpoint has them."""
+    uploaded: list[ManifestEntry]
+    """Finished files that were left out because the object store of finished files has them."""
 
 
-def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool]) -> Snapshot:
-    """Make hard links in `folder` to all files of the last commit, except finished ones that are safe elsewhere.
+def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool], *, uploads: bool = False) -> Snapshot:
+    """Make hard links in `folder` to all files of the last commit, except finished ones that are safe elsewhere;
+    `uploads` says whether the store to which they were uploaded is still that of the crawl.
+
     Blocks; for the commit's thread, between two commits (`Committer.hold`). About 30 ms, plus a copy of open files.
     """
     shutil.rmtree(folder, ignore_errors=True)
@@ -33,12 +37,14 @@ def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool]) -> 
     storage.store.checkpoint(folder / "store")
     taken = [SnapshotFile(STORE + path.name, path) for path in sorted((folder / "store").iterdir()) if path.is_file()]
     kept = []
+    uploaded = []
     for number, entry in enumerate(manifest_of(storage.store)):
-        if entry.phase >= Phase.AWAY:
+        if is_uploaded(entry) and (uploads or entry.phase == Phase.AWAY):
+            uploaded += [entry] if uploads else []
             continue
         path = storage.journals.path(entry.name)
         link = folder / f"{number:08d}"
-        if entry.phase != Phase.OPEN and is_safe(entry.name):
+        if entry.phase == Phase.SAVED or (entry.phase != Phase.OPEN and is_safe(entry.name)):
             kept.append(entry.name)
         elif entry.phase == Phase.OPEN or not path.exists():
             working = path.with_name(path.name + ".open")
@@ -48,7 +54,7 @@ def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool]) -> 
         else:
             link.hardlink_to(path)
             taken.append(SnapshotFile(entry.name, link))
-    return Snapshot(storage.store.epoch, taken, kept)
+    return Snapshot(storage.store.epoch, taken, kept, uploaded)
 
 
 def _copy(source: int, target: int, length: int) -> None:

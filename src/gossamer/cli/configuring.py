@@ -20,6 +20,7 @@ from gossamer.config.reference import schema as config_schema
 from gossamer.config.requests import check_requests
 from gossamer.config.secret import redact
 from gossamer.config.sections import keys
+from gossamer.config.stores import check_stores
 from gossamer.config.toml import starter_toml, to_toml
 from gossamer.model.errors import ConfigError
 
@@ -58,6 +59,7 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML fi
     config = configure(file)
     check_lists(config)
     check_requests(config)
+    check_stores(config)
     from gossamer.assembly.parts import require_components  # `init` and `show` need no parts of a crawl.
 
     require_components(config)

@@ -1,9 +1,10 @@
 """Journals: append-only files whose committed length is in the store.
 
 Phases of a journal: `open` (grows), `closed` (complete, still with its working name), `final` (renamed), then perhaps
-`uploaded` (an object store has a copy) or `away` (only the object store has it), or dropped (its content was rewritten
-to other files). Each phase after the first takes effect with a commit. So after a crash the manifest gives the name,
-length and place of each valid file; everything else in the journals' directories is cut or removed.
+`uploaded` (an object store has a copy), `away` (only the object store has it) or `saved` (only a checkpoint elsewhere
+has it), or dropped (its content was rewritten to other files). Each phase after the first takes effect with a commit.
+So after a crash the manifest gives the name, length and place of each valid file; everything else in the journals'
+directories is cut or removed.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class Phase(enum.IntEnum):
     FINAL = 2
     UPLOADED = 3
     AWAY = 4
+    SAVED = 5
 
 
 class ManifestEntry(msgspec.Struct, array_like=True, frozen=True):
@@ -165,7 +167,7 @@ class Journals:
                 self._open[entry.name] = Journal(entry.name, file, entry.length, entry.crc)
             elif entry.phase == Phase.CLOSED:
                 self._finalize(entry)
-            elif entry.phase == Phase.AWAY:
+            elif entry.phase >= Phase.AWAY:
                 self.path(entry.name).unlink(missing_ok=True)
         for directory in owned:
             for stray in self.path(directory).glob(self.stray + ".open"):
@@ -218,7 +220,7 @@ class Journals:
 
     def uploads(self) -> list[ManifestEntry]:
         """Return the files that an object store holds, with their digests."""
-        return [entry for _, entry in sorted(self._manifest.items()) if entry.phase >= Phase.UPLOADED]
+        return [entry for _, entry in sorted(self._manifest.items()) if is_uploaded(entry)]
 
     def mark_uploaded(self, name: str, digest: str, *, keep: bool) -> None:
         """Note that an object store holds a finished file, verified. Without `keep`, the local file is removed after
@@ -231,6 +233,15 @@ class Journals:
         phase = Phase.UPLOADED if keep else Phase.AWAY
         self._manifest[name] = ManifestEntry(name, phase, entry.length, digest, entry.crc)
         if not keep:
+            self._leaving.add(name)
+
+    def release(self, name: str, digest: str, phase: Phase) -> None:
+        """Note that a finished file is safe elsewhere, as `phase` says; the local file is removed after the commit. A
+        file that was dropped or released before is ignored.
+        """
+        entry = self._manifest.get(name)
+        if entry is not None and Phase.FINAL <= entry.phase < Phase.AWAY:
+            self._manifest[name] = msgspec.structs.replace(entry, phase=phase, digest=digest)
             self._leaving.add(name)
 
     def files(self, committed: Iterable[ManifestEntry]) -> list[str]:
@@ -302,7 +313,7 @@ class Journals:
             if entry.phase == Phase.CLOSED and self._manifest.get(entry.name) == entry:
                 self._open.pop(entry.name).close_file()
                 self._finalize(entry)
-            elif entry.phase == Phase.AWAY and entry.name in self._leaving:
+            elif entry.phase >= Phase.AWAY and entry.name in self._leaving:
                 self.path(entry.name).unlink(missing_ok=True)
                 self._leaving.discard(entry.name)
         names = {entry.name for entry in committed}
@@ -344,6 +355,11 @@ class Journals:
 
     def _working(self, name: str) -> Path:
         return self.path(name + ".open")
+
+
+def is_uploaded(entry: ManifestEntry) -> bool:
+    """Return whether the object store of finished files has a file."""
+    return Phase.UPLOADED <= entry.phase <= Phase.AWAY
 
 
 def lacking(entries: Iterable[ManifestEntry], path: Callable[[str], Path]) -> Iterator[tuple[ManifestEntry, Path, str]]:

@@ -135,7 +135,7 @@ class _ForgetSteps:
         self._plan = plan
         self._note = note
         self._pages = ForgottenPages(plan.pattern, namer_for(config))
-        self._copies = UploadedCopies(config) if config.archive.store else None
+        self._copies = UploadedCopies(config) if config.archive.store or config.state.checkpoint_uri else None
         self._named: set[str] = set()
         """The files of the crawl: no export is among them."""
         make_folder(directory / FOLDER)
@@ -177,21 +177,22 @@ class _ForgetSteps:
         """Bring copies in object stores to the same state."""
         config = self._config
         every = homes(self._directory, self._config.cluster.workers)
-        if self._copies is None and not config.state.checkpoint_uri:
+        if self._copies is None:
             return
+        archived = self._copies if config.archive.store else None
         entries: list[FileEntry] = []
         listed = _lines([*_read_entries(self._directory / FORGOTTEN), self._plan.entry])
         for home in every:
             with Holdings(config, home, self._directory / FOLDER / "own") as kept:
-                if self._copies is not None:
-                    send = partial(self._copies.send, kept)
+                if archived is not None:
+                    send = partial(archived.send, kept)
                     self._step(f"send the files of shard {home.shard} to the object store", send)
                 entries += kept.manifest.values()
                 if config.state.checkpoint_uri:
                     replace = partial(replace_checkpoint, config, kept, listed)
                     self._step(f"replace the checkpoint of shard {home.shard}", replace)
-        if self._copies is not None:
-            self._copies.send_views(self._directory, entries)
+        if archived is not None:
+            archived.send_views(self._directory, entries)
 
     def _save_payloads(self, kept: Holdings, config: Config) -> None:
         # A checkpoint may be of a shard that the crawl has no more.

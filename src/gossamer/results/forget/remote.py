@@ -9,13 +9,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from msgspec.structs import replace
+
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.model.extras import require
 from gossamer.results.forget.holdings import Holdings
 from gossamer.stages.archive.cdxj import INDEX
 from gossamer.stages.archive.uploads import MANIFEST
-from gossamer.state.journals import STATE, ManifestEntry, Phase
+from gossamer.state.journals import STATE, ManifestEntry, Phase, is_uploaded
 from gossamer.state.sums import sums_of
 
 if TYPE_CHECKING:
@@ -25,14 +27,16 @@ T = TypeVar("T")
 
 
 class UploadedCopies:
-    """The object store of a crawl's finished files (`archive.store`)."""
+    """The object stores that have a crawl's finished files: `archive.store` and `state.checkpoint_uri`."""
 
     def __init__(self, config: Config) -> None:
-        """Open the store; sends no request yet. Raises ConfigError: obstore is missing, or the options are no good."""
-        require("obstore", "archive.store")
+        """Open the stores; sends no request yet. Raises ConfigError: obstore is missing, or the options are no good."""
+        require("obstore", "archive.store" if config.archive.store else "state.checkpoint_uri")
         from gossamer.stages.archive.objectstore import ObjectStore  # noqa: PLC0415
 
-        self._store = ObjectStore(config.archive)
+        checkpoints = config.state.checkpoint_uri
+        self._saved = ObjectStore(replace(config.archive, store=checkpoints)) if checkpoints else None
+        self._archive = ObjectStore(config.archive) if config.archive.store else None
         self._keeps_warc = config.archive.store_keep_warc
 
     @contextmanager
@@ -45,22 +49,28 @@ class UploadedCopies:
         """
         path = holdings.path(entry.name)
         brought = not path.exists()
-        if brought:
-            _wait_for(self._store.fetch(entry.name, path, entry.digest), "archive.store")
+        store = self._saved if entry.phase == Phase.SAVED else self._archive
+        if brought and store is None:
+            raise _not_here(path)
+        if brought and store is not None:
+            key = "state.checkpoint_uri" if entry.phase == Phase.SAVED else "archive.store"
+            _wait_for(store.fetch(entry.name, path, entry.digest), key)
         yield path
         if brought and holdings.manifest[entry.name] == entry:
             path.unlink()
 
     def send(self, holdings: Holdings) -> None:
-        """Have the store hold each finished file as it is now. Files that it holds already are compared, not sent.
+        """Have `archive.store` hold each finished file as it is now, except those that only checkpoints have. Those
+        that it holds already are compared, not sent.
 
         Raises:
             ConfigError: the store does not take one.
         """
+        assert self._archive is not None, "it was asked for"
         for entry in [one for one in holdings.finals("") if not one.name.startswith(STATE)]:
             path = holdings.path(entry.name)
-            if path.exists():
-                _wait_for(self._store.copy(path, entry.name, overwrite=True), "archive.store")
+            if path.exists() and entry.phase != Phase.SAVED:
+                _wait_for(self._archive.copy(path, entry.name, overwrite=True), "archive.store")
                 is_kept = self._keeps_warc or not entry.name.startswith("warc/")
                 holdings.note_upload(entry.name, Phase.UPLOADED if is_kept else Phase.AWAY)
                 if holdings.manifest[entry.name].phase == Phase.AWAY:
@@ -68,11 +78,12 @@ class UploadedCopies:
 
     def send_views(self, directory: Path, entries: list[ManifestEntry]) -> None:
         """Send the index and the list of all files. Raises ConfigError."""
-        digests = {entry.name: entry.digest for entry in entries if entry.phase >= Phase.UPLOADED}
+        assert self._archive is not None, "it was asked for"
+        digests = {entry.name: entry.digest for entry in entries if is_uploaded(entry)}
         if (index := directory / INDEX).exists():
-            digests[INDEX] = _wait_for(self._store.copy(index, INDEX, overwrite=True), "archive.store")
+            digests[INDEX] = _wait_for(self._archive.copy(index, INDEX, overwrite=True), "archive.store")
         lines = "".join(f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
-        _wait_for(self._store.copy(lines.encode(), MANIFEST, overwrite=True), "archive.store")
+        _wait_for(self._archive.copy(lines.encode(), MANIFEST, overwrite=True), "archive.store")
 
 
 @contextmanager
@@ -87,9 +98,13 @@ def local_copy(copies: UploadedCopies | None, holdings: Holdings, entry: Manifes
         yield path
         return
     if copies is None:
-        raise ConfigError(f"{path} is not here: copy it back, then repeat the command")
+        raise _not_here(path)
     with copies.here(holdings, entry) as fetched:
         yield fetched
+
+
+def _not_here(path: Path) -> ConfigError:
+    return ConfigError(f"{path} is not here: copy it back, then repeat the command")
 
 
 def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> bool:
@@ -110,13 +125,20 @@ def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> boo
         holdings.store.checkpoint(folder / "store")
         files = [path for path in sorted((folder / "store").iterdir()) if path.is_file()]
         taken = [SnapshotFile(f"{STORE}{path.name}", path) for path in files]
-        return _wait_for(_replace(checkpoints, holdings, taken, SnapshotFile, listed), "state.checkpoint_uri")
+        work = _replace(checkpoints, holdings, taken, SnapshotFile, listed, uploads=bool(config.archive.store))
+        return _wait_for(work, "state.checkpoint_uri")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _replace(
-    checkpoints: Checkpoints, holdings: Holdings, store: list[SnapshotFile], made: type[SnapshotFile], listed: bytes
+    checkpoints: Checkpoints,
+    holdings: Holdings,
+    store: list[SnapshotFile],
+    made: type[SnapshotFile],
+    listed: bytes,
+    *,
+    uploads: bool,
 ) -> bool:
     saved = await checkpoints.latest()
     if saved is None:
@@ -124,9 +146,12 @@ async def _replace(
     known = {part.name: part.sha256 for part in saved.parts if not part.grows}
     files = []
     absent = []
+    uploaded = []
+    brought = []
     for entry in holdings.finals(""):
-        if entry.phase == Phase.AWAY:
-            continue  # The store of finished files has it; what an older checkpoint had of it goes with the sweep.
+        if is_uploaded(entry) and (uploads or entry.phase == Phase.AWAY):
+            uploaded += [entry] if uploads else []  # What an older checkpoint had of it goes with the sweep.
+            continue
         path = holdings.path(entry.name)
         if not path.exists():
             absent.append(entry.name)
@@ -135,9 +160,12 @@ async def _replace(
         if known.get(entry.name, sums.sha256) != sums.sha256:
             await checkpoints.send_anew(entry.name, path, sums.length)
         files.append(made(entry.name, path))
+        brought += [path] if entry.phase == Phase.SAVED else []
     await checkpoints.keep_forgotten(listed)
-    await checkpoints.save(saved.opening, holdings.store.epoch, saved.at, [*store, *files], absent)
+    await checkpoints.save(saved.opening, holdings.store.epoch, saved.at, [*store, *files], absent, uploaded)
     await checkpoints.sweep()
+    for path in brought:
+        path.unlink()
     return True
 
 

@@ -2,7 +2,8 @@
 
 A checkpoint's list of files is written last, atomically, when all of them are there, so the newest checkpoint is always
 complete. Finished files (`warc/…`, `pages/…`) keep their own names, which contain shard and opening and so are unique;
-tables of the store, which never change, are sent once for all checkpoints that have them.
+tables of the store, which never change, are sent once for all checkpoints that have them. Finished files that
+`archive.store` has, or takes now, are only referred to: they exist once.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from gossamer.model.paths import fold_name, is_of_crawl, is_plain
 from gossamer.model.product import FORGOTTEN
 from gossamer.stages.archive.objectstore import ObjectStore
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.state.journals import STATE
+from gossamer.stages.archive.uploads import WARC
+from gossamer.state.journals import STATE, ManifestEntry
 
 T = TypeVar("T")
 STORE = STATE + "store/"
@@ -52,6 +54,8 @@ class Part(msgspec.Struct, frozen=True):
     sha256: str
     grows: bool = False
     """Whether it is a journal that was open; it is continued under its working name."""
+    archived: bool = False
+    """Whether the object store of finished files has it, and the store of checkpoints need not."""
 
 
 @decodable
@@ -83,6 +87,7 @@ class Checkpoints:
             ConfigError: the URI or an option is no good.
         """
         self._store = ObjectStore(replace(options, store=uri))
+        self._archive = ObjectStore(options) if options.store else None
         self._shares = options.store.rstrip("/") == uri.rstrip("/")
         """Whether the archive's own files have the same place: those that no checkpoint lists are no strays."""
         self._own = f"shard-{shard}"
@@ -163,9 +168,16 @@ class Checkpoints:
         return self.saved is not None and any(part.name == name and not part.grows for part in self.saved.parts)
 
     async def save(
-        self, opening: int, epoch: int, at: float, taken: Sequence[SnapshotFile], kept: Iterable[str]
+        self,
+        opening: int,
+        epoch: int,
+        at: float,
+        taken: Sequence[SnapshotFile],
+        kept: Iterable[str],
+        uploaded: Iterable[ManifestEntry] = (),
     ) -> SavedCheckpoint:
-        """Save a snapshot: its files, and those of `kept` from the previous checkpoint. It is valid when this returns.
+        """Save a snapshot: its files, those of `kept` from the previous checkpoint, and those of `uploaded`, which the
+        store of finished files has. It is valid when this returns.
 
         Raises:
             StoreError: that failed; the previous one remains.
@@ -174,6 +186,7 @@ class Checkpoints:
         before = self.saved
         known = {part.name: part for part in before.parts if not part.grows} if before is not None else {}
         parts = [known[name] for name in kept if name in known]
+        parts += [Part(one.name, one.name, one.length, one.digest, archived=True) for one in uploaded]
         gate = asyncio.Semaphore(UPLOADS_AT_ONCE)
 
         async def one(file: SnapshotFile) -> Part:
@@ -183,6 +196,8 @@ class Checkpoints:
                 return old
             key = self._key(file, opening)
             async with gate:
+                if key == file.name and (digest := await self._archive_file(file)):
+                    return Part(file.name, key, length, digest, archived=True)
                 digest = await self._store.copy(file.path, key, overwrite=key.startswith(self._own))
             return Part(file.name, key, length, digest, file.grows)
 
@@ -196,9 +211,21 @@ class Checkpoints:
             await self._forget(before, saved)
         return saved
 
-    async def restore(self, saved: SavedCheckpoint, directory: Path, state: Path, *, outputs: bool) -> None:
+    async def _archive_file(self, file: SnapshotFile) -> str:
+        """Have the store of finished files hold one, and return its SHA-256; empty if there is no such store, or it
+        does not take the file now: the checkpoint then has a copy until it does.
+        """
+        try:
+            return await self._archive.copy(file.path, file.name) if self._archive is not None else ""
+        except StoreError:
+            return ""
+
+    async def restore(
+        self, saved: SavedCheckpoint, directory: Path, state: Path, *, outputs: bool, warc: bool = True
+    ) -> None:
         """Copy a checkpoint's files to disk: the shard's state to `state`, journals that were open and, with `outputs`,
-        finished files to `directory`. The store is copied last: without it the others are not valid.
+        finished files to `directory`, WARC files only with `warc`. The store is copied last: without it the others are
+        not valid.
 
         Raises:
             StoreError: a file is not there, or not what was saved.
@@ -210,20 +237,27 @@ class Checkpoints:
                 target = fresh / part.name.removeprefix(STORE)
             elif part.name.startswith(STATE):
                 target = state / part.name.removeprefix(STATE)
-            elif outputs or part.grows:
+            elif part.grows or (outputs and (warc or not part.name.startswith(WARC))):
                 target = directory / part.name
             else:
                 continue
             target = target.with_name(target.name + ".open") if part.grows else target
             if not (target.exists() and target.stat().st_size == part.length and not part.name.startswith(STATE)):
-                await self._store.fetch(part.key, target, part.sha256)
+                await self._place_of(part).fetch(part.key, target, part.sha256)
         fresh.rename(state / "store")
+
+    def _place_of(self, part: Part) -> ObjectStore:
+        if not part.archived:
+            return self._store
+        if self._archive is None:
+            raise StoreError(f"{part.key} is in another store; name that with --set archive.store=…", lasting=True)
+        return self._archive
 
     async def sweep(self) -> int:
         """Remove objects that a lost machine has sent and no checkpoint lists: their content is made again, and must
         not exist twice. Return their number. Raises StoreError.
         """
-        needed = {part.key for part in self.saved.parts} if self.saved is not None else set()
+        needed = {part.key for part in self.saved.parts if not part.archived} if self.saved is not None else set()
         kept = {f"{self._own}/claim.json", f"{self._own}/latest.json"}
         strays = [name for name in await self._store.names() if self._is_own(name) and name not in needed | kept]
         if strays:
@@ -244,9 +278,16 @@ class Checkpoints:
         return name.startswith(self._own + "/") or bool(re.fullmatch(rf"[^/]+/[^/]+-{number:03d}-\d+-\d+\..+", name))
 
     async def _forget(self, before: SavedCheckpoint, now: SavedCheckpoint) -> None:
-        """Remove objects that only the previous checkpoint had. Finished files stay: they belong to the crawl."""
-        needed = {part.key for part in now.parts}
-        old = [part.key for part in before.parts if part.key not in needed and part.key.startswith(self._own)]
+        """Remove objects that only the previous checkpoint had. Finished files belong to the crawl, and stay unless the
+        store of finished files has them now.
+        """
+        needed = {part.key for part in now.parts if not part.archived}
+        moved = {part.key for part in now.parts if part.archived} if not self._shares else set()
+        old = [
+            part.key
+            for part in before.parts
+            if not part.archived and part.key not in needed and (part.key.startswith(self._own) or part.key in moved)
+        ]
         if old:
             await self._store.remove(old)
 

@@ -60,7 +60,12 @@ class ArchiveOptions(Section, frozen=True):
         ),
     ] = ""
     store_keep_warc: Annotated[
-        bool, Key("Keep local WARC files after their upload was verified. Tables and index always stay.", basic=True)
+        bool,
+        Key(
+            "Keep local WARC files. If false, one is removed once its upload to archive.store is verified and, with "
+            "state.checkpoint_uri, once a checkpoint lists it. Tables and index always stay.",
+            basic=True,
+        ),
     ] = True
     store_verify: Annotated[
         Literal["auto", "read", "size"],

@@ -16,7 +16,7 @@ import msgspec
 from gossamer.model.errors import StoreError
 from gossamer.model.extras import require
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.state.journals import STATE, Journals, ManifestEntry, Phase
+from gossamer.state.journals import STATE, Journals, ManifestEntry, Phase, is_uploaded
 from gossamer.world.dice import Dice
 
 if TYPE_CHECKING:
@@ -197,10 +197,10 @@ def counts_of(store: str, manifest: Iterable[ManifestEntry]) -> UploadCounts | N
         return None
     counts = UploadCounts(store)
     for entry in manifest:
-        if entry.phase >= Phase.UPLOADED:
+        if is_uploaded(entry):
             counts.uploaded_files += 1
             counts.uploaded_bytes += entry.length
-        elif entry.phase >= Phase.CLOSED and not entry.name.startswith(STATE):
+        elif Phase.CLOSED <= entry.phase < Phase.SAVED and not entry.name.startswith(STATE):
             counts.waiting_files += 1
             counts.waiting_bytes += entry.length
     return counts
