@@ -126,6 +126,20 @@ def test_all_is_well(watched: Watched) -> None:
     assert watched.notes == []
 
 
+def test_a_disk_that_is_going_to_be_full_is_named_while_there_is_time(watched: Watched) -> None:
+    disks = watched.machine.disks
+    disks["crawl"] = Disk(1, 10_000_000, 20_000_000)
+    assert watched.alarms() == []
+    watched.clock.advance(600.0)
+    disks["crawl"] = Disk(1, 9_000_000, 20_000_000)
+    assert watched.alarms() == ["disk_soon"], "90 minutes are left"
+    assert "crawl is filling: 0.0 GB are left, about 90 minutes" in watched.dogs.alarms[0].says
+    assert watched.brakes.held == {}, "it goes on"
+    watched.clock.advance(600.0)
+    disks["crawl"] = Disk(1, 8_999_000, 20_000_000)
+    assert watched.alarms() == [], "WARC files leave as fast as they come"
+
+
 @pytest.mark.promise("Bounds", "A crawl pauses before its disk is full and continues by itself.")
 @pytest.mark.parametrize("place", ["crawl", "spill"])
 def test_any_disk_that_is_nearly_full_holds_the_crawl_until_there_is_a_quarter_more(

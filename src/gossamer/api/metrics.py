@@ -21,7 +21,7 @@ from gossamer.model.product import __version__
 from gossamer.model.status import Status, read_status
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-ALARMS = ("loop", "commit", "disk", "proxy", "open_files", "memory", "clock")
+ALARMS = ("loop", "commit", "disk", "disk_soon", "proxy", "open_files", "memory", "clock")
 STATES = ("starting", "running", "paused", "stopping", "finished", "stopped", "failed")
 PREFIX = "gossamer_"
 
