@@ -242,3 +242,22 @@ def test_the_status_is_the_sum_and_what_is_gone_for_a_moment_still_counts() -> N
     assert (told["pages"], told["queued"], told["outcomes"]) == (20, 6, {"fetched": 20})
     assert (told["max_pages"], told["state"], told["waiting_for"]) == (500, "starting", "")
     assert [one["pages"] for one in told["shards"]] == [10, 10]  # type: ignore[attr-defined]
+
+
+def test_a_shard_that_does_not_answer_is_silent_with_its_last_figures_and_their_age() -> None:
+    story = Story()
+    status = {"state": "running", "pages": 5, "runs": 1, "pages_s": 3.0, "in_flight": 2}
+    story.round(*(seen(shard, status=status) for shard in (0, 1)))
+    for _ in range(12):
+        story.round(seen(0, status=status))
+    told = story.coordination.status()
+    shards: list[dict[str, object]] = told["shards"]  # type: ignore[assignment]
+    assert [one["state"] for one in shards] == ["running", "silent"]
+    assert 11.0 <= float(str(shards[1]["heard_s"])) <= 13.0
+    assert "heard_s" not in shards[0]
+    assert (told["state"], told["pages"], told["in_flight"], told["pages_s"]) == ("running", 10, 2, 3.0)
+    notes = story.coordination.take_notes()
+    assert notes == ["shard 1: no answer for 10 s; its sites wait until it goes on elsewhere"]
+    story.round(seen(0, status=status), seen(1, status=status))
+    assert story.coordination.take_notes() == ["shard 1: answers again"]
+    assert [one["state"] for one in story.coordination.status()["shards"]] == ["running", "running"]  # type: ignore[attr-defined]

@@ -19,7 +19,7 @@ from gossamer.engine.counters import Timeline
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.modules import ModuleCounts, module_facts
-from gossamer.model.verbs import ConflictError, Nothing
+from gossamer.model.verbs import ConflictError, Nothing, StatusOf
 from tests.cluster.crawls import config_of
 from tests.faults.shards import Shards
 
@@ -162,3 +162,33 @@ def test_of_a_stopped_crawl_the_limit_of_all_shards_is_named(tmp_path: Path) -> 
     assert (status["pages"], status["ended_says"]) == (12, "page limit reached")
     says = f"page limit reached; `gossamer resume {directory} --max-pages N` continues with a higher limit N"
     assert status["waiting_for"] == says
+
+
+def test_a_status_does_not_wait_for_a_shard_that_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(EngineCalls):
+        def __init__(self) -> None:
+            self.shards: list[int] = []
+
+        async def ask(self, verb: str, request: object, shards: list[int], *, some: bool = False) -> list[object]:
+            self.shards = shards
+            await asyncio.sleep(60.0 if len(shards) > 1 else 0.0)
+            return []
+
+    monkeypatch.setattr("gossamer.api.cluster_queries.HOSTS_S_MAX", 0.05)
+    statuses = [shard(1), shard(2)]
+    calls = Silent()
+    config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2",))
+
+    def status(*, detail: bool = False) -> dict[str, object]:
+        return whole(statuses)
+
+    queries = ClusterQueries(tmp_path, lambda: config, calls, status, Timeline())
+    found = asyncio.run(queries.status(StatusOf(detail=True)))
+    assert isinstance(found, dict)
+    assert (found["pages"], "hosts" in found) == (30, False)
+    statuses[1] |= {"state": "silent", "heard_s": 12.0}
+    found = asyncio.run(queries.status(StatusOf(detail=True)))
+    assert isinstance(found, dict)
+    assert (calls.shards, "hosts" in found) == ([0], True)

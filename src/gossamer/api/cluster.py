@@ -282,9 +282,9 @@ class ClusterCrawler(BaseCrawler):
                 if clock.now() - heard_at > limit_s:
                     how = "come back" if began else "begin; has every machine the same RAY_AUTH_MODE?"
                     raise CrawlFailedError(f"the coordinator does not {how} ({error})") from error
-                if began and not is_silent:
+                if began:
+                    self._note_silence(clock.now() - heard_at, first=not is_silent)
                     is_silent = True
-                    self._tell("The coordinator does not answer: the shards crawl on, and Ray starts it again.")
                 await asyncio.sleep(LOOK_S)
                 continue
             if is_silent:
@@ -304,6 +304,11 @@ class ClusterCrawler(BaseCrawler):
                 kept_at = heard_at
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
             await asyncio.sleep(LOOK_S)
+
+    def _note_silence(self, age_s: float, *, first: bool) -> None:
+        if first:
+            self._tell("The coordinator does not answer: the shards crawl on, and Ray starts it again.")
+        self._status["waiting_for"] = f"the coordinator; these figures are {age_s:.0f} s old"
 
     def _take(self, standing: Mapping[str, Any], now: float) -> None:
         """Store the status from the coordinator for later requests, and report its changes to listeners."""

@@ -31,6 +31,7 @@ from gossamer.model.verbs import (
 )
 
 HOSTS_SHOWN_MAX = 10
+HOSTS_S_MAX = 3.0
 WHOLE_CRAWL = ("limits.", "frontier.hosts_min")
 """Keys that the coordinator obeys, for all shards together."""
 
@@ -56,8 +57,10 @@ class ClusterQueries:
     async def status(self, request: StatusOf) -> object:
         if not request.detail:
             return self._status()
-        with suppress(RefusedError):  # While shards restart, return the status without hosts.
-            return {**self._status(detail=True), "hosts": await self.hosts(HostsOf(n=HOSTS_SHOWN_MAX))}
+        # While shards restart, or do not answer, return the status without hosts.
+        with suppress(RefusedError, TimeoutError):
+            async with asyncio.timeout(HOSTS_S_MAX):
+                return {**self._status(detail=True), "hosts": await self.hosts(HostsOf(n=HOSTS_SHOWN_MAX))}
         return self._status(detail=True)
 
     async def metrics(self, _: Nothing) -> object:
@@ -73,15 +76,20 @@ class ClusterQueries:
         return {**cast("dict[str, object]", (await self._calls.ask("why", request, [shard]))[0]), "shard": shard}
 
     async def hosts(self, request: HostsOf) -> object:
-        shards = every_shard(self._config())
-        return hosts_of_all(await self._calls.ask("hosts", request, shards, some=True), request.n)
+        return hosts_of_all(await self._calls.ask("hosts", request, self._answering(), some=True), request.n)
 
     async def about(self, _: Nothing) -> object:
         return about(self._directory, self._config())
 
     async def recent(self, request: RecentOf) -> object:
-        found = await self._calls.ask("recent", RecentOf(), every_shard(self._config()), some=True)
+        found = await self._calls.ask("recent", RecentOf(), self._answering(), some=True)
         return recent_of_all(found, request.after, request.most)
+
+    def _answering(self) -> list[int]:
+        """Return the shards that are not silent."""
+        known = cast("list[dict[str, object]]", self._status().get("shards", []))
+        silent = {one["shard"] for one in known if "heard_s" in one}
+        return [shard for shard in every_shard(self._config()) if shard not in silent]
 
     async def course(self, _: Nothing) -> object:
         return {"points": [list(point) for point in self._course.points()]}

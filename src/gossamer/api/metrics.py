@@ -60,6 +60,7 @@ SHARD_GAUGES = (
     ("commit_last_seconds", "commit_s", "How long the last commit took"),
     ("commit_under_way_seconds", "commit_under_way_s", "How long the commit under way has taken; 0 without one"),
     ("loop_lag_seconds", "loop_lag_s", "How late the event loop was at its last beat"),
+    ("silent_seconds", "heard_s", "How long the shard has not answered; 0 while it does"),
 )
 WATCH_GAUGES = (
     ("loop_lag_max_seconds", "loop_lag_s_max", "The most in the last minute"),

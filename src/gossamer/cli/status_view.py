@@ -107,6 +107,8 @@ def _shard_counts(one: ShardHealth) -> str:
         f"{count(one.queued or 0)} queued",
         f"{one.pages_s or 0.0:.1f}/s",
     ]
+    if one.heard_s is not UNSET:
+        parts.append(f"as of {one.heard_s:.0f} s ago")
     if one.idle:
         parts.append("idle (no URLs)")
     if one.deaths:

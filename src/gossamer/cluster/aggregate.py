@@ -27,6 +27,8 @@ HEALTH = (
 STATES = ("failed", "starting", "running", "stopping", "paused", "stopped", "finished")
 """States by precedence: when shards differ, the first one here is the state of the crawl."""
 TRAPS_SHOWN_MAX = 100
+SILENT = "silent"
+"""State of a shard that does not answer; its other values are those of its last answer."""
 IDLE_ATTEMPTS_MIN = 10
 """Attempts of the whole crawl after which a shard without URLs counts as idle."""
 SPLIT_HOSTS = 6
@@ -62,7 +64,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
         known = [value for status in statuses if (value := status.get(key)) is not None]
         if key not in OPTIONAL or any(key in status for status in statuses):
             found[key] = max(map(_number, known)) if known else 0 if key in ("elapsed_s", "runs", "epoch") else None
-    states = [str(status.get("state", "")) for status in statuses]
+    states = [str(status.get("state", "")).replace(SILENT, "running") for status in statuses]
     found["state"] = next((state for state in STATES if state in states), states[0] if states else "")
     ends = {str(status.get("ended", "")) for status in statuses}
     found["ended"] = ends.pop() if len(ends) == 1 else ""
@@ -91,7 +93,19 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
 
 def brief(number: int, status: Status) -> dict[str, object]:
     """Return the fields of one shard that the status lists beside the sums."""
-    keys = ("state", "pages", "queued", "in_flight", "pages_s", "wire_bytes", "runs", "node", "deaths", "restored")
+    keys = (
+        "state",
+        "pages",
+        "queued",
+        "in_flight",
+        "pages_s",
+        "wire_bytes",
+        "runs",
+        "node",
+        "deaths",
+        "restored",
+        "heard_s",
+    )
     health = next((one for one in _list(status.get("shards")) if isinstance(one, Mapping)), {})
     return {
         "shard": number,

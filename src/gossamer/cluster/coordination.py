@@ -17,7 +17,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.cluster.aggregate import whole
+from gossamer.cluster.aggregate import SILENT, whole
 from gossamer.cluster.balance import Balance
 from gossamer.cluster.moves import Moves, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
@@ -91,6 +91,8 @@ End = Literal["", "finished", "limit", "low_water", "patience", "stopped"]
 TENURE_MARGIN_S = 2.0
 """Time within which a process that lost its lease ends itself, including its requests."""
 NOTES_HELD_MAX = 1_000
+SILENT_S = 10.0
+"""Time without an answer after which a shard is shown as silent: longer than a stalled process's parent takes."""
 UNLIMITED = 1 << 62
 """Pages of a crawl whose limit was removed."""
 
@@ -203,6 +205,9 @@ class Coordination:
         """Reports of the first of the consecutive rounds in which few hosts were left."""
         self.seen: dict[int, ShardAnswer] = {}
         """The last answer of each shard."""
+        self._heard_at: dict[int, float] = {}
+        self._now = now
+        self._silent: set[int] = set()
         self.notes: list[str] = []
 
     def look(self, shard: int) -> Look:
@@ -226,9 +231,11 @@ class Coordination:
     def took(self, answers: Sequence[ShardAnswer], now: float) -> None:
         """Process a round's answers, from all shards or those that answered."""
         before = msgspec.msgpack.encode(self.kept)
+        self._now = now
         for answer in answers:
             self._hear(answer)
             self._lend(answer, now)
+        self._note_silence()
         reports = [answer.report for answer in answers if answer.report is not None]
         self._end_if_over(reports, secured=all(answer.secured for answer in answers))
         # An open seed that moves is counted nowhere until it has arrived.
@@ -311,7 +318,11 @@ class Coordination:
                 statuses.append({"state": "starting"})
                 continue
             state = answer.status.get("state", "starting") if answer.state != "starting" else "starting"
-            statuses.append({**answer.status, "state": state, "node": answer.node, "deaths": answer.deaths})
+            status = {**answer.status, "state": state, "node": answer.node, "deaths": answer.deaths}
+            if shard in self._silent:
+                status |= {"state": SILENT, "heard_s": self._now - self._heard_at[shard], "in_flight": 0}
+                status |= {"pages_s": 0.0, "bytes_s": 0.0}
+            statuses.append(status)
         limits = msgspec.structs.asdict(self._limits)
         carried = [(answer.bytes_carried, answer.frames_carried) for answer in self.seen.values()]
         return {
@@ -338,8 +349,23 @@ class Coordination:
             # It has no process for the moment, or one that has not read its counts: keep its last status.
             answer = msgspec.structs.replace(answer, status=old.status)
         self.seen[answer.shard] = answer
+        self._heard_at[answer.shard] = self._now
         if answer.state in ("failed", "refused"):
             self.kept.end = self.kept.end or "stopped"
+
+    def _note_silence(self) -> None:
+        """Note which shards do not answer: their machine is lost, cut off, or stalled."""
+        silent = {
+            shard
+            for shard, heard_at in self._heard_at.items()
+            if self._now - heard_at > SILENT_S and self.seen[shard].state not in _ENDED
+        }
+        for shard in sorted(silent - self._silent):
+            self.notes.append(
+                f"shard {shard}: no answer for {SILENT_S:.0f} s; its sites wait until it goes on elsewhere"
+            )
+        self.notes += [f"shard {shard}: answers again" for shard in sorted(self._silent - silent)]
+        self._silent = silent
 
     def _lend(self, answer: ShardAnswer, now: float) -> None:
         """Renew the lease of the shard's holder; any other process waits."""

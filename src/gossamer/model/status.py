@@ -97,6 +97,7 @@ class ShardHealth(msgspec.Struct, kw_only=True):
     runs: int | UnsetType = UNSET
     node: str | UnsetType = UNSET
     deaths: int | UnsetType = UNSET
+    heard_s: Annotated[float | UnsetType, _meta(says="Age of its figures in seconds, while it is silent.")] = UNSET
     idle: Annotated[bool | UnsetType, _meta(says="It has no URLs: no site of the crawl is its own.")] = UNSET
 
 
