@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import configparser
 import json
+import shlex
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -17,43 +20,63 @@ from gossamer.config.presets import preset_values
 from gossamer.console.fleet import STOP_S_MAX
 from gossamer.lab.simulate.arguments import options_of
 from gossamer.stages.frontier.options import politeness
+from tests.docs.test_pages import parse
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-KUBERAY = {
-    "type": "object",
-    "required": ["rayVersion", "headGroupSpec", "workerGroupSpecs"],
-    "additionalProperties": False,
-    "properties": {
-        "rayVersion": {"type": "string"},
-        "headGroupSpec": {"$ref": "#/$defs/group"},
-        "workerGroupSpecs": {"type": "array", "minItems": 1, "items": {"$ref": "#/$defs/workers"}},
-    },
-    "$defs": {
-        "group": {
-            "type": "object",
-            "required": ["rayStartParams", "template"],
-            "properties": {
-                "rayStartParams": {"type": "object", "additionalProperties": {"type": "string"}},
-                "template": {
-                    "type": "object",
-                    "required": ["spec"],
-                    "properties": {
-                        "spec": {
-                            "type": "object",
-                            "required": ["containers"],
-                            "properties": {"containers": {"type": "array", "items": {"required": ["name", "image"]}}},
-                        }
-                    },
-                },
-            },
-        },
-        "workers": {
-            "allOf": [{"$ref": "#/$defs/group"}],
-            "required": ["groupName", "replicas", "minReplicas", "maxReplicas"],
-        },
-    },
-}
-"""Of ray.io/v1, the part that a manifest must have: field names and kinds as KubeRay's API reference gives them."""
+
+
+def fields(required: str, optional: str = "", **known: object) -> dict[str, object]:
+    """Return the schema of an object with exactly these fields."""
+    names = {name: known.get(name, {}) for name in (required + " " + optional).split()}
+    return {"type": "object", "required": required.split(), "additionalProperties": False, "properties": names}
+
+
+def several(item: object) -> dict[str, object]:
+    return {"type": "array", "minItems": 1, "items": item}
+
+
+PROBE = fields("tcpSocket", "failureThreshold initialDelaySeconds", tcpSocket=fields("port"))
+CONTAINER = fields(
+    "name image resources",
+    "command args env envFrom ports livenessProbe readinessProbe securityContext volumeMounts workingDir",
+    resources=fields("requests limits", requests=fields("cpu memory"), limits=fields("memory", "cpu")),
+    env=several(fields("name value", value={"type": "string"})),
+    envFrom=several(fields("secretRef", secretRef=fields("name"))),
+    livenessProbe=PROBE,
+    readinessProbe=PROBE,
+    ports=several(fields("name containerPort")),
+    volumeMounts=several(fields("name mountPath", "readOnly")),
+    args=several({"type": "string"}),
+)
+POD = fields(
+    "containers securityContext",
+    "initContainers restartPolicy serviceAccountName terminationGracePeriodSeconds volumes",
+    containers=several(CONTAINER),
+    initContainers=several(CONTAINER),
+    # The image's user owns what is mounted, and is no other.
+    securityContext={"const": {"runAsNonRoot": True, "runAsUser": 10001, "runAsGroup": 10001, "fsGroup": 10001}},
+    volumes=several(fields("name", "emptyDir configMap persistentVolumeClaim")),
+)
+TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
+GROUP = ("rayStartParams template", {"rayStartParams": TEXTS, "template": fields("spec", spec=POD)})
+KUBERAY = fields(
+    "rayVersion headGroupSpec workerGroupSpecs",
+    headGroupSpec=fields(GROUP[0], **GROUP[1]),
+    workerGroupSpecs=several(fields(f"groupName replicas minReplicas maxReplicas {GROUP[0]}", **GROUP[1])),
+)
+"""Of ray.io/v1, and of the API of pods, the fields that the manifests have, and no others: a field with a typing error
+is none. The names are those of KubeRay's and Kubernetes' API references."""
+
+
+def manifests(name: str) -> dict[str, dict[str, Any]]:
+    return {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / name).read_text())}
+
+
+def require_mounts(pod: dict[str, Any], *claims: str) -> None:
+    """Check that what is mounted is a volume of the pod, or one of a stateful set's claims, and the reverse."""
+    containers = [*pod["containers"], *pod.get("initContainers", ())]
+    mounted = {mount["name"] for one in containers for mount in one.get("volumeMounts", ())}
+    assert mounted == {volume["name"] for volume in pod.get("volumes", ())} | set(claims)
 
 
 def test_the_cloud_cluster_is_as_ray_wants_it() -> None:
@@ -65,23 +88,82 @@ def test_the_cloud_cluster_is_as_ray_wants_it() -> None:
     assert workers == cluster["max_workers"] == configure(DEPLOY / "crawl.toml").cluster.workers
 
 
+def test_the_workers_of_the_cloud_may_use_the_bucket_and_need_the_token() -> None:
+    cluster = yaml.safe_load((DEPLOY / "ray-cluster.yaml").read_text())
+    assert cluster["available_node_types"]["worker"]["node_config"]["IamInstanceProfile"]
+    assert cluster["file_mounts"]["/home/ubuntu/.ray/auth_token"] == "~/.ray/auth_token"
+    for kind in ("head", "worker"):
+        assert "RAY_AUTH_MODE=token" in " ".join(cluster[f"{kind}_start_ray_commands"])
+    config = configure(DEPLOY / "crawl.toml")
+    made = next(command for command in cluster["setup_commands"] if "mkdir" in command)
+    assert {config.cluster.work_directory, str(Path(config.output.directory).parent)} <= set(made.split())
+
+
+def test_a_silent_machine_is_noticed_soon() -> None:
+    """In about five times four seconds: each check waits for its answer, and the next begins a second later."""
+    cluster = yaml.safe_load((DEPLOY / "ray-cluster.yaml").read_text())
+    head = manifests("kuberay.yaml")["RayCluster"]["spec"]["headGroupSpec"]["template"]["spec"]["containers"][0]
+    given = " ".join(f"{one['name']}={one['value']}" for one in head["env"])
+    guide = (DEPLOY.parent / "docs/how-to/cluster.md").read_text()
+    for text in (given, " ".join(cluster["head_start_ray_commands"]), guide):
+        for setting in ("period_ms=1000", "timeout_ms=3000", "failure_threshold=5"):
+            assert f"RAY_health_check_{setting}" in text
+
+
 def test_the_manifest_is_as_kuberay_wants_it() -> None:
-    cluster, claim = yaml.safe_load_all((DEPLOY / "kuberay.yaml").read_text())
-    assert (cluster["apiVersion"], cluster["kind"]) == ("ray.io/v1", "RayCluster")
+    found = manifests("kuberay.yaml")
+    cluster, job = found["RayCluster"], found["Job"]["spec"]["template"]["spec"]
+    assert (cluster["apiVersion"], found["Job"]["apiVersion"]) == ("ray.io/v1", "batch/v1")
     jsonschema.validate(cluster["spec"], KUBERAY)
-    for group in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"]):
-        pod = group["template"]["spec"]
-        mounted = {mount["name"] for one in pod["containers"] for mount in one["volumeMounts"]}
-        assert mounted == {volume["name"] for volume in pod["volumes"]}
-    claimed = cluster["spec"]["headGroupSpec"]["template"]["spec"]["volumes"][0]["persistentVolumeClaim"]["claimName"]
-    assert claimed == claim["metadata"]["name"]
+    jsonschema.validate(job, POD)
+    pods = [
+        group["template"]["spec"] for group in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"])
+    ]
+    for pod in (*pods, job):
+        require_mounts(pod)
+        assert pod["serviceAccountName"] == found["ServiceAccount"]["metadata"]["name"]
+        secrets = {one["secretRef"]["name"] for one in pod["containers"][0]["envFrom"]}
+        assert secrets == {"gossamer-store", "gossamer-ray"}
+        assert {"name": "RAY_AUTH_MODE", "value": "token"} in pod["containers"][0]["env"]
+    assert job["volumes"][0]["persistentVolumeClaim"]["claimName"] == found["PersistentVolumeClaim"]["metadata"]["name"]
     replicas = cluster["spec"]["workerGroupSpecs"][0]["replicas"]
     assert replicas == configure(DEPLOY / "crawl.toml").cluster.workers
 
 
+def test_the_job_joins_the_cluster_and_crawls() -> None:
+    container = manifests("kuberay.yaml")["Job"]["spec"]["template"]["spec"]["containers"][0]
+    [script] = container["args"]
+    command = shlex.split(script.partition("exec gossamer ")[2])
+    options = parse(command)
+    assert (options["cluster"], options["or_resume"], str(options["config"])) == (
+        "gossamer-head-svc:6379",
+        True,
+        "crawl.toml",
+    )
+    subprocess.run(["sh", "-n", "-c", script], check=True, timeout=10)
+
+
+def test_a_crawl_of_one_shard_is_a_stateful_set() -> None:
+    found = manifests("kubernetes.yaml")
+    spec = found["StatefulSet"]["spec"]
+    pod = spec["template"]["spec"]
+    jsonschema.validate(pod, POD)
+    require_mounts(pod, *(claim["metadata"]["name"] for claim in spec["volumeClaimTemplates"]))
+    assert (
+        spec["selector"]["matchLabels"]
+        == spec["template"]["metadata"]["labels"]
+        == found["Service"]["spec"]["selector"]
+    )
+    assert spec["serviceName"] == found["Service"]["metadata"]["name"]
+    [crawl], [serve] = pod["initContainers"], pod["containers"]
+    options = parse(crawl["args"])
+    assert (options["or_resume"], options["serve"], options["sets"]) == (True, "8817", ["console.address=0.0.0.0"])
+    assert str(parse(serve["args"])["directory"]) == "/srv/gossamer/crawl"
+
+
 def test_kuberay_probes_a_port_at_which_ray_listens() -> None:
     """Without probes of ours KubeRay asks the dashboard and its agents, which the image does not have."""
-    cluster, _ = yaml.safe_load_all((DEPLOY / "kuberay.yaml").read_text())
+    cluster = manifests("kuberay.yaml")["RayCluster"]
     options = {word.removeprefix("--") for one in start.params for word in one.opts}
     head, workers = cluster["spec"]["headGroupSpec"], cluster["spec"]["workerGroupSpecs"]
     for group, key in ((head, "port"), *((one, "node-manager-port") for one in workers)):
