@@ -53,7 +53,7 @@ def test_another_machine_finds_the_state_and_what_was_open(tmp_path: Path) -> No
         saved = await second.latest()
         assert saved is not None
         assert (saved.epoch, second.has(NAMES["warc"]), second.has(NAMES["open"])) == (7, True, False)
-        await second.restore(saved, tmp_path / "there", tmp_path / "there/state/shard-3", outputs=False)
+        await second.restore(saved, tmp_path / "there", tmp_path / "there/state/shard-3")
 
     asyncio.run(run())
     there = tmp_path / "there"
@@ -134,7 +134,7 @@ def test_what_is_not_as_it_was_saved_is_refused(tmp_path: Path) -> None:
         saved = await one.save(1, 7, 100.0, files(tmp_path, table="t", current="c"), [])
         (tmp_path / "kept/shard-3/0001/store/000012.sst").write_text("x")
         with pytest.raises(StoreError, match="not what was saved"):
-            await one.restore(saved, tmp_path / "there", tmp_path / "there/state", outputs=True)
+            await one.restore(saved, tmp_path / "there", tmp_path / "there/state", lambda _: True)
         assert not (tmp_path / "there/state/store").exists()
 
     asyncio.run(run())

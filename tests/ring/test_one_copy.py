@@ -143,7 +143,7 @@ sends = lambda store, source, name: name.startswith("warc/")
     "after the upload": lambda: dies(ObjectStore, "copy", sends, after=True),
     "before the list": lambda: dies(ObjectStore, "write", is_list),
     "after the list": lambda: dies(ObjectStore, "write", is_list, after=True),
-    "after the release": lambda: dies(Journals, "release", lambda *_: True, after=True),
+    "after the release": lambda: dies(Journals, "mark", lambda *call: call[-1] >= Phase.AWAY, after=True),
     "before the removal": lambda: dies(Journals, "settle", leaves),
     "after the removal": lambda: dies(Journals, "settle", leaves, after=True),
 }[step]()

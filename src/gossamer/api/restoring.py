@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from gossamer.assembly.home import Home, homes
-from gossamer.assembly.integrity import WARCS
+from gossamer.assembly.integrity import WARCS, note_elsewhere
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text, require_whole
@@ -29,7 +29,7 @@ from gossamer.model.extras import require
 from gossamer.model.product import FORGOTTEN, LOCK
 from gossamer.model.verbs import RefusedError
 from gossamer.model.words import shell_word
-from gossamer.state.journals import Phase, is_uploaded
+from gossamer.state.journals import STATE, Phase, is_uploaded
 from gossamer.world.clock import WallClock
 from gossamer.world.files import NO_ROOM, write_whole
 from gossamer.world.process import DirectoryLock
@@ -43,6 +43,8 @@ CLAIM = "claim"
 """File in a shard's state with the openings that its owner claimed, or was about to claim."""
 RETRY_S = 5.0
 LOOK_S = 0.25
+Wanted = Callable[[str], bool]
+"""Says of a finished file, by its name, whether to bring it."""
 FIRST_S_MAX = 600.0
 """Longest wait of a starting shard for a store that does not answer."""
 
@@ -122,7 +124,7 @@ class Vault:
         if saved is None:
             self.restored = "starts from the beginning: it was lost before its first checkpoint"
             return
-        await self._checkpoints.restore(saved, self._home.directory, state, outputs=False)
+        await self._checkpoints.restore(saved, self._home.directory, state)
         self.restored = (
             f"goes on from its checkpoint of {self._clock.now() - saved.at:.0f} s ago; what it did since is done again"
         )
@@ -175,12 +177,9 @@ class Vault:
             shard.outputs.archives.finish_segments()
             await shard.kept.committer.commit()
             folder = self._home.snapshot
-            archive = shard.controls.settings.config.archive
             committer = shard.kept.committer
             try:
-                taken = await committer.hold(
-                    lambda: snapshot(shard.kept.storage, folder, self._checkpoints.has, uploads=bool(archive.store))
-                )
+                taken = await committer.hold(lambda: snapshot(shard.kept.storage, folder, self._checkpoints.has))
                 self._require_known(taken.kept)
                 now = self._clock.now()
                 await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept, taken.uploaded)
@@ -220,7 +219,7 @@ class Vault:
             part = parts.get(entry.name)
             if part is None or part.archived != is_uploaded(entry) or (archive.store and not part.archived):
                 continue
-            journals.release(entry.name, part.sha256, Phase.AWAY if part.archived else Phase.SAVED)
+            journals.mark(entry.name, part.sha256, Phase.AWAY if part.archived else Phase.SAVED)
         await shard.kept.committer.commit()
 
     async def finish(self, shard: Shard) -> None:
@@ -293,22 +292,35 @@ async def copy_map(config: Config, directory: Path) -> MovesRecord:
     return moves
 
 
-async def gather(config: Config, directory: Path) -> None:
-    """Copy the newest checkpoints of all shards, with their finished files, into the crawl's directory.
+async def gather(config: Config, directory: Path, wanted: Wanted | None = None, deep: bool | None = None) -> None:
+    """Copy the newest checkpoints of all shards, with the finished files that are `wanted`, into the crawl's directory;
+    None: those that the crawl keeps on its disk. All objects are looked for unless `deep` is None, and read if it is
+    true.
 
     Raises:
+        CrawlFailedError: some of those are missing, or are not what was written.
         StoreError: a file is not there.
     """
     await asyncio.to_thread(_remove_open, directory)
-    for home in homes(directory, config.cluster.workers):
+    keeps = config.archive.store_keep_warc
+    chosen = wanted or (lambda name: keeps or not name.startswith(WARCS))
+
+    async def bring(home: Home) -> None:
         checkpoints = checkpoints_of(config, home.shard)
         await _bring_list(checkpoints, directory)
         saved = await checkpoints.latest()
         if saved is not None:
             await asyncio.to_thread(shutil.rmtree, home.state, ignore_errors=True)
             home.state.mkdir(parents=True)
-            keeps = config.archive.store_keep_warc
-            await checkpoints.restore(saved, directory, home.state, outputs=True, warc=keeps)
+            if deep is not None:
+                await checkpoints.require_objects(deep=deep)
+            await checkpoints.restore(saved, directory, home.state, chosen)
+            left = [one for one in saved.parts if not (one.grows or one.name.startswith(STATE) or chosen(one.name))]
+            places = {one.name: (Phase.AWAY if one.archived else Phase.SAVED, one.sha256) for one in left}
+            if places:
+                await asyncio.to_thread(note_elsewhere, config, home, places)
+
+    await asyncio.gather(*map(bring, homes(directory, config.cluster.workers)))
 
 
 def _remove_open(directory: Path) -> None:
@@ -324,9 +336,16 @@ async def _bring_list(checkpoints: Checkpoints, directory: Path) -> None:
         await asyncio.to_thread(write_whole, directory / FORGOTTEN, listed)
 
 
-def restore_of(sources: Sequence[str], directory: Path, sets: Sequence[str] = ()) -> str:
+def restore_of(
+    sources: Sequence[str],
+    directory: Path,
+    sets: Sequence[str] = (),
+    wanted: Wanted | None = None,
+    deep: bool | None = None,
+) -> str:
     """Make a crawl in a new directory of checkpoints: of the directories that one `gossamer checkpoint` made, one of
-    each shard, or of the newest checkpoints at a `state.checkpoint_uri`. Return what was restored, for people.
+    each shard, or of the newest checkpoints at a `state.checkpoint_uri`, see `gather`. Return what was
+    restored, for people.
 
     Raises:
         ConfigError: there is no checkpoint, one is missing or cannot be read, or the directory is not empty.
@@ -339,7 +358,7 @@ def restore_of(sources: Sequence[str], directory: Path, sets: Sequence[str] = ()
     if sources[0].startswith("file:///") and not Path(unquote(urlsplit(sources[0]).path)).exists():
         raise _no_checkpoint(sources[0])  # To open a folder makes it.
     try:
-        return asyncio.run(_restore_newest(sources[0], directory, sets))
+        return asyncio.run(_restore_newest(sources[0], directory, sets, wanted, deep))
     except BaseException as error:
         shutil.rmtree(directory, ignore_errors=True)
         if isinstance(error, StoreError):
@@ -419,12 +438,14 @@ def _no_checkpoint(uri: str) -> ConfigError:
     return ConfigError(f"there is no checkpoint at {uri}; it begins with the first that a crawl makes")
 
 
-async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str:
-    wanted = f"state.checkpoint_uri='{uri}'"
-    text = await checkpoints_of(reopen_text("", "--set", sets=[*sets, wanted]), 0).config()
+async def _restore_newest(
+    uri: str, directory: Path, sets: Sequence[str], wanted: Wanted | None, deep: bool | None
+) -> str:
+    place = f"state.checkpoint_uri='{uri}'"
+    text = await checkpoints_of(reopen_text("", "--set", sets=[*sets, place]), 0).config()
     if text is None:
         raise _no_checkpoint(uri)
-    config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, wanted])
+    config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, place])
     require_whole(text, f"{uri}/crawl.toml")
     kept = await checkpoints_of(config, 0).map()
     await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
@@ -435,7 +456,7 @@ async def _restore_newest(uri: str, directory: Path, sets: Sequence[str]) -> str
 
         partitions = bring_map(directory, *kept)
     config = with_workers(config, partitions.shards)
-    await gather(config, directory)
+    await gather(config, directory, wanted, deep)
     described = []
     for home in homes(directory, config.cluster.workers):
         checkpoints = checkpoints_of(config, home.shard)

@@ -4,7 +4,7 @@ its last commit exist with the right length.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -253,12 +253,28 @@ def accept_loss(config: Config, home: Home) -> list[str]:
             if what == "is missing" and not entry.name.startswith(SEEN)
         }
         if gone:
-            kept = [entry for entry in manifest if entry.name not in gone]
-            store.commit(store.epoch + 1, [], {FAMILIES.index("meta"): {MANIFEST: msgspec.msgpack.encode(kept)}})
-            store.apply(store.epoch)
+            _commit_manifest(store, [entry for entry in manifest if entry.name not in gone])
         return sorted(gone)
     finally:
         store.close()
+
+
+def note_elsewhere(config: Config, home: Home, elsewhere: Mapping[str, tuple[Phase, str]]) -> None:
+    """Enter which finished files of a restored shard are in a store alone: by name, the phase and the SHA-256."""
+    store = open_store(config, home)
+    try:
+        manifest = {entry.name: entry for entry in manifest_of(store)}
+        for name, (phase, digest) in elsewhere.items():
+            if name in manifest:
+                manifest[name] = msgspec.structs.replace(manifest[name], phase=phase, digest=digest)
+        _commit_manifest(store, list(manifest.values()))
+    finally:
+        store.close()
+
+
+def _commit_manifest(store: Store, entries: Sequence[ManifestEntry]) -> None:
+    store.commit(store.epoch + 1, [], {FAMILIES.index("meta"): {MANIFEST: msgspec.msgpack.encode(entries)}})
+    store.apply(store.epoch)
 
 
 def require_files(config: Config, directory: Path) -> None:

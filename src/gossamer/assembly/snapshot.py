@@ -26,10 +26,8 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Finished files that were left out because the object store of finished files has them."""
 
 
-def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool], *, uploads: bool = False) -> Snapshot:
-    """Make hard links in `folder` to all files of the last commit, except finished ones that are safe elsewhere;
-    `uploads` says whether the store to which they were uploaded is still that of the crawl.
-
+def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool]) -> Snapshot:
+    """Make hard links in `folder` to all files of the last commit, except finished ones that are safe elsewhere.
     Blocks; for the commit's thread, between two commits (`Committer.hold`). About 30 ms, plus a copy of open files.
     """
     shutil.rmtree(folder, ignore_errors=True)
@@ -39,8 +37,8 @@ def snapshot(storage: Storage, folder: Path, is_safe: Callable[[str], bool], *, 
     kept = []
     uploaded = []
     for number, entry in enumerate(manifest_of(storage.store)):
-        if is_uploaded(entry) and (uploads or entry.phase == Phase.AWAY):
-            uploaded += [entry] if uploads else []
+        if is_uploaded(entry):
+            uploaded.append(entry)
             continue
         path = storage.journals.path(entry.name)
         link = folder / f"{number:08d}"

@@ -18,6 +18,7 @@ from gossamer.cli.arguments import make_plain, one_line
 from gossamer.cli.crawl import CarryOut, with_port
 from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import Exit, complain, epilog
+from gossamer.cli.stored import with_local
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.verbs import VERBS
 from gossamer.world.files import NO_ROOM, write_refusal
@@ -106,12 +107,13 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
 
             completion_init()
         command: Callable[..., Any] = typer.main.get_command(tree(_first(list(arguments))))
-        status = command(
-            with_port(arguments),
-            prog_name="gossamer",
-            standalone_mode=False,
-            obj=carry_out or partial(_elsewhere, arguments),
-        )
+        with with_local(arguments) as words:
+            status = command(
+                with_port(words),
+                prog_name="gossamer",
+                standalone_mode=False,
+                obj=carry_out or partial(_elsewhere, arguments),
+            )
     except TyperException as error:
         named = [one for one in _first(list(arguments)) if not one.startswith("-")]
         complain(one_line(error, " ".join(("gossamer", *named))))

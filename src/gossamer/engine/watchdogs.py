@@ -189,9 +189,8 @@ class Watchdogs:
         self.on_beat: Callable[[float], object] = float
         """Called with the time of each heartbeat of the event loop, and with infinity when these end."""
         self._alarms: dict[str, Alarm] = {}
-        self._disk_marks: dict[int, tuple[float, int]] = {}
-        """When the free space of a file system was noted, and how much it was."""
-        self._disks_soon: dict[int, str] = {}
+        self._disk_mark: tuple[float, dict[str, int]] = (-inf, {})
+        """When the free space of the disks was noted, and how much it was, by their paths."""
         self._stalled_at = 0.0
         self._offset_s = machine.wall_offset_s()
         self._offset_first_s = self._offset_s
@@ -308,7 +307,7 @@ class Watchdogs:
             {"path": path, "free_bytes": disk.free_bytes, "total_bytes": disk.total_bytes}
             for path, disk in found.values()
         ]
-        self._look_ahead(now, list(found.values()))
+        self._look_ahead(now, {path: disk.free_bytes for path, disk in found.values()})
         full = next(((path, disk) for path, disk in found.values() if disk.free_bytes < enough), None)
         if full is None:
             self._brakes.let_go("disk")
@@ -323,26 +322,24 @@ class Watchdogs:
         self._brakes.hold("disk", says)
         self._raise("disk", now, f"paused for want of {says}")
 
-    def _look_ahead(self, now: float, found: Sequence[tuple[str, Disk]]) -> None:
-        """Name a disk that is going to be full, while there is time to free it."""
-        for path, disk in found:
-            began, before = self._disk_marks.setdefault(disk.device, (now, disk.free_bytes))
-            if now - began < DISK_TREND_S:
-                continue
-            self._disk_marks[disk.device] = (now, disk.free_bytes)
-            self._disks_soon.pop(disk.device, None)
-            used_bytes_s = (before - disk.free_bytes) / (now - began)
-            left_s = (disk.free_bytes - self._options.disk_free_bytes_min) / used_bytes_s if used_bytes_s > 0 else inf
-            if left_s < DISK_SOON_S:
-                self._disks_soon[disk.device] = (
-                    f"the disk of {path} is filling: {disk.free_bytes / 1e9:,.1f} GB are left, about "
-                    f"{left_s / 60:,.0f} minutes at the rate of the last ten; archive.store_keep_warc = false with a "
-                    "store frees it, or add space"
-                )
-        if self._disks_soon:
-            self._raise("disk_soon", now, next(iter(self._disks_soon.values())))
-        else:
+    def _look_ahead(self, now: float, free: dict[str, int]) -> None:
+        """Name the disk that is full first, while there is time to free it."""
+        began, before = self._disk_mark
+        if now - began < DISK_TREND_S:
+            return
+        self._disk_mark = now, free
+        least = self._options.disk_free_bytes_min
+        used = {path: before[path] - left for path, left in free.items() if left < before.get(path, 0)}
+        left_s = {path: (free[path] - least) / many * (now - began) for path, many in used.items()}
+        path = min(left_s, key=left_s.__getitem__, default="")
+        if not path or left_s[path] > DISK_SOON_S:
             self._clear("disk_soon")
+            return
+        says = (
+            f"the disk of {path} is filling: {free[path] / 1e9:,.1f} GB are left, about {left_s[path] / 60:,.0f} "
+            "minutes at the rate of the last ten; archive.store_keep_warc = false with a store frees it, or add space"
+        )
+        self._raise("disk_soon", now, says)
 
     def _look_at_proxy(self, now: float) -> None:
         counters = self._counters

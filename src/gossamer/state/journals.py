@@ -222,26 +222,16 @@ class Journals:
         """Return the files that an object store holds, with their digests."""
         return [entry for _, entry in sorted(self._manifest.items()) if is_uploaded(entry)]
 
-    def mark_uploaded(self, name: str, digest: str, *, keep: bool) -> None:
-        """Note that an object store holds a finished file, verified. Without `keep`, the local file is removed after
-        the commit. A file that was dropped meanwhile is ignored.
+    def mark(self, name: str, digest: str, phase: Phase) -> None:
+        """Note that a store has a finished file, verified. Where `phase` says that it alone has it, the local file is
+        removed after the commit. A file that was dropped or left meanwhile is ignored.
         """
         entry = self._manifest.get(name)
-        if entry is None:
+        if entry is None or entry.phase >= Phase.AWAY:
             return
-        assert entry.phase == Phase.FINAL, f"{name} is not finished, or was uploaded before"
-        phase = Phase.UPLOADED if keep else Phase.AWAY
+        assert entry.phase >= Phase.FINAL, f"{name} is not finished"
         self._manifest[name] = ManifestEntry(name, phase, entry.length, digest, entry.crc)
-        if not keep:
-            self._leaving.add(name)
-
-    def release(self, name: str, digest: str, phase: Phase) -> None:
-        """Note that a finished file is safe elsewhere, as `phase` says; the local file is removed after the commit. A
-        file that was dropped or released before is ignored.
-        """
-        entry = self._manifest.get(name)
-        if entry is not None and Phase.FINAL <= entry.phase < Phase.AWAY:
-            self._manifest[name] = msgspec.structs.replace(entry, phase=phase, digest=digest)
+        if phase >= Phase.AWAY:
             self._leaving.add(name)
 
     def files(self, committed: Iterable[ManifestEntry]) -> list[str]:

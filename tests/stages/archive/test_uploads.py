@@ -14,6 +14,7 @@ from gossamer.model.errors import ConfigError, StoreError
 from gossamer.options import convert, to_table
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.uploads import MANIFEST, UploadCounts, Uploads, counts_of, uploads_of
+from gossamer.state.journals import Phase
 from gossamer.state.sums import Sums
 from gossamer.world.dice import Dice
 
@@ -150,7 +151,7 @@ def test_a_file_whose_place_is_not_committed_waits(case: Case, tmp_path: Path) -
 def test_a_file_that_is_dropped_on_its_way_harms_nobody(case: Case) -> None:
     case.file("warc/1")
     case.shard.journals.drop("warc/1")
-    case.shard.journals.mark_uploaded("warc/1", "digest", keep=False)
+    case.shard.journals.mark("warc/1", "digest", Phase.AWAY)
     assert case.finish()
     assert case.shard.journals.uploads() == []
 

@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
 from types import MappingProxyType
-from typing import BinaryIO, NamedTuple, Self
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 from isal import igzip
+from msgspec.structs import replace
 
+from gossamer.config import Config
+from gossamer.config.gather import reopen
 from gossamer.model import visits
 from gossamer.model.content_types import content_type
-from gossamer.model.errors import ConfigError, DamagedError
+from gossamer.model.errors import ConfigError, DamagedError, StoreError
+from gossamer.model.extras import require
 from gossamer.model.pages import Page
 from gossamer.model.paths import is_file_name
 from gossamer.model.visits import Reply
@@ -27,7 +31,12 @@ from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.members import HEAD_BYTES_MAX, is_sound, members_of
 
+if TYPE_CHECKING:
+    from gossamer.stages.archive.objectstore import ObjectStore
+
 READ_BYTES = 1 << 20
+AHEAD_BYTES = 4 << 20
+"""Bytes that are read at once from an object store when records are read in the order of their places."""
 _COLUMNS = ["warc_file", "warc_offset", "warc_length"]
 
 
@@ -269,6 +278,7 @@ class RecordBodies:
         self._decode = decode
         self._name = ""
         self._file: BinaryIO | None = None
+        self._stored = StoredRecords(warc_folder.parent)
 
     def __enter__(self) -> Self:
         return self
@@ -312,28 +322,86 @@ class RecordBodies:
     def _member(self, place: RecordPlace, url: str) -> BinaryIO:
         if not is_file_name(place.file):
             raise DamagedError(f"the row of {url} in `pages` names a WARC file {place.file!r}, which is no file's name")
+        path = self._folder / place.file
         if place.file != self._name or self._file is None:
             if self._file is not None:
                 self._file.close()
                 self._file = None
-            path = self._folder / place.file
             try:
                 self._file = path.open("rb")
             except FileNotFoundError:
                 growing = path.with_name(path.name + ".open")
                 # Between the two looks the crawl may have finished the file.
                 if not growing.exists() and not path.exists():
-                    raise ConfigError(f"{path} is not here; copy it from the crawl's object store") from None
+                    return self._stored.member(path, place.offset, place.length, url)
                 self._file = (growing if growing.exists() else path).open("rb")
             self._name = place.file
-        path = self._folder / place.file
         if os.fstat(self._file.fileno()).st_size < place.offset + place.length:
             raise cut_error(path)
-        if fault := is_sound(self._file, place.offset, place.length, zstd=is_zstd(path)):
-            leave = f"{record_error(path, place.offset, url, fault)}, or leave the page out: --where \"url <> '{url}'\""
-            raise DamagedError(leave)
+        require_record(self._file, path, place.offset, place.offset, place.length, url)
         self._file.seek(place.offset)
         return io.BytesIO(self._file.read(place.length)) if place.length <= READ_WHOLE_BYTES_MAX else self._file
+
+
+def require_record(file: BinaryIO, path: Path, offset: int, at: int, length: int, url: str) -> None:
+    """Raise DamagedError if the member at `at` in a file, which is that at `offset` of `path`, is damaged."""
+    if fault := is_sound(file, at, length, zstd=is_zstd(path)):
+        leave = f"{record_error(path, offset, url, fault)}, or leave the page out: --where \"url <> '{url}'\""
+        raise DamagedError(leave)
+
+
+class StoredRecords:
+    """Reads records of WARC files that only a crawl's object store has: one range each, or what follows in advance when
+    they are read in the order of their places.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._stores: list[ObjectStore] | None = None
+        self._name = ""
+        self._start = 0
+        self._held = b""
+
+    def member(self, path: Path, offset: int, length: int, url: str) -> BinaryIO:
+        """Return a member of a file. Raises ConfigError: no store gives it. Raises DamagedError: it is damaged."""
+        end = self._start + len(self._held)
+        name = f"{path.parent.name}/{path.name}"
+        if name != self._name or not self._start <= offset <= offset + length <= end:
+            follows = name == self._name and 0 <= offset - end < READ_BYTES
+            self._held = self._read(path, name, offset, max(length, AHEAD_BYTES if follows else 0))
+            self._name = name
+            self._start = offset
+        at = offset - self._start
+        member = io.BytesIO(self._held[at : at + length])
+        if len(member.getbuffer()) < length:
+            raise cut_error(path)
+        require_record(member, path, offset, 0, length, url)
+        member.seek(0)
+        return member
+
+    def _read(self, path: Path, name: str, start: int, length: int) -> bytes:
+        if self._stores is None:
+            self._stores = _stores_of(self._directory / "crawl.toml")
+        try:
+            found = (store.read_range(name, start, length) for store in self._stores)
+            data = next((data for data in found if data is not None), None)
+        except StoreError as error:
+            raise ConfigError(f"{path} is not here, and the crawl's object store does not give it: {error}") from error
+        if data is None:
+            raise ConfigError(f"{path} is not here, nor in an object store of the crawl; copy it there")
+        return data
+
+
+def _stores_of(file: Path) -> list[ObjectStore]:
+    """Return the stores that may have WARC files of a crawl."""
+    config = reopen(file) if file.exists() else Config()
+    urls = [url for url in (config.archive.store, config.state.checkpoint_uri) if url]
+    if not urls:
+        return []
+    require("obstore", "archive.store")
+    from gossamer.stages.archive.objectstore import ObjectStore  # noqa: PLC0415
+
+    return [ObjectStore(replace(config.archive, store=url)) for url in urls]
 
 
 def _headers_of(own: ArchivedRecord, original: ArchivedRecord) -> tuple[tuple[str, str], ...]:

@@ -50,11 +50,10 @@ class UploadedCopies:
         path = holdings.path(entry.name)
         brought = not path.exists()
         store = self._saved if entry.phase == Phase.SAVED else self._archive
-        if brought and store is None:
-            raise _not_here(path)
-        if brought and store is not None:
-            key = "state.checkpoint_uri" if entry.phase == Phase.SAVED else "archive.store"
-            _wait_for(store.fetch(entry.name, path, entry.digest), key)
+        if brought:
+            if store is None:
+                raise ConfigError(f"{path} is not here: copy it back, then repeat the command")
+            _wait_for(store.fetch(entry.name, path, entry.digest), store.url)
         yield path
         if brought and holdings.manifest[entry.name] == entry:
             path.unlink()
@@ -98,13 +97,9 @@ def local_copy(copies: UploadedCopies | None, holdings: Holdings, entry: Manifes
         yield path
         return
     if copies is None:
-        raise _not_here(path)
+        raise ConfigError(f"{path} is not here: copy it back, then repeat the command")
     with copies.here(holdings, entry) as fetched:
         yield fetched
-
-
-def _not_here(path: Path) -> ConfigError:
-    return ConfigError(f"{path} is not here: copy it back, then repeat the command")
 
 
 def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> bool:
@@ -125,20 +120,13 @@ def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> boo
         holdings.store.checkpoint(folder / "store")
         files = [path for path in sorted((folder / "store").iterdir()) if path.is_file()]
         taken = [SnapshotFile(f"{STORE}{path.name}", path) for path in files]
-        work = _replace(checkpoints, holdings, taken, SnapshotFile, listed, uploads=bool(config.archive.store))
-        return _wait_for(work, "state.checkpoint_uri")
+        return _wait_for(_replace(checkpoints, holdings, taken, SnapshotFile, listed), "state.checkpoint_uri")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 async def _replace(
-    checkpoints: Checkpoints,
-    holdings: Holdings,
-    store: list[SnapshotFile],
-    made: type[SnapshotFile],
-    listed: bytes,
-    *,
-    uploads: bool,
+    checkpoints: Checkpoints, holdings: Holdings, store: list[SnapshotFile], made: type[SnapshotFile], listed: bytes
 ) -> bool:
     saved = await checkpoints.latest()
     if saved is None:
@@ -149,8 +137,8 @@ async def _replace(
     uploaded = []
     brought = []
     for entry in holdings.finals(""):
-        if is_uploaded(entry) and (uploads or entry.phase == Phase.AWAY):
-            uploaded += [entry] if uploads else []  # What an older checkpoint had of it goes with the sweep.
+        if is_uploaded(entry):
+            uploaded.append(entry)  # What an older checkpoint had of it goes with the sweep.
             continue
         path = holdings.path(entry.name)
         if not path.exists():

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,12 +18,12 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.model.decodable import decodable
-from gossamer.model.errors import StoreError
+from gossamer.model.errors import CrawlFailedError, StoreError
 from gossamer.model.paths import fold_name, is_of_crawl, is_plain
 from gossamer.model.product import FORGOTTEN
+from gossamer.model.words import counted
 from gossamer.stages.archive.objectstore import ObjectStore
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.uploads import WARC
 from gossamer.state.journals import STATE, ManifestEntry
 
 T = TypeVar("T")
@@ -34,6 +34,7 @@ PARTITIONS = "partitions.json"
 MOVES = "moves.json"
 UPLOADS_AT_ONCE = 4
 SHOWN_CHARACTERS = 200
+SHOWN_FAULTS = 5
 
 
 class ShardClaim(msgspec.Struct, frozen=True):
@@ -221,30 +222,55 @@ class Checkpoints:
             return ""
 
     async def restore(
-        self, saved: SavedCheckpoint, directory: Path, state: Path, *, outputs: bool, warc: bool = True
+        self, saved: SavedCheckpoint, directory: Path, state: Path, wanted: Callable[[str], bool] = lambda _: False
     ) -> None:
-        """Copy a checkpoint's files to disk: the shard's state to `state`, journals that were open and, with `outputs`,
-        finished files to `directory`, WARC files only with `warc`. The store is copied last: without it the others are
-        not valid.
+        """Copy a checkpoint's files to disk: the shard's state to `state`, journals that were open and finished files
+        whose names are `wanted` to `directory`. The store is copied last: without it the others are not valid.
 
         Raises:
             StoreError: a file is not there, or not what was saved.
             OSError: the disk is full.
         """
         fresh = state / "store.new"
-        for part in sorted(saved.parts, key=lambda part: part.name.startswith(STORE)):
+        gate = asyncio.Semaphore(UPLOADS_AT_ONCE)
+
+        async def bring(part: Part) -> None:
             if part.name.startswith(STORE):
                 target = fresh / part.name.removeprefix(STORE)
             elif part.name.startswith(STATE):
                 target = state / part.name.removeprefix(STATE)
-            elif part.grows or (outputs and (warc or not part.name.startswith(WARC))):
+            elif part.grows or wanted(part.name):
                 target = directory / part.name
             else:
-                continue
+                return
             target = target.with_name(target.name + ".open") if part.grows else target
             if not (target.exists() and target.stat().st_size == part.length and not part.name.startswith(STATE)):
-                await self._place_of(part).fetch(part.key, target, part.sha256)
+                async with gate:
+                    await self._place_of(part).fetch(part.key, target, part.sha256)
+
+        for last in (False, True):
+            await asyncio.gather(*(bring(part) for part in saved.parts if part.name.startswith(STORE) is last))
         fresh.rename(state / "store")
+
+    async def require_objects(self, *, deep: bool) -> None:
+        """Look for the objects that the newest checkpoint lists; with `deep` they are read.
+
+        Raises:
+            CrawlFailedError: some are missing, or are not what was written.
+            StoreError: the store does not answer.
+        """
+        gate = asyncio.Semaphore(UPLOADS_AT_ONCE)
+
+        async def fault(part: Part) -> str:
+            place = self._place_of(part)
+            async with gate:
+                is_sound = await place.has(part.key, part.length, part.sha256 if deep else "")
+            return "" if is_sound else f"{place.url}/{part.key}"
+
+        parts = self.saved.parts if self.saved is not None else []
+        if faults := [name for name in await asyncio.gather(*map(fault, parts)) if name]:
+            names = ", ".join(faults[:SHOWN_FAULTS]) + ", …" * (len(faults) > SHOWN_FAULTS)
+            raise CrawlFailedError(f"{counted(len(faults), 'object')} missing, or not what was written: {names}")
 
     def _place_of(self, part: Part) -> ObjectStore:
         if not part.archived:

@@ -144,6 +144,26 @@ class ObjectStore:
             raise StoreError(f"{self.url}/{name} is not what was saved", lasting=True)
         publish(aside, target)
 
+    async def has(self, name: str, length: int, sha256: str = "") -> bool:
+        """Return whether there is an object of a length and, if given, a SHA-256, for which it is read. Raises
+        StoreError: the store does not answer.
+        """
+        try:
+            there = await self._look(name)
+            is_same = there is not None and there["size"] == length
+            return is_same and not (sha256 and await self._digest(name) != sha256)
+        except (exceptions.BaseError, OSError, ValueError) as error:
+            raise _store_error(error) from error
+
+    def read_range(self, name: str, start: int, length: int) -> bytes | None:
+        """Return a part of an object, or None if there is no such object. Blocks. Raises StoreError."""
+        try:
+            return bytes(obstore.get_range(self._store, name, start=start, length=length))
+        except FileNotFoundError:
+            return None
+        except (exceptions.BaseError, OSError, ValueError) as error:
+            raise _store_error(error) from error
+
     async def names(self) -> list[str]:
         """Return the names of all objects. Raises StoreError."""
         try:
@@ -197,11 +217,14 @@ class ObjectStore:
         if verify == "size" or (verify == "auto" and tag == fixity.tag):
             return True
         # A tag of another kind, or of other parts, or of what a customer's key encrypted: only the content tells.
+        return await self._digest(name) == fixity.sha256
+
+    async def _digest(self, name: str) -> str:
         digest = hashlib.sha256()
         result = await obstore.get_async(self._store, name)
         async for piece in result.stream(min_chunk_size=READ_BYTES):
             digest.update(piece)
-        return digest.hexdigest() == fixity.sha256
+        return digest.hexdigest()
 
 
 def fixity_of(source: Path | bytes, part_bytes_min: int) -> Fixity:

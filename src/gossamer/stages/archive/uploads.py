@@ -137,7 +137,7 @@ class Uploads:
 
     def _note_success(self, entry: ManifestEntry, digest: str) -> None:
         keep = self._options.store_keep_warc or not entry.name.startswith(WARC)
-        self._journals.mark_uploaded(entry.name, digest, keep=keep)
+        self._journals.mark(entry.name, digest, Phase.UPLOADED if keep else Phase.AWAY)
         self.counts.uploaded_files += 1
         self.counts.uploaded_bytes += entry.length
         self.counts.waiting_files -= 1

@@ -1,0 +1,123 @@
+"""A crawl whose checkpoints are in an object store is read from there by every command that reads crawls."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from gossamer import Crawler
+from gossamer.api.restoring import restore_of
+from gossamer.config import configure
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from tests import commands
+from tests.ring.crawls import OWN
+from tests.stages.archive.bucket import KEYS, NAME, Bucket
+
+WEB = SimwebOptions.plain(seed=4, hosts=4, pages=60, bytes_median=3000)
+
+
+class Stored(NamedTuple):
+    """A crawl here, without its WARC files, and the same in a store."""
+
+    directory: Path
+    uri: str
+    sets: tuple[str, ...]
+    bucket: Bucket
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
+    folder = tmp_path_factory.mktemp("stored")
+    with pytest.MonkeyPatch.context() as patch, Bucket() as bucket, SimwebProcess(WEB, folder / "web") as web:
+        for name, value in KEYS.items():
+            patch.setenv(name, value)
+        uri = f"s3://{NAME}/crawls/two"
+        places = (f"state.checkpoint_uri='{uri}'", bucket.sets[1], "archive.store_keep_warc=false")
+        options = {"allow_private": True, "hosts": str(web.hosts_file), "scope": "any"}
+        config = configure(options=options, sets=(*OWN, *places), seeds=web.seeds)
+        assert asyncio.run(Crawler(output=folder / "crawl", config=config).run()) == "finished"
+        assert list((folder / "crawl/warc").iterdir()) == []
+        yield Stored(folder / "crawl", uri, ("--set", bucket.sets[1]), bucket)
+
+
+def run(stored: Stored, name: str, *arguments: str) -> str:
+    """Run a command on the store, and return what it prints."""
+    status, out, err = commands.run(name, stored.uri, *arguments, *stored.sets)
+    assert status == 0, err
+    assert f"gossamer: from {stored.uri}: commit " in err
+    return out
+
+
+def run_here(stored: Stored, name: str, *arguments: str) -> str:
+    status, out, err = commands.run(name, str(stored.directory), *arguments)
+    assert status == 0, err
+    return out
+
+
+def test_status_why_and_report_say_the_same_of_the_store(stored: Stored) -> None:
+    counted = ("state", "pages", "attempts", "discovered", "queued", "outcomes")
+    there, here = (json.loads(one(stored, "status", "--json")) for one in (run, run_here))
+    assert {key: there[key] for key in counted} == {key: here[key] for key in counted}
+    assert there["damage"] == []
+    there, here = (json.loads(one(stored, "report", "--json")) for one in (run, run_here))
+    assert there["attempts"] == here["attempts"] > 0
+    [url] = [row for row in run_here(stored, "changes").split() if row.startswith("http")][:1]
+    there, here = (json.loads(one(stored, "why", url, "--json")) for one in (run, run_here))
+    assert there["state"] == here["state"] == "fetched"
+
+
+@pytest.mark.heavy
+def test_exports_of_the_store_are_those_of_the_crawl(stored: Stored, tmp_path: Path) -> None:
+    """With bodies too, which only the store has: one WARC record is one range."""
+    for form, name in (("jsonl", "pages.jsonl"), ("markdown", "pages"), ("pagefiles", "files")):
+        run(stored, "export", "--to", form, "-o", str(tmp_path / f"there-{name}"))
+        run_here(stored, "export", "--to", form, "-o", str(tmp_path / f"here-{name}"))
+        there, here = (contents(tmp_path / f"{place}-{name}") for place in ("there", "here"))
+        assert there == here
+        assert there
+    run(stored, "export", "--to", "wacz", "-o", str(tmp_path / "crawl.wacz"))
+    found = json.loads(run(stored, "search", "the", "--json"))
+    assert found["total"] >= 0
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    files = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
+    return {str(one.relative_to(path)): one.read_bytes() for one in files if one.suffix != ".json"}
+
+
+def test_verify_looks_at_the_objects(stored: Stored) -> None:
+    assert "is sound" in run(stored, "verify", "--deep")
+    [(name, data)] = [
+        (name, data) for name, data in stored.bucket.objects("crawls/two/").items() if name.startswith("warc/")
+    ]
+    key = f"crawls/two/{name}"
+    for body, options in ((data[:-1] + b"x", ("--deep",)), (data[:-1], ()), (None, ())):
+        if body is None:
+            stored.bucket.client.delete_object(Bucket=NAME, Key=key)
+        else:
+            stored.bucket.client.put_object(Bucket=NAME, Key=key, Body=body)
+        status, _, err = commands.run("verify", stored.uri, *options, *stored.sets)
+        stored.bucket.client.put_object(Bucket=NAME, Key=key, Body=data)
+        assert status == 1
+        assert f"1 object missing, or not what was written: {stored.uri}/{name}" in err
+
+
+def test_what_is_restored_without_warc_files_goes_on(stored: Stored, tmp_path: Path) -> None:
+    restore_of([stored.uri], tmp_path / "back", [stored.sets[1]])
+    shutil.rmtree(tmp_path / "back/warc", ignore_errors=True)
+    assert commands.run("verify", str(tmp_path / "back"))[0] == 0
+    status, out, _ = commands.run("status", str(tmp_path / "back"), "--json")
+    assert (status, json.loads(out)["damage"]) == (0, [])
+
+
+def test_a_store_without_checkpoints_is_one_line(stored: Stored) -> None:
+    status, out, err = commands.run("status", f"s3://{NAME}/nothing", *stored.sets)
+    assert (status, out) == (2, "")
+    assert f"there is no checkpoint at s3://{NAME}/nothing" in err
