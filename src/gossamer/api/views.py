@@ -27,6 +27,7 @@ from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.permitted import permission
 from gossamer.results.export.source import pieces_of, require_sound
 from gossamer.results.isolated.contents import ContentProcesses
+from gossamer.state.journals import Phase
 
 __all__ = ["Exported", "export_of", "stream_of", "write_unfinished"]
 
@@ -58,12 +59,15 @@ def export_of(
     """
     directory = directory_of(directory)
     file = directory / "crawl.toml"
+    crawl = crawl_in(directory)
     with ContentProcesses(file, memory_bytes_max) as processes:
+        # These have no network, and some records may be in an object store alone.
+        is_here = all(entry.phase < Phase.AWAY for entry in (crawl.files or {}).values())
         return export(
-            crawl_in(directory),
+            crawl,
             to,
             directory_of(target, "target"),
-            replace(export_means(reopen(file)), contents_of=processes.contents_of),
+            replace(export_means(reopen(file)), contents_of=processes.contents_of if is_here else None),
             table=table,
             where=where,
             permitted=permission(permitted, unknown=unknown, to=to),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -26,7 +27,8 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
         CrawlFailedError: objects that `verify` looked for are missing or damaged.
     """
     words = list(arguments)
-    place = next((number for number, word in enumerate(words[:3]) if word.startswith(SCHEMES)), 0)
+    after = enumerate(pairwise(words), 1)
+    place = next((number for number, (last, word) in after if word.startswith(SCHEMES) and last[:1] != "-"), 0)
     if not place or words[0] not in READING:
         yield arguments
         return
@@ -34,7 +36,7 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
 
     uri = words[place]
     sets = [words[number + 1] for number, word in enumerate(words[:-1]) if word == "--set"]
-    words = [word for number, word in enumerate(words) if word != "--set" and words[number - 1] != "--set"]
+    words = [word for last, word in zip(["", *words], words, strict=False) if "--set" not in (last, word)]
 
     def is_wanted(name: str) -> bool:
         return words[0] not in STATE_ONLY and ("wacz" in words or not name.startswith("warc/"))

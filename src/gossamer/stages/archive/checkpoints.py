@@ -34,7 +34,6 @@ PARTITIONS = "partitions.json"
 MOVES = "moves.json"
 UPLOADS_AT_ONCE = 4
 SHOWN_CHARACTERS = 200
-SHOWN_FAULTS = 5
 
 
 class ShardClaim(msgspec.Struct, frozen=True):
@@ -269,7 +268,7 @@ class Checkpoints:
 
         parts = self.saved.parts if self.saved is not None else []
         if faults := [name for name in await asyncio.gather(*map(fault, parts)) if name]:
-            names = ", ".join(faults[:SHOWN_FAULTS]) + ", …" * (len(faults) > SHOWN_FAULTS)
+            names = " ".join(faults)[:SHOWN_CHARACTERS]
             raise CrawlFailedError(f"{counted(len(faults), 'object')} missing, or not what was written: {names}")
 
     def _place_of(self, part: Part) -> ObjectStore:

@@ -60,10 +60,7 @@ class Uploads:
         self._refused: dict[str, str] = {}
         self._failure: StoreError | None = None
         self._failures = 0
-        self.counts = UploadCounts(store.url, uploaded_files=0)
-        for entry in journals.uploads():
-            self.counts.uploaded_files += 1
-            self.counts.uploaded_bytes += entry.length
+        self.counts = counts_of(store.url, journals.uploads()) or UploadCounts(store.url)
         self._count()
 
     async def run(self) -> None:
