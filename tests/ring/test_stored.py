@@ -121,3 +121,17 @@ def test_a_store_without_checkpoints_is_one_line(stored: Stored) -> None:
     status, out, err = commands.run("status", f"s3://{NAME}/nothing", *stored.sets)
     assert (status, out) == (2, "")
     assert f"there is no checkpoint at s3://{NAME}/nothing" in err
+
+
+def test_options_of_the_store_can_come_from_the_environment(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in stored.bucket.options.items():
+        monkeypatch.setenv(f"AWS_{name.upper()}", value)
+    status, out, err = commands.run("status", "--json", stored.uri)
+    assert status == 0, err
+    assert json.loads(out)["pages"] > 0
+
+
+def test_a_command_that_changes_a_crawl_takes_a_directory(stored: Stored) -> None:
+    status, _, err = commands.run("pause", stored.uri)
+    assert status == 2
+    assert err.count("\n") == 1

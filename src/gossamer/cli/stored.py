@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from gossamer.cli.output import complain
 
+WRITTEN = frozenset(("-o", "--output", "--against"))
 SCHEMES = ("s3://", "gs://", "az://", "file://")
 STATE_ONLY = frozenset(("status", "why", "cookies"))
 """Commands that read no table."""
@@ -28,7 +29,7 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
     """
     words = list(arguments)
     after = enumerate(pairwise(words), 1)
-    place = next((number for number, (last, word) in after if word.startswith(SCHEMES) and last[:1] != "-"), 0)
+    place = next((number for number, (last, word) in after if word.startswith(SCHEMES) and last not in WRITTEN), 0)
     if not place or words[0] not in READING:
         yield arguments
         return

@@ -288,6 +288,8 @@ def _open_store(options: ArchiveOptions) -> Any:
     given |= _secrets(options.store_secrets_file)
     client: Any = {key: value for key, value in given.items() if key in _CLIENT_KEYS}
     client.setdefault("timeout", timedelta(seconds=options.store_request_s_max))
+    if "AWS_ALLOW_HTTP" in os.environ:  # Read by obstore only where no client options are given.
+        client.setdefault("allow_http", os.environ["AWS_ALLOW_HTTP"])
     config: Any = {key: value for key, value in given.items() if key not in _CLIENT_KEYS}
     retry: Any = {"max_retries": 1, "retry_timeout": timedelta(seconds=options.store_request_s_max)}
     try:
