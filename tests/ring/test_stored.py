@@ -115,6 +115,7 @@ def test_what_is_restored_without_warc_files_goes_on(stored: Stored, tmp_path: P
     assert commands.run("verify", str(tmp_path / "back"))[0] == 0
     status, out, _ = commands.run("status", str(tmp_path / "back"), "--json")
     assert (status, json.loads(out)["damage"]) == (0, [])
+    assert asyncio.run(Crawler.resume(tmp_path / "back").run()) == "finished"
 
 
 def test_a_store_without_checkpoints_is_one_line(stored: Stored) -> None:
