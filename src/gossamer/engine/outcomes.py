@@ -398,7 +398,8 @@ class Outcomes:
         row.truncated = row.truncated or content.truncated
         row.error = content.error or row.error
         if examined.rendering_error:
-            row.error = row.error or f"not rendered: {examined.rendering_error}"
+            says = "rendered in part" if examined.rendered is not None else "not rendered"
+            row.error = row.error or f"{says}: {examined.rendering_error}"
         row.title = findings.title
         row.text_method = findings.text_method
         row.charset = findings.charset or row.charset

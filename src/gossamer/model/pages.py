@@ -18,6 +18,7 @@ from gossamer.model.visits import Content, LargeBody, Reply
 from gossamer.url.url import Url
 
 RENDERED = "rendered"
+PARTIAL = "partial"
 MARKED_TYPES = ("text/markdown", "text/x-markdown", "text/x-rst", "text/rst", "text/prs.fallenstein.rst")
 """Plain text with marks that people read as they are: Markdown (RFC 7763) and reStructuredText."""
 PLAIN_TYPES = ("text/plain", *MARKED_TYPES)
@@ -165,7 +166,8 @@ class PageRow(msgspec.Struct):
     authenticated: bool = False
     """As `Reply.authenticated`."""
     rendered: str = ""
-    """`rendered`, or why not; empty if the page was not to be rendered. `timeout`: it took too long, waiting included.
+    """`rendered`, or why not; empty if the page was not to be rendered. `partial`: rendered, but its document was taken
+    before its scripts were done; `error` says why. `timeout`: it took too long, waiting included.
     `hangs`, `crashed`, `memory`: it kept its browser busy, crashed it, or took too much memory. `too_large`,
     `too_many_requests`: it exceeded a bound. `not_loaded`: the browser shows no document of it.
     """

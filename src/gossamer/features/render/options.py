@@ -53,6 +53,14 @@ class RenderOptions(Section, frozen=True):
     script_s: Annotated[
         float, Key("Seconds that scripts see pass, in virtual time, before the page is taken as complete", gt=0)
     ] = 5.0
+    settle_s_max: Annotated[
+        float,
+        Key(
+            "Seconds to wait for replies after a page was parsed, delays of hosts not included; then it is taken as it "
+            "is. A resource that its host does not send within this time is left out",
+            gt=0,
+        ),
+    ] = 4.0
     resource_s_max: Annotated[
         float, Key("Seconds to wait for a resource; after that the page is rendered without it", gt=0)
     ] = 90.0

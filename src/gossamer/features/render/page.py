@@ -2,27 +2,41 @@
 
 Every request of every target of the page is held (CDP domain Fetch) and answered from here: the page's own document by
 what the crawl has fetched, resources by what the crawl gets for them, anything else by a refusal. While a resource is
-waited for, virtual time is paused: scripts do not notice how long politeness takes.
+waited for, virtual time is paused: scripts do not notice how long politeness takes. A page whose requests do not end
+gets the rest of its time in slices, and is taken as it is then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
+import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
 from gossamer.features.render.behaviors import FRAME, STEP, BehaviorFile
 from gossamer.features.render.browser import Browser, BrowserError, Event, ignore
 from gossamer.features.render.options import RenderOptions
+from gossamer.features.render.patience import PagePatience
 from gossamer.model.visits import Failure, Reply
+from gossamer.world.loop import wait_at_most
 
 Get = Callable[[str, str], Awaitable[Reply | Failure]]
 """Returns what a URL and a type of resource bring: a reply with its content decoded, or why there is none."""
+
+
+class Supply(NamedTuple):
+    """Where the resources of a page come from."""
+
+    get: Get
+    is_delayed: Callable[[], bool] = bool
+    """Returns whether the page waits because of the delay of a host."""
+
+
 LEADS_TO_MAX: Final = 100
 """Addresses to which scripts would have navigated, of each page."""
 HELD_MIN = 100
@@ -39,7 +53,12 @@ FRAME_S_MAX: Final = 2.0
 ERROR_MAX: Final = 200
 """Characters of what a user's behavior throws."""
 LOOK_S: Final = 0.25
-"""Between looks at a page that is waited for."""
+SHORT_LOOK_S: Final = 0.02
+"""Between looks at a page that is waited for, and between slices of its time."""
+SLICE_S: Final = 0.25
+"""Virtual seconds at once for a page whose requests do not end: requests that begin meanwhile are waited for."""
+TAKE_S: Final = 2.0
+"""Within which the document of a page is read that exceeded a bound."""
 REFUSED_TYPES: Final = frozenset((
     "websocket", "eventsource", "ping", "cspviolationreport", "preflight", "signedexchange", "texttrack", "manifest",
     "prefetch",
@@ -107,6 +126,8 @@ class Dom(msgspec.Struct, frozen=True):
     """Files of behaviors."""
     errors: tuple[tuple[str, str], ...] = ()
     """Those that failed, and how."""
+    cut: str = ""
+    """Why the document is taken before its scripts were done; empty where they were."""
 
 
 class Rendering:
@@ -117,7 +138,7 @@ class Rendering:
         browser: Browser,
         document: Document,
         options: RenderOptions,
-        get: Get,
+        supply: Supply,
         own: tuple[BehaviorFile, ...] = (),
     ) -> None:
         self._browser = browser
@@ -127,10 +148,13 @@ class Rendering:
         self._errors: list[tuple[str, str]] = []
         self._document = document
         self._options = options
-        self._get = get
+        self._get = supply.get
+        self._patience = PagePatience(options.settle_s_max, supply.is_delayed)
+        self._cut = ""
         self._session = self._target = ""
         self._is_served = False
-        self._held = self._requested = self._pending = 0
+        self._held = self._requested = 0
+        self._replied_cpu_s = browser.cpu_s
         self._held_max = max(HELD_MIN, HELD_FACTOR * options.requests_max)
         self._bytes_left = options.page_bytes_max - len(document.body)
         self._refused: Counter[str] = Counter()
@@ -152,7 +176,7 @@ class Rendering:
         limit_s = self._options.page_s_max
         self._browser.on_event = self._on_event
         try:
-            async with asyncio.timeout(limit_s), asyncio.TaskGroup() as self._group:
+            async with asyncio.timeout(limit_s + 2 * TAKE_S), asyncio.TaskGroup() as self._group:
                 try:
                     found = await self._outcome(context)
                 finally:
@@ -160,7 +184,7 @@ class Rendering:
                 for task in self._tasks:
                     task.cancel()
         except TimeoutError:
-            found = PageError("timeout", f"it took longer than render.page_s_max = {limit_s:g} s")
+            found = self._late_error()
         finally:
             self._browser.on_event = ignore
         if not isinstance(found, BrowserError):
@@ -177,20 +201,34 @@ class Rendering:
         limit_s = self._options.stall_s_max
         now = asyncio.get_running_loop().time
         moved_at = now()
-        moved_cpu_s = browser.cpu_s
+        ends_at = moved_at + self._options.page_s_max
         while not work.done() and self._failure is None:
             await asyncio.wait({work}, timeout=LOOK_S)
-            if self._pending:
+            if self._patience.pending:
                 moved_at = now()
-                moved_cpu_s = browser.cpu_s
             if browser.ended:
                 self._failure = BrowserError(browser.ended, browser.reason)
-            elif max(browser.cpu_s - moved_cpu_s, (now() - moved_at) / WALL_FACTOR) > limit_s:
+            elif max(browser.cpu_s - self._replied_cpu_s, (now() - moved_at) / WALL_FACTOR) > limit_s:
                 self._failure = BrowserError(f"it kept its browser busy for {limit_s:g} s", "hangs")
+            elif now() > ends_at:
+                self._failure = self._late_error()
         if self._failure is not None:
             work.cancel()
-            return self._failure
+            return await self._take(self._failure)
         return work.result()
+
+    def _late_error(self) -> PageError:
+        return PageError("timeout", f"it took longer than render.page_s_max = {self._options.page_s_max:g} s")
+
+    async def _take(self, failure: PageError | BrowserError) -> Dom | PageError | BrowserError:
+        """Return the document as it is, of a page that exceeded a bound; the failure if the browser does not send it."""
+        self._cut = str(failure)
+        if not self._browser.ended:
+            with suppress(PageError, BrowserError, TimeoutError):
+                async with asyncio.timeout(TAKE_S):
+                    await self._set_time("pause")
+                    return await self._read()
+        return failure
 
     async def _work(self, context: Event) -> Dom | PageError | BrowserError:
         try:
@@ -216,21 +254,58 @@ class Rendering:
         ):  # fmt: skip
             await call(method, params, session)
         await self._hold(session)
+        await self._jump()
         loaded = await call("Page.navigate", {"url": self._document.url}, session, limit_s)
         if loaded.get("errorText") or loaded.get("isDownload"):
             raise PageError("not_loaded", f"the browser did not load it: {loaded.get('errorText') or 'a download'}")
 
+    async def _jump(self) -> None:
+        """Let virtual time be ahead of real time from the start, by all the time that the page can have.
+
+        Frames are drawn by a real clock. They do not come while a page's own clock is behind it, as it is after each
+        wait for a resource: then nothing that observes what is in view hears of it.
+        """
+        asked = {"expression": "Date.now()"}
+        date_ms = (await self._browser.call("Runtime.evaluate", asked, self._session))["result"]["value"]
+        ahead_s = self._options.page_s_max + 2 * TAKE_S
+        await self._set_time("advance", ahead_s, initialVirtualTime=date_ms / 1_000.0 - ahead_s)
+        await self._settled.wait()
+
     async def _pass(self, virtual_s: float) -> None:
-        """Let virtual time pass for the scripts; requests under way stop it."""
+        """Let virtual time pass for the scripts; requests under way stop it while the page is waited for."""
+        self._patience.renew()
+        if not self._patience.is_short:
+            await self._set_time("pauseIfNetworkFetchesPending", virtual_s)
+            if await self._is_settled():
+                return
+            self._patience.shorten()
+            limit_s = self._options.settle_s_max
+            self._cut = f"its requests did not end within render.settle_s_max = {limit_s:g} s"
+        for _ in range(math.ceil(virtual_s / SLICE_S)):
+            await self._set_time("advance", SLICE_S)
+            await self._settled.wait()
+            while self._patience.lasts:
+                await asyncio.sleep(SHORT_LOOK_S)
+                self._patience.pass_time(SHORT_LOOK_S)
+
+    async def _is_settled(self) -> bool:
+        """Wait until virtual time is over, and return True; or until the page is no longer waited for."""
+        now = asyncio.get_running_loop().time
+        while not self._patience.gives_up:
+            before = now()
+            if await wait_at_most(LOOK_S, self._settled.wait()):
+                return True
+            self._patience.pass_time(now() - before)
+        return False
+
+    async def _set_time(self, policy: str, virtual_s: float = 0.0, **more: float) -> None:
         self._settled.clear()
-        virtual = {
-            "policy": "pauseIfNetworkFetchesPending",
-            "budget": 1_000.0 * virtual_s,
-            "maxVirtualTimeTaskStarvationCount": STARVATION_TASKS,
-        }
+        virtual: dict[str, Any] = {"policy": policy, **more}
+        if virtual_s:
+            virtual["budget"] = 1_000.0 * virtual_s
+            virtual["maxVirtualTimeTaskStarvationCount"] = STARVATION_TASKS
         limit_s = WALL_FACTOR * self._options.stall_s_max
         await self._browser.call("Emulation.setVirtualTimePolicy", virtual, self._session, limit_s)
-        await self._settled.wait()
 
     async def _picture(self) -> None:
         """Take pictures, as a visitor sees the page first; none of a page that draws nothing."""
@@ -326,6 +401,7 @@ class Rendering:
         return Dom(
             value["html"], value["url"], tuple(self._leads_to), dict(self._refused),
             pictures=tuple(self._pictures), answers=self._answers, ran=ran, errors=tuple(self._errors),
+            cut=self._cut,
         )  # fmt: skip
 
     # ---- events
@@ -342,6 +418,8 @@ class Rendering:
                 self._do(self._begin_target(params["sessionId"]))
             case "Emulation.virtualTimeBudgetExpired":
                 self._settled.set()
+            case "Page.domContentEventFired" if session == self._session:
+                self._patience.is_parsed = True
             case "Page.windowOpen":
                 self._note_lead(params["url"])
             case "Page.javascriptDialogOpening":
@@ -416,16 +494,21 @@ class Rendering:
             return "unwanted"
         if self._requested >= self._options.requests_max:
             return "too_many"
+        if self._patience.is_over:
+            return "late"
         return "too_large" if self._bytes_left <= 0 else ""
 
     async def _request(self, session: str, number: str, url: str, kind: str) -> None:
         self._requested += 1
-        self._pending += 1
+        request = self._patience.begin()
         try:
             reply = await self._get(url, kind)
         finally:
-            self._pending -= 1
+            self._patience.end(request)
+            self._replied_cpu_s = self._browser.cpu_s
         if isinstance(reply, Failure):
+            if reply.outcome == "timeout":
+                self._cut = self._cut or f"it lacks {url[:ERROR_MAX]}: {reply.error}"
             await self._refuse(session, number, reply.outcome)
             return
         self._answers[url] = reply.status, reply.media_type, kind

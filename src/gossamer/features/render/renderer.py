@@ -8,7 +8,7 @@ from typing import Final
 from gossamer.features.render.behaviors import BehaviorFile
 from gossamer.features.render.browser import Browser, BrowserError, program_of
 from gossamer.features.render.options import RenderOptions
-from gossamer.features.render.page import Document, Dom, Get, PageError, Rendering
+from gossamer.features.render.page import Document, Dom, PageError, Rendering, Supply
 from gossamer.model.errors import CrawlFailedError
 
 STARTS_MAX: Final = 3
@@ -35,7 +35,7 @@ class Renderer:
         alive = [*self._busy, *(browser for browser, _ in self._idle)]
         return self._ended_cpu_s + sum(browser.cpu_s for browser in alive)
 
-    async def render(self, document: Document, get: Get) -> Dom:
+    async def render(self, document: Document, supply: Supply) -> Dom:
         """Return the page that scripts make of a document. Waits for a free browser.
 
         Raises:
@@ -45,7 +45,7 @@ class Renderer:
         async with self._free:
             for attempt in range(1, self._options.attempts_max + 1):
                 try:
-                    return await self._render(document, get)
+                    return await self._render(document, supply)
                 except BrowserError as error:
                     if attempt == self._options.attempts_max:
                         raise PageError(error.reason, f"{error} ({attempt} attempts)") from error
@@ -57,13 +57,13 @@ class Renderer:
             await self._end(browser)
         self._idle.clear()
 
-    async def _render(self, document: Document, get: Get) -> Dom:
+    async def _render(self, document: Document, supply: Supply) -> Dom:
         browser, pages = await self._take_browser()
         self._busy.add(browser)
         keep = False
         try:
             try:
-                dom = await Rendering(browser, document, self._options, get, self._behaviors).dom()
+                dom = await Rendering(browser, document, self._options, supply, self._behaviors).dom()
             except PageError:
                 keep = not browser.ended
                 raise

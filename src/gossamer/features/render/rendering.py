@@ -30,11 +30,11 @@ from gossamer.features.render.choice import (
     place_of,
 )
 from gossamer.features.render.options import RenderOptions
-from gossamer.features.render.page import Document, Dom, PageError
+from gossamer.features.render.page import Document, Dom, PageError, Supply
 from gossamer.features.render.renderer import Renderer
 from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite, Verdict
 from gossamer.model.modules import ModuleError
-from gossamer.model.pages import RENDERED, Findings, PageCapture, Rendered
+from gossamer.model.pages import PARTIAL, RENDERED, Findings, PageCapture, Rendered
 from gossamer.model.visits import Content, Failure, Reply, Request
 from gossamer.model.words import iso_time
 from gossamer.ports import PrerequisiteArchive, VisitMiddleware
@@ -47,15 +47,13 @@ from gossamer.url.url import Url
 HTML: Final = frozenset(("text/html", "application/xhtml+xml"))
 POLL_S: Final = 0.2
 """Interval of checks whether the robots.txt for a resource has arrived, and whether its host is slow."""
-SLOW_S: Final = 5.0
-"""While pages wait for a browser, a page waits no longer than this for a resource once its host may be requested,"""
 SLOW_AGAIN_S: Final = 1.0
-"""and no longer than this for further ones, so that slow hosts do not hold all browsers."""
+"""A page waits no longer than this for a resource after one that did not come within `render.settle_s_max`."""
 BOM: Final = b"\xef\xbb\xbf"
 """Prefix of a rendered page, which is UTF-8 even if its headers and markup say otherwise (WHATWG Encoding)."""
 PICTURE_TYPES: Final = {"view": "image/png", "thumbnail": "image/jpeg"}
 NOT_MODIFIED: Final = 304
-SLOW: Final = Failure("timeout", "its host is slow, and pages wait for a browser")
+SLOW: Final = Failure("timeout", "its host does not send it within render.settle_s_max")
 Headers = tuple[tuple[str, str], ...]
 
 
@@ -71,9 +69,10 @@ class Gates(msgspec.Struct, frozen=True):
 class Wanted:
     """A resource that is being requested."""
 
-    __slots__ = ("answer", "began", "conditions", "kind", "limit", "others", "over", "page_id", "via")
+    __slots__ = ("answer", "began", "conditions", "kind", "limit", "others", "over", "page_id", "url", "via")
 
-    def __init__(self, kind: str, page_id: str, via: str, conditions: Headers, began: float) -> None:
+    def __init__(self, url: Url, kind: str, page_id: str, via: str, conditions: Headers, began: float) -> None:
+        self.url = url
         self.began = began
         self.kind = kind
         self.page_id = page_id
@@ -137,7 +136,7 @@ class PageResources(VisitMiddleware):
             self._counters.rendering("resources_reused", 1)
             return entry.reply
         conditions = entry.conditions if entry is not None else ()
-        wanted = self._wanted[url.text] = Wanted(kind, page_id, via, conditions, self._clock.now())
+        wanted = self._wanted[url.text] = Wanted(url, kind, page_id, via, conditions, self._clock.now())
         result: Reply | Failure | None = None
         try:
             async with asyncio.timeout(self._options.resource_s_max):
@@ -167,6 +166,11 @@ class PageResources(VisitMiddleware):
             if self._is_slow(url, wanted, patience_s):
                 return SLOW
         return wanted.answer.result()
+
+    def is_delayed(self, page_id: str) -> bool:
+        """Say whether a page waits because of the delay of a host."""
+        now = self._clock.now()
+        return any(one.page_id == page_id and self._control.free_at(one.url) > now for one in self._wanted.values())
 
     def _is_slow(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> bool:
         """Say whether a host has let a page wait too long, its delay not included."""
@@ -362,22 +366,18 @@ class PageRendering:
 
     async def _render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
         page_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{reply.url} {reply.started_at!r}"))
-
-        slow_s = SLOW_S
-
-        def patience_s() -> float:
-            return slow_s if self.visits > self._options.browsers else math.inf
+        slow_s = self._options.settle_s_max
 
         async def get(text: str, kind: str) -> Reply | Failure:
             nonlocal slow_s
-            found = await self.resources.get(text, kind, page_id, reply.url, patience_s)
-            slow_s = SLOW_AGAIN_S if found is SLOW else slow_s
+            found = await self.resources.get(text, kind, page_id, reply.url, lambda: slow_s)
+            slow_s = min(SLOW_AGAIN_S, slow_s / 2) if found is SLOW else slow_s
             return found
 
         self.visits += 1
         try:
             document = Document(reply.url, reply.status, reply.headers, examined.content.body)
-            dom = await self._renderer.render(document, get)
+            dom = await self._renderer.render(document, Supply(get, lambda: self.resources.is_delayed(page_id)))
         except PageError as error:
             self._counters.count_rendering(error.reason)
             return msgspec.structs.replace(examined, rendering=error.reason, rendering_error=str(error))
@@ -389,7 +389,7 @@ class PageRendering:
         seen.findings.links += [Found(target, SCRIPT) for target in dom.leads_to]
         gained = len(_new_links(examined.findings, seen.findings))
         _add_statements(seen.findings, examined.findings)
-        self._counters.count_rendering(RENDERED)
+        self._counters.count_rendering(PARTIAL if dom.cut else RENDERED)
         self._counters.rendering("links_gained", gained)
         for reason, count in dom.refused.items():
             self._counters.rendering(f"refused_{reason}", count)
@@ -398,7 +398,8 @@ class PageRendering:
             errors=[*seen.errors, *(ModuleError(*one) for one in dom.errors)],
             ran=[*seen.ran, *dom.ran],
             sent=examined.content,
-            rendering=RENDERED,
+            rendering=PARTIAL if dom.cut else RENDERED,
+            rendering_error=dom.cut,
             rendered=Rendered(html, page_id, self._records(reply, dom, page_id)),
             links_gained=gained,
         )

@@ -1,0 +1,87 @@
+"""Pages in a real browser, with a crawl behind it that is modelled: what they ask for comes late, or never."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import pytest
+
+from gossamer.features.render.browser import Browser
+from gossamer.features.render.options import RenderOptions
+from gossamer.features.render.page import Document, Dom, Rendering, Supply
+from gossamer.model.visits import Failure, Reply
+from gossamer.options import convert
+from tests.chromium import require_chromium
+
+pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(120)]
+URL = "http://a.test/"
+LINK = "document.body.insertAdjacentHTML('beforeend', '<a href=/found>x</a>');"
+WAITS_S = {"/slow": 3.0, "/hang": 60.0}
+
+
+async def _get(url: str, kind: str) -> Reply | Failure:
+    path = url.removeprefix("http://a.test").partition("?")[0]
+    await asyncio.sleep(WAITS_S.get(path, 0.01))
+    headers = (("Content-Type", "application/json"),)
+    return Reply(url, 200, headers, b"{}", "127.0.0.1", 0.0, 0.1, 10, media_type="application/json")
+
+
+def render(body: str, **options: object) -> Dom:
+    """Return a page as its scripts make it."""
+
+    require_chromium()
+
+    async def rendered() -> Dom:
+        wanted = convert(RenderOptions, options)
+        browser = await Browser.start(wanted)
+        try:
+            html = f"<!doctype html><html><head><title>x</title></head><body>{body}".encode()
+            document = Document(URL, 200, (("Content-Type", "text/html"),), html)
+            return await Rendering(browser, document, wanted, Supply(_get)).dom()
+        finally:
+            await browser.close()
+
+    return asyncio.run(rendered())
+
+
+RESTLESS = {
+    "long poll": f"{LINK} (async () => {{ for (;;) await fetch('/slow?' + Math.random()); }})()",
+    "hangs": f"fetch('/hang'); {LINK}",
+    "hangs, and data comes later": f"fetch('/hang'); setTimeout(() => fetch('/data').then(() => {{ {LINK} }}), 1000)",
+    "polling": f"{LINK} setInterval(() => fetch('/data?' + Math.random()), 10)",
+    "polling by failures": f"{LINK} (function again() {{ fetch('/data?' + Math.random()).finally(again); }})()",
+    "chain of scripts": f"{LINK} (function again() {{ const one = document.createElement('script');"
+    " one.src = '/data?' + Math.random(); one.onload = one.onerror = again; document.head.append(one); })()",
+    "worker": f"{LINK} new Worker(URL.createObjectURL(new Blob(["
+    "`setInterval(() => fetch('${location.origin}/slow?' + Math.random()), 50)`])))",
+}
+
+
+@pytest.mark.promise("What is fetched", "Links of a page whose requests do not end are followed.")
+@pytest.mark.parametrize("script", RESTLESS.values(), ids=list(RESTLESS))
+def test_a_page_whose_requests_do_not_end_is_taken_in_bounded_time(script: str) -> None:
+    began = time.monotonic()
+    dom = render(f"<script>{script}</script>")
+    assert '<a href="/found">' in dom.html
+    assert time.monotonic() - began < 30.0  # About 10 s where nothing else runs.
+
+
+def test_a_page_that_is_taken_before_its_end_says_why() -> None:
+    assert "render.settle_s_max = 0.5 s" in render(f"<script>{RESTLESS['hangs']}</script>", settle_s_max=0.5).cut
+    assert "1,000 requests" in render(f"<script>{RESTLESS['chain of scripts']}</script>").cut
+    assert render(f"<script>{LINK} fetch('/data')</script>").cut == ""
+
+
+def test_a_busy_page_that_answers_is_taken_as_it_is() -> None:
+    busy = f"{LINK} setInterval(() => {{ for (let n = 0; n < 3e7; n++); }}, 5)"
+    dom = render(f"<script>{busy}</script>", stall_s_max=1.0)
+    assert '<a href="/found">' in dom.html
+    assert "busy" in dom.cut
+
+
+def test_dates_are_those_of_today() -> None:
+    before = time.time()
+    dom = render("<script>document.body.id = 'at-' + Date.now()</script>")
+    at = float(dom.html.partition("at-")[2].partition('"')[0]) / 1_000.0
+    assert before - 1.0 <= at <= time.time() + 1.0
