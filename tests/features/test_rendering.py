@@ -14,7 +14,7 @@ import pytest
 from gossamer.features.render.choice import RenderBudget, RenderChoice
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.renderer import Renderer
-from gossamer.features.render.rendering import SLOW, Auto, Gates, PageRendering, PageResources
+from gossamer.features.render.rendering import HOST_VISITS_MAX, SLOW, Auto, Gates, PageRendering, PageResources
 from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
 from gossamer.testing.fakes import Answers, reply
@@ -231,6 +231,19 @@ def test_queued_urls_wait_while_only_prerequisite_fetches_are_lent(tmp_path: Pat
         asyncio.run(ring.turns())
         assert ring.outcomes == {"https://cdn.test/": "fetched", "https://b.test/": "fetched"}
         assert ring.adds_up()
+
+
+def test_a_host_whose_pages_wait_for_browsers_is_not_fetched_further(tmp_path: Path) -> None:
+    text = reply(b"text", media_type="text/plain")  # It is not rendered.
+    with Ring(tmp_path, {"https://a.test/": text, "https://b.test/": text}) as ring:
+        pages = Rendering(ring).pages
+        for _ in range(HOST_VISITS_MAX):
+            pages._begin(url_of("https://a.test/x"))
+        ring.crawl("https://a.test/", "https://b.test/")
+        assert [request.url for request in ring.web.requests] == ["https://b.test/"]
+        pages._end(url_of("https://a.test/x"))
+        asyncio.run(ring.turns())
+        assert [request.url for request in ring.web.requests] == ["https://b.test/", "https://a.test/"]
 
 
 def test_only_whole_web_pages_are_rendered(tmp_path: Path) -> None:

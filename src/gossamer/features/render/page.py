@@ -150,7 +150,10 @@ class Rendering:
         self._options = options
         self._get = supply.get
         self._patience = PagePatience(options.settle_s_max, supply.is_delayed)
+        self._is_delayed = supply.is_delayed
         self._cut = ""
+        self.delayed_s = 0.0
+        """Seconds in which it waited because of the delays of hosts."""
         self._session = self._target = ""
         self._is_served = False
         self._held = self._requested = 0
@@ -203,7 +206,10 @@ class Rendering:
         moved_at = now()
         ends_at = moved_at + self._options.page_s_max
         while not work.done() and self._failure is None:
+            looked_at = now()
             await asyncio.wait({work}, timeout=LOOK_S)
+            if self._is_delayed():
+                self.delayed_s += now() - looked_at
             if self._patience.pending:
                 moved_at = now()
             if browser.ended:
@@ -221,7 +227,7 @@ class Rendering:
         return PageError("timeout", f"it took longer than render.page_s_max = {self._options.page_s_max:g} s")
 
     async def _take(self, failure: PageError | BrowserError) -> Dom | PageError | BrowserError:
-        """Return the document as it is, of a page that exceeded a bound; the failure if the browser does not send it."""
+        """Return the document as it is, of a page that exceeded a bound; the failure if the browser sends none."""
         self._cut = str(failure)
         if not self._browser.ended:
             with suppress(PageError, BrowserError, TimeoutError):

@@ -9,6 +9,7 @@ from gossamer.features.render.behaviors import BehaviorFile
 from gossamer.features.render.browser import Browser, BrowserError, program_of
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.page import Document, Dom, PageError, Rendering, Supply
+from gossamer.features.render.shares import BrowserShares
 from gossamer.model.errors import CrawlFailedError
 
 STARTS_MAX: Final = 3
@@ -23,7 +24,7 @@ class Renderer:
     def __init__(self, options: RenderOptions, behaviors: tuple[BehaviorFile, ...] = ()) -> None:
         self._options = options
         self._behaviors = behaviors
-        self._free = asyncio.Semaphore(options.browsers)
+        self._shares = BrowserShares(options.browsers)
         self._idle: list[tuple[Browser, int]] = []
         self._busy: set[Browser] = set()
         self._ended_cpu_s = 0.0
@@ -35,20 +36,28 @@ class Renderer:
         alive = [*self._busy, *(browser for browser, _ in self._idle)]
         return self._ended_cpu_s + sum(browser.cpu_s for browser in alive)
 
-    async def render(self, document: Document, supply: Supply) -> Dom:
-        """Return the page that scripts make of a document. Waits for a free browser.
+    async def render(self, document: Document, supply: Supply, host: str) -> Dom:
+        """Return the page that scripts make of a document. Waits for a browser, as the shares of hosts permit.
 
         Raises:
             PageError: it is not rendered.
             CrawlFailedError: no browser starts.
         """
-        async with self._free:
-            for attempt in range(1, self._options.attempts_max + 1):
+        now = asyncio.get_running_loop().time
+        for attempt in range(1, self._options.attempts_max + 1):
+            async with self._shares.turn(host, is_again=attempt > 1) as share:
+                began = now()
+                delayed_s = 0.0
+                failed = False
                 try:
-                    return await self._render(document, supply)
+                    dom, delayed_s = await self._render(document, supply)
+                    return dom
                 except BrowserError as error:
+                    failed = True
                     if attempt == self._options.attempts_max:
                         raise PageError(error.reason, f"{error} ({attempt} attempts)") from error
+                finally:
+                    share.note(now() - began - delayed_s, now(), failed=failed)
         raise AssertionError("there is one attempt at the least")
 
     async def close(self) -> None:
@@ -57,18 +66,20 @@ class Renderer:
             await self._end(browser)
         self._idle.clear()
 
-    async def _render(self, document: Document, supply: Supply) -> Dom:
+    async def _render(self, document: Document, supply: Supply) -> tuple[Dom, float]:
+        """Return a page, and for how long it waited because of the delays of hosts."""
         browser, pages = await self._take_browser()
         self._busy.add(browser)
         keep = False
         try:
             try:
-                dom = await Rendering(browser, document, self._options, supply, self._behaviors).dom()
+                rendering = Rendering(browser, document, self._options, supply, self._behaviors)
+                dom = await rendering.dom()
             except PageError:
                 keep = not browser.ended
                 raise
             keep = pages + 1 < PAGES_EACH_MAX
-            return dom
+            return dom, rendering.delayed_s
         finally:
             self._busy.discard(browser)
             if keep:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 import uuid
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -38,6 +39,7 @@ from gossamer.model.pages import PARTIAL, RENDERED, Findings, PageCapture, Rende
 from gossamer.model.visits import Content, Failure, Reply, Request
 from gossamer.model.words import iso_time
 from gossamer.ports import PrerequisiteArchive, VisitMiddleware
+from gossamer.stages.frontier.host import UNREAD
 from gossamer.stages.frontier.scheduler import HostControl
 from gossamer.stages.process.scripted import ANCHORS_MANY, signal_of, text_bytes
 from gossamer.stages.scope.chain import Chain
@@ -53,6 +55,8 @@ BOM: Final = b"\xef\xbb\xbf"
 """Prefix of a rendered page, which is UTF-8 even if its headers and markup say otherwise (WHATWG Encoding)."""
 PICTURE_TYPES: Final = {"view": "image/png", "thumbnail": "image/jpeg"}
 NOT_MODIFIED: Final = 304
+HOST_VISITS_MAX: Final = 4
+"""Visits of one host that wait for browsers, or are in them; one, while half of `render.waiting_max` wait."""
 SLOW: Final = Failure("timeout", "its host does not send it within render.settle_s_max")
 Headers = tuple[tuple[str, str], ...]
 
@@ -105,7 +109,7 @@ class PageResources(VisitMiddleware):
         self.namer = gates.namer
         self._chain = gates.chain
         self._judge = gates.judge
-        self._control = gates.control
+        self.control = gates.control
         self._archive = archive
         self.examiner = examiner
         self._clock = telemetry.clock
@@ -160,7 +164,7 @@ class PageResources(VisitMiddleware):
         if refused is not None:
             return refused
         fetch = Prerequisite(url, url, owner=self.name, subject=wanted.kind, is_about_origin=False)
-        if not self._control.run_prerequisite(fetch, self._clock.now()):
+        if not self.control.run_prerequisite(fetch, self._clock.now()):
             return Failure("host_closed", "its host cannot be requested now")
         while not (await asyncio.wait((wanted.answer,), timeout=POLL_S))[0]:
             if self._is_slow(url, wanted, patience_s):
@@ -170,11 +174,11 @@ class PageResources(VisitMiddleware):
     def is_delayed(self, page_id: str) -> bool:
         """Say whether a page waits because of the delay of a host."""
         now = self._clock.now()
-        return any(one.page_id == page_id and self._control.free_at(one.url) > now for one in self._wanted.values())
+        return any(one.page_id == page_id and self.control.free_at(one.url) > now for one in self._wanted.values())
 
     def _is_slow(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> bool:
         """Say whether a host has let a page wait too long, its delay not included."""
-        return self._clock.now() - max(wanted.began, self._control.free_at(url)) > patience_s()
+        return self._clock.now() - max(wanted.began, self.control.free_at(url)) > patience_s()
 
     async def _wait_permission(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Failure | None:
         """Wait until a resource may be requested; return why it may not."""
@@ -192,10 +196,10 @@ class PageResources(VisitMiddleware):
             if verdict.prerequisite is not None and not verdict.park:
                 # A license at another origin, which another shard may own: pages wait for it, resources do not.
                 return Failure("robots_unreachable", verdict.reason)
-            if verdict.prerequisite is not None and not self._control.is_parked(url):
-                self._control.park(url, now)
-                if not self._control.run_prerequisite(verdict.prerequisite, now):
-                    self._control.unpark(url, now)
+            if verdict.prerequisite is not None and not self.control.is_parked(url):
+                self.control.park(url, now)
+                if not self.control.run_prerequisite(verdict.prerequisite, now):
+                    self.control.unpark(url, now)
                     return Failure("host_closed", "its host cannot be requested now")
             await self._clock.sleep_until(now + POLL_S)
 
@@ -280,6 +284,8 @@ class PageRendering:
         """
         self.resources = resources
         self._counted_s = 0.0
+        self._visits: Counter[str] = Counter()
+        self._parked: set[str] = set()
         self.visits = 0
         """Visits that wait for a browser or a sample, or are in a browser."""
 
@@ -308,7 +314,7 @@ class PageRendering:
     async def _render_if_useful(self, url: Url, reply: Reply, examined: Examined, place: Place, auto: Auto) -> Examined:
         """Render a page if a gain is likely, and learn from the result. Waits for pages that decide about it."""
         choice = auto.choice
-        await self._wait_sample(choice, place)
+        await self._wait_sample(choice, url, place)
         reason = choice.choose(place)
         is_blind = reason == FOR_SAMPLE and not place.signal
         if reason and not auto.budget.allows(self._clock.now(), self.visits, sample=is_blind):
@@ -330,11 +336,30 @@ class PageRendering:
             over.set()
         return msgspec.structs.replace(found, render_reason=reason)
 
-    async def _wait_sample(self, choice: RenderChoice, place: Place) -> None:
+    def _begin(self, url: Url) -> None:
+        """Note a visit that waits. Of a host with too many of them, no further page is fetched meanwhile."""
+        self.visits += 1
+        self._visits[url.host] += 1
+        most = HOST_VISITS_MAX if self.visits < self._options.waiting_max / 2 else 1
+        if self._visits[url.host] >= most and not self.resources.control.is_parked(url):
+            self.resources.control.park(url, self._clock.now(), UNREAD)
+            self._parked.add(url.host)
+
+    def _end(self, url: Url) -> None:
+        self.visits -= 1
+        self._visits[url.host] -= 1
+        if not self._visits[url.host]:
+            del self._visits[url.host]
+        if url.host in self._parked and self._visits[url.host] < HOST_VISITS_MAX:
+            self._parked.discard(url.host)
+            if not self.resources.control.is_parked(url):  # For its robots.txt.
+                self.resources.control.unpark(url, self._clock.now())
+
+    async def _wait_sample(self, choice: RenderChoice, url: Url, place: Place) -> None:
         """Wait while another page is rendered that decides about this one."""
         if not self._samples:
             return
-        self.visits += 1
+        self._begin(url)
         try:
             async with asyncio.timeout(self._options.page_s_max):
                 while (key := choice.sample_key(place)) is not None and (sample := self._samples.get(key)) is not None:
@@ -342,7 +367,7 @@ class PageRendering:
         except TimeoutError:
             return  # Decide without its result.
         finally:
-            self.visits -= 1
+            self._end(url)
 
     def _links_gained(self, before: Examined, after: Examined) -> list[int]:
         """Return the fingerprints of the links that rendering added: addresses with equal keys are one link."""
@@ -374,15 +399,17 @@ class PageRendering:
             slow_s = min(SLOW_AGAIN_S, slow_s / 2) if found is SLOW else slow_s
             return found
 
-        self.visits += 1
+        self._begin(url)
         try:
             document = Document(reply.url, reply.status, reply.headers, examined.content.body)
-            dom = await self._renderer.render(document, Supply(get, lambda: self.resources.is_delayed(page_id)))
+            dom = await self._renderer.render(
+                document, Supply(get, lambda: self.resources.is_delayed(page_id)), url.host
+            )
         except PageError as error:
             self._counters.count_rendering(error.reason)
             return msgspec.structs.replace(examined, rendering=error.reason, rendering_error=str(error))
         finally:
-            self.visits -= 1
+            self._end(url)
             self._count_cpu()
         html = dom.html.encode()
         seen = self._examiner.look_again(reply, Content(BOM + html), url.fingerprint, dom.url)
