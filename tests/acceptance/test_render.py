@@ -209,11 +209,11 @@ HOSTILE = {
 }
 COMES_TO = {
     "/loop": {"hangs"}, "/microtasks": {"hangs"}, "/timers": {"rendered"}, "/memory": {"memory", "crashed"},
-    "/elements": {"too_large", "hangs", "memory"}, "/requests": {"too_many_requests", "memory"},
+    "/elements": {"too_large", "hangs", "memory", "partial"}, "/requests": {"partial", "too_many_requests", "memory"},
     "/windows": {"rendered"},
     "/elsewhere": {"rendered"}, "/permissions": {"rendered"}, "/download": {"rendered"},
-    "/blank": {"not_loaded"}, "/grows": {"rendered"}, "/clicked": {"hangs"}, "/leaves": {"not_loaded"},
-    "/details": {"memory", "crashed"}, "/routes": {"rendered"},
+    "/blank": {"not_loaded"}, "/grows": {"partial"}, "/clicked": {"hangs"}, "/leaves": {"not_loaded"},
+    "/details": {"memory", "crashed"}, "/routes": {"partial"},
 }  # fmt: skip
 
 

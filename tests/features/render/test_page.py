@@ -85,3 +85,46 @@ def test_dates_are_those_of_today() -> None:
     dom = render("<script>document.body.id = 'at-' + Date.now()</script>")
     at = float(dom.html.partition("at-")[2].partition('"')[0]) / 1_000.0
     assert before - 1.0 <= at <= time.time() + 1.0
+
+
+ADD = (
+    "for (let i = 0; i < 20; i++) list.insertAdjacentHTML('beforeend',"
+    " `<p style=height:100px><a href=/part${n}>x</a>`); n++;"
+)
+SEE = "new IntersectionObserver(seen => { if (seen[0].isIntersecting && n < 4) add(); }%s).observe(end);"
+LIST = "<div id=list></div><div id=end style=height:20px></div>%s<script>let n = 0; %s</script>"
+DWELL = (
+    "let timer; new IntersectionObserver(seen => { clearTimeout(timer);"
+    " if (seen[0].isIntersecting) timer = setTimeout(() => { if (n < 4) add(); }, 500); }).observe(end);"
+)
+SECTIONS = "".join(f"<section id=s{n} style=height:1500px></section>" for n in range(4))
+OBSERVERS = {
+    "at once": LIST % ("", f"function add() {{ {ADD} }} {SEE % ''} add();"),
+    "with a margin": LIST % ("", f"function add() {{ {ADD} }} {SEE % ', {rootMargin: `200px`}'} add();"),
+    "by a request": LIST % ("", f"async function add() {{ await fetch('/slow'); {ADD} }} {SEE % ''}"),
+    "by a timer": LIST % ("", f"function add() {{ setTimeout(() => {{ {ADD} }}, 300); }} {SEE % ''} add();"),
+    "by a frame": LIST % ("", f"function add() {{ requestAnimationFrame(() => {{ {ADD} }}); }} {SEE % ''} add();"),
+    "before a footer": LIST % ("<div style=height:2500px></div>", f"function add() {{ {ADD} }} {SEE % ''} add();"),
+    "in a box": "<div id=box style='height: 400px; overflow-y: auto'>"
+    + LIST % ("</div>", f"function add() {{ {ADD} }} {SEE % ', {root: box}'} add();"),
+    "after a while in view": LIST % ("", f"function add() {{ {ADD} }} {DWELL} add();"),
+    "sections": f"{SECTIONS}<script>const seer = new IntersectionObserver(seen => {{ for (const one of seen)"
+    " if (one.isIntersecting) { seer.unobserve(one.target);"
+    " one.target.innerHTML = `<a href=/part${one.target.id.slice(1)}>x</a>`; } });"
+    " document.querySelectorAll('section').forEach(one => seer.observe(one));</script>",
+    "far below": "<div style=height:3000px></div><div id=list></div><div id=end>.</div><script>let n = 0;"
+    f" function add() {{ while (n < 4) {{ {ADD} }} }} {SEE % ''}</script>",
+}  # fmt: skip
+
+
+@pytest.mark.promise("What is fetched", "Parts of a page that load when they come into view are found.")
+@pytest.mark.parametrize("body", OBSERVERS.values(), ids=list(OBSERVERS))
+def test_lists_that_grow_when_their_end_comes_into_view_are_whole(body: str) -> None:
+    dom = render(body)
+    assert [n for n in range(5) if f'href="/part{n}"' in dom.html] == [0, 1, 2, 3]
+    assert dom.cut == ""
+
+
+def test_a_list_without_an_end_says_that_it_goes_on() -> None:
+    endless = OBSERVERS["at once"].replace("n < 4", "true")
+    assert "it shows more" in render(endless, behavior_steps_max=3).cut

@@ -49,7 +49,9 @@ WALL_FACTOR: Final = 10.0
 """A page may take ten times its processor time of any other time: on a busy machine others run."""
 BEHAVIOR_S: Final = 1.0
 """Virtual seconds for scripts after each step of behaviors."""
-FRAME_S_MAX: Final = 2.0
+NOTICE_S: Final = 0.05
+"""Virtual seconds for observers after frames. One that is told of two changes at once often takes the first alone."""
+FRAME_S_MAX: Final = 5.0
 ERROR_MAX: Final = 200
 """Characters of what a user's behavior throws."""
 LOOK_S: Final = 0.25
@@ -341,24 +343,29 @@ class Rendering:
         memory_bytes_max = options.memory_bytes_max * 3 // 4
         ends_at = now() + options.page_s_max / 2
         cpu_s_max = self._browser.cpu_s + options.stall_s_max / 2
-        for _ in range(options.behavior_steps_max if own or options.behaviors else 0):
+        if not (own or options.behaviors):
+            return
+        for _ in range(options.behavior_steps_max):
             if now() > ends_at or self._browser.cpu_s > cpu_s_max or self._browser.memory_bytes > memory_bytes_max:
-                return
-            await self._frame()
+                break
+            for _ in range(2):
+                await self._frame(scrolls="scroll" in options.behaviors)
             ran = bool(own)
             own = tuple([one for one in own if await self._runs_again(one)])
             if not (await self._evaluate(built_in) or ran):
                 return
             await self._frame()
-            await self._pass(BEHAVIOR_S)
+            await self._pass(BEHAVIOR_S - NOTICE_S)
+        self._cut = self._cut or "it shows more, but the steps, time or memory for behaviors are used up"
 
-    async def _frame(self) -> None:
-        """Let the page draw what has come; a page that leaves may draw nothing any more."""
+    async def _frame(self, *, scrolls: bool = False) -> None:
+        """Let the page draw what has come, and its observers notice; a page that leaves may draw nothing any more."""
         try:
-            await self._evaluate(FRAME, FRAME_S_MAX)
+            await self._evaluate(f"{FRAME}({str(scrolls).lower()})", FRAME_S_MAX)
         except BrowserError as error:
             if self._browser.ended or error.reason != "hangs":
                 raise
+        await self._pass(NOTICE_S)
 
     async def _hold(self, session: str) -> None:
         """Hold all requests of a target, and of the targets that it makes."""
