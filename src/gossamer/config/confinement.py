@@ -64,11 +64,11 @@ def why_unconfined(config: Config) -> str:
 
 def _renders_confined(config: Config) -> bool:
     """Say whether browsers start in a process that cannot gain rights. snapd, which starts some, must gain rights."""
-    from gossamer.features.render.browser import has_namespaces  # noqa: PLC0415 - most crawls have no browsers
+    from gossamer.features.render.browser import probe  # noqa: PLC0415 - most crawls have no browsers
 
     program = config.render.find_program()
     is_snap = program is not None and os.path.realpath(program).startswith(SNAP)
-    return not is_snap and (config.render.unsandboxed or has_namespaces(config.render))
+    return not is_snap and (config.render.unsandboxed or not probe(config.render))
 
 
 def has_confined_workers(config: Config) -> bool:

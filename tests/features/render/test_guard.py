@@ -104,6 +104,25 @@ def test_a_closed_input_ends_the_browser_with_all_its_processes(guarded: Callabl
     assert not one.folder.exists()
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root has browsers run as another user")
+def test_no_folder_is_left_where_only_we_may_remove_it(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    reads, writes = os.pipe()
+    command = [sys.executable, "-I", "-S", guard.__file__, str(folder), str(1 << 30), "65534", "65534"]
+    try:
+        done = subprocess.run(
+            [*command, str(reads), str(writes), "/usr/bin/env", "sh", "-c", "id -u >&4"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(reads, writes), timeout=60, check=True,
+        )  # fmt: skip
+        assert os.read(reads, 10) == b"65534\n"
+    finally:
+        os.close(reads)
+        os.close(writes)
+    assert done.returncode == 0
+    assert not folder.exists()
+
+
 def test_a_browser_that_ends_takes_its_processes_along(guarded: Callable[..., Guarded]) -> None:
     one = guarded(lasts_s=0)
     assert one.wait() == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from gossamer.assembly.building import assemble
 from gossamer.config.footprint import BROWSERS, ORIGIN, browser_bytes, fit_budget, fixed_bytes
 from gossamer.config.gather import configure
 from gossamer.config.sections import Config
-from gossamer.features.render.browser import program_of, user_of
+from gossamer.features.render.browser import program_of, require_browser, user_of
 from gossamer.features.render.options import RenderOptions
 from gossamer.model.errors import ConfigError
 
@@ -68,6 +69,19 @@ def test_browsers_never_run_as_root_in_a_sandbox() -> None:
     for name in ("root", "no-such-user"):
         with pytest.raises(ConfigError, match="unprivileged"):
             user_of(RenderOptions(user=name))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="another user's browsers run as that user")
+def test_a_folder_for_temporary_files_that_browsers_may_not_enter_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tempfile.mkdtemp()
+    try:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        with pytest.raises(ConfigError, match=f"may not enter {folder}; set TMPDIR"):
+            require_browser(RenderOptions(program="sh"))
+        Path(folder).chmod(0o755)
+        require_browser(RenderOptions(program="sh", unsandboxed=True))
+    finally:
+        Path(folder).rmdir()
 
 
 def test_a_budget_that_is_not_set_grows_by_the_browsers_and_another_holds_them() -> None:

@@ -256,25 +256,33 @@ def require_browser(options: RenderOptions) -> None:
     """Check that browsers can run. About 40 ms.
 
     Raises:
-        ConfigError: there is none, or it would have no sandbox.
+        ConfigError: there is none, or it would have no sandbox, or no folder.
     """
     program_of(options)
-    if not (options.unsandboxed or Path(SANDBOX).exists() or has_namespaces(options)):
+    status = probe(options)
+    if status == guard.NO_ENTRY:
+        raise ConfigError(
+            f"crawl.render: browsers run as user {user_of(options)[0]}, who may not enter {tempfile.gettempdir()}; set "
+            "TMPDIR to a folder that every user may enter"
+        )
+    if status and not (options.unsandboxed or Path(SANDBOX).exists()):
         raise ConfigError(
             "crawl.render: browsers would have no sandbox, for this system permits no user namespaces; permit them "
             "(container.md shows how), or run without one at your own risk: --set render.unsandboxed=true"
         )
 
 
-def has_namespaces(options: RenderOptions) -> bool:
-    """Say whether browsers may have user namespaces, of which they make their sandbox. About 40 ms.
+def probe(options: RenderOptions) -> int:
+    """Return 0 if browsers may have user namespaces, of which they make their sandbox; `guard.NO_ENTRY` if they may not
+    enter the folder for temporary files. About 40 ms.
 
     Raises:
         ConfigError: there is no such user as they are to be.
     """
     user, group = user_of(options)
-    probe = (sys.executable, "-I", "-S", guard.__file__, guard.PROBE, str(user), str(group))
-    return not subprocess.run(probe, check=False, timeout=START_S_MAX, capture_output=True).returncode  # noqa: S603 - ourselves
+    folder = tempfile.gettempdir()
+    command = (sys.executable, "-I", "-S", guard.__file__, guard.PROBE, str(user), str(group), folder)
+    return subprocess.run(command, check=False, timeout=START_S_MAX, capture_output=True).returncode  # noqa: S603 - ourselves
 
 
 async def open_pipe(reads: int, writes: int) -> Pipe:

@@ -29,7 +29,10 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 OUT_OF_MEMORY = 90
 """Exit status where the browser took too much memory."""
 PROBE = "probe"
-"""As the first argument: only say by the exit status whether a user and group may have user namespaces."""
+"""As the first argument: only say by the exit status whether a user and group may enter a folder, and have user
+namespaces.
+"""
+NO_ENTRY = 2
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -38,8 +41,8 @@ def main() -> None:
     descriptors of its pipe, and its command.
     """
     if sys.argv[1] == PROBE:
-        become(*map(int, sys.argv[2:]))
-        os._exit(_libc.unshare(CLONE_NEWUSER) != 0)
+        become(*map(int, sys.argv[2:4]))
+        os._exit(NO_ENTRY if not os.access(sys.argv[4], os.X_OK) else _libc.unshare(CLONE_NEWUSER) != 0)
     folder, memory_bytes, user, group, reads, writes, *command = sys.argv[1:]
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -47,8 +50,7 @@ def main() -> None:
     leave_network()
     if int(user) >= 0:
         os.chown(folder, int(user), int(group))
-    become(int(user), int(group))
-    browser = start_browser(command, int(reads), int(writes))
+    browser = start_browser(command, int(reads), int(writes), int(user), int(group))
     os.close(int(reads))
     os.close(int(writes))
     status = OUT_OF_MEMORY if watch(browser, int(memory_bytes)) else 0
@@ -78,8 +80,10 @@ def leave_network() -> None:
             Path("/proc/self/gid_map").write_text(f"{group} {group} 1")
 
 
-def start_browser(command: list[str], reads: int, writes: int) -> int:
-    """Start the browser, which reads commands from descriptor 3 and writes answers to descriptor 4."""
+def start_browser(command: list[str], reads: int, writes: int, user: int, group: int) -> int:
+    """Start the browser, which reads commands from descriptor 3 and writes answers to descriptor 4. It alone becomes
+    another user: the guard removes its folder where only we may.
+    """
     guard = os.getpid()
     pid = os.fork()
     if pid:
@@ -94,6 +98,7 @@ def start_browser(command: list[str], reads: int, writes: int) -> int:
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
         os.dup2(nothing, 1)
+        become(user, group)
         _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() == guard:
             os.execv(command[0], command)  # noqa: S606 - no shell is wanted

@@ -50,7 +50,7 @@ WALL_FACTOR: Final = 10.0
 BEHAVIOR_S: Final = 1.0
 """Virtual seconds for scripts after each step of behaviors."""
 NOTICE_S: Final = 0.05
-"""Virtual seconds for observers after frames. One that is told of two changes at once often takes the first alone."""
+"""Virtual seconds for observers after frames. Many that hear of two changes at once take the first alone."""
 FRAME_S_MAX: Final = 5.0
 ERROR_MAX: Final = 200
 """Characters of what a user's behavior throws."""

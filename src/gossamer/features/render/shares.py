@@ -21,7 +21,7 @@ TRUST_MIN: Final = 3
 """Quick pages in a row after which a host may have all browsers; four times as many after each page that failed."""
 KEPT_S: Final = 60.0
 """Browsers are left to other hosts, or to those with quick pages, for this time after a page of them."""
-FAILURES_MAX: Final = 3
+FAILURES_MAX: Final = 5
 """Pages of a host in a row that hang or end their browsers, after which its pages are not rendered,"""
 CLOSED_S: Final = 300.0
 """for this time: then one more is tried."""
