@@ -110,17 +110,19 @@ def test_no_folder_is_left_where_only_we_may_remove_it(tmp_path: Path) -> None:
     folder.mkdir()
     reads, writes = os.pipe()
     command = [sys.executable, "-I", "-S", guard.__file__, str(folder), str(1 << 30), "65534", "65534"]
+    process = subprocess.Popen(
+        [*command, str(reads), str(writes), "/usr/bin/env", "sh", "-c", "id -u >&4"],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, pass_fds=(reads, writes),
+    )  # fmt: skip
     try:
-        done = subprocess.run(
-            [*command, str(reads), str(writes), "/usr/bin/env", "sh", "-c", "id -u >&4"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=(reads, writes), timeout=60, check=True,
-        )  # fmt: skip
         assert os.read(reads, 10) == b"65534\n"
+        assert process.wait(timeout=60) == 0
+        assert not folder.exists()
     finally:
+        process.kill()
+        process.communicate()
         os.close(reads)
         os.close(writes)
-    assert done.returncode == 0
-    assert not folder.exists()
 
 
 def test_a_browser_that_ends_takes_its_processes_along(guarded: Callable[..., Guarded]) -> None:
