@@ -212,7 +212,7 @@ COMES_TO = {
     "/elements": {"too_large", "hangs", "memory", "partial"}, "/requests": {"partial", "too_many_requests", "memory"},
     "/windows": {"rendered"},
     "/elsewhere": {"rendered"}, "/permissions": {"rendered"}, "/download": {"rendered"},
-    "/blank": {"not_loaded"}, "/grows": {"partial"}, "/clicked": {"hangs"}, "/leaves": {"not_loaded"},
+    "/blank": {"not_loaded"}, "/grows": {"rendered", "partial"}, "/clicked": {"hangs"}, "/leaves": {"not_loaded"},
     "/details": {"memory", "crashed"}, "/routes": {"partial"},
 }  # fmt: skip
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -198,7 +197,7 @@ def test_a_page_waits_for_a_slow_host_as_long_as_it_has_patience(tmp_path: Path,
         ring.web.held = asyncio.Event()
         found: list[Reply | Failure | None] = []
         for limit_s, name in zip(limits_s, "abc", strict=False):
-            get = rendering.resources.get(f"https://{name}.test/a.js", "script", PAGE_ID, PAGE, partial(float, limit_s))
+            get = rendering.resources.get(f"https://{name}.test/a.js", "script", PAGE_ID, PAGE, limit_s)
             async with asyncio.TaskGroup() as group:
                 task = group.create_task(get)
                 await asyncio.sleep(0)

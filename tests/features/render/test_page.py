@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.features.render.browser import Browser
 from gossamer.features.render.options import RenderOptions
-from gossamer.features.render.page import Document, Dom, Rendering, Supply
+from gossamer.features.render.page import Dom, Rendering, Supply
 from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
 from tests.chromium import require_chromium
@@ -37,7 +37,7 @@ def render(body: str, **options: object) -> Dom:
         browser = await Browser.start(wanted)
         try:
             html = f"<!doctype html><html><head><title>x</title></head><body>{body}".encode()
-            document = Document(URL, 200, (("Content-Type", "text/html"),), html)
+            document = Reply(URL, 200, (("Content-Type", "text/html"),), html, "127.0.0.1", 0.0, 0.1, 10)
             return await Rendering(browser, document, wanted, Supply(_get)).dom()
         finally:
             await browser.close()

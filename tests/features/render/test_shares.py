@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from gossamer.features.render.page import PageError
-from gossamer.features.render.shares import FAILURES_MAX, QUICK_S, TRUST_MIN, BrowserShares
+from gossamer.features.render.shares import FAILURES_MAX, TRUST_MIN, BrowserShares
 
-SLOW_S = QUICK_S + 1.0
+SLOW_S = 4.0
 
 
 class Pool:
@@ -48,7 +48,8 @@ class Pool:
         async with self.shares.turn(page[0], is_again=is_again) as share:
             self.began.append(page)
             held_s, failed = await self._ends[page]
-            share.note(held_s, asyncio.get_running_loop().time(), failed=failed)
+            is_quick = held_s < SLOW_S and not failed
+            share.note(held_s, asyncio.get_running_loop().time(), is_quick=is_quick, failed=failed)
 
     async def _rest(self) -> None:
         for _ in range(10):

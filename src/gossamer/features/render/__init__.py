@@ -1,6 +1,6 @@
 """Render: what scripts make of a page, in a browser that has no network.
 
-Takes    a Document, and a function that gets resources
+Takes    a page as fetched, and a function that gets resources
 Gives    its Dom, or PageError
 Keeps    browsers, one page in each at a time; resources, with a bound
 Imports  engine, frontier, model, options, ports, process, scope, state, url, world

@@ -11,24 +11,19 @@ import msgspec
 from gossamer.model.errors import ConfigError
 
 FILE_BYTES_MAX: Final = 1 << 20
-STEP: Final = (pkgutil.get_data("gossamer.features.render", "step.js") or b"").decode()
+
+
+def script(name: str) -> str:
+    """Return a script of this package."""
+    return (pkgutil.get_data("gossamer.features.render", name) or b"").decode().rstrip()
+
+
+STEP: Final = script("step.js")
 """Is called in a world of its own, which the scripts of the page cannot change. Returns how much it did; it is called
 again after a while, until that is nothing. `gossamer.html` is the document before its first route was opened, with the
 routes behind it as sections; empty where none was."""
 
-FRAME: Final = """(async scrolls => {
-  const frame = () => new Promise(requestAnimationFrame), seen = globalThis.gossamerSeen ??= {height: 0, y: -1};
-  const height = Document.prototype.querySelector.call(document, ":root")?.scrollHeight || 0;
-  if (scrolls && seen.y < 0 && height != seen.height) {
-    // Four screens above the last end once more: new content may stand before a long footer.
-    scrollTo(0, seen.y = Math.max(0, seen.height - 4 * innerHeight));
-    seen.height = height;
-  } else if (scrolls && seen.y >= 0) {
-    for (let n = 0; n < 60 && seen.y < height; n++) { scrollTo(0, seen.y += innerHeight); await frame(); }
-    seen.y = -1;
-  }
-  await frame(); await frame();
-})"""
+FRAME: Final = script("frame.js")
 """Is over when frames were drawn: observers of what is in view hear of it with a frame. If it scrolls, it goes to where
 what is new on the page begins; the next time it brings that into view, a screen with each frame."""
 

@@ -12,30 +12,18 @@ import asyncio
 import base64
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from gossamer.features.render.behaviors import FRAME, STEP, BehaviorFile
+from gossamer.features.render.behaviors import FRAME, STEP, BehaviorFile, script
 from gossamer.features.render.browser import Browser, BrowserError, Event, ignore
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.patience import PagePatience
 from gossamer.model.visits import Failure, Reply
 from gossamer.world.loop import wait_at_most
-
-Get = Callable[[str, str], Awaitable[Reply | Failure]]
-"""Returns what a URL and a type of resource bring: a reply with its content decoded, or why there is none."""
-
-
-class Supply(NamedTuple):
-    """Where the resources of a page come from."""
-
-    get: Get
-    is_delayed: Callable[[], bool] = bool
-    """Returns whether the page waits because of the delay of a host."""
-
 
 LEADS_TO_MAX: Final = 100
 """Addresses to which scripts would have navigated, of each page."""
@@ -59,7 +47,7 @@ SHORT_LOOK_S: Final = 0.02
 """Between looks at a page that is waited for, and between slices of its time."""
 SLICE_S: Final = 0.25
 """Virtual seconds at once for a page whose requests do not end: requests that begin meanwhile are waited for."""
-TAKE_S: Final = 2.0
+TAKE_S: Final = 3.0
 """Within which the document of a page is read that exceeded a bound."""
 REFUSED_TYPES: Final = frozenset((
     "websocket", "eventsource", "ping", "cspviolationreport", "preflight", "signedexchange", "texttrack", "manifest",
@@ -80,15 +68,16 @@ PICTURES: Final[Mapping[str, Event]] = {
 }
 EMPTY: Final = {"stylesheet": ("text/css", b""), "image": ("image/gif", PIXEL)}
 """Answers in place of resources of types that are not requested: their pages take them as loaded."""
-READ_DOM: Final = """(() => {
-  // A page may give elements names that hide properties of `document`.
-  const of = name => Object.getOwnPropertyDescriptor(Document.prototype, name).get.call(document);
-  const node = of("documentElement"), opened = globalThis.gossamer;
-  if (opened?.html && !opened.over) opened.keep();
-  const html = (opened?.html || (node ? node.outerHTML : "")).toWellFormed();
-  const size = new TextEncoder().encode(html).length;
-  return {url: opened?.url || of("URL"), size: size, html: size > BYTES_MAX ? "" : html};
-})()"""
+READ_DOM: Final = script("read.js")
+
+
+class Supply(NamedTuple):
+    """Where the resources of a page come from."""
+
+    get: Callable[[str, str], Awaitable[Reply | Failure]]
+    """Returns what a URL and a type of resource bring: a reply with its content decoded, or why there is none."""
+    is_delayed: Callable[[], bool] = bool
+    """Returns whether the page waits because of the delay of a host."""
 
 
 class PageError(Exception):
@@ -98,16 +87,6 @@ class PageError(Exception):
         """`reason` is one of those of `PageRow.rendered`; `text` says it to people, in one line."""
         super().__init__(text)
         self.reason = reason
-
-
-class Document(msgspec.Struct, frozen=True):
-    """What the crawl has fetched."""
-
-    url: str
-    status: int
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
-    """Decoded."""
 
 
 class Dom(msgspec.Struct, frozen=True):
@@ -133,12 +112,12 @@ class Dom(msgspec.Struct, frozen=True):
 
 
 class Rendering:
-    """One page in one browser. Make one for each page, and await `dom` once."""
+    """One page in one browser, from `document` as fetched and decoded. Make one for each page, and await `dom` once."""
 
     def __init__(
         self,
         browser: Browser,
-        document: Document,
+        document: Reply,
         options: RenderOptions,
         supply: Supply,
         own: tuple[BehaviorFile, ...] = (),
@@ -152,10 +131,8 @@ class Rendering:
         self._options = options
         self._get = supply.get
         self._patience = PagePatience(options.settle_s_max, supply.is_delayed)
-        self._is_delayed = supply.is_delayed
+        self._call_s_max = WALL_FACTOR * options.stall_s_max
         self._cut = ""
-        self.delayed_s = 0.0
-        """Seconds in which it waited because of the delays of hosts."""
         self._session = self._target = ""
         self._is_served = False
         self._held = self._requested = 0
@@ -178,10 +155,9 @@ class Rendering:
         """
         made = await self._browser.call("Target.createBrowserContext", {"disposeOnDetach": True})
         context = {"browserContextId": made["browserContextId"]}
-        limit_s = self._options.page_s_max
         self._browser.on_event = self._on_event
         try:
-            async with asyncio.timeout(limit_s + 2 * TAKE_S), asyncio.TaskGroup() as self._group:
+            async with asyncio.timeout(self._options.page_s_max + 2 * TAKE_S), asyncio.TaskGroup() as self._group:
                 try:
                     found = await self._outcome(context)
                 finally:
@@ -189,7 +165,7 @@ class Rendering:
                 for task in self._tasks:
                     task.cancel()
         except TimeoutError:
-            found = self._late_error()
+            found = BrowserError("the browser did not let go of it", "hangs")
         finally:
             self._browser.on_event = ignore
         if not isinstance(found, BrowserError):
@@ -206,27 +182,22 @@ class Rendering:
         limit_s = self._options.stall_s_max
         now = asyncio.get_running_loop().time
         moved_at = now()
-        ends_at = moved_at + self._options.page_s_max
+        page_s_max = self._options.page_s_max
+        ends_at = moved_at + page_s_max
         while not work.done() and self._failure is None:
-            looked_at = now()
             await asyncio.wait({work}, timeout=LOOK_S)
-            if self._is_delayed():
-                self.delayed_s += now() - looked_at
-            if self._patience.pending:
+            if self._patience.began:
                 moved_at = now()
             if browser.ended:
                 self._failure = BrowserError(browser.ended, browser.reason)
             elif max(browser.cpu_s - self._replied_cpu_s, (now() - moved_at) / WALL_FACTOR) > limit_s:
                 self._failure = BrowserError(f"it kept its browser busy for {limit_s:g} s", "hangs")
             elif now() > ends_at:
-                self._failure = self._late_error()
+                self._failure = PageError("timeout", f"it took longer than render.page_s_max = {page_s_max:g} s")
         if self._failure is not None:
             work.cancel()
             return await self._take(self._failure)
         return work.result()
-
-    def _late_error(self) -> PageError:
-        return PageError("timeout", f"it took longer than render.page_s_max = {self._options.page_s_max:g} s")
 
     async def _take(self, failure: PageError | BrowserError) -> Dom | PageError | BrowserError:
         """Return the document as it is, of a page that exceeded a bound; the failure if the browser sends none."""
@@ -243,7 +214,8 @@ class Rendering:
             await self._load(context)
             await self._pass(self._options.script_s)
             await self._picture()
-            await self._run_behaviors()
+            with self._tolerance("crashed"):  # If the page leaves meanwhile, `_read` says so.
+                await self._behave()
             return await self._read()
         except (PageError, BrowserError) as error:
             return error
@@ -251,7 +223,6 @@ class Rendering:
     async def _load(self, context: Event) -> None:
         """Load the document, and let virtual time run from then on: before, nothing would load."""
         call = self._browser.call
-        limit_s = WALL_FACTOR * self._options.stall_s_max
         self._target = (await call("Target.createTarget", {"url": "about:blank", **context}))["targetId"]
         attached = await call("Target.attachToTarget", {"targetId": self._target, "flatten": True})
         session = self._session = attached["sessionId"]
@@ -263,7 +234,7 @@ class Rendering:
             await call(method, params, session)
         await self._hold(session)
         await self._jump()
-        loaded = await call("Page.navigate", {"url": self._document.url}, session, limit_s)
+        loaded = await call("Page.navigate", {"url": self._document.url}, session, self._call_s_max)
         if loaded.get("errorText") or loaded.get("isDownload"):
             raise PageError("not_loaded", f"the browser did not load it: {loaded.get('errorText') or 'a download'}")
 
@@ -281,57 +252,46 @@ class Rendering:
 
     async def _pass(self, virtual_s: float) -> None:
         """Let virtual time pass for the scripts; requests under way stop it while the page is waited for."""
-        self._patience.renew()
-        if not self._patience.is_short:
+        patience = self._patience
+        patience.renew()
+        if not patience.is_short:
             await self._set_time("pauseIfNetworkFetchesPending", virtual_s)
-            if await self._is_settled():
-                return
-            self._patience.shorten()
-            limit_s = self._options.settle_s_max
-            self._cut = f"its requests did not end within render.settle_s_max = {limit_s:g} s"
+            while patience.lasts or not (patience.is_parsed and patience.began):
+                if await wait_at_most(LOOK_S, self._settled.wait()):
+                    return
+                patience.pass_time(LOOK_S)
+            patience.shorten()
+            self._cut = f"its requests did not end within render.settle_s_max = {self._options.settle_s_max:g} s"
         for _ in range(math.ceil(virtual_s / SLICE_S)):
             await self._set_time("advance", SLICE_S)
             await self._settled.wait()
-            while self._patience.lasts:
+            while patience.lasts:
                 await asyncio.sleep(SHORT_LOOK_S)
-                self._patience.pass_time(SHORT_LOOK_S)
-
-    async def _is_settled(self) -> bool:
-        """Wait until virtual time is over, and return True; or until the page is no longer waited for."""
-        now = asyncio.get_running_loop().time
-        while not self._patience.gives_up:
-            before = now()
-            if await wait_at_most(LOOK_S, self._settled.wait()):
-                return True
-            self._patience.pass_time(now() - before)
-        return False
+                patience.pass_time(SHORT_LOOK_S)
 
     async def _set_time(self, policy: str, virtual_s: float = 0.0, **more: float) -> None:
         self._settled.clear()
-        virtual: dict[str, Any] = {"policy": policy, **more}
         if virtual_s:
-            virtual["budget"] = 1_000.0 * virtual_s
-            virtual["maxVirtualTimeTaskStarvationCount"] = STARVATION_TASKS
-        limit_s = WALL_FACTOR * self._options.stall_s_max
-        await self._browser.call("Emulation.setVirtualTimePolicy", virtual, self._session, limit_s)
+            more |= {"budget": 1_000.0 * virtual_s, "maxVirtualTimeTaskStarvationCount": STARVATION_TASKS}
+        await self._browser.call(
+            "Emulation.setVirtualTimePolicy", {"policy": policy, **more}, self._session, self._call_s_max
+        )
 
     async def _picture(self) -> None:
         """Take pictures, as a visitor sees the page first; none of a page that draws nothing."""
-        try:
+        with self._tolerance("hangs"):
             for name in self._options.page_records:
                 if name in PICTURES:
                     answer = await self._browser.call("Page.captureScreenshot", PICTURES[name], self._session)
                     self._pictures.append((name, base64.b64decode(answer["data"])))
-        except BrowserError as error:
-            if self._browser.ended or error.reason != "hangs":
-                raise
 
-    async def _run_behaviors(self) -> None:
-        """Do in the page what makes it show more. If it leaves meanwhile, `_read` says so."""
+    @contextmanager
+    def _tolerance(self, reason: str) -> Iterator[None]:
+        """Let calls fail for a reason, but for the end of the browser."""
         try:
-            await self._behave()
+            yield
         except BrowserError as error:
-            if self._browser.ended or error.reason != "crashed":
+            if self._browser.ended or error.reason != reason:
                 raise
 
     async def _behave(self) -> None:
@@ -349,7 +309,7 @@ class Rendering:
             if now() > ends_at or self._browser.cpu_s > cpu_s_max or self._browser.memory_bytes > memory_bytes_max:
                 break
             for _ in range(2):
-                await self._frame(scrolls="scroll" in options.behaviors)
+                await self._frame(options.dom_bytes_max if "scroll" in options.behaviors else 0)
             ran = bool(own)
             own = tuple([one for one in own if await self._runs_again(one)])
             if not (await self._evaluate(built_in) or ran):
@@ -358,13 +318,10 @@ class Rendering:
             await self._pass(BEHAVIOR_S - NOTICE_S)
         self._cut = self._cut or "it shows more, but the steps, time or memory for behaviors are used up"
 
-    async def _frame(self, *, scrolls: bool = False) -> None:
+    async def _frame(self, scroll_bytes_max: int = 0) -> None:
         """Let the page draw what has come, and its observers notice; a page that leaves may draw nothing any more."""
-        try:
-            await self._evaluate(f"{FRAME}({str(scrolls).lower()})", FRAME_S_MAX)
-        except BrowserError as error:
-            if self._browser.ended or error.reason != "hangs":
-                raise
+        with self._tolerance("hangs"):
+            await self._evaluate(f"{FRAME}({scroll_bytes_max})", FRAME_S_MAX)
         await self._pass(NOTICE_S)
 
     async def _hold(self, session: str) -> None:
@@ -376,11 +333,8 @@ class Rendering:
 
     async def _runs_again(self, behavior: BehaviorFile) -> bool:
         """Run a user's behavior as a script of the page; say whether it is to be run again."""
-        call = self._browser.call
-        limit_s = WALL_FACTOR * self._options.stall_s_max
-        answer = await call(
-            "Runtime.evaluate", {"expression": behavior.code, "returnByValue": True}, self._session, limit_s
-        )
+        asked = {"expression": behavior.code, "returnByValue": True}
+        answer = await self._browser.call("Runtime.evaluate", asked, self._session, self._call_s_max)
         if (thrown := answer.get("exceptionDetails")) is not None:
             text = thrown.get("exception", {}).get("description") or thrown.get("text", "")
             self._errors.append((behavior.name, text.partition("\n")[0][:ERROR_MAX]))
@@ -389,7 +343,7 @@ class Rendering:
     async def _evaluate(self, expression: str, within_s: float = 0.0) -> Any:
         """Return the value of an expression in a world that the page's scripts cannot change; the same each time."""
         call = self._browser.call
-        limit_s = within_s or WALL_FACTOR * self._options.stall_s_max
+        limit_s = within_s or self._call_s_max
         own = {"frameId": self._target, "worldName": "gossamer"}
         world = await call("Page.createIsolatedWorld", own, self._session, limit_s)
         asked = {
@@ -513,7 +467,8 @@ class Rendering:
 
     async def _request(self, session: str, number: str, url: str, kind: str) -> None:
         self._requested += 1
-        request = self._patience.begin()
+        request = self._requested
+        self._patience.begin(request)
         try:
             reply = await self._get(url, kind)
         finally:

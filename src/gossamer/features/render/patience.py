@@ -7,35 +7,28 @@ the time counts at which a request began, since one that polls looks like one th
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import count
 from typing import Final
 
 AGAIN_S: Final = 2.0
 """Seconds for all further waits of a page whose requests did not end."""
-LATE: Final = float("inf")
 
 
 class PagePatience:
-    """The requests of one page that are under way, and whether to wait for them.
-
-    The page is waited for while a request is under way that began within `limit_s` of waiting, and replies come at most
-    `limit_s` apart. Time counts from when the document was parsed, and not while a host's delay is the reason.
+    """The requests of one page that are under way, and whether to wait for them: as long as one is under way that began
+    within `limit_s` of waiting, and replies come at most `limit_s` apart. Time counts from when the document was
+    parsed, and not while a host's delay is the reason.
     """
 
     def __init__(self, limit_s: float, is_delayed: Callable[[], bool]) -> None:
         self._limit_s = limit_s
         self._is_delayed = is_delayed
-        self._numbers = count()
-        self._began: dict[int, float] = {}
+        self.began: dict[int, float] = {}
+        """Requests that are under way: the time of waiting at which each began."""
         self._waited_s = 0.0
         self._silent_s = 0.0
         self.is_parsed = False
         self.is_short = False
         """Whether requests did not end: then further waits are short, and in the end there are none."""
-
-    @property
-    def pending(self) -> bool:
-        return bool(self._began)
 
     @property
     def is_over(self) -> bool:
@@ -45,27 +38,19 @@ class PagePatience:
     @property
     def lasts(self) -> bool:
         """Whether a request is under way that is waited for."""
-        is_wanted = any(began < self._limit_s for began in self._began.values())
+        is_wanted = any(began < self._limit_s for began in self.began.values())
         return is_wanted and self._silent_s < self._limit_s and not self.is_over
 
-    @property
-    def gives_up(self) -> bool:
-        """Whether requests are under way, and none of them is waited for."""
-        return self.is_parsed and self.pending and not self.lasts
+    def begin(self, request: int) -> None:
+        self.began[request] = self._waited_s
 
-    def begin(self) -> int:
-        """Note a request; return its number for `end`."""
-        number = next(self._numbers)
-        self._began[number] = self._waited_s
-        return number
-
-    def end(self, number: int) -> None:
-        del self._began[number]
+    def end(self, request: int) -> None:
+        del self.began[request]
         self._silent_s = 0.0
 
     def pass_time(self, seconds: float) -> None:
         """Count time in which the page waited for what is under way."""
-        if self.is_parsed and self._began and not self._is_delayed():
+        if self.is_parsed and self.began and not self._is_delayed():
             self._waited_s += seconds
             self._silent_s += seconds
 
@@ -80,4 +65,4 @@ class PagePatience:
         self.is_short = True
         self._limit_s = min(self._limit_s, AGAIN_S)
         self._waited_s = self._silent_s = 0.0
-        self._began = dict.fromkeys(self._began, LATE)
+        self.began = dict.fromkeys(self.began, self._limit_s)

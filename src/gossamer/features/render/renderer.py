@@ -8,9 +8,10 @@ from typing import Final
 from gossamer.features.render.behaviors import BehaviorFile
 from gossamer.features.render.browser import Browser, BrowserError, program_of
 from gossamer.features.render.options import RenderOptions
-from gossamer.features.render.page import Document, Dom, PageError, Rendering, Supply
-from gossamer.features.render.shares import BrowserShares
+from gossamer.features.render.page import Dom, PageError, Rendering, Supply
+from gossamer.features.render.shares import QUICK_S, BrowserShares, HostShare
 from gossamer.model.errors import CrawlFailedError
+from gossamer.model.visits import Reply
 
 STARTS_MAX: Final = 3
 """Browsers in a row that do not start, after which the crawl ends: its pages would all be incomplete."""
@@ -36,28 +37,20 @@ class Renderer:
         alive = [*self._busy, *(browser for browser, _ in self._idle)]
         return self._ended_cpu_s + sum(browser.cpu_s for browser in alive)
 
-    async def render(self, document: Document, supply: Supply, host: str) -> Dom:
+    async def render(self, document: Reply, supply: Supply, host: str) -> Dom:
         """Return the page that scripts make of a document. Waits for a browser, as the shares of hosts permit.
 
         Raises:
             PageError: it is not rendered.
             CrawlFailedError: no browser starts.
         """
-        now = asyncio.get_running_loop().time
         for attempt in range(1, self._options.attempts_max + 1):
             async with self._shares.turn(host, is_again=attempt > 1) as share:
-                began = now()
-                delayed_s = 0.0
-                failed = False
                 try:
-                    dom, delayed_s = await self._render(document, supply)
-                    return dom
+                    return await self._render(document, supply, share)
                 except BrowserError as error:
-                    failed = True
                     if attempt == self._options.attempts_max:
                         raise PageError(error.reason, f"{error} ({attempt} attempts)") from error
-                finally:
-                    share.note(now() - began - delayed_s, now(), failed=failed)
         raise AssertionError("there is one attempt at the least")
 
     async def close(self) -> None:
@@ -66,21 +59,29 @@ class Renderer:
             await self._end(browser)
         self._idle.clear()
 
-    async def _render(self, document: Document, supply: Supply) -> tuple[Dom, float]:
-        """Return a page, and for how long it waited because of the delays of hosts."""
+    async def _render(self, document: Reply, supply: Supply, share: HostShare) -> Dom:
         browser, pages = await self._take_browser()
         self._busy.add(browser)
+        now = asyncio.get_running_loop().time
+        began = now()
+        began_cpu_s = browser.cpu_s
         keep = False
+        failed = False
+        is_whole = False
         try:
-            try:
-                rendering = Rendering(browser, document, self._options, supply, self._behaviors)
-                dom = await rendering.dom()
-            except PageError:
-                keep = not browser.ended
-                raise
+            dom = await Rendering(browser, document, self._options, supply, self._behaviors).dom()
+            is_whole = not dom.cut
             keep = pages + 1 < PAGES_EACH_MAX
-            return dom, rendering.delayed_s
+            return dom
+        except PageError:
+            keep = not browser.ended
+            raise
+        except BrowserError:
+            failed = True
+            raise
         finally:
+            is_quick = is_whole and browser.cpu_s - began_cpu_s <= QUICK_S
+            share.note(now() - began, now(), is_quick=is_quick, failed=failed)
             self._busy.discard(browser)
             if keep:
                 self._idle.append((browser, pages + 1))

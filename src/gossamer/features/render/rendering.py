@@ -31,7 +31,7 @@ from gossamer.features.render.choice import (
     place_of,
 )
 from gossamer.features.render.options import RenderOptions
-from gossamer.features.render.page import Document, Dom, PageError, Supply
+from gossamer.features.render.page import Dom, PageError, Supply
 from gossamer.features.render.renderer import Renderer
 from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite, Verdict
 from gossamer.model.modules import ModuleError
@@ -70,27 +70,23 @@ class Gates(msgspec.Struct, frozen=True):
     control: HostControl
 
 
-class Wanted:
+class Wanted(msgspec.Struct, eq=False):
     """A resource that is being requested."""
 
-    __slots__ = ("answer", "began", "conditions", "kind", "limit", "others", "over", "page_id", "url", "via")
-
-    def __init__(self, url: Url, kind: str, page_id: str, via: str, conditions: Headers, began: float) -> None:
-        self.url = url
-        self.began = began
-        self.kind = kind
-        self.page_id = page_id
-        self.via = via
-        """Address of the page that needs the resource."""
-        self.conditions = conditions
-        self.limit: asyncio.Timeout | None = None
-        """Time limit of its request, once that was sent."""
-        self.others = 0
-        """Further pages that wait for it."""
-        loop = asyncio.get_running_loop()
-        self.answer: asyncio.Future[Reply | Failure] = loop.create_future()
-        self.over: asyncio.Future[Reply | Failure | None] = loop.create_future()
-        """The result for other pages that need the resource too; None if the first page no longer waits."""
+    url: Url
+    kind: str
+    page_id: str
+    via: str
+    """Address of the page that needs the resource."""
+    conditions: Headers
+    began: float
+    answer: asyncio.Future[Reply | Failure]
+    over: asyncio.Future[Reply | Failure | None]
+    """The result for other pages that need the resource too; None if the first page no longer waits."""
+    limit: asyncio.Timeout | None = None
+    """Time limit of its request, once that was sent."""
+    others: int = 0
+    """Further pages that wait for it."""
 
 
 class PageResources(VisitMiddleware):
@@ -121,11 +117,9 @@ class PageResources(VisitMiddleware):
 
     # ---- for pages
 
-    async def get(
-        self, text: str, kind: str, page_id: str, via: str, patience_s: Callable[[], float] = lambda: math.inf
-    ) -> Reply | Failure:
-        """Return a resource for a page, with its content decoded, or why there is none. `patience_s` returns how long
-        its host may be slow.
+    async def get(self, text: str, kind: str, page_id: str, via: str, patience_s: float = math.inf) -> Reply | Failure:
+        """Return a resource for a page, with its content decoded, or why there is none. `patience_s` is how long its
+        host may be slow.
         """
         url = self.namer.name(text)
         if url is None:
@@ -140,7 +134,9 @@ class PageResources(VisitMiddleware):
             self._counters.rendering("resources_reused", 1)
             return entry.reply
         conditions = entry.conditions if entry is not None else ()
-        wanted = self._wanted[url.text] = Wanted(url, kind, page_id, via, conditions, self._clock.now())
+        future = asyncio.get_running_loop().create_future
+        began = self._clock.now()
+        wanted = self._wanted[url.text] = Wanted(url, kind, page_id, via, conditions, began, future(), future())
         result: Reply | Failure | None = None
         try:
             async with asyncio.timeout(self._options.resource_s_max):
@@ -156,7 +152,7 @@ class PageResources(VisitMiddleware):
             wanted.over.set_result(result)
         return result
 
-    async def _fetch(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Reply | Failure:
+    async def _fetch(self, url: Url, wanted: Wanted, patience_s: float) -> Reply | Failure:
         rejected = self._chain.rejects_resource(Link(url, EMBED, 0, referrer=wanted.via))
         if rejected:
             return Failure("excluded", f"the filter `{rejected}` rejects it")
@@ -176,11 +172,11 @@ class PageResources(VisitMiddleware):
         now = self._clock.now()
         return any(one.page_id == page_id and self.control.free_at(one.url) > now for one in self._wanted.values())
 
-    def _is_slow(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> bool:
+    def _is_slow(self, url: Url, wanted: Wanted, patience_s: float) -> bool:
         """Say whether a host has let a page wait too long, its delay not included."""
-        return self._clock.now() - max(wanted.began, self.control.free_at(url)) > patience_s()
+        return self._clock.now() - max(wanted.began, self.control.free_at(url)) > patience_s
 
-    async def _wait_permission(self, url: Url, wanted: Wanted, patience_s: Callable[[], float]) -> Failure | None:
+    async def _wait_permission(self, url: Url, wanted: Wanted, patience_s: float) -> Failure | None:
         """Wait until a resource may be requested; return why it may not."""
         while True:
             if self._is_slow(url, wanted, patience_s):
@@ -347,9 +343,7 @@ class PageRendering:
 
     def _end(self, url: Url) -> None:
         self.visits -= 1
-        self._visits[url.host] -= 1
-        if not self._visits[url.host]:
-            del self._visits[url.host]
+        self._visits -= Counter((url.host,))  # Without those that are zero.
         if url.host in self._parked and self._visits[url.host] < HOST_VISITS_MAX:
             self._parked.discard(url.host)
             if not self.resources.control.is_parked(url):  # For its robots.txt.
@@ -395,16 +389,15 @@ class PageRendering:
 
         async def get(text: str, kind: str) -> Reply | Failure:
             nonlocal slow_s
-            found = await self.resources.get(text, kind, page_id, reply.url, lambda: slow_s)
+            found = await self.resources.get(text, kind, page_id, reply.url, slow_s)
             slow_s = min(SLOW_AGAIN_S, slow_s / 2) if found is SLOW else slow_s
             return found
 
         self._begin(url)
         try:
-            document = Document(reply.url, reply.status, reply.headers, examined.content.body)
-            dom = await self._renderer.render(
-                document, Supply(get, lambda: self.resources.is_delayed(page_id)), url.host
-            )
+            document = msgspec.structs.replace(reply, body=examined.content.body)
+            supply = Supply(get, lambda: self.resources.is_delayed(page_id))
+            dom = await self._renderer.render(document, supply, url.host)
         except PageError as error:
             self._counters.count_rendering(error.reason)
             return msgspec.structs.replace(examined, rendering=error.reason, rendering_error=str(error))

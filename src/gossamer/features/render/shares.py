@@ -13,10 +13,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+import msgspec
+
 from gossamer.features.render.page import PageError
 
 QUICK_S: Final = 3.0
-"""A page is quick if it holds its browser for no longer than this, delays of hosts not included."""
+"""Processor seconds of a quick page at most. Its requests end, too."""
 TRUST_MIN: Final = 3
 """Quick pages in a row after which a host may have all browsers; four times as many after each page that failed."""
 KEPT_S: Final = 60.0
@@ -28,29 +30,26 @@ CLOSED_S: Final = 300.0
 HOSTS_MAX: Final = 1_000
 
 
-class HostShare:
+class HostShare(msgspec.Struct):
     """What is known about the pages of a host."""
 
-    __slots__ = ("closed_until", "failures", "held_s", "quick", "quick_min", "running")
-
-    def __init__(self) -> None:
-        self.held_s = 0.0
-        """Seconds for which its pages have held browsers; of a host without pages, raised to that of the others."""
-        self.running = 0
-        self.failures = 0
-        self.closed_until = 0.0
-        self.quick = 0
-        """Quick pages in a row; -1 if the last one was slow."""
-        self.quick_min = TRUST_MIN
+    held_s: float = 0.0
+    """Seconds for which its pages have held browsers; of a host without pages, raised to that of the others."""
+    running: int = 0
+    failures: int = 0
+    closed_until: float = 0.0
+    quick: int = 0
+    """Quick pages in a row; -1 if the last one was slow."""
+    quick_min: int = TRUST_MIN
 
     @property
     def is_trusted(self) -> bool:
         return self.quick >= self.quick_min
 
-    def note(self, held_s: float, now: float, *, failed: bool) -> None:
+    def note(self, held_s: float, now: float, *, is_quick: bool, failed: bool) -> None:
         """Take the result of a page."""
         self.held_s += held_s
-        self.quick = max(0, self.quick) + 1 if held_s <= QUICK_S and not failed else -1
+        self.quick = max(0, self.quick) + 1 if is_quick else -1
         self.failures = self.failures + 1 if failed else 0
         if failed:
             self.quick_min *= 4
@@ -73,21 +72,19 @@ class BrowserShares:
 
     @asynccontextmanager
     async def turn(self, name: str, *, is_again: bool) -> AsyncIterator[HostShare]:
-        """Wait for a browser.
-
-        Raises:
-            PageError: the last pages of the host hung or ended their browsers.
-        """
+        """Wait for a browser; `PageError` if the last pages of the host hung or ended theirs."""
         host = self._host(name)
         turn = asyncio.get_running_loop().create_future()
         self._waiting[turn] = host, is_again
         try:
             self._next()
             await turn
+            if host.closed_until > asyncio.get_running_loop().time():
+                raise PageError("hangs", f"{FAILURES_MAX} pages of its host in a row did not end")
             yield host
         finally:
             del self._waiting[turn]
-            if turn.done() and not turn.cancelled() and turn.exception() is None:
+            if turn.done() and not turn.cancelled():
                 host.running -= 1
                 self._free += 1
                 if host.is_trusted:
@@ -109,13 +106,10 @@ class BrowserShares:
         """Give the free browsers away."""
         now = asyncio.get_running_loop().time()
         open_turns = [(turn, *one) for turn, one in self._waiting.items() if not turn.done()]
-        for turn, host, _ in open_turns:
-            if host.closed_until > now:
-                turn.set_exception(PageError("hangs", f"{FAILURES_MAX} pages of its host in a row did not end"))
         # New hosts come before slow ones.
         open_turns.sort(key=lambda one: (one[2], one[1].quick < 0, one[1].held_s))
         for turn, host, _ in open_turns:
-            if self._free and not turn.done() and self._may_begin(host, now):
+            if self._free and self._may_begin(host, now):
                 self._free -= 1
                 host.running += 1
                 self._floor_s = max(self._floor_s, host.held_s)
