@@ -274,10 +274,7 @@ def require_browser(options: RenderOptions) -> None:
 
 def probe(options: RenderOptions) -> int:
     """Return 0 if browsers may have user namespaces, of which they make their sandbox; `guard.NO_ENTRY` if they may not
-    enter the folder for temporary files. About 40 ms.
-
-    Raises:
-        ConfigError: there is no such user as they are to be.
+    enter the folder for temporary files. Raises `ConfigError` if there is no such user. About 40 ms.
     """
     user, group = user_of(options)
     folder = tempfile.gettempdir()

@@ -29,10 +29,8 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 OUT_OF_MEMORY = 90
 """Exit status where the browser took too much memory."""
 PROBE = "probe"
-"""As the first argument: only say by the exit status whether a user and group may enter a folder, and have user
-namespaces.
-"""
 NO_ENTRY = 2
+"""As the first argument: say by the exit status whether a user may have namespaces, and enter a folder (2: not)."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 

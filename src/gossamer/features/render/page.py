@@ -165,7 +165,7 @@ class Rendering:
                 for task in self._tasks:
                     task.cancel()
         except TimeoutError:
-            found = BrowserError("the browser did not let go of it", "hangs")
+            found = BrowserError("the browser did not answer in time", "hangs")
         finally:
             self._browser.on_event = ignore
         if not isinstance(found, BrowserError):

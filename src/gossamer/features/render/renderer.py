@@ -66,21 +66,19 @@ class Renderer:
         began = now()
         began_cpu_s = browser.cpu_s
         keep = False
-        failed = False
-        is_whole = False
+        failed = True
+        is_quick = False
         try:
             dom = await Rendering(browser, document, self._options, supply, self._behaviors).dom()
-            is_whole = not dom.cut
+            failed = False
+            is_quick = not dom.cut and browser.cpu_s - began_cpu_s <= QUICK_S
             keep = pages + 1 < PAGES_EACH_MAX
             return dom
         except PageError:
+            failed = False
             keep = not browser.ended
             raise
-        except BrowserError:
-            failed = True
-            raise
         finally:
-            is_quick = is_whole and browser.cpu_s - began_cpu_s <= QUICK_S
             share.note(now() - began, now(), is_quick=is_quick, failed=failed)
             self._busy.discard(browser)
             if keep:

@@ -106,8 +106,7 @@ class BrowserShares:
         """Give the free browsers away."""
         now = asyncio.get_running_loop().time()
         open_turns = [(turn, *one) for turn, one in self._waiting.items() if not turn.done()]
-        # New hosts come before slow ones.
-        open_turns.sort(key=lambda one: (one[2], one[1].quick < 0, one[1].held_s))
+        open_turns.sort(key=lambda one: (one[2], one[1].quick < 0, one[1].held_s))  # New hosts before slow ones.
         for turn, host, _ in open_turns:
             if self._free and self._may_begin(host, now):
                 self._free -= 1
