@@ -15,7 +15,7 @@ from gossamer.model.links import SEED_ARGUMENT, Link
 from gossamer.model.visits import Contact
 from gossamer.stages.frontier.options import PolitenessOptions, WalkOptions
 from gossamer.stages.frontier.walk import RandomWalk
-from gossamer.stages.frontier.walked import _poisson_mean, all_pages, sample
+from gossamer.stages.frontier.walked import _arrivals, _poisson_mean, all_pages, sample
 from gossamer.world.dice import Dice
 from tests.stages.frontier.disk import check_disk
 from tests.stages.frontier.names import T0, Shard, named
@@ -317,6 +317,61 @@ def test_the_sample_is_far_closer_to_uniform_than_visits_are(tmp_path: Path, see
     print(told)
     assert by_sample < by_visits / 2, told
     assert by_sample < by_pages / 1.5, told
+
+
+CHI_SQUARE_MAX = 29.59
+"""With ten degrees of freedom, chance alone exceeds it once in a thousand tests."""
+
+
+def chi_square(counts: Counter[int], expected: Counter[int]) -> float:
+    """Pearson's statistic of counts by group, against those that are expected."""
+    scale = counts.total() / expected.total()
+    return sum((counts[group] - size * scale) ** 2 / (size * scale) for group, size in expected.items())
+
+
+@pytest.mark.heavy
+@pytest.mark.promise("What is fetched", "`gossamer sample` draws a seed as often as any other page.")
+def test_a_sample_is_uniform_over_the_seed_and_tenths_by_popularity(tmp_path: Path) -> None:
+    """Walks over a web whose pages are known, from a seed to which no page links; Pearson's test of their samples."""
+    web = generated(random.Random(1), pages=300, hosts=3)
+    seed = "http://start.test/"
+    web[seed] = ["http://h0.test/0", "http://h1.test/1"]
+    linked = Counter(target for page, targets in web.items() for target in set(targets) - {page})
+    ordered = sorted(linked, key=lambda page: (linked[page], page))
+    group_of = {page: 10 * place // len(ordered) for place, page in enumerate(ordered)} | {seed: 10}
+    known = Counter(group_of.values())
+    met: Counter[int] = Counter()
+    drawn: Counter[int] = Counter()
+    for number in range(40):
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        walking = Walking(directory, web, seed=number, walkers=16, steps_max=2_500)
+        walking.seed(seed)
+        walking.go()
+        walking.commit()
+        met.update(group_of[page] for page in random.Random(number).sample(walking.fetched, 20))
+        drawn.update(group_of[page.url] for page in sample(walking.shard.epochs, 20, 1 / 7, named, Dice(number)))
+        walking.shard.crash()
+    print(
+        f"chi-square: sample {chi_square(drawn, known):.1f}, pages met {chi_square(met, known):.1f}; seed {drawn[10]}"
+    )
+    assert chi_square(met, known) > CHI_SQUARE_MAX, "the test sees what weights correct"
+    assert chi_square(drawn, known) < CHI_SQUARE_MAX
+    assert drawn[10] < 4 * drawn.total() / len(group_of), "the seed is a page like others"
+
+
+def test_of_seeds_that_a_walk_has_not_all_reached_each_stands_for_several(tmp_path: Path) -> None:
+    web: Web = {f"http://h{number}.test/": [] for number in range(40)}
+    walking = Walking(tmp_path, web, walkers=1, steps_max=15)
+    walking.seed(*web)
+    walking.go()
+    walking.commit()
+    pages = sample(walking.shard.epochs, 40, 1 / 7, named, Dice(1))
+    assert len(pages) == len(walking.fetched)
+    assert {page.weight for page in pages} == {1.0}, "all have one chance"
+    _, share = _arrivals(walking.shard.epochs, 1 / 7, named)
+    assert share == len(walking.fetched) / 40
+    walking.shard.crash()
 
 
 @pytest.mark.parametrize("visits", [2, 3, 10, 1_000])

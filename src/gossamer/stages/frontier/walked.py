@@ -14,11 +14,17 @@ probability (1 - r) / d(q), where r is the chance of a restart. The expected num
 of v(q) · (1 - r) / d(q) over all pages q that link to it, where v(q) is the expected number of visits to q. The
 probability to be reached is 1 - exp(-λ). A restart leads only to pages that were reached before, so it does not count.
 
-Observed visits overestimate expected visits, because pages without visits are missing from the data. For n visits, the
-estimate is the λ for which the mean of a zero-truncated Poisson distribution is n; for n = 1 it is Good's 2 N2 / N1
-(1953), where N1 and N2 are the numbers of pages visited once and twice.
+Observed visits overestimate expected visits, because pages without visits are missing from the data. So v(q) is
+estimated twice. First from the visits: for n visits, it is the λ for which the mean of a zero-truncated Poisson
+distribution is n; for n = 1 it is Good's 2 N2 / N1 (1953), where N1 and N2 are the numbers of pages visited once and
+twice. Then from the λ that this gives, as one step of PageRank: v(q) is λ(q) and, if q was reached, its restarts.
 
-Known bias: popular pages remain somewhat too frequent, because links from popular pages lead to them; and a sample that
+A walk begins at its seeds, with or without links to them. So the probability of a seed is the share of the seeds that
+were reached, which is 1 with one seed, and its visits are taken as they are. This replaces a burn-in: the pages near
+the seeds, where all walkers begin, have many arrivals in the data too.
+
+Known bias: while walks have reached less than half of the web, popular pages are somewhat too frequent, because a page
+that no reached page links to cannot be drawn, and links from popular pages lead to other popular pages. A sample that
 is a large part of the reached pages resembles these.
 """
 
@@ -175,23 +181,16 @@ def sample(
     """Draw `size` different fetched pages, or all if there are fewer. `size` should be far below the number of fetched
     pages.
 
-    Three passes over all walked pages: about 1 µs a link, and 200 bytes of memory for each linked page.
+    Four passes over all walked pages: about 2 µs a link, and 400 bytes of memory for each linked page.
     """
-    arrivals: dict[int, float] = {}
-    once = _poisson_mean_of_one(epochs)
-    for _, page in all_pages(epochs):
-        visits = once if page.visits <= 1 else _poisson_mean(page.visits)
-        for text in page.links:
-            url = name_url(text)
-            if url is not None:
-                expected = visits * (1.0 - restart_share) / len(page.links)
-                arrivals[url.fingerprint] = arrivals.get(url.fingerprint, 0.0) + expected
+    arrivals, seed_share = _arrivals(epochs, restart_share, name_url)
     # The largest of these keys are a weighted sample without replacement (Efraimidis and Spirakis 2006).
     keyed: list[tuple[float, float, str, int]] = []
     total = 0.0
     for fingerprint, page in all_pages(epochs):
         if page.outcome == "fetched":
-            weight = -1.0 / expm1(-max(arrivals.get(fingerprint, 0.0), ARRIVALS_MIN))
+            reached = seed_share if page.seed else -expm1(-max(arrivals.get(fingerprint, 0.0), ARRIVALS_MIN))
+            weight = 1.0 / reached
             total += weight
             keyed.append((log1p(-dice.uniform(0.0, 1.0)) / weight, weight, page.url, page.visits))
     keyed.sort(reverse=True)
@@ -199,9 +198,58 @@ def sample(
     return [Drawn(url, visits, weight / mean) for _, weight, url, visits in keyed[:size]]
 
 
-def _poisson_mean_of_one(epochs: Epochs) -> float:
-    counts = Counter(min(page.visits, 3) for _, page in all_pages(epochs) if page.outcome)
-    return min(1.0, 2.0 * max(counts[2], 1) / max(counts[1], 1))
+def _arrivals(
+    epochs: Epochs, restart_share: float, name_url: Callable[[str], Url | None]
+) -> tuple[dict[int, float], float]:
+    """Return λ by fingerprint, and the share of the seeds that were reached."""
+    visits: Counter[int] = Counter()
+    hosts: Counter[str] = Counter()
+    seeds: list[bool] = []
+    for _, page in all_pages(epochs):
+        visits[min(page.visits, 3)] += bool(page.outcome)
+        hosts[_host_of(page)] += page.outcome == "fetched"
+        if page.seed:
+            seeds.append(bool(page.outcome))
+    once = min(1.0, 2.0 * max(visits[2], 1) / max(visits[1], 1))
+    restarts = WalkedPages(epochs, Dice(0)).counts.restarts / max(len(hosts), 1)
+
+    def observed(_: int, page: WalkedPage) -> float:
+        if page.seed:
+            return float(page.visits)
+        return once if page.visits <= 1 else _poisson_mean(page.visits)
+
+    first = _follow(epochs, restart_share, name_url, observed)
+
+    def expected(fingerprint: int, page: WalkedPage) -> float:
+        if page.seed:
+            return float(page.visits)
+        arrivals = max(first.get(fingerprint, 0.0), ARRIVALS_MIN)
+        return arrivals - expm1(-arrivals) * restarts / max(hosts[_host_of(page)], 1)
+
+    return _follow(epochs, restart_share, name_url, expected), sum(seeds) / max(len(seeds), 1)
+
+
+def _follow(
+    epochs: Epochs,
+    restart_share: float,
+    name_url: Callable[[str], Url | None],
+    visits_of: Callable[[int, WalkedPage], float],
+) -> dict[int, float]:
+    """Return the expected arrivals by link at each page, by fingerprint, from the visits to all pages."""
+    arrivals: dict[int, float] = {}
+    for fingerprint, page in all_pages(epochs):
+        if not page.links:
+            continue
+        share = visits_of(fingerprint, page) * (1.0 - restart_share) / len(page.links)
+        for text in page.links:
+            url = name_url(text)
+            if url is not None:
+                arrivals[url.fingerprint] = arrivals.get(url.fingerprint, 0.0) + share
+    return arrivals
+
+
+def _host_of(page: WalkedPage) -> str:
+    return page.url.split("/", 3)[2]
 
 
 def _poisson_mean(visits: int) -> float:
