@@ -238,7 +238,8 @@ def ring_of(
     schedule = recrawl.schedule if recrawl is not None else None
     _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule, rendering))
     _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
-    _count(kept, counters, (resolver, robots, urls.url_seen, frontier.control, counters), frontier, schedule)
+    counting = resolver, robots, pipeline.discovery, urls.url_seen, frontier.control, counters
+    _count(kept, counters, counting, frontier, schedule)
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions)

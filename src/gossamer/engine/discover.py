@@ -11,6 +11,7 @@ from gossamer.engine.links import LINKS_AT_ONCE
 from gossamer.engine.optional import ShardExchange
 from gossamer.engine.pending_scope import SCOPE
 from gossamer.engine.stages import Stages, level_of
+from gossamer.model.counters import Counters
 from gossamer.model.links import LEADING_ON, Link
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.ports import KNOWN, NEW, SHORTER
@@ -53,6 +54,14 @@ class Discovery:
         """The eliminator, if it may answer some links later; None if all answers are needed, or come, at once."""
         self._admitted: dict[int, int] = {}
         """By fingerprint of recently admitted links: depth and hops as one number."""
+        self._submitted = self._rejected = self._elsewhere = self._remembered = 0
+
+    def count(self, into: Counters) -> None:
+        """Set the counts of links up to the table of admitted links; the eliminator counts those that it gets."""
+        into.links_submitted = self._submitted
+        into.links_rejected = self._rejected
+        into.links_elsewhere = self._elsewhere
+        into.admitted_hits = self._remembered
 
     def judge_again(self) -> None:
         """Clear the cache of admitted links, because the filters have changed."""
@@ -88,7 +97,8 @@ class Discovery:
         self._bounce(links, now)
         admitted: list[Link] = []
         judged: list[int] = []  # Indexes in `admitted` of links that may be new.
-        for some in (links,) if len(links) < LINKS_AT_ONCE else _slices(links):
+        submitted = len(links)
+        for some in (links,) if submitted < LINKS_AT_ONCE else _slices(links):
             if not stages.pending_scope.is_open:
                 self._let_in(some, page, admitted, judged)
             else:
@@ -99,18 +109,25 @@ class Discovery:
                 yield
         found = admitted
         asked = judged
+        passed = ours = len(admitted)
         if not stages.exchange.is_alone:
             links, admitted = self._route(links, admitted, page, stages.exchange)
+            ours = len(admitted)
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
         risen = self._importance.note(page, admitted) if self._importance is not None else {}
         # Some belong to other shards, and known URLs may become more urgent.
         if not stages.exchange.is_alone or self._importance is not None:
-            asked = list(range(len(admitted)))
+            asked = list(range(ours))
         answers = [] if answers is None else answers
-        answers += [KNOWN] * len(admitted)
+        answers += [KNOWN] * ours
         offer = self._offer_of(admitted)
-        for places in (asked,) if len(asked) < LINKS_AT_ONCE else _slices(asked):
+        offers = len(asked)
+        self._submitted += submitted
+        self._rejected += submitted - passed
+        self._elsewhere += passed - ours
+        self._remembered += ours - offers
+        for places in (asked,) if offers < LINKS_AT_ONCE else _slices(asked):
             offered = [admitted[at] for at in places]
             answered = offer(offered)
             self._enqueue(offered, answered, risen, now)
@@ -235,6 +252,8 @@ class Discovery:
             for link, level in zip(links, levels, strict=True)
             if not stages.chain.reason(link) and stages.exchange.has(link.url)  # Each shard reads all segments.
         ]
+        self._submitted += len(links)
+        self._rejected += len(links) - len(ours)
         answers = self._offer_now([link for link, _ in ours])
         for (link, level), answer in zip(ours, answers, strict=True):
             if answer == NEW:

@@ -22,6 +22,10 @@ class Counters(msgspec.Struct):
     robots_misses: int = 0
     records_hits: int = 0
     records_misses: int = 0
+    links_submitted: int = 0
+    links_rejected: int = 0
+    links_elsewhere: int = 0
+    admitted_hits: int = 0
     urls_hits: int = 0
     urls_misses: int = 0
     urls_on_disk: int = 0
@@ -46,9 +50,13 @@ SAYS: Mapping[str, str] = {
     "robots_misses": "Rules that were parsed again from the host's record",
     "records_hits": "Host records found in memory",
     "records_misses": "Host records read from disk, or made for new hosts",
-    "urls_hits": "Links found in the table of popular URLs",
-    "urls_misses": "Links that the duplicate URL eliminator looked up",
-    "urls_on_disk": "Links of these that it looked for in its store or files",
+    "links_submitted": "Links that pages, redirects, sitemaps and seeds submitted",
+    "links_rejected": "Links of these that a filter rejected",
+    "links_elsewhere": "Links of these that were sent to another shard, which submits them there",
+    "admitted_hits": "Links of these found in the table of recently admitted links, the first of the duplicate check",
+    "urls_hits": "Links found in the table of popular URLs, the second",
+    "urls_misses": "Links in neither, for which the duplicate URL eliminator read its front buffer, its store or files",
+    "urls_on_disk": "Links of these that its front buffer did not answer, so that it read its store or files",
     "requests_s": "Seconds that requests for pages took",
 }
 CACHES = ("dns", "robots", "records", "urls")

@@ -15,6 +15,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
+from gossamer.model.counters import Counters
 from gossamer.model.links import Link
 from gossamer.ports import HELD, KNOWN, NEW, SHORTER
 from gossamer.stages.seen import held
@@ -104,6 +105,27 @@ def test_what_no_filter_has_is_new_and_what_one_has_is_held_until_its_batch_is_c
     assert not seen.holds(URLS[0])
     opened.commit()
     assert not list(opened.store.scan("seen", *under(HELD_LINKS))), "it left the store"
+    opened.crash()
+
+
+def test_a_link_that_is_held_and_comes_back_is_counted_once(tmp_path: Path) -> None:
+    opened = in_files(tmp_path, FEW)
+    seen = seen_of(opened)
+
+    def counts() -> Counters:
+        found = Counters()
+        seen.count(found)
+        return found
+
+    before = counts()
+    seen.offer_or_hold([link_to(url) for url in URLS[:100]])
+    opened.commit()
+    seen.offer_or_hold([link_to(url, 9) for url in URLS[100:300]])
+    opened.commit()
+    offered(opened, list(taken_back(opened)))
+    after = counts().since(before)
+    assert after.urls_hits + after.urls_misses == 300, "each link once, though many are offered again"
+    assert 200 <= after.urls_on_disk < 250, "what a filter has was compared with the files"
     opened.crash()
 
 

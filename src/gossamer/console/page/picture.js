@@ -192,11 +192,12 @@ function caches(counted) {
   const lookups = counted.dns_lookups ?? 0, spent = (counted.dns_s ?? 0) + (counted.requests_s ?? 0);
   const share = spent ? ` · ${decimal(100 * counted.dns_s / spent)} % of the time of lookups and requests` : "";
   say(by("dns"), lookups ? `${count(lookups)} DNS lookups, ${count(counted.dns_failures)} failed, ${seconds(counted.dns_s / lookups)} each${share}` : "No DNS lookups in this process.");
-  const asked = (counted.urls_hits ?? 0) + (counted.urls_misses ?? 0), onDisk = counted.urls_on_disk ?? 0;
+  const asked = (counted.admitted_hits ?? 0) + (counted.urls_hits ?? 0) + (counted.urls_misses ?? 0), onDisk = counted.urls_on_disk ?? 0;
   const found = [
     ["DNS answers", counted.dns_hits, counted.dns_misses],
     ["robots.txt rules", counted.robots_hits, counted.robots_misses],
     ["host records", counted.records_hits, counted.records_misses],
+    ["recently admitted links", counted.admitted_hits, (counted.urls_hits ?? 0) + (counted.urls_misses ?? 0)],
     ["popular URLs", counted.urls_hits, counted.urls_misses],
     ["seen URLs (misses reach the disk)", asked - onDisk, onDisk],
   ].filter(([, hits, misses]) => hits || misses);

@@ -320,6 +320,10 @@ class Report(msgspec.Struct, frozen=True):
     """Pages with a statement of each kind, such as `robots.txt Content-Usage`; share of pages fetched."""
     dns: Dns = Dns()
     caches: tuple[Cache, ...] = ()
+    link_checks: tuple[Count, ...] = ()
+    """Links submitted, by what ended their duplicate check; share of those. A link that waited for a comparison counts
+    once.
+    """
     copied: tuple[CopyFigures, ...] = ()
     troubles: tuple[Trouble, ...] = ()
 

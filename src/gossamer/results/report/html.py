@@ -13,6 +13,7 @@ from gossamer.results.report.text import (
     CACHE_NAMES,
     LINES_MAX,
     bucket_name,
+    check_names,
     instant,
     printable,
     rendering_cost,
@@ -112,6 +113,7 @@ def _sections(report: Report) -> Iterator[str]:
     )
     yield _bars("Links by type", "Of all links found.", report.link_types)
     yield _bars("Links refused", "By the filter that refused them.", report.rejected)
+    yield _bars("Links submitted", "By what ended their duplicate check.", check_names(report.link_checks))
     yield _bars("Traps", "URLs cut off, by host.", report.trapped_hosts)
     yield _table(
         "Copies",

@@ -144,7 +144,7 @@ def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order), whole)
 
     urls = tables.query_slices(_URLS, "key")
-    dns, caches = sections.dns_and_caches(tables)
+    dns, caches, link_checks = sections.dns_and_caches(tables)
     uses, statements = sections.uses(tables)
     return Report(
         attempts=attempts,
@@ -198,6 +198,7 @@ def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         statements=statements,
         dns=dns,
         caches=caches,
+        link_checks=link_checks,
         copied=_copies(tables),
         troubles=_troubles(tables),
     )

@@ -215,10 +215,12 @@ def _together(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return list(steps.values())
 
 
-def dns_and_caches(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...]]:
-    """Return the sums over all commits; nothing if there are none, or of a version that did not count."""
+def dns_and_caches(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...], tuple[Count, ...]]:
+    """Return lookups, caches and checks of links, summed over all commits; nothing if there are none, or of a version
+    that did not count.
+    """
     if not tables.counts:
-        return Dns(), ()
+        return Dns(), (), ()
     row = tables.one(_SUMS, sums=", ".join(f"coalesce(sum({name}), 0)" for name in _NAMES))
     sums = dict(zip(_NAMES, row, strict=True))
     lookups = int(sums["dns_lookups"])
@@ -230,10 +232,17 @@ def dns_and_caches(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...]]:
         int(sums["dns_within_1_s"]),
     )  # fmt: skip
     pairs = [(name, int(sums[f"{name}_hits"]), int(sums[f"{name}_misses"])) for name in CACHES]
-    links = int(sums["urls_hits"]) + int(sums["urls_misses"])
-    on_disk = int(sums["urls_on_disk"])
+    checks = {
+        name: int(sums[key])
+        for name, key in (
+            ("rejected", "links_rejected"), ("elsewhere", "links_elsewhere"), ("admitted", "admitted_hits"),
+            ("popular", "urls_hits"), ("memory", "urls_misses"), ("disk", "urls_on_disk"),
+        )
+    }  # fmt: skip
+    on_disk = checks["disk"]
+    checks["memory"] = max(0, checks["memory"] - on_disk)
     if on_disk:  # Older versions did not count it.
-        pairs.append(("eliminator", max(0, links - on_disk), on_disk))
-    return dns, tuple(
-        Cache(name, hits, misses, hits / (hits + misses)) for name, hits, misses in pairs if hits + misses
-    )
+        pairs.append(("eliminator", checks["admitted"] + checks["popular"] + checks["memory"], on_disk))
+    caches = tuple(Cache(name, hits, misses, hits / (hits + misses)) for name, hits, misses in pairs if hits + misses)
+    whole = int(sums["links_submitted"])
+    return dns, caches, tuple(Count(name, n, n / whole) for name, n in checks.items() if n and whole)

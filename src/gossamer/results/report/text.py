@@ -33,6 +33,10 @@ CACHE_NAMES = {
     "dns": "DNS answers", "robots": "robots.txt rules", "records": "host records", "urls": "popular URLs",
     "eliminator": "seen URLs",
 }  # fmt: skip
+CHECK_NAMES = {
+    "rejected": "rejected by a filter", "elsewhere": "of other shards", "admitted": "recently admitted",
+    "popular": "popular URLs", "memory": "front buffer or memory", "disk": "store or files",
+}  # fmt: skip
 LINES_MAX = 20
 """Of a list of counts; JSON has all."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -80,6 +84,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _bars("Depth", report.depths, width)
     yield from _bars("Links by type", report.link_types, width)
     yield from _bars("Links refused, by filter", report.rejected, width)
+    yield from _bars("Links submitted, by what answered", check_names(report.link_checks), width)
     yield from _buckets("Hosts by pages fetched, from", report.hosts_by_pages, width, of_bytes=False)
     yield from _buckets("Hosts by bytes received, from", report.hosts_by_bytes, width, of_bytes=True)
     yield from _domains(report.domains)
@@ -116,6 +121,11 @@ def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:
         yield f"  {printable(one.name)}: on {one.failed:,} of {counted(one.pages, 'page')} ({how})"
         why = f"{one.error}, last on {one.url}" if one.failed else one.unmatched
         yield f"    {printable(why)}"
+
+
+def check_names(counts: Sequence[Count]) -> list[Count]:
+    """Return the checks of links with names for people."""
+    return [Count(CHECK_NAMES[one.name], one.count, one.share) for one in counts]
 
 
 def rendering_cost(facts: Mapping[str, float]) -> str:

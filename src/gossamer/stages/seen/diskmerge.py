@@ -203,6 +203,7 @@ class DiskMergeUrlSeen:
         """
         links = self._held.release(most, name, idle=idle)
         if links:
+            self._popular.uncount(len(links))
             fingerprints = np.array([link.url.fingerprint for link in links], np.uint64)
             self._popular.settle(fingerprints, np.full(len(links), NOWHERE, np.uint32))
         return links
@@ -366,6 +367,7 @@ class DiskMergeUrlSeen:
             self._frozen = [{} for _ in range(GROUPS)]
             self._compared = {}
         if work.compared is not None:
+            self._on_disk += len(work.compared.fingerprints)
             self._popular.settle(work.compared.fingerprints, work.compared.ways)
             self._held.set_wanted(work.compared.wanted)
             self._compared = work.compared.known
