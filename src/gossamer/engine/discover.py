@@ -109,24 +109,25 @@ class Discovery:
                 yield
         found = admitted
         asked = judged
-        passed = ours = len(admitted)
+        passed = len(admitted)
+        own = passed
         if not stages.exchange.is_alone:
             links, admitted = self._route(links, admitted, page, stages.exchange)
-            ours = len(admitted)
+            own = len(admitted)
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
         risen = self._importance.note(page, admitted) if self._importance is not None else {}
         # Some belong to other shards, and known URLs may become more urgent.
         if not stages.exchange.is_alone or self._importance is not None:
-            asked = list(range(ours))
+            asked = list(range(own))
         answers = [] if answers is None else answers
-        answers += [KNOWN] * ours
+        answers += [KNOWN] * own
         offer = self._offer_of(admitted)
         offers = len(asked)
         self._submitted += submitted
         self._rejected += submitted - passed
-        self._elsewhere += passed - ours
-        self._remembered += ours - offers
+        self._elsewhere += passed - own
+        self._remembered += own - offers
         for places in (asked,) if offers < LINKS_AT_ONCE else _slices(asked):
             offered = [admitted[at] for at in places]
             answered = offer(offered)
