@@ -291,6 +291,8 @@ class Machine:
         """Return the time, of which work takes none here."""
         return self.world.elapsed_s
 
+    process_work_s = work_s
+
     async def sleep_until(self, instant: float) -> None:
         """Return at an instant of this clock."""
         await asyncio.sleep(max(0.0, instant - self.now()))

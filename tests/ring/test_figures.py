@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import resource
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
 import pytest
 
+from gossamer.api.metrics import metrics_of
 from gossamer.lab.simweb.log import Logged
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -23,7 +28,10 @@ class Figures:
     """A crawl with all that its figures are computed from."""
 
     def __init__(self, web: SimwebProcess, directory: Path, *sets: str, **options: Any) -> None:
+        self.directory = directory
+        before_s = time.process_time()
         self.status = crawl(web.seeds, directory, *OWN, *sets, hosts=str(web.hosts_file), **options).status
+        self.process_s = time.process_time() - before_s
         self.requests: list[Logged] = [one for one in web.requests() if one.nth]
         self.report = json.loads(run("report", str(directory), "--json")[1])
         self.text = run("report", str(directory))[1]
@@ -66,3 +74,78 @@ def test_every_submitted_link_is_in_one_layer_of_the_duplicate_check(
     shares = {one["name"]: one["share"] for one in found.report["caches"]}
     if backend == "rocksdb":
         assert shares["eliminator"] == pytest.approx(1 - checks["disk"] / found.submitted, abs=1e-9)
+
+
+def test_figures_of_report_status_and_metrics_agree_with_pages_links_and_the_servers_log(figures: Figures) -> None:
+    report = figures.report
+    status = figures.stopped
+    fetched = [one for one in figures.pages if one["outcome"] == "fetched"]
+    metrics = {one.split(" ")[0]: float(one.split(" ")[1]) for one in _lines(metrics_of(status))}
+
+    def agree(expected: float, *found: float) -> None:
+        assert found == pytest.approx([expected] * len(found))
+
+    agree(len(figures.pages), report["attempts"], report["attempts_counted"], status["attempts"])
+    agree(len(fetched), report["fetched"], status["pages"], metrics["gossamer_pages_total"])
+    agree(len({one["key"] for one in figures.pages}), report["urls"], status["discovered"], status["terminal"])
+    agree(len(figures.links), report["links"], sum(one["count"] for one in report["link_types"]))
+    hosts = {one.host for one in figures.requests}
+    agree(len(hosts), report["hosts"], report["hosts_answered"], status["hosts_known"])
+    robots = [one for one in figures.requests if one.path == "/robots.txt"]
+    agree(len(figures.requests), report["cost"]["requests"], status["cost"]["requests"])
+    agree(len(figures.requests), metrics["gossamer_requests_total"], len(robots) + report["attempts"])
+    received = sum(one.sent_bytes for one in figures.requests)
+    agree(received, report["wire_bytes"], status["wire_bytes"], metrics["gossamer_received_bytes_total"])
+    decoded = sum(one["body_bytes"] for one in figures.pages)
+    agree(decoded, report["body_bytes"], status["body_bytes"], metrics["gossamer_content_bytes_total"])
+    agree(decoded / len(fetched), report["body_bytes_mean"])
+    agree(sum(bool(one["truncated"]) for one in fetched) / len(fetched), report["truncated_share"])
+    local = [one for one in figures.links if urlsplit(one["from_url"])[:2] == urlsplit(one["to_url"])[:2]]
+    agree(len(local) / len(figures.links), report["local_links_share"])
+    types = Counter(one["media_type"] for one in fetched)
+    assert types == {one["name"]: one["count"] for one in report["media_types"]} == status["media_types"]
+    depths = Counter(str(one["depth"]) for one in figures.pages)
+    assert depths == {one["name"]: one["count"] for one in report["depths"]}
+    times = sorted(one["fetch_s"] for one in figures.pages)
+    agree(sum(times) / len(times), report["fetch_s"]["mean"])
+    agree(times[-1], report["fetch_s"]["max"])
+    begun = min(one["fetched_at"].timestamp() for one in figures.pages)
+    ended = max(one["fetched_at"].timestamp() + one["fetch_s"] for one in figures.pages)
+    agree(ended - begun, report["duration_s"])
+    agree(len(fetched) / (ended - begun), report["pages_per_s"])
+
+
+def _lines(metrics: bytes) -> list[str]:
+    return [line for line in metrics.decode().splitlines() if line and not line.startswith("#")]
+
+
+def test_a_crawl_says_what_it_took_of_its_machine_and_for_a_million_pages(figures: Figures) -> None:
+    cost = figures.report["cost"]
+    spent_s = sum(cost["cpu_s"].values())
+    assert 0.4 * figures.process_s < spent_s < figures.process_s, "most of it, without start and end of the process"
+    assert min(cost["cpu_s"][stage] for stage in ("fetch", "parse", "store")) > 0
+    assert cost["cpu_s_each"] == pytest.approx(spent_s / figures.report["fetched"])
+    files = [path for path in figures.directory.rglob("*") if path.is_file()]
+    assert cost["disk_bytes"] == pytest.approx(512 * sum(path.stat().st_blocks for path in files))
+    held = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    assert 20e6 < cost["memory_bytes_max"] < 1.5 * held
+    million = {one["name"]: one for one in cost["million_pages"]}
+    assert million["this crawl"]["core_hours"] == pytest.approx(1e6 * cost["cpu_s_each"] / 3600)
+    assert million["nielsen2012, 80 cores"]["core_hours"] == pytest.approx(20 * 4 * (39 + 25 / 60) / 250.113669)
+    assert million["nielsen2012, 80 cores"]["price"] == 2.32
+    assert million["mercator2001, 8 cores"]["core_hours"] == pytest.approx(4 * 2 * 17 * 24 / 891)
+    sets = ("machine.price_per_hour=32", "machine.price_per_gb_month=3")
+    given = [word for one in sets for word in ("--set", one)]
+    listed = json.loads(run("report", str(figures.directory), "--json", *given)[1])["cost"]
+    scale = 1e6 / figures.report["fetched"]
+    price = scale * (2.0 * spent_s / 3600 + 3.0 * cost["disk_bytes"] / 1e9)
+    assert listed["million_pages"][0]["price"] == pytest.approx(price)
+    assert "a million pages take" in figures.text
+
+
+@pytest.mark.parametrize("wrong", ["machine.price_per_hours=1", "machine.price_per_hour=-1", "machine.price_per_hour"])
+def test_a_wrong_price_is_one_line(figures: Figures, wrong: str) -> None:
+    status, out, err = run("report", str(figures.directory), "--set", wrong)
+    assert (status, out) == (2, "")
+    assert "machine.price_per_hour" in err
+    assert len(err.splitlines()) == 1

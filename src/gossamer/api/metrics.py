@@ -23,6 +23,7 @@ from gossamer.model.status import Status, read_status
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 ALARMS = ("loop", "commit", "disk", "disk_soon", "proxy", "open_files", "memory", "clock")
 STATES = ("starting", "running", "paused", "stopping", "finished", "stopped", "failed")
+STAGES = ("fetch", "parse", "store", "render")
 PREFIX = "gossamer_"
 
 # Name, key of the status, what it is.
@@ -42,6 +43,7 @@ GAUGES = (
     ("hosts_with_work", "hosts_left", "Hosts with URLs that are not finished"),
     ("hosts_active", "hosts_active", "Hosts with work in memory"),
     ("hosts_deferred", "hosts_deferred", "Hosts that have used up their budget in this round"),
+    ("disk_bytes", "disk_bytes", "What the crawl's directory takes on disk"),
     ("links_held", "links_held", "Links that await the duplicate check"),
     ("epoch", "epoch", "Number of the last commit"),
 )
@@ -137,6 +139,15 @@ class _StatusMetrics:
             for value, count in getattr(status, key).items():
                 counter.add_metric([str(value) or "unknown"], _float(count))
             yield counter
+        processor = CounterMetricFamily(
+            PREFIX + "processor_seconds", "Processor time by stage, over all runs", labels=["stage"]
+        )
+        for name in STAGES:
+            processor.add_metric([name], status.cost.get(f"cpu_{name}_s", 0.0))
+        yield processor
+        yield CounterMetricFamily(PREFIX + "requests", "Requests sent, over all runs", status.cost.get("requests", 0.0))
+        most = status.cost.get("memory_bytes_max", 0.0)
+        yield GaugeMetricFamily(PREFIX + "memory_bytes_max", "The most memory that the crawl held, over all runs", most)
         within = CounterMetricFamily(
             PREFIX + "dns_within", "Lookups by the seconds that they took at most", labels=["seconds"]
         )

@@ -49,6 +49,7 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COUNTS
 from gossamer.state.slots import end_of
 from gossamer.world.clock import WallClock
+from gossamer.world.machine import disk_bytes
 
 TRAPS_SHOWN_MAX = 100
 ALARMS_MAX = 20
@@ -131,6 +132,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.eta_s = _eta_s(status) if status.state == "running" else None
     if detail:
         status.course = counters.course.rates()
+        status.disk_bytes = disk_bytes(shard.kept.storage.journals.directory)
         status.hosts = frontier.overview(now, HOSTS_SHOWN_MAX)
         status.changes = changes_of(epochs)
     return status
@@ -166,7 +168,7 @@ def status_of(directory: str | Path) -> dict[str, object]:
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
-    found = _read_status(config, directory)
+    found = _read_status(config, directory) | {"disk_bytes": disk_bytes(directory)}
     ended, says = end_of(directory / "state")
     if ended:
         command = f"`gossamer resume {shell_word(directory)}` continues"
@@ -339,6 +341,7 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
         text_methods=dict(totals.text_methods),
         rendered=dict(totals.rendered),
         rendering=dict(totals.rendering),
+        cost={**msgspec.structs.asdict(totals.cost), "cpu_render_s": totals.rendering.get("cpu_s", 0.0)},
         levels={str(level): max(0, urls) for level, urls in enumerate(counts.levels) if urls > 0},
         elapsed_s=elapsed_s,
         hosts_known=counts.hosts,

@@ -30,7 +30,7 @@ from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.partitions import FILE, RECORD_FILE, PartitionMap
 from gossamer.config import Config
-from gossamer.engine.counters import SEEDS_NAMED_MAX, Totals
+from gossamer.engine.counters import SEEDS_NAMED_MAX, Cost, Totals
 from gossamer.engine.pending_scope import count_pending as beyond_counted
 from gossamer.features.revisit.moving import MEMORIES, absorb, align, numbers_in, renumber
 from gossamer.features.revisit.rhythm import decode_rhythm
@@ -267,6 +267,8 @@ def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
         totals.body_bytes += one.body_bytes
         totals.fetch_s += one.fetch_s
         totals.unfollowed += one.unfollowed
+        for name in Cost.__struct_fields__:
+            setattr(totals.cost, name, getattr(totals.cost, name) + getattr(one.cost, name))
         totals.incarnation = max(totals.incarnation, one.incarnation)
         totals.seeds.count += one.seeds.count
         totals.seeds.first = (totals.seeds.first + one.seeds.first)[:SEEDS_NAMED_MAX]

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
+import msgspec
 import typer
 
 from gossamer import api
@@ -98,12 +99,20 @@ def report(
     page: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the report to an HTML file with charts.")
     ] = None,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Prices, as for simulate: machine.price_per_hour=0.8."),
+    ] = None,
     as_json: Json = False,
 ) -> int:
     """Print the statistics of a crawl."""
+    from gossamer.lab.simulate.taken import cost_of
+    from gossamer.world.machine import disk_bytes
+
     require_crawl(directory)
     status = _status_or_damage(directory)
     found = _report(directory, status)
+    found = msgspec.structs.replace(found, cost=cost_of(found, status.cost, disk_bytes(directory), sets or ()))
     if page is not None:
         write_file(page, html.as_html(found, directory.resolve().name), "--html")
     if as_json:

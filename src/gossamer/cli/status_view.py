@@ -33,7 +33,7 @@ from gossamer.cli.status_text import (
 )
 from gossamer.model.health import health_of
 from gossamer.model.status import ShardHealth, Status
-from gossamer.model.words import count, counted, duration, size
+from gossamer.model.words import cost_text, count, counted, duration, size
 
 SHOWN_MAX = 6
 INTERVAL_S = 1.0
@@ -139,6 +139,7 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
         ("text found as", _list_counts(status.text_methods, largest_first=True)),
         ("rendered", _list_counts(status.rendered, largest_first=True)),
         ("rendering", rendering_of(status)),
+        ("cost", _cost(status.cost, status.disk_bytes)),
     ]
     if (hosts := status.hosts) is not UNSET:
         shown = sorted(hosts["limits"].items(), key=lambda item: -item[1])
@@ -156,6 +157,12 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
     changes = status.changes[-SHOWN_MAX:] if status.changes is not UNSET else ()
     rows += [("set", f"{one['key']}: {one['before'] or 'none'} → {one['after'] or 'none'}") for one in changes]
     return [(name, harmless(line)) for name, line in rows if line]
+
+
+def _cost(cost: Mapping[str, float], disk_bytes: int) -> str:
+    cpu_s = {name: cost.get(f"cpu_{name}_s", 0.0) for name in ("fetch", "parse", "store", "render")}
+    requests, memory_bytes = (int(cost.get(name, 0)) for name in ("requests", "memory_bytes_max"))
+    return cost_text(cpu_s, requests, disk_bytes, memory_bytes) if requests else ""
 
 
 CHOICES = {

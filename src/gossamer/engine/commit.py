@@ -84,6 +84,7 @@ class Committer:
         self.undivided = asyncio.Lock()
         """Held by work that makes several changes that belong to one epoch, and lets other tasks run in between."""
         self._since = clock.now()
+        self._counters.charge(clock, opening=True)
         self.on_committed: Callable[[list[Visited]], Awaitable[None]] = pass_on
         self.on_epoch: Callable[[int], None] = ignore
         self.on_durable: Callable[[EpochRow], None] = ignore
@@ -188,6 +189,7 @@ class Committer:
         totals = self._counters.totals
         totals.elapsed_s += now - self._since
         self._since = now
+        self._counters.charge(self._clock)
         for component in self._components:
             component.cut(now)
         for store in self._beside:

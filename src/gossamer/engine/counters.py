@@ -56,6 +56,21 @@ class SeedCounters(msgspec.Struct):
 SESSION_ENDS_NAMED_MAX = 5
 
 
+class Cost(msgspec.Struct):
+    """What a crawl takes of its machine, over all runs; other processes than the shard's own are not in it."""
+
+    cpu_fetch_s: float = 0.0
+    """Processor time of the event loop outside `cpu_parse_s`: frontier, DNS, connections, robots.txt."""
+    cpu_parse_s: float = 0.0
+    """Of reading pages: decoding, modules, records and rows, and the discovery of their links."""
+    cpu_store_s: float = 0.0
+    """Of all other threads: commits, the store's own, files of tables."""
+    requests: int = 0
+    """Requests sent, those for robots.txt and the like included."""
+    memory_bytes_max: int = 0
+    """The most that the crawl's processes held at a look of the watchdogs."""
+
+
 @decodable
 class Totals(msgspec.Struct):
     """Sums over all runs of the crawl. Committed with the epoch."""
@@ -92,6 +107,7 @@ class Totals(msgspec.Struct):
     unfollowed: int = 0
     """Pages that are recorded, but whose links were not all followed, because of an internal error."""
 
+    cost: Cost = msgspec.field(default_factory=Cost)
     rejected: dict[str, str] = msgspec.field(default_factory=dict)
     """The first link that each filter rejected."""
 
@@ -137,6 +153,9 @@ class CrawlCounters:
         """Returns the counts of DNS lookups and caches in this process."""
         self.recent: RecentList | None = None
         """The last attempts; None until the first request for them."""
+        self.parse_s: Callable[[], float] = float
+        """Returns the processor time in which pages were read."""
+        self._charged = (0.0, 0.0, 0.0)
         self.last_at = 0.0
         """Approximate time at which the last attempt ended."""
         self.answered_at = 0.0
@@ -156,6 +175,18 @@ class CrawlCounters:
     def reconfigure(self, options: CrawlOptions) -> None:
         """Apply new options."""
         self._options = options
+
+    def charge(self, clock: Clock, *, opening: bool = False) -> None:
+        """Add the processor time since the last call to the costs; with `opening` only note where it begins."""
+        before = self._charged
+        self._charged = now = (clock.process_work_s(), clock.work_s(), self.parse_s())
+        if opening:
+            return
+        cost = self.totals.cost
+        process_s, loop_s, parse_s = (after - earlier for after, earlier in zip(now, before, strict=True))
+        cost.cpu_parse_s += parse_s
+        cost.cpu_fetch_s += max(0.0, loop_s - parse_s)
+        cost.cpu_store_s += max(0.0, process_s - loop_s)
 
     def sample(self, now: float) -> None:
         """Add the current counts to the timeline. Called about once a second."""
@@ -211,6 +242,7 @@ class CrawlCounters:
     def count_bytes(self, wire_bytes: int, now: float) -> None:
         """Count the bytes that a request received, including prerequisite fetches."""
         self.totals.wire_bytes += wire_bytes
+        self.totals.cost.requests += 1
         self.answered_at = now
         if not self.unanswered:
             self.unanswered_since = now

@@ -94,6 +94,10 @@ class DocumentReader:
         with self._turns.measured():
             self._discovery.follow(links, page, now)
 
+    def spent_s(self) -> float:
+        """Return the processor time of all pages read so far."""
+        return self._turns.spent_s
+
     def measure(self) -> MeasuredWork:
         """Measure what is done in the context as the reading of a page."""
         return self._turns.measured()

@@ -386,6 +386,8 @@ class Watchdogs:
     def _look_at_memory(self, now: float) -> None:
         gauges = self.gauges
         gauges.memory_bytes = max(0, self._machine.memory_bytes() - self._others_bytes)
+        cost = self._counters.totals.cost
+        cost.memory_bytes_max = max(cost.memory_bytes_max, gauges.memory_bytes)
         most = gauges.memory_budget_bytes * self._options.memory_share_max
         if gauges.memory_bytes < most * (MEMORY_CALM if "memory" in self._alarms else 1.0):
             self._brakes.throttle("memory", None)

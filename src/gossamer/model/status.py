@@ -140,6 +140,15 @@ class Status(msgspec.Struct, kw_only=True):
             "= auto pages_signal, pages_sample and pages_gain by why they were rendered, pages_budget: those left out.",
         ),
     ] = {}
+    cost: Annotated[
+        dict[str, float],
+        _meta(
+            "sums",
+            "cpu_fetch_s, cpu_parse_s, cpu_store_s, cpu_render_s: processor seconds by stage, over all runs; requests; "
+            "memory_bytes_max, of all shards together.",
+        ),
+    ] = {}
+    disk_bytes: Annotated[int, _meta("most", "What the crawl's directory takes; of a running one in details.")] = 0
     levels: Annotated[dict[str, int], _meta("sums", "Queued URLs by level, 0 the most urgent.")] = {}
     elapsed_s: Annotated[float, _meta("most")] = 0.0
     hosts_known: Annotated[int, _meta("sum")] = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -75,3 +75,12 @@ def iso_time(
 ) -> str:
     """Return a wall time in ISO 8601, UTC, truncated to `precision`; `zone` is the suffix, `Z` or `+00:00`."""
     return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(timespec=precision) + zone
+
+
+def cost_text(cpu_s: Mapping[str, float], requests: int, disk_bytes: int, memory_bytes: int) -> str:
+    """Return what a crawl took of its machine, with its processor time by stage."""
+    stages = ", ".join(f"{name} {spent_s:,.1f}" for name, spent_s in cpu_s.items() if spent_s)
+    return (
+        f"{sum(cpu_s.values()):,.1f} s of processor time ({stages}), {counted(requests, 'request')}, "
+        f"{size(disk_bytes)} on disk, {size(memory_bytes)} of memory at most"
+    )

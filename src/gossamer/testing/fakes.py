@@ -27,6 +27,8 @@ class FakeClock:
         """Return the time: work takes as long as a test moves it."""
         return self.instant
 
+    process_work_s = work_s
+
     async def sleep_until(self, instant: float) -> None:
         """Move the clock to `instant`, unless that has passed."""
         self.instant = max(self.instant, instant)

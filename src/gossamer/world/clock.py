@@ -20,6 +20,10 @@ class Clock(Protocol):
         """Processor time of the calling thread in seconds, to measure a piece of work independently of other load."""
         ...
 
+    def process_work_s(self) -> float:
+        """Processor time of all threads of this process in seconds."""
+        ...
+
     async def sleep_until(self, instant: float) -> None:
         """Return no earlier than `instant`."""
         ...
@@ -38,6 +42,7 @@ class WallClock:
         return time.clock_gettime(_STEADY) + self._offset_s  # Called a dozen times per page.
 
     work_s = staticmethod(time.thread_time)
+    process_work_s = staticmethod(time.process_time)
 
     async def sleep_until(self, instant: float) -> None:
         import asyncio  # noqa: PLC0415 - the supervisor has a clock and no loop

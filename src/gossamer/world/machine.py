@@ -95,6 +95,19 @@ class ThisMachine:
         return time.time() - steady_s()
 
 
+def disk_bytes(directory: Path) -> int:
+    """Return what the files below a directory take on disk, each once. About 2 µs a file; what goes meanwhile counts
+    nothing.
+    """
+    sizes: dict[tuple[int, int], int] = {}
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with suppress(OSError):
+                found = os.lstat(os.path.join(folder, name))  # noqa: PTH118 - a Path costs more
+                sizes[found.st_dev, found.st_ino] = 512 * found.st_blocks
+    return sum(sizes.values())
+
+
 def processes_below(pid: int) -> set[int]:
     """Return the ids of all descendants of a process; empty if the system does not tell."""
     found: set[int] = set()

@@ -31,6 +31,8 @@ class Published:
     limit: str
     """What its authors say limited it."""
     cost_per_million: float | None = None
+    cores: int = 0
+    """Of all its machines."""
 
 
 @dataclass(frozen=True)

@@ -209,6 +209,28 @@ class Dns(msgspec.Struct, frozen=True):
     within_1_s: int = 0
 
 
+class Taken(msgspec.Struct, frozen=True):
+    """What a million pages take: of this crawl, of its prediction, or of a published crawl."""
+
+    name: str
+    core_hours: float
+    price: float | None = None
+    """None: not published."""
+
+
+class CostFigures(msgspec.Struct, frozen=True):
+    """What the crawl took of its machine, over all runs."""
+
+    cpu_s: dict[str, float] = {}
+    """By stage: fetch, parse, store, render."""
+    cpu_s_each: float = 0.0
+    """For a page fetched."""
+    requests: int = 0
+    disk_bytes: int = 0
+    memory_bytes_max: int = 0
+    million_pages: tuple[Taken, ...] = ()
+
+
 @decodable
 class Report(msgspec.Struct, frozen=True):
     """A crawl in figures. Lists are in falling order. Counts are complete up to 10,000 rows; behind these, one row
@@ -250,6 +272,13 @@ class Report(msgspec.Struct, frozen=True):
     """Pages marked as nearly the same as another."""
     trapped: int = 0
     truncated: int = 0
+    truncated_share: float = 0.0
+    """Of pages fetched, those that were cut."""
+    body_bytes_mean: float = 0.0
+    """Decoded size of a page fetched."""
+    local_links_share: float = 0.0
+    """Of links, those that stay on the host and port of their page."""
+    cost: CostFigures = CostFigures()
     wire_bytes: int = 0
     """Received, heads included."""
     body_bytes: int = 0

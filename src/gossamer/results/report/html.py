@@ -14,6 +14,7 @@ from gossamer.results.report.text import (
     LINES_MAX,
     bucket_name,
     check_names,
+    cost_line,
     instant,
     printable,
     rendering_cost,
@@ -63,6 +64,15 @@ def _waiting_hosts(report: Report) -> str:
 
 def _sections(report: Report) -> Iterator[str]:
     yield _cards(report)
+    yield _table(
+        "Cost",
+        f"{cost_line(report.cost)}.",
+        ("a million pages take", "core hours", "price"),
+        (
+            (_text(one.name), f"{one.core_hours:,.2f}", "" if one.price is None else f"{one.price:,.3f}")
+            for one in report.cost.million_pages
+        ),
+    )
     yield from _course(report.course)
     yield _bars("Outcomes of URLs", "How the last attempt at each URL ended.", report.url_outcomes)
     yield _bars("Outcomes of attempts", "How attempts ended.", report.outcomes)

@@ -40,10 +40,15 @@ _TOTALS = f"""
         coalesce(sum(body_bytes) FILTER (outcome = 'fetched' AND duplicate_of <> ''), 0)::BIGINT AS duplicate_bytes,
         count(*) FILTER ({NEAR} <> '') AS near_duplicates,
         count(*) FILTER (outcome = 'trapped') AS trapped, count(*) FILTER (truncated <> '') AS truncated,
+        count(*) FILTER (outcome = 'fetched' AND truncated <> '') AS pages_truncated,
+        coalesce(avg(body_bytes) FILTER (outcome = 'fetched'), 0) AS body_bytes_mean,
         coalesce(sum(wire_bytes), 0)::BIGINT AS wire_bytes, coalesce(sum(body_bytes), 0)::BIGINT AS body_bytes,
         coalesce(sum(warc_length), 0)::BIGINT AS warc_bytes,
         min(began_s) AS begun_at, max(ended_s) AS ended_at
     FROM pages"""  # noqa: S608
+_LINKS = """
+    SELECT count(*), count(*) FILTER (split_part(from_url, '/', 1) = split_part(to_url, '/', 1)
+        AND split_part(from_url, '/', 3) = split_part(to_url, '/', 3)) FROM links"""
 _SITES = "SELECT count(DISTINCT site) FROM hosts WHERE {slice}"
 # By the key's hash, for its eight bytes are all that a group holds of it.
 _URLS = """
@@ -135,9 +140,9 @@ def _incomplete(attempts: int, counted: int | None, unread: str, *, forgotten: b
 def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
     (
         attempts, fetched, repeated, visits, duplicates, duplicate_bytes, near_duplicates, trapped, truncated,
-        wire_bytes, body_bytes, warc_bytes, begun_at, ended_at,
+        pages_truncated, body_bytes_mean, wire_bytes, body_bytes, warc_bytes, begun_at, ended_at,
     ) = tables.one(_TOTALS)  # fmt: skip
-    links = tables.one("SELECT count(*) FROM links")[0] if tables.has_links else 0
+    links, local_links = tables.one(_LINKS) if tables.has_links else (0, 0)
     duration_s = ended_at - begun_at if begun_at is not None else 0.0
 
     def of_pages(name: str, whole: int, where: str = "true", order: str = "n DESC, 1") -> tuple[Count, ...]:
@@ -163,6 +168,9 @@ def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         near_duplicates=near_duplicates,
         trapped=trapped,
         truncated=truncated,
+        truncated_share=pages_truncated / fetched if fetched else 0.0,
+        body_bytes_mean=body_bytes_mean,
+        local_links_share=local_links / links if links else 0.0,
         wire_bytes=wire_bytes,
         body_bytes=body_bytes,
         warc_bytes=warc_bytes,

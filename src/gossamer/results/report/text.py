@@ -9,11 +9,12 @@ from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
-from gossamer.model.words import UNSEEN, bit_rate, counted, duration, size
+from gossamer.model.words import UNSEEN, bit_rate, cost_text, counted, duration, size
 from gossamer.results.report.figures import (
     Bucket,
     Cache,
     CopyFigures,
+    CostFigures,
     Count,
     Dns,
     Domain,
@@ -70,6 +71,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
         yield "No pages in the files that are left." if report.damage else "No pages yet."
         return
     yield from _totals(report)
+    yield from _cost(report.cost, width)
     yield from _course(report.course, width)
     yield from _bars("Outcomes of URLs", report.url_outcomes, width)
     yield from _bars("Outcomes of attempts", report.outcomes, width)
@@ -149,7 +151,8 @@ def _totals(report: Report) -> Iterator[str]:
         ("Rate", f"{report.pages_per_s:,.1f} pages/s, {bit_rate(report.bits_per_s)}"),
         ("Received", f"{size(report.wire_bytes)}, {size(report.body_bytes)} decoded"),
         ("Archived", f"{size(report.warc_bytes)}"),
-        ("Links", f"{report.links:,}"),
+        ("Pages", f"{size(round(report.body_bytes_mean))} on average, {report.truncated_share:.1%} cut"),
+        ("Links", f"{report.links:,}, {report.local_links_share:.1%} to the host of their page"),
         ("Sites", f"{report.sites:,}"),
         ("Copies", f"{report.duplicates:,} of pages, {size(report.duplicate_bytes)}{near}"),
         ("Also", f"{report.repeated:,} repeated attempts, {report.truncated:,} cut, {report.trapped:,} in traps"),
@@ -162,6 +165,23 @@ def _totals(report: Report) -> Iterator[str]:
     ]
     for name, value in facts:
         yield f"  {name:<12}{value}"
+
+
+def cost_line(cost: CostFigures) -> str:
+    """Return what a crawl took of its machine; nothing if it did not count that."""
+    return cost_text(cost.cpu_s, cost.requests, cost.disk_bytes, cost.memory_bytes_max) if cost.requests else ""
+
+
+def _cost(cost: CostFigures, width: int) -> Iterator[str]:
+    if not cost.requests:
+        return
+    yield ""
+    yield f"Cost: {seconds(cost.cpu_s_each)} of processor time a page"
+    yield from wrap(cost_line(cost), width, initial_indent="  ", subsequent_indent="  ")
+    yield f"  {'a million pages take':<32}{'core hours':>10}{'price':>10}"
+    for one in cost.million_pages:
+        price = f"{one.price:>10,.3f}" if one.price is not None else ""
+        yield f"    {_cell(one.name, 30)}{one.core_hours:>10,.2f}{price}"
 
 
 def _bars(title: str, every: Sequence[Count], width: int, *, most: int = LINES_MAX) -> Iterator[str]:
