@@ -47,6 +47,24 @@ def test_a_page_costs_the_sum_of_its_parts_or_what_it_is_said_to() -> None:
     assert cpu_page_s(20_000, web, said) == pytest.approx(7e-6)
 
 
+@pytest.mark.parametrize(
+    ("kind", "page_bytes", "links", "https", "measured_us"),
+    [
+        ("Python's documentation", 95_900, 208, 0.0, 3_510),
+        ("PostgreSQL's documentation", 14_600, 26, 0.0, 820),
+        ("sizes as in the HTTP Archive", 65_000, 104, 0.0, 2_155),
+        ("light pages", 5_100, 8, 0.0, 625),
+        ("a TLS connection for every page", 5_100, 8, 1.0, 1_520),
+    ],
+)
+def test_the_formula_meets_what_kinds_of_sites_took(
+    kind: str, page_bytes: int, links: int, https: float, measured_us: float
+) -> None:
+    """Figures of `benchmarks/bench_crawl.py` on a quiet machine (decision 18), less half a second for start and end."""
+    predicted_us = 1e6 * cpu_page_s(page_bytes, WebOptions(links_per_page=links, https_share=https), MachineOptions())
+    assert predicted_us == pytest.approx(measured_us, rel=0.08), kind
+
+
 def test_links_to_other_shards_cost_more_the_more_shards_there_are() -> None:
     web, exchange = WebOptions(links_per_page=50, same_host_share=0.8), ExchangeOptions()
     assert cpu_exchange_s(web, exchange, 1) == 0.0

@@ -63,11 +63,11 @@ class MachineOptions(Section, frozen=True):
     cpu_us_per_page: Annotated[
         float | None, Key("CPU of a page in all, in microseconds; none: made of the keys below", ge=0)
     ] = None
-    cpu_us_per_request: Annotated[float, Key("CPU of any request: gates, connection, queue, commit", ge=0)] = 200.0
-    cpu_us_per_tls: Annotated[float, Key("CPU of a TLS handshake", ge=0)] = 435.0
-    cpu_us_per_document: Annotated[float, Key("CPU of a page: records, rows, history", ge=0)] = 185.0
-    cpu_us_per_kb: Annotated[float, Key("CPU of 1,000 decoded bytes: decode, digest, parse, archive", ge=0)] = 11.0
-    cpu_us_per_link: Annotated[float, Key("CPU of a link: name, filters, eliminator, table", ge=0)] = 3.0
+    cpu_us_per_request: Annotated[float, Key("CPU of any request: gates, connection, queue, commit", ge=0)] = 420.0
+    cpu_us_per_tls: Annotated[float, Key("CPU of a TLS handshake", ge=0)] = 900.0
+    cpu_us_per_document: Annotated[float, Key("CPU of a page: records, rows, history", ge=0)] = 45.0
+    cpu_us_per_kb: Annotated[float, Key("CPU of 1,000 decoded bytes: decode, digest, parse, archive", ge=0)] = 7.0
+    cpu_us_per_link: Annotated[float, Key("CPU of a link: name, filters, eliminator, table", ge=0)] = 11.5
     concurrency: Annotated[int, Key("Requests at once of one shard", ge=1, le=16_384)] = 2_000
 
 
