@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from gossamer.engine.logs import PACKAGE_OF, Logs
+from gossamer.engine.logs import PACKAGE_OF, Logs, log_crash
 from gossamer.engine.options import PACKAGES, LogsOptions
+from gossamer.model.errors import ComponentFailedError
 from gossamer.options import OptionsError, convert
 from gossamer.testing import FakeClock
 
@@ -32,6 +34,24 @@ def test_a_line_says_when_how_grave_where_and_what(tmp_path: Path) -> None:
             "url": "http://a.test/", "error": "no such name",
         }
     ]  # fmt: skip
+
+
+def test_a_crash_and_errors_of_all_kinds_have_one_form(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    first = Logs(tmp_path / "logs", FakeClock())
+    first.critical("internal_error", ValueError("one"), url="http://a.test/")
+    first.critical("segment_refused", "two", path="x")
+    first.close()
+    log_crash(RuntimeError("three"), tmp_path)
+    log_crash(ComponentFailedError("four", "its own trace"), tmp_path)
+    found = lines(tmp_path / "logs/critical.log")
+    assert [list(line)[:4] for line in found] == [["at", "level", "package", "event"]] * 4
+    assert [line["error"] for line in found] == [
+        "ValueError: one", "two", "RuntimeError: three", "ComponentFailedError: four"
+    ]  # fmt: skip
+    assert all(datetime.fromisoformat(str(line["at"])).utcoffset() == timedelta(0) for line in found)
+    assert [line["package"] for line in found] == ["crawl", "seeds", "crawl", "crawl"]
+    assert found[3]["traceback"] == "its own trace"
 
 
 def test_each_room_has_its_level_and_critical_lines_always_stand(tmp_path: Path) -> None:

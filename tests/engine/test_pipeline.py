@@ -724,7 +724,7 @@ def test_a_processing_module_that_fails_is_logged_and_the_page_kept(tmp_path: Pa
         assert (ring.rows[0].outcome, ring.rows[0].title) == ("fetched", "kept")
         (event,) = ring.log("critical.log")
         assert event["event"] == "module_failed"
-        assert "words" in event["error_text"]
+        assert "words" in event["error"]
 
 
 def test_a_visit_that_is_left_says_nothing_of_its_host_but_makes_it_rest(tmp_path: Path) -> None:

@@ -149,3 +149,15 @@ def test_a_wrong_price_is_one_line(figures: Figures, wrong: str) -> None:
     assert (status, out) == (2, "")
     assert "machine.price_per_hour" in err
     assert len(err.splitlines()) == 1
+
+
+def test_each_rejected_link_has_a_line_with_its_filter_where_that_is_wanted(tmp_path: Path) -> None:
+    with SimwebProcess(SimwebOptions.plain(seed=3, hosts=4, pages=40), tmp_path / "web") as web:
+        found = Figures(web, tmp_path / "crawl", "logs.levels={scope = 'debug'}")
+    lines = [json.loads(line) for line in (tmp_path / "crawl/logs/info.log").read_text().splitlines()]
+    rejected = [one for one in lines if one["event"] == "link_rejected"]
+    assert Counter(one["filter"] for one in rejected) == found.stopped["rejected"]
+    assert rejected[0]["package"] == "scope"
+    assert {(one["referrer"], one["url"]) for one in rejected} <= {
+        (one["from_url"], one["to_url"]) for one in found.links
+    }

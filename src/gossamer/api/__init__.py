@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gossamer.api.base import log_crash as log_crash
     from gossamer.api.cluster import ClusterCrawler as ClusterCrawler
     from gossamer.api.crawler import Crawler as Crawler
     from gossamer.api.growing import check_scalable as check_scalable
@@ -38,7 +39,7 @@ _HOMES = {
     "ClusterCrawler": "cluster", "Crawler": "crawler", "CrawledPage": "page", "about_of": "looking",
     "accept_loss_of": "maintenance", "check_assignments": "setting", "check_scalable": "growing",
     "cookies_of": "stored", "finish_scaling": "growing", "forget_of": "maintenance",
-    "forgettable_of": "maintenance",
+    "forgettable_of": "maintenance", "log_crash": "base",
     "hold_stopped": "shards", "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "growing",
     "status_of": "status", "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip

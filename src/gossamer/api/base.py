@@ -21,6 +21,7 @@ from gossamer.config.lists import check_lists
 from gossamer.config.live import FILE
 from gossamer.config.seeds import check_seeds
 from gossamer.config.stores import check_stores
+from gossamer.engine.logs import log_crash as log_crash  # noqa: PLC0414 - for the commands
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 

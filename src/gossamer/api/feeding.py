@@ -140,7 +140,7 @@ class Feeding:
             await self._ring.loop.commit()
             end = DONE
         except ConfigError as error:
-            self._logs.critical("segment_refused", path=str(path), error_text=str(error))
+            self._logs.critical("segment_refused", str(error), path=str(path))
             self._counters.note(f"{error}; it is set aside as {path.name}.refused")
             end = ".refused"
         finally:

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
-import json
 import os
 import signal
 import socket
 import sys
-import traceback
 from collections.abc import Mapping
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +34,7 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.secret import holds_secrets
 from gossamer.engine.control import Verb, run_verb
+from gossamer.engine.logs import log_crash
 from gossamer.engine.shard import first_of
 from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError
 from gossamer.world.clock import WallClock
@@ -236,13 +234,7 @@ def _log_error(error: Exception, directory: Path) -> str:
     line = f"{type(error).__name__}: {error}"
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return unwritable(error, directory)
-    entry = {"at": WallClock().now(), "event": "internal_error", "error": line}
-    trace = error.trace if isinstance(error, ComponentFailedError) else "".join(traceback.format_exception(error))
-    entry["traceback"] = trace
-    with suppress(OSError):
-        (directory / "logs").mkdir(parents=True, exist_ok=True)
-        with (directory / "logs/critical.log").open("a", encoding="utf-8") as log:
-            log.write(json.dumps(entry) + "\n")
+    log_crash(error, directory)
     if is_component:
         return str(error)
     return f"internal error: {line}; the state is saved, logs/critical.log says more"

@@ -238,6 +238,7 @@ def ring_of(
     schedule = recrawl.schedule if recrawl is not None else None
     _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule, rendering))
     _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
+    scope.chain.on_rejected = telemetry.logs.on_rejected
     counters.parse_s = pipeline.documents.spent_s
     counting = resolver, robots, pipeline.discovery, urls.url_seen, frontier.control, counters
     _count(kept, counters, counting, frontier, schedule)

@@ -257,7 +257,7 @@ class Membership:
         self._counters.count_error(error, self._clock.now())
 
     def on_loss(self, what: str) -> None:
-        self._logs.critical("exchange", error_text=what)
+        self._logs.critical("exchange", what)
         self._counters.note(what)
 
     # ---- inside

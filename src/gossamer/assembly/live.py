@@ -45,6 +45,7 @@ def reconfigure(
     telemetry.counters.reconfigure(config.crawl)
     ring.pipeline.reconfigure(retries_of(config, dice), config.crawl)
     telemetry.logs.reconfigure(config.logs)
+    scope.chain.on_rejected = telemetry.logs.on_rejected
     watchdogs.reconfigure(config.watch)
     ring.loop.reconfigure(crawl_options_of(config), config.limits)
     ring.frontier.reconfigure(

@@ -5,13 +5,10 @@ from __future__ import annotations
 import asyncio
 import errno
 import gc
-import json
 import os
 import signal
 import sys
 import tempfile
-import time
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -161,13 +158,13 @@ def run_guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
             return Exit.FAILED
         if isinstance(error, CrawlFailedError):
             if isinstance(error, ComponentFailedError):
-                keep(error, Path(job.directory))
+                api.log_crash(error, Path(job.directory))
             complain(f"{says}; the state is saved, gossamer resume {shell_word(job.directory)} continues")
             return Exit.FAILED
         if isinstance(error, OSError) and error.errno in NO_ROOM:
             complain(f"{says}, then {again(Path(job.directory))} continues")
             return Exit.FAILED
-        keep(error, Path(job.directory))
+        api.log_crash(error, Path(job.directory))
         complain(f"{says}; {rest_of(Path(job.directory))}")
         return Exit.FAILED
 
@@ -306,27 +303,6 @@ def config_error(error: BaseException) -> ConfigError | None:
     if isinstance(error, BaseExceptionGroup):
         return next((found for inner in error.exceptions if (found := config_error(inner))), None)
     return None
-
-
-def trace_of(error: BaseException) -> str:
-    """Return the lines of an error's traceback; for a component's error, those of the component."""
-    return error.trace if isinstance(error, ComponentFailedError) else "".join(traceback.format_exception(error))
-
-
-def keep(error: BaseException, directory: Path) -> None:
-    """Write an internal error to `logs/critical.log`, so that it can be reported."""
-    entry = {
-        "time": time.time(),
-        "event": "internal_error",
-        "error": f"{type(error).__name__}: {error}",
-        "traceback": trace_of(error),
-    }
-    try:
-        (directory / "logs").mkdir(parents=True, exist_ok=True)
-        with (directory / "logs/critical.log").open("a", encoding="utf-8") as log:
-            log.write(json.dumps(entry) + "\n")
-    except OSError:
-        return  # The line on standard error says what there is to say.
 
 
 if __name__ == "__main__":

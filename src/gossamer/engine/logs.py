@@ -15,9 +15,11 @@ from typing import get_args
 import msgspec
 
 from gossamer.engine.options import Level, LogsOptions
+from gossamer.model.errors import ComponentFailedError
+from gossamer.model.links import Link
 from gossamer.model.words import iso_time
-from gossamer.world.clock import Clock
-from gossamer.world.files import AppendFile
+from gossamer.world.clock import Clock, WallClock
+from gossamer.world.files import AppendFile, make_directory
 
 INFO = "info.log"
 CRITICAL = "critical.log"
@@ -28,7 +30,8 @@ PACKAGE_OF: Mapping[str, str] = {
     "loop_stalled": "watch", "module_failed": "process", "more_seeds_failed": "seeds", "process_crashed": "process",
     "robots": "robots", "robots_denied": "robots", "robots_unreachable": "robots", "seed_refused": "seeds",
     "trapped": "scope", "host_closed": "frontier", "internal_error": "crawl", "listener_failed": "api",
-    "usage_denied": "robots",
+    "usage_denied": "robots", "link_rejected": "scope", "segment_refused": "seeds", "console_failed": "api",
+    "course_unread": "api", "exchange": "crawl",
 }  # fmt: skip
 """Package of each event; other events belong to `fetch`."""
 LEVEL_OF: Mapping[str, str] = {"alarm": "warning"}
@@ -59,6 +62,9 @@ class Logs:
         self._level = LEVELS[options.level]
         self.tells_visits = self._levels.get("fetch", self._level) <= LEVELS["debug"]
         """Whether every attempt gets a line (`visited`), not only failed ones."""
+        is_told = self._levels.get("scope", self._level) <= LEVELS["debug"]
+        self.on_rejected = self.link_rejected if is_told else None
+        """Takes links that filters reject; None if they are not logged."""
 
     def debug(self, event: str, **facts: object) -> None:
         """Log a normal event."""
@@ -68,11 +74,16 @@ class Logs:
         """Log an expected error."""
         self._line(INFO, LEVEL_OF.get(event, "info"), event, facts)
 
-    def critical(self, event: str, error: BaseException | None = None, **facts: object) -> None:
-        """Log an internal error, with its traceback, at any level."""
-        if error is not None:
+    def link_rejected(self, link: Link, name: str) -> None:
+        """Log a link that a filter rejected."""
+        self.debug("link_rejected", url=link.url.text, filter=name, link_type=link.link_type, referrer=link.referrer)
+
+    def critical(self, event: str, error: BaseException | str = "", **facts: object) -> None:
+        """Log an internal error, with its traceback if it is an exception, at any level."""
+        facts["error"] = error
+        if isinstance(error, BaseException):
             facts["error"] = f"{type(error).__name__}: {error}"
-            facts["traceback"] = "".join(traceback.format_exception(error))
+            facts["traceback"] = trace_of(error)
         self._line(CRITICAL, "critical", event, facts)
         self.flush()
 
@@ -122,6 +133,20 @@ class Logs:
             self._files[name] = _open_append(path)
             old.close()
         self._lengths[name] = 0
+
+
+def trace_of(error: BaseException) -> str:
+    """Return the lines of an error's traceback; for a component's error, those of the component."""
+    return error.trace if isinstance(error, ComponentFailedError) else "".join(traceback.format_exception(error))
+
+
+def log_crash(error: BaseException, directory: Path) -> None:
+    """Log the internal error that ended a crawl, as far as the disk permits."""
+    with contextlib.suppress(OSError):
+        make_directory(directory / "logs")
+        opened = Logs(directory / "logs", WallClock())
+        opened.critical("internal_error", error)
+        opened.close()
 
 
 def _open_append(path: Path) -> AppendFile:

@@ -407,7 +407,7 @@ class Outcomes:
             if error.kind == INVALID:
                 self._logs.info("field_invalid", url=row.url, field=error.module, error=error.error)
             else:
-                self._logs.critical("module_failed", url=row.url, error_text=str(error))
+                self._logs.critical("module_failed", str(error), url=row.url)
 
     def _target(self, reply: Reply) -> Url | None:
         text = redirect_target(reply.url, reply.headers)

@@ -48,6 +48,8 @@ class Chain:
         """Links that each filter rejected, counted by `reason` and `reasons`."""
         self.examples: dict[str, str] = {}
         """The first link that each filter rejected."""
+        self.on_rejected: Callable[[Link, str], None] | None = None
+        """Takes each link that `reason` rejects, with the filter's name."""
         self._media = next((one for one in filters if isinstance(one, MediaType)), None)
         self._language = language
         if language is not None:
@@ -96,6 +98,8 @@ class Chain:
                 if not self.counts[name]:
                     self.examples[name] = link.url.text
                 self.counts[name] += 1
+                if self.on_rejected is not None:
+                    self.on_rejected(link, name)
                 return name
         return ""
 
