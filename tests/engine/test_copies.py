@@ -15,6 +15,7 @@ from gossamer.stages.process.chain import Modules, Processed
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.testing.fakes import Answers, page, reply
 from tests.engine.ring import Ring, url_of
+from tests.engine.test_documents import together
 from tests.stages.process.pages import standard_modules
 
 ROOT = "http://example.org/"
@@ -87,6 +88,21 @@ def test_copies_are_not_processed_any_further_where_that_is_asked_for(tmp_path: 
         assert followed == {original + "x"}
         archived = [visited for visited in ring.archive.added if visited.row.url in copies]
         assert [(visited.links, visited.reply is not None) for visited in archived] == [([], True)] * 2
+
+
+def test_a_copy_that_is_examined_beside_its_original_leaves_nothing_either(tmp_path: Path) -> None:
+    one, other = "http://one.example/", "http://two.example/"
+    pages = {ROOT: page(one, other), **{host: page("x", title="same", text="words") for host in (one, other)}}
+    with Ring(tmp_path, pages, crawl={"process_copies": False}) as ring:
+        ring.seed(ROOT)
+        ring.run(together(ring))
+        rows = {row.url: row for row in ring.rows}
+        (copy,) = [row for row in rows.values() if row.duplicate_of]
+        assert rows[copy.duplicate_of].title == "same"
+        assert copy.title == ""
+        assert set(rows) == {ROOT, one, other, copy.duplicate_of + "x"}
+        (archived,) = [visited for visited in ring.archive.added if visited.row.url == copy.url]
+        assert archived.links == []
 
 
 def test_what_unprocessed_copies_hide_depends_on_their_order_and_by_default_nothing_does(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ from gossamer.model.links import (
     Visit,
 )
 from gossamer.model.modules import INVALID
-from gossamer.model.pages import PageRow, Visited, digest_text
+from gossamer.model.pages import Findings, PageRow, Visited, digest_text
 from gossamer.model.visits import Failure, Reply
 from gossamer.ports import Conclusion, ExaminedPage
 from gossamer.stages.frontier.host import Lease
@@ -272,6 +272,9 @@ class Outcomes:
             self._logs.info(row.outcome, url=url.text, error=row.error)
             self._conclude(lease, self._digested(visit, reply, row), now)
             return []
+        if self._is_left_late(visit, reply, examined):
+            examined = Examined(examined.content, Findings(), [], [], left=True)
+            found = None
         document = ExaminedPage(visit_of(lease), reply, examined.content, examined.findings, row, not examined.left)
         for settle in self._middlewares.documents:
             conclusion = settle(document, now)
@@ -302,6 +305,13 @@ class Outcomes:
         links = self._links.admit(visit, examined.findings, row, links, seed)
         self._conclude(lease, visited, now, outlinks=self._links.outlinks(links) if stages.chain.depth_limited else ())
         return links if follow else []
+
+    def _is_left_late(self, visit: Visit, reply: Reply, examined: Examined) -> bool:
+        """Say whether copies are not processed, and the page's original was concluded while the page was examined."""
+        stages = self._stages
+        if stages.copies.processes_all or examined.left or stages.rendering.is_on or visit.link_type in ANNOUNCING:
+            return False
+        return stages.copies.is_left(visit.url, examined.content, reply.truncated)
 
     def _first_address(self, visit: Visit) -> Url:
         """Return the address from which redirects led to a page. Reads a record for each of them."""
