@@ -24,6 +24,12 @@ def running(**fields: object) -> Status:
         (running(state="paused", waiting_for="the operator"), "warning", "paused: the operator"),
         (running(outcomes={"fetched": 20, "timeout": 30, "http_error": 9}), "warning", "65% of attempts failed"),
         (running(outcomes={"fetched": 20, "robots_denied": 400}), "good", "running well"),
+        (
+            running(pages=0, pages_s=0.0, outcomes={"dns_error": 60}, answers=900),
+            "good",
+            "no page yet: 900 hosts answered for robots.txt, and pages wait for their delays",
+        ),
+        (running(pages=0, pages_s=0.0, outcomes={"dns_error": 60}, answers=9), "warning", "100% of attempts failed"),
         (running(modules={"text": {"says": "module text failed"}}), "warning", "module text failed"),
         (running(pages_s=0.0, waiting_for="a.example"), "warning", "no page in the last 10 s: waiting for a.example"),
         (running(pages_s=0.0, elapsed_s=2.0), "good", "running well"),

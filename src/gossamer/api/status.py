@@ -330,6 +330,7 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
         state="",
         pages=totals.pages,
         attempts=totals.attempts,
+        answers=counts.answers,
         discovered=counts.discovered,
         terminal=sum(counts.terminal.values()),
         terminal_outcomes=dict(counts.terminal),

@@ -83,6 +83,8 @@ def _judge(status: Status) -> tuple[Level, str]:
         return "warning", str(failing[0])
     if trouble := _trouble(status):
         return "warning", trouble
+    if not status.pages and status.answers > status.attempts:
+        return "good", f"no page yet: {status.answers:,} hosts answered for robots.txt, and pages wait for their delays"
     if not status.pages_s and status.attempts and status.elapsed_s > QUIET_S:
         waits = f": waiting for {status.waiting_for}" if status.waiting_for else ""
         return "warning", f"no page in the last {QUIET_S:.0f} s{waits}"
@@ -98,7 +100,8 @@ def _judge_end(status: Status) -> tuple[Level, str]:
 def _trouble(status: Status) -> str:
     found = {name: n for name, n in status.outcomes.items() if name in TROUBLES and n}
     count = sum(found.values())
-    if status.attempts < ATTEMPTS_MIN or count <= TROUBLE_SHARE_MAX * status.attempts:
+    tried = max(status.attempts, count + status.answers if not status.pages else 0)
+    if status.attempts < ATTEMPTS_MIN or count <= TROUBLE_SHARE_MAX * tried:
         return ""
     most = max(found, key=lambda name: found[name]).replace("_", " ")
     return f"{count / status.attempts:.0%} of attempts failed, most often: {most}"

@@ -118,6 +118,7 @@ class Status(msgspec.Struct, kw_only=True):
     state: Annotated[str, _meta(says="starting, running, paused, stopping, finished, stopped or failed.")]
     pages: Annotated[int, _meta("sum")] = 0
     attempts: Annotated[int, _meta("sum")] = 0
+    answers: Annotated[int, _meta("sum", "Requests that a host answered, those for robots.txt included.")] = 0
     discovered: Annotated[int, _meta("sum")] = 0
     terminal: Annotated[int, _meta("sum", "URLs that are done with.")] = 0
     terminal_outcomes: Annotated[dict[str, int], _meta("sums")] = {}

@@ -58,6 +58,21 @@ def test_a_longer_delay_holds_for_who_rests_already(tmp_path: Path) -> None:
 
 
 @pytest.mark.promise("Politeness", "Settings that change during a crawl make no request to a waiting host early.")
+@pytest.mark.parametrize("before_s", [0.0, 5.0])
+def test_a_longer_delay_of_sites_holds_for_hosts_in_memory(tmp_path: Path, before_s: float) -> None:
+    rules = replace(RULES, delay_s_min=0.0, per_address=0, address_delay_s=0.0, site_delay_s=before_s)
+    frontier = opened(tmp_path, "a.site.test", "b.site.test")
+    changed(frontier, T0 - 100, rules)
+    for lease in lent(frontier, T0):
+        fetched(frontier, lease, T0)
+    changed(frontier, T0 + 1, replace(rules, site_delay_s=20.0))
+    begin = T0 + 20 if before_s else T0 + 21
+
+    assert lent(frontier, begin - 0.1) == []
+    assert lent(frontier, begin + 0.1)
+
+
+@pytest.mark.promise("Politeness", "Settings that change during a crawl make no request to a waiting host early.")
 def test_a_shorter_delay_holds_from_the_next_request_on(tmp_path: Path) -> None:
     frontier = opened(tmp_path, "a.test")
     fetched(frontier, lent(frontier, T0)[0], T0)

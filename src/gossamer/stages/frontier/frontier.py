@@ -118,6 +118,7 @@ class Frontier:
         self.scheduler.reconfigure(options, self._budgets)
         self.control.reconfigure(politeness)
         self._bench.reconfigure(politeness.per_address)
+        self._bench.delay_sites(before.site_delay_s, politeness.site_delay_s, now)
         for host in hosts:
             was = before.of(host.name)
             record = host.record

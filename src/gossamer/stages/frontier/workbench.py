@@ -161,6 +161,14 @@ class Workbench:
                 place.most = per_address
                 self._offer_place(place)
 
+    def delay_sites(self, before_s: float, delay_s: float, now: float) -> None:
+        """Apply a new delay between requests to a site. A longer one holds for sites that wait already; without a gate
+        before, it is not known since when, so they wait from now on.
+        """
+        for site in self._sites.values() if delay_s > before_s else ():
+            site.rest_until = site.rest_until + delay_s - before_s if self.has_sites else now + delay_s
+        self.has_sites = bool(self._per_site or delay_s)
+
     def site(self, name: str, rest_until: float) -> Site:
         """Return a site; the delay of a new one ends at `rest_until`."""
         site = self._sites.get(name)
