@@ -4,6 +4,7 @@ import pytest
 
 from gossamer.lab.simulate.arguments import explicit_keys, number, options_of, revisits_of, settable_keys
 from gossamer.lab.simulate.presets import ASSUMED, MEASURED, PRESETS, source_of
+from gossamer.lab.simulate.simulation import beyond_of
 from gossamer.model.errors import ConfigError
 
 
@@ -93,3 +94,12 @@ def test_a_mistake_about_revisits_is_one_line(text: str, says: str) -> None:
     with pytest.raises(ConfigError, match="^" + says.replace("?", "\\?")) as caught:
         revisits_of({}, [text])
     assert "\n" not in str(caught.value)
+
+
+def test_a_sample_that_is_much_larger_than_wanted_is_announced() -> None:
+    says = beyond_of(options_of("mercator2001", {"pages_simulated": 20_000}))
+    assert says.startswith("about 66")
+    assert "not 20,000" in says
+    assert "--scale K" in says
+    assert beyond_of(options_of("mercator2001", {"scale": 5_000})) == ""
+    assert beyond_of(options_of("web2025", {"pages_simulated": 300_000})) == ""

@@ -11,11 +11,13 @@ import msgspec
 import typer
 
 from gossamer.cli.arguments import Json, Sets
+from gossamer.cli.output import complain
 from gossamer.lab.simulate.arguments import explicit_keys, number, options_of, revisits_of
 from gossamer.lab.simulate.figure import as_html, as_svg
 from gossamer.lab.simulate.presets import PRESETS
 from gossamer.lab.simulate.revisits import compare_policies, heading
 from gossamer.lab.simulate.sensitivity import as_table, sensitivity_of
+from gossamer.lab.simulate.simulation import beyond_of
 from gossamer.lab.simulate.simulation import simulate as run
 from gossamer.lab.simulate.text import as_text
 from gossamer.model.errors import ConfigError
@@ -144,6 +146,8 @@ def _simulate(
     values = _values(options)
     chosen = options_of(preset, values, sets)
     given = explicit_keys(values, sets)
+    if beyond := beyond_of(chosen):
+        complain(beyond)
     result = run(chosen, _tell if sys.stderr.isatty() else None)
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")

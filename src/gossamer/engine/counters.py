@@ -57,18 +57,16 @@ SESSION_ENDS_NAMED_MAX = 5
 
 
 class Cost(msgspec.Struct):
-    """What a crawl takes of its machine, over all runs; other processes than the shard's own are not in it."""
+    """What a crawl takes of its machine, over all runs. Processor time is that of the shard's own process: of reading
+    pages with their rows and links (parse), of the event loop beside that (fetch), and of other threads (store).
+    """
 
     cpu_fetch_s: float = 0.0
-    """Processor time of the event loop outside `cpu_parse_s`: frontier, DNS, connections, robots.txt."""
     cpu_parse_s: float = 0.0
-    """Of reading pages: decoding, modules, records and rows, and the discovery of their links."""
     cpu_store_s: float = 0.0
-    """Of all other threads: commits, the store's own, files of tables."""
     requests: int = 0
-    """Requests sent, those for robots.txt and the like included."""
+    """Those for robots.txt and the like included."""
     memory_bytes_max: int = 0
-    """The most that the crawl's processes held at a look of the watchdogs."""
 
 
 @decodable

@@ -54,7 +54,7 @@ class Discovery:
         """The eliminator, if it may answer some links later; None if all answers are needed, or come, at once."""
         self._admitted: dict[int, int] = {}
         """By fingerprint of recently admitted links: depth and hops as one number."""
-        self._submitted = self._rejected = self._elsewhere = self._remembered = 0
+        self._submitted = self._rejected = self._elsewhere = self._remembered = self._offered = 0
 
     def count(self, into: Counters) -> None:
         """Set the counts of links up to the table of admitted links; the eliminator counts those that it gets."""
@@ -62,6 +62,7 @@ class Discovery:
         into.links_rejected = self._rejected
         into.links_elsewhere = self._elsewhere
         into.admitted_hits = self._remembered
+        into.urls_misses = self._offered  # An eliminator with a table of popular URLs sets it, too.
 
     def judge_again(self) -> None:
         """Clear the cache of admitted links, because the filters have changed."""
@@ -128,6 +129,7 @@ class Discovery:
         self._rejected += submitted - passed
         self._elsewhere += passed - own
         self._remembered += own - offers
+        self._offered += offers
         for places in (asked,) if offers < LINKS_AT_ONCE else _slices(asked):
             offered = [admitted[at] for at in places]
             answered = offer(offered)
@@ -255,6 +257,7 @@ class Discovery:
         ]
         self._submitted += len(links)
         self._rejected += len(links) - len(ours)
+        self._offered += len(ours)
         answers = self._offer_now([link for link, _ in ours])
         for (link, level), answer in zip(ours, answers, strict=True):
             if answer == NEW:

@@ -15,7 +15,6 @@ from typing import get_args
 import msgspec
 
 from gossamer.engine.options import Level, LogsOptions
-from gossamer.model.errors import ComponentFailedError
 from gossamer.model.links import Link
 from gossamer.model.words import iso_time
 from gossamer.world.clock import Clock, WallClock
@@ -83,7 +82,7 @@ class Logs:
         facts["error"] = error
         if isinstance(error, BaseException):
             facts["error"] = f"{type(error).__name__}: {error}"
-            facts["traceback"] = trace_of(error)
+            facts["traceback"] = getattr(error, "trace", "") or "".join(traceback.format_exception(error))
         self._line(CRITICAL, "critical", event, facts)
         self.flush()
 
@@ -133,11 +132,6 @@ class Logs:
             self._files[name] = _open_append(path)
             old.close()
         self._lengths[name] = 0
-
-
-def trace_of(error: BaseException) -> str:
-    """Return the lines of an error's traceback; for a component's error, those of the component."""
-    return error.trace if isinstance(error, ComponentFailedError) else "".join(traceback.format_exception(error))
 
 
 def log_crash(error: BaseException, directory: Path) -> None:

@@ -141,14 +141,7 @@ class Status(msgspec.Struct, kw_only=True):
             "= auto pages_signal, pages_sample and pages_gain by why they were rendered, pages_budget: those left out.",
         ),
     ] = {}
-    cost: Annotated[
-        dict[str, float],
-        _meta(
-            "sums",
-            "cpu_fetch_s, cpu_parse_s, cpu_store_s, cpu_render_s: processor seconds by stage, over all runs; requests; "
-            "memory_bytes_max, of all shards together.",
-        ),
-    ] = {}
+    cost: Annotated[dict[str, float], _meta("sums", "Over all runs: cpu_STAGE_s, requests, memory_bytes_max.")] = {}
     disk_bytes: Annotated[int, _meta("most", "What the crawl's directory takes; of a running one in details.")] = 0
     levels: Annotated[dict[str, int], _meta("sums", "Queued URLs by level, 0 the most urgent.")] = {}
     elapsed_s: Annotated[float, _meta("most")] = 0.0

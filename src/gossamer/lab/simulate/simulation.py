@@ -71,6 +71,18 @@ def scale_of(options: SimulateOptions) -> tuple[int, int]:
     return max(1, min(wanted, coarsest)), simulated
 
 
+def beyond_of(options: SimulateOptions) -> str:
+    """Return a warning if many more pages are simulated than `pages_simulated`; else an empty text."""
+    scale, simulated = scale_of(options)
+    pages = min(options.pages or options.web.pages, options.web.pages) * simulated / options.shards / scale
+    if options.scale is not None or pages <= 2 * options.pages_simulated:
+        return ""
+    return (
+        f"about {round(pages, -3):,.0f} pages are simulated, not {options.pages_simulated:,}: a smaller sample has too "
+        f"few hosts or requests at once; --scale K with K above {scale} simulates fewer, less exactly"
+    )
+
+
 class Simulation:
     """A modelled web, simulated shards, and the time that passes between them."""
 

@@ -21,16 +21,17 @@ def cost_of(report: Report, taken: Mapping[str, float], disk_bytes: int, sets: S
     Raises:
         ConfigError: one line that names the error in `sets` and the fix.
     """
-    options = options_of("", {"web.links_per_page": min(10_000.0, report.links / max(1, report.fetched))}, sets)
-    web, machine = options.web, options.machine
+    links = min(10_000.0, report.links / max(1, report.fetched))
+    options = options_of("", {"web.links_per_page": links, "web.https_share": 0.0}, sets)
+    web = options.web
+    machine = options.machine
     cpu_s = {name: taken.get(f"cpu_{name}_s", 0.0) for name in ("fetch", "parse", "store", "render")}
     requests = int(taken.get("requests", 0))
     if not (requests and report.fetched):
         return CostFigures()
     whole_s = sum(cpu_s.values())
-    plain = cpu_request_s(web, machine) - web.https_share * machine.cpu_us_per_tls / 1e6
-    page_s = cpu_page_s(report.body_bytes_mean, web, machine) - cpu_request_s(web, machine) + plain
-    predicted_s = report.fetched * page_s + max(0, requests - report.fetched) * plain
+    others_s = max(0, requests - report.fetched) * cpu_request_s(web, machine)
+    predicted_s = report.fetched * cpu_page_s(report.body_bytes_mean, web, machine) + others_s
     sent_gb = requests * machine.sent_bytes_per_request / 1e9
     other = sent_gb * machine.price_per_gb_sent + disk_bytes / 1e9 * machine.price_per_gb_month
     core_hour = machine.price_per_hour / machine.cores

@@ -210,7 +210,7 @@ class Dns(msgspec.Struct, frozen=True):
 
 
 class Taken(msgspec.Struct, frozen=True):
-    """What a million pages take: of this crawl, of its prediction, or of a published crawl."""
+    """What a million pages take."""
 
     name: str
     core_hours: float
@@ -222,7 +222,6 @@ class CostFigures(msgspec.Struct, frozen=True):
     """What the crawl took of its machine, over all runs."""
 
     cpu_s: dict[str, float] = {}
-    """By stage: fetch, parse, store, render."""
     cpu_s_each: float = 0.0
     """For a page fetched."""
     requests: int = 0

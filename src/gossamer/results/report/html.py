@@ -6,15 +6,13 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
-from gossamer.model.words import bit_rate, duration, size
+from gossamer.model.words import bit_rate, cost_text, duration, size
 from gossamer.results.report import svg
 from gossamer.results.report.figures import Bucket, Commits, Count, HostFigures, Report, TimelineFigures
 from gossamer.results.report.text import (
     CACHE_NAMES,
     LINES_MAX,
     bucket_name,
-    check_names,
-    cost_line,
     instant,
     printable,
     rendering_cost,
@@ -64,13 +62,14 @@ def _waiting_hosts(report: Report) -> str:
 
 def _sections(report: Report) -> Iterator[str]:
     yield _cards(report)
+    taken = report.cost
     yield _table(
         "Cost",
-        f"{cost_line(report.cost)}.",
+        f"{cost_text(taken.cpu_s, taken.requests, taken.disk_bytes, taken.memory_bytes_max)}.",
         ("a million pages take", "core hours", "price"),
         (
             (_text(one.name), f"{one.core_hours:,.2f}", "" if one.price is None else f"{one.price:,.3f}")
-            for one in report.cost.million_pages
+            for one in taken.million_pages
         ),
     )
     yield from _course(report.course)
@@ -123,7 +122,7 @@ def _sections(report: Report) -> Iterator[str]:
     )
     yield _bars("Links by type", "Of all links found.", report.link_types)
     yield _bars("Links refused", "By the filter that refused them.", report.rejected)
-    yield _bars("Links submitted", "By what ended their duplicate check.", check_names(report.link_checks))
+    yield _bars("Links submitted", "By what ended their duplicate check.", report.link_checks)
     yield _bars("Traps", "URLs cut off, by host.", report.trapped_hosts)
     yield _table(
         "Copies",

@@ -34,10 +34,6 @@ CACHE_NAMES = {
     "dns": "DNS answers", "robots": "robots.txt rules", "records": "host records", "urls": "popular URLs",
     "eliminator": "seen URLs",
 }  # fmt: skip
-CHECK_NAMES = {
-    "rejected": "rejected by a filter", "elsewhere": "of other shards", "admitted": "recently admitted",
-    "popular": "popular URLs", "memory": "front buffer or memory", "disk": "store or files",
-}  # fmt: skip
 LINES_MAX = 20
 """Of a list of counts; JSON has all."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -86,7 +82,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _bars("Depth", report.depths, width)
     yield from _bars("Links by type", report.link_types, width)
     yield from _bars("Links refused, by filter", report.rejected, width)
-    yield from _bars("Links submitted, by what answered", check_names(report.link_checks), width)
+    yield from _bars("Links submitted, by what answered", report.link_checks, width)
     yield from _buckets("Hosts by pages fetched, from", report.hosts_by_pages, width, of_bytes=False)
     yield from _buckets("Hosts by bytes received, from", report.hosts_by_bytes, width, of_bytes=True)
     yield from _domains(report.domains)
@@ -123,11 +119,6 @@ def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:
         yield f"  {printable(one.name)}: on {one.failed:,} of {counted(one.pages, 'page')} ({how})"
         why = f"{one.error}, last on {one.url}" if one.failed else one.unmatched
         yield f"    {printable(why)}"
-
-
-def check_names(counts: Sequence[Count]) -> list[Count]:
-    """Return the checks of links with names for people."""
-    return [Count(CHECK_NAMES[one.name], one.count, one.share) for one in counts]
 
 
 def rendering_cost(facts: Mapping[str, float]) -> str:
@@ -167,17 +158,13 @@ def _totals(report: Report) -> Iterator[str]:
         yield f"  {name:<12}{value}"
 
 
-def cost_line(cost: CostFigures) -> str:
-    """Return what a crawl took of its machine; nothing if it did not count that."""
-    return cost_text(cost.cpu_s, cost.requests, cost.disk_bytes, cost.memory_bytes_max) if cost.requests else ""
-
-
 def _cost(cost: CostFigures, width: int) -> Iterator[str]:
     if not cost.requests:
         return
     yield ""
     yield f"Cost: {seconds(cost.cpu_s_each)} of processor time a page"
-    yield from wrap(cost_line(cost), width, initial_indent="  ", subsequent_indent="  ")
+    taken = cost_text(cost.cpu_s, cost.requests, cost.disk_bytes, cost.memory_bytes_max)
+    yield from wrap(taken, width, initial_indent="  ", subsequent_indent="  ")
     yield f"  {'a million pages take':<32}{'core hours':>10}{'price':>10}"
     for one in cost.million_pages:
         price = f"{one.price:>10,.3f}" if one.price is not None else ""

@@ -66,7 +66,8 @@ class PolitenessOptions(Section, frozen=True):
     ] = None
     per_site: Annotated[int, Key("Requests at once to all hosts of one registrable domain; 0 for no limit", ge=0)] = 0
     site_delay_s: Annotated[
-        float, Key("Minimum delay between requests to one registrable domain, in seconds", ge=0, le=DELAY_S_MAX, live=True)
+        float,
+        Key("Minimum delay between requests to one registrable domain, in seconds", ge=0, le=DELAY_S_MAX, live=True),
     ] = 0.0
     crawl_delay_s_max: Annotated[
         float, Key("A longer Crawl-delay closes the host", ge=0, le=DELAY_S_MAX, live=True)

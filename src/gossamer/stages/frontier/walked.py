@@ -23,9 +23,8 @@ A walk begins at its seeds, with or without links to them. So the probability of
 were reached, which is 1 with one seed, and its visits are taken as they are. This replaces a burn-in: the pages near
 the seeds, where all walkers begin, have many arrivals in the data too.
 
-Known bias: while walks have reached less than half of the web, popular pages are somewhat too frequent, because a page
-that no reached page links to cannot be drawn, and links from popular pages lead to other popular pages. A sample that
-is a large part of the reached pages resembles these.
+Known bias: while walks have reached less than half of the web, popular pages remain somewhat too frequent; and a sample
+that is a large part of the reached pages resembles these.
 """
 
 from collections import Counter
@@ -204,12 +203,10 @@ def _arrivals(
     """Return λ by fingerprint, and the share of the seeds that were reached."""
     visits: Counter[int] = Counter()
     hosts: Counter[str] = Counter()
-    seeds: list[bool] = []
     for _, page in all_pages(epochs):
         visits[min(page.visits, 3)] += bool(page.outcome)
         hosts[_host_of(page)] += page.outcome == "fetched"
-        if page.seed:
-            seeds.append(bool(page.outcome))
+    seeds = [bool(page.outcome) for _, page in all_pages(epochs) if page.seed]
     once = min(1.0, 2.0 * max(visits[2], 1) / max(visits[1], 1))
     restarts = WalkedPages(epochs, Dice(0)).counts.restarts / max(len(hosts), 1)
 

@@ -203,7 +203,8 @@ class DiskMergeUrlSeen:
         """
         links = self._held.release(most, name, idle=idle)
         if links:
-            self._popular.uncount(len(links))
+            self._popular.asked -= len(links)  # They are offered again, and each counts once.
+            self._popular.misses -= len(links)
             fingerprints = np.array([link.url.fingerprint for link in links], np.uint64)
             self._popular.settle(fingerprints, np.full(len(links), NOWHERE, np.uint32))
         return links

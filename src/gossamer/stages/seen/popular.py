@@ -73,11 +73,6 @@ class Popular:
         into.urls_hits = self.asked - self.misses
         into.urls_misses = self.misses
 
-    def uncount(self, misses: int) -> None:
-        """Take back as many misses, of links that were held and are now offered again."""
-        self.asked -= misses
-        self.misses -= misses
-
     def way(self, fingerprint: int) -> int | None:
         """Return the shortest path to a URL, if it is in the table."""
         at = fingerprint & self._mask

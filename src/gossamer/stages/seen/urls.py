@@ -120,7 +120,6 @@ class MemoryUrlSeen:
 
     def __init__(self, epochs: Epochs) -> None:
         self._offers = Offers(epochs)
-        self._asked = 0
         self._known: dict[int, int] = {}
         self._ways: dict[int, int] = {}
         """Interned paths: a crawl has few different ones, and a separate number for every URL would take 32 bytes
@@ -131,8 +130,7 @@ class MemoryUrlSeen:
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
         """Return `KNOWN`, `NEW` or `SHORTER` for each URL. About 0.2 µs each."""
-        answers = [KNOWN] * (asked := len(urls))
-        self._asked += asked
+        answers = [KNOWN] * len(urls)
         find = self._known.get
         for index, url in enumerate(urls):
             way = way_of(depths[index], hops[index])
@@ -145,10 +143,6 @@ class MemoryUrlSeen:
                 self._known[url.fingerprint] = self._once(least)
                 self._offers.note(url.partition >> GROUP_SHIFT, url.fingerprint, least)
         return answers
-
-    def count(self, into: Counters) -> None:
-        """Set the count of URLs that were looked up, all in memory."""
-        into.urls_misses = self._asked
 
     def way(self, url: Url) -> tuple[int, int] | None:
         """Return the least depth and hops, or None when the URL was never offered."""
