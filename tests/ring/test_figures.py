@@ -135,7 +135,7 @@ def test_a_crawl_says_what_it_took_of_its_machine_and_for_a_million_pages(figure
     assert million["nielsen2012, 80 cores"]["price"] == 2.32
     assert million["mercator2001, 8 cores"]["core_hours"] == pytest.approx(4 * 2 * 17 * 24 / 891)
     sets = ("machine.price_per_hour=32", "machine.price_per_gb_month=3")
-    given = [word for one in sets for word in ("--set", one)]
+    given = [word for one in sets for word in ("--price", one)]
     listed = json.loads(run("report", str(figures.directory), "--json", *given)[1])["cost"]
     scale = 1e6 / figures.report["fetched"]
     price = scale * (2.0 * spent_s / 3600 + 3.0 * cost["disk_bytes"] / 1e9)
@@ -145,7 +145,7 @@ def test_a_crawl_says_what_it_took_of_its_machine_and_for_a_million_pages(figure
 
 @pytest.mark.parametrize("wrong", ["machine.price_per_hours=1", "machine.price_per_hour=-1", "machine.price_per_hour"])
 def test_a_wrong_price_is_one_line(figures: Figures, wrong: str) -> None:
-    status, out, err = run("report", str(figures.directory), "--set", wrong)
+    status, out, err = run("report", str(figures.directory), "--price", wrong)
     assert (status, out) == (2, "")
     assert "machine.price_per_hour" in err
     assert len(err.splitlines()) == 1

@@ -99,9 +99,9 @@ def report(
     page: Annotated[
         Path | None, typer.Option("--html", metavar="FILE", help="Write the report to an HTML file with charts.")
     ] = None,
-    sets: Annotated[
+    price: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Prices, as for simulate: machine.price_per_hour=0.8."),
+        typer.Option("--price", metavar="KEY=VALUE", help="A price, as for simulate: machine.price_per_hour=0.8."),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -112,7 +112,7 @@ def report(
     require_crawl(directory)
     status = _status_or_damage(directory)
     found = _report(directory, status)
-    found = msgspec.structs.replace(found, cost=cost_of(found, status.cost, disk_bytes(directory), sets or ()))
+    found = msgspec.structs.replace(found, cost=cost_of(found, status.cost, disk_bytes(directory), price or ()))
     if page is not None:
         write_file(page, html.as_html(found, directory.resolve().name), "--html")
     if as_json:
