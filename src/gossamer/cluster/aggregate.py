@@ -19,6 +19,8 @@ HELD = ("memory_bytes", "memory_budget_bytes", "open_files")
 """Gauges of a process that add up."""
 OPTIONAL = ("hosts_deferred", "budget_round", "links_held")
 """Fields that are reported only if there are budgets, or an eliminator that holds links."""
+_ZERO = ("elapsed_s", "runs", "epoch", "disk_bytes")
+"""Fields that are 0 where no shard reports them."""
 LISTED_MAX = 20
 HEALTH = (
     "epoch", "commit_s", "commit_under_way_s", "commit_stage", "loop_lag_s", "memory_bytes", "open_files", "alarms",
@@ -63,7 +65,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     for key in fields_together("most"):
         known = [value for status in statuses if (value := status.get(key)) is not None]
         if key not in OPTIONAL or any(key in status for status in statuses):
-            found[key] = max(map(_number, known)) if known else 0 if key in ("elapsed_s", "runs", "epoch") else None
+            found[key] = max(map(_number, known)) if known else 0 if key in _ZERO else None
     states = [str(status.get("state", "")).replace(SILENT, "running") for status in statuses]
     found["state"] = next((state for state in STATES if state in states), states[0] if states else "")
     ends = {str(status.get("ended", "")) for status in statuses}
