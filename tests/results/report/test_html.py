@@ -43,7 +43,8 @@ class Read(HTMLParser):
 
 
 def course(directory: Path) -> Report:
-    rows = [page(n, f"h{n % 7}.example.org", fetched_at=START + n * n, body_bytes=1 << n) for n in range(20)]
+    hosts = [f"h{n}-{size}.example.org" for size in range(5) for n in range(12) for _ in range(1 << size)]
+    rows = [page(n, host, fetched_at=START + n * n, body_bytes=1 << n % 20) for n, host in enumerate(hosts)]
     return summary(crawled(directory, rows))
 
 
@@ -57,6 +58,14 @@ def test_every_element_is_closed_and_every_drawing_is_sound(tmp_path: Path) -> N
         for element in ET.fromstring(f"<svg{drawing}</svg>").iter():
             numbers = [element.get(name) for name in ("x", "y", "cx", "cy", "x1", "x2", "y1", "y2", "width", "height")]
             assert all(-1 <= float(number) <= 1200 for number in numbers if number is not None)
+
+
+def test_a_few_dots_are_a_table(tmp_path: Path) -> None:
+    rows = [page(n, f"h{n % 7}.example.org", fetched_at=START + n) for n in range(20)]
+    text = as_html(summary(crawled(tmp_path, rows)), "a crawl")
+    by_pages = text.partition("<h2>Hosts by pages</h2>")[2].partition("</section>")[0]
+    assert "<svg" not in by_pages
+    assert '<th scope=row>2</th><td data-head="hosts">7</td>' in by_pages
 
 
 def test_it_needs_nothing_from_elsewhere(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from gossamer.results.report.figures import Bucket, Gaps, Uses
 from gossamer.results.report.html import as_html
 from gossamer.results.report.report import summary
-from gossamer.results.report.text import as_text, binary_size, bucket_name, seconds
+from gossamer.results.report.text import as_text, bucket_name, seconds
 from tests.results.report.crawled import START, crawled, page
 
 
@@ -44,9 +44,21 @@ def test_rests_are_counted_from_the_end_of_one_request_to_the_start_of_the_next(
         page(0, fetched_at=START + 5.0, outcome="robots_denied", fetch_s=0.0),  # No request.
     ]
     politeness = summary(crawled(tmp_path, rows)).politeness
-    assert politeness.host_gaps == Gaps(3, -0.25, 1.5, pytest.approx(2.75 / 3), 1)
+    assert politeness.host_gaps == Gaps(3, -0.25, 1.5, pytest.approx(2.75 / 3), 1, 2)
     assert (politeness.address_gaps.counted, politeness.address_gaps.overlaps) == (4, 1)
     assert (politeness.robots_denied, politeness.robots_denied_hosts) == (1, 1)
+
+
+def test_requests_at_once_are_the_most_at_one_time_and_not_their_overlaps(tmp_path: Path) -> None:
+    at = {"ip": "127.0.0.1", "fetch_s": 1.5}
+    rows = [page(n, fetched_at=START + n, **at) for n in range(8)]
+    rows += [page(n, "b.example.com", fetched_at=START + 2 * n, ip="127.0.0.2", fetch_s=2.0) for n in range(8)]
+    report = summary(crawled(tmp_path, rows))
+    assert report.politeness.host_gaps.overlaps == 7
+    assert report.politeness.host_gaps.at_once_max == 2, "one that begins as another ends is not beside it"
+    assert report.politeness.address_gaps.at_once_max == 2
+    assert '<th scope=row>Most requests to one host at once</th><td data-head="">2</td>' in as_html(report, "crawl")
+    assert "at most 2 requests at once" in as_text(report)
 
 
 def test_refusals_are_counted(tmp_path: Path) -> None:
@@ -63,9 +75,9 @@ def test_refusals_are_counted(tmp_path: Path) -> None:
 
 
 def test_words() -> None:
-    assert [binary_size(n) for n in (0, 512, 1024, 2**20, 2**50)] == ["0 B", "512 B", "1 KiB", "1 MiB", "1 PiB"]
     assert [seconds(n) for n in (0.0004, 0.9, 2.5)] == ["0.4 ms", "900.0 ms", "2.50 s"]
     assert bucket_name(Bucket(4096, 1, 1), of_bytes=False) == "4,096"
+    assert bucket_name(Bucket(4096, 1, 1), of_bytes=True) == "4.1 kB", "in the units of all other sizes"
 
 
 def test_answers_and_statements_on_use_are_counted(tmp_path: Path) -> None:

@@ -131,6 +131,8 @@ class Gaps(msgspec.Struct, frozen=True):
     mean: float = 0.0
     overlaps: int = 0
     """Requests that began before the one before them had ended."""
+    at_once_max: int = 0
+    """The most requests at the same time; 1 without overlaps."""
 
 
 class PolitenessSummary(msgspec.Struct, frozen=True):

@@ -20,6 +20,9 @@ from gossamer.results.report.text import (
 )
 
 TIME_LABELS = 7
+DOTS_MIN = 5
+HOSTS_MIN = 10
+"""Fewer dots on two axes, or no dot as high as the first decade, show less than their numbers."""
 DEPTHS_MAX = 60
 STYLE = (pkgutil.get_data("gossamer.results.report", "style.css") or b"").decode()
 """How the page looks, in the light and in the dark."""
@@ -250,11 +253,16 @@ def _column(bucket: Bucket) -> tuple[str, float, str]:
 
 
 def _log_log(title: str, said: str, buckets: Sequence[Bucket], *, of_bytes: bool) -> str:
-    points = [
-        (float(b.least), float(b.count), f"from {bucket_name(b, of_bytes=of_bytes)}: {b.count:,} hosts")
-        for b in buckets
-    ]
     labels = [bucket_name(bucket, of_bytes=of_bytes) for bucket in buckets]
+    counts = [bucket.count for bucket in buckets]
+    dots = [bucket.count for bucket in buckets if bucket.least and bucket.count]
+    if len(dots) < DOTS_MIN or max(dots) < HOSTS_MIN:
+        rows = ((label, f"{count:,}") for label, count in zip(labels, counts, strict=True) if count)
+        return _table(title, f"{said} Each line has those below twice its first number.", ("from", "hosts"), rows)
+    points = [
+        (float(bucket.least), float(bucket.count), f"from {label}: {bucket.count:,} hosts")
+        for bucket, label in zip(buckets, labels, strict=True)
+    ]
     none = next((bucket.count for bucket in buckets if not bucket.least), 0)
     return _figure(title, f"{said} Not shown: {none:,} with none.", svg.log_log(points, labels, "hosts"))
 
@@ -301,7 +309,7 @@ def _politeness(report: Report) -> str:
             rows.append(
                 (f"Delay for one {who}", f"least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}")
             )
-            rows.append((f"Requests to one {who} at once", f"{gaps.overlaps:,}"))
+            rows.append((f"Most requests to one {who} at once", f"{gaps.at_once_max:,}"))
     return _table("Politeness", "What sites forbade, and the delays between requests.", ("", ""), rows)
 
 
@@ -325,15 +333,22 @@ def _table(
     title: str, said: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, wide: bool = False, more: int = 0
 ) -> str:
     """Cells are HTML already; `more` rows are left out."""
-    lines = "".join(
-        f"<tr><th scope=row>{row[0]}</th>{''.join(f'<td>{cell}</td>' for cell in row[1:])}</tr>" for row in rows
-    )
+    lines = "".join(_row(heads, row) for row in rows)
     if not lines:
         return ""
     head = "".join(f"<th scope=col>{name}</th>" for name in heads)
     return _section(
-        title, said, f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{_others(more)}", wide=wide
+        title,
+        said,
+        f"<table class=rows><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{_others(more)}",
+        wide=wide,
     )
+
+
+def _row(heads: Sequence[str], row: Sequence[str]) -> str:
+    """A row whose cells name themselves where a narrow screen has no heads."""
+    cells = (f'<td data-head="{head}">{cell}</td>' for head, cell in zip(heads[1:], row[1:], strict=True))
+    return f"<tr><th scope=row>{row[0]}</th>{''.join(cells)}</tr>"
 
 
 def _figure(title: str, said: str, drawing: str, *, wide: bool = False) -> str:

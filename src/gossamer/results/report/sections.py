@@ -72,6 +72,13 @@ _GAPS = """
     SELECT CASE WHEN gap_s > 0 THEN floor({steps} * log2(gap_s))::INTEGER END AS step, count(*), sum(gap_s), min(gap_s),
         count(*) FILTER (gap_s < 0)
     FROM turns WHERE gap_s IS NOT NULL GROUP BY 1"""
+# Where two instants are equal, the request that ends comes first.
+_AT_ONCE = """
+    WITH changes AS (
+        SELECT {who} AS who, unnest([began_s, ended_s]) AS instant_s, unnest([1, -1]) AS change
+        FROM pages WHERE fetch_s > 0 AND ip <> '' AND {slice})
+    SELECT max(at_once) FROM (SELECT sum(change) OVER (PARTITION BY who ORDER BY instant_s, change
+        ROWS UNBOUNDED PRECEDING)::BIGINT AS at_once FROM changes)"""
 _STEPS_AN_OCTAVE = 8
 _ANSWERS = (ALLOWED, REFUSED, UNKNOWN)
 _STATED = "SELECT count(*) FROM pages WHERE outcome IN ('fetched', 'usage_withheld')"
@@ -203,7 +210,11 @@ def _gaps(tables: ReportTables, who: str) -> Gaps:
         if left <= 0:
             break
     whole_s = sum(row[2] for row in rows)
-    return Gaps(counted, min(row[3] for row in rows), median, whole_s / counted, sum(row[4] for row in rows))
+    overlaps = sum(row[4] for row in rows)
+    at_once_max = 1
+    if overlaps:  # A polite crawl is spared the sort.
+        at_once_max = max(most or 0 for (most,) in tables.query_slices(_AT_ONCE, who, who=who))
+    return Gaps(counted, min(row[3] for row in rows), median, whole_s / counted, overlaps, at_once_max)
 
 
 def _together(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

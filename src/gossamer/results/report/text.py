@@ -273,7 +273,7 @@ def _dns_lines(dns: Dns, caches: Sequence[Cache]) -> Iterator[str]:
 
 
 def _gaps(who: str, gaps: Gaps) -> str:
-    overlaps = f"; {gaps.overlaps:,} at once" if gaps.overlaps else ""
+    overlaps = f"; at most {gaps.at_once_max:,} requests at once" if gaps.overlaps else ""
     return f"delay for one {who}: least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}{overlaps}"
 
 
@@ -342,15 +342,6 @@ def _escape(mark: str) -> str:
     return mark.encode("unicode_escape").decode()
 
 
-def binary_size(size_bytes: int) -> str:
-    """Return a power of two in its own units."""
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if size_bytes < 1024:
-            return f"{size_bytes} {unit}"
-        size_bytes //= 1024
-    return f"{size_bytes:,} PiB"
-
-
 def instant(wall_s: float | None) -> str:
     """Return wall time in UTC, to the second."""
     return "?" if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S}"
@@ -363,4 +354,4 @@ def seconds(lasted_s: float) -> str:
 
 def bucket_name(bucket: Bucket, *, of_bytes: bool) -> str:
     """Return where a bucket begins; it ends below twice that."""
-    return binary_size(bucket.least) if of_bytes else f"{bucket.least:,}"
+    return size(bucket.least) if of_bytes else f"{bucket.least:,}"
