@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -113,7 +114,7 @@ def opened(browser: Browser) -> Iterator[Opened]:
         page.on("request", lambda asked: complaints.append(asked.url) if not asked.url.startswith(base) else None)
         page.goto(address)
         if live:
-            expect(page.locator("#link")).to_have_text("live")
+            expect(page.locator("#link")).to_have_text(re.compile("^(live|not running)$"))
         return page
 
     yield open_page
@@ -151,6 +152,51 @@ def archives(web: Endless, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         assert done.returncode == 0
     with Served("serve", "--folder", folder / "many", "--port", "0") as served:
         yield served
+
+
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A crawl that is over, of a site with dead links, a host without an address and a page that is denied."""
+    folder = tmp_path_factory.mktemp("failed")
+    port = free_port()
+    links = [
+        *(f"/gone/{n}" for n in range(4)),
+        "/one",
+        "/two",
+        "/private",
+        *(f"http://nowhere.invalid/{n}" for n in range(2)),
+    ]
+    site = folder / "site"
+    site.mkdir()
+    (site / "index.html").write_text("".join(f'<a href="{link}">a</a>' for link in links))
+    for name in ("one", "two"):
+        (site / name).write_text("text")
+    (site / "robots.txt").write_text("User-agent: *\nDisallow: /private\n")
+    server = subprocess.Popen(
+        [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1", "--directory", str(site)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        until(lambda: connects(port))
+        done = subprocess.run(
+            [sys.executable, "-m", "gossamer", "crawl", f"http://127.0.0.1:{port}/", "-o", str(folder / "crawl"),
+             "--allow-private", "--contact", "me@example.org", "--politeness", "own", "--scope", "any", "--quiet",
+             "--delay", "0.2", "--per-host", "1", "--set", "crawl.commit_s=0.1"], env=environment(), timeout=90,
+        )  # fmt: skip
+        assert done.returncode == 0
+    finally:
+        server.terminate()
+        server.wait()
+    with Served("serve", folder / "crawl", "--port", "0") as served:
+        yield served
+
+
+def connects(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 def test_origins_shards_and_hosts_that_wait_are_shown(crawl: Served, opened: Opened) -> None:
@@ -517,6 +563,74 @@ def test_items_are_leafed_through_and_saved(archives: Served, opened: Opened) ->
     expect(page.locator("#why-answer .verdict")).to_contain_text("fetched")
 
 
+@pytest.mark.promise("Console", "Of a crawl that is over, the dashboard shows totals, and what failed and why.")
+@pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}])
+def test_a_crawl_that_is_over_is_shown_by_what_came_of_it(
+    failed: Served, opened: Opened, look: dict[str, object]
+) -> None:
+    page = opened(failed.address, bypass_csp=True, **look)
+    expect(page.locator("#state")).to_have_text("finished")
+    for unseen in (
+        "#link",
+        "#pause",
+        "#stop",
+        "#hint",
+        "#levels",
+        "#active",
+        "#shards",
+        "#seed",
+        "#set",
+        "#items",
+        "#resume",
+    ):
+        expect(page.locator(unseen)).to_be_hidden()
+    expect(page.locator("#card-pages b")).to_have_text("3")
+    expect(page.locator("#card-failed b")).to_have_text("7")
+    expect(page.locator("#card-failed small")).to_have_text("70.0% of 10 tried")
+    assert float(page.locator("#card-rate b").inner_text()) > 0
+    expect(page.locator("#failures-says")).to_contain_text("7 of 10 attempts failed or were refused. By reason")
+    rows = page.locator("#reasons tbody tr")
+    expect(rows).to_have_count(3)
+    expect(rows.first).to_contain_text("HTTP 404")
+    expect(rows.nth(1)).to_contain_text("DNS error")
+    expect(page.locator("#failed-hosts")).to_contain_text("HTTP 404")
+    expect(page.locator("#chart-pending")).to_have_attribute("aria-label", re.compile("at most [1-9]"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
+    assert page.evaluate("document.documentElement.scrollHeight") < (2_500 if "viewport" not in look else 4_500)
+    rows.first.get_by_role("button").click()
+    expect(page.locator("#why-answer .verdict")).to_contain_text("HTTP 404")
+    page.fill("#host-shown", "unknown.example")
+    page.press("#host-shown", "Enter")
+    expect(page.locator("#host-answer")).to_have_text(re.compile("^unknown.example is not part of this crawl"))
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+def test_errors_of_a_crawl_that_runs_are_grouped_by_their_reason(crawl: Served, opened: Opened) -> None:
+    page = opened(crawl.address)
+    errors = [
+        {"number": n, "at": n, "url": f"http://a.example/{n}", "outcome": outcome, "status": status, "error": error}
+        for n, (outcome, status, error) in enumerate(
+            [("http_error", 404, "HTTP 404")] * 3
+            + [("timeout", None, "no byte for 30 s"), ("timeout", None, "no byte for 31 s")]
+        )
+    ]
+    shown = page.evaluate(
+        """async (errors) => {
+            const { begin } = await import("/static/recent.js");
+            begin({ pages: [], errors });
+            const rows = [...document.querySelectorAll("#errors tbody tr")];
+            return rows.map(({ cells }) => [cells[1].textContent, cells[2].textContent]);
+        }""",
+        errors,
+    )
+    assert shown == [
+        ["2", "http://a.example/4timeout: no byte for 31 s"],
+        ["3", "http://a.example/2HTTP error: HTTP 404"],
+    ]
+
+
 @pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}])
 @pytest.mark.long
 def test_what_it_shows_of_archives_passes_the_rules_of_axe(
@@ -573,7 +687,6 @@ def test_it_stops_goes_on_where_it_was_and_shows_what_is_over(web: Endless, open
         until(lambda: number(page, "pages") > before)
     with Served("serve", tmp_path / "crawl", "--port", str(port)) as over:
         expect(page.locator("#state")).to_have_text("stopped")
-        expect(page.locator("#hint")).to_contain_text("Nothing runs here")
         what_is_over_is_shown(opened(over.address), over, page.locator("#card-pages b").inner_text())
 
 
@@ -590,9 +703,8 @@ def what_is_over_is_shown(page: Page, over: Served, pages: str) -> None:
     expect(page.locator("#card-pages b")).to_have_text(pages)
     page.get_by_label("All", exact=True).check(force=True)
     expect(page.locator("#chart-pages")).to_have_attribute("aria-label", re.compile(r"at most [1-9]"))
-    expect(page.locator("#slowest")).to_contain_text("restarted.example")
     expect(page.locator("#pages")).to_contain_text("Page 1")
-    expect(page.locator("#notices")).to_contain_text("gossamer resume")
+    expect(page.locator("#health")).to_contain_text("gossamer resume")
     page.fill("#search-query", "wanted words")
     page.press("#search-query", "Enter")
     expect(page.locator("#search-answer .hit").first).to_contain_text("Page")
@@ -626,6 +738,8 @@ def test_a_server_of_many_begins_crawls_and_lists_them(web: Endless, opened: Ope
         expect(page.locator("#state")).to_have_text("stopped")
         since = len(web.log)
         page.click("#resume")
+        expect(page.locator("#continuing")).to_contain_text("Nothing is deleted")
+        page.get_by_role("button", name="Continue", exact=True).click()
         until(lambda: web.asked("listed.example", since))
         expect(page.locator("#state")).to_have_text("running")
         page.get_by_role("link", name="All crawls").click()

@@ -12,7 +12,7 @@ from tests.results.report.crawled import START, assorted, committed, crawled, pa
 
 
 def commit(number: int, pages: int, shard: int = 0) -> EpochRow:
-    return EpochRow(number, START + number, 0.1, 0.01, pages + 1, pages, 100 * pages, shard)
+    return EpochRow(number, START + number, 0.1, 0.01, pages + 1, pages, 100 * pages, shard, queued=7 * number)
 
 
 def test_nothing_is_remembered_of_a_crawl_without_tables(tmp_path: Path) -> None:
@@ -25,7 +25,7 @@ def test_the_course_is_that_of_the_commits(tmp_path: Path) -> None:
     crawled(tmp_path, [page(number) for number in range(4)])
     committed(tmp_path, [commit(number, 10 * number) for number in range(1, 6)])
     points = past(tmp_path).points
-    assert points == [[START + n, 10 * n, 10 * n + 1, 1_000 * n, None] for n in range(1, 6)]
+    assert points == [[START + n, 10 * n, 10 * n + 1, 1_000 * n, 7 * n] for n in range(1, 6)]
     assert course_until(tmp_path, START + 3.5) == points[:3]
 
 
@@ -41,15 +41,16 @@ def test_shards_are_added_up_also_where_one_is_silent(tmp_path: Path) -> None:
     crawled(tmp_path, [page(1), page(2)])
     committed(tmp_path, [commit(1, 10), commit(2, 5, shard=1), commit(3, 20), commit(4, 30)])
     assert [point[1] for point in past(tmp_path).points] == [10, 15, 25, 35]
+    assert [point[4] for point in past(tmp_path).points] == [7, 21, 35, 42], "the last queue of each, together"
 
 
 def test_hosts_and_last_attempts_are_reported(tmp_path: Path) -> None:
     found = past(assorted(tmp_path))
     hosts = {name: [one["host"] for one in found.hosts[name]] for name in ("slowest", "failing")}  # type: ignore[attr-defined]
     assert hosts["slowest"][0] == "b.example.com"
-    assert set(hosts["failing"]) == {"10.0.0.1", "b.example.com"}
+    assert set(hosts["failing"]) == {"10.0.0.1", "b.example.com", "[::1]"}
     reasons = {one["host"]: one["reason"] for one in found.hosts["failing"]}  # type: ignore[attr-defined]
-    assert reasons == {"10.0.0.1": "no byte for 30 s", "b.example.com": "later"}
+    assert reasons == {"10.0.0.1": "no byte for 30 s", "b.example.com": "later", "[::1]": "http_error"}
     assert [one["outcome"] for one in found.errors] == ["http_error", "timeout", "timeout"]
     assert [one["at"] for one in found.pages] == sorted(one["at"] for one in found.pages)
     assert len(found.pages) <= ATTEMPTS_MAX

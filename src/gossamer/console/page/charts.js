@@ -1,15 +1,17 @@
-// Charts: three lines over time, drawn by uPlot.
+// Charts: lines over time, drawn by uPlot.
 
 import { by } from "./dom.js";
 import { bits, count, decimal, short } from "./words.js";
 
-const HEIGHT = 190;
+const height = () => (innerWidth > 560 ? 190 : 140);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 const KINDS = [
   { id: "chart-pages", says: (v) => `${decimal(v)} pages/s`, ticks: short, series: [
     { label: "pages", column: 1, stroke: "--mark", fill: "--wash", value: (v) => `${decimal(v)}/s` },
-    { label: "not fetched", column: 2, stroke: "--second", value: (v) => `${decimal(v)}/s` },
+  ] },
+  { id: "chart-others", says: (v) => `${decimal(v)} errors, redirects and refusals/s`, ticks: short, series: [
+    { label: "others", column: 2, stroke: "--second", value: (v) => `${decimal(v)}/s` },
   ] },
   { id: "chart-bits", says: bits, ticks: (v) => (v ? bits(v).replace("bit/s", "") : "0"), series: [
     { label: "received", column: 3, stroke: "--mark", fill: "--wash", value: bits },
@@ -46,8 +48,17 @@ export class Charts {
   fit() {
     for (const { kind, chart } of this.drawn) {
       const width = by(kind.id).clientWidth;
-      if (width && width !== chart.width) chart.setSize({ width, height: HEIGHT });
+      if (width && width !== chart.width) chart.setSize({ width, height: height() });
     }
+  }
+
+  // What is over is looked at as a whole.
+  all() {
+    const whole = document.querySelector("[name=range][value='0']");
+    whole.checked = true;
+    this.span_s = 0;
+    this.update();
+    by("charts").hidden = !this.course.columns(0).columns[0].length;
   }
 
   update() {
@@ -59,6 +70,7 @@ export class Charts {
       chart.setScale("x", { min: begin, max: Math.max(end, begin + 10) });
       const known = lines[0].filter((value) => value !== null);
       const now = known.at(-1) ?? 0;
+      by(kind.id).parentElement.hidden = !known.length && document.body.classList.contains("over");
       by(kind.id).setAttribute("aria-label", `now ${kind.says(now)}, at most ${kind.says(Math.max(0, ...known))}`);
     }
   }
@@ -69,7 +81,7 @@ function drawn(kind, place) {
   place.setAttribute("role", "img");
   return new globalThis.uPlot({
     width: place.clientWidth || 300,
-    height: HEIGHT,
+    height: height(),
     cursor: { drag: { x: false, y: false }, points: { size: 6 } },
     legend: { live: true },
     scales: { x: { time: true }, y: { range: (_, __, most) => [0, most > 0 ? most * 1.08 : 1] } },

@@ -6,7 +6,7 @@ import { ask } from "./wire.js";
 
 const ROWS = 20;
 const CHANGES = ["new", "gone", "changed"];
-let asked = null;
+let asked = null, named = "";
 
 export function begin() {
   by("compare").addEventListener("submit", (event) => {
@@ -21,6 +21,12 @@ export function begin() {
 // Take the names of the crawls; a choice that was made stays.
 export function crawls(names) {
   by("compare-section").hidden = names.length < 2;
+  // A crawl's page names itself as the later one.
+  const later = new URLSearchParams(location.hash.slice(1)).get("compare");
+  if (later !== null && names.includes(later)) {
+    history.replaceState(null, "", location.pathname);
+    named = later;
+  }
   ["compare-earlier", "compare-later"].forEach((id, place) => {
     const select = by(id), known = [...select.options].map((option) => option.value);
     if (names.join("\n") === known.join("\n")) return;
@@ -28,6 +34,12 @@ export function crawls(names) {
     select.replaceChildren(...names.map((name) => make("option", { value: name }, harmless(name))));
     select.value = chosen;
   });
+  if (named && names.length > 1) {
+    by("compare-later").value = named;
+    by("compare-earlier").value = names.find((name) => name !== named);
+    by("compare-section").scrollIntoView();
+    named = "";
+  }
 }
 
 async function show(wanted) {

@@ -20,13 +20,13 @@ export class Course {
     if (this.points.length > POINTS_MAX) this.points = this.points.filter((_, index) => index % 2 || index > POINTS_MAX / 2);
   }
 
-  // Return columns: instants, pages/s, failed attempts/s, bit/s, and what was pending, of the last `span_s` (0: all).
+  // Return columns: instants, pages/s, attempts without a page/s, bit/s, and what was pending, of the last `span_s` (0: all).
   columns(span_s) {
     const all = this.points;
     const end = all.at(-1)?.[0] ?? 0;
     const first = all[0]?.[0] ?? 0;
     const begin = span_s ? Math.max(first, end - span_s) : first;
-    const step_s = Math.max((end - begin) / SHOWN_MAX, 0.9);
+    const step_s = Math.max((end - begin) / SHOWN_MAX, Math.min(0.9, (end - begin) / 20));
     const columns = [[], [], [], [], []];
     let before = null, usual_s = 0;
     for (const point of all) {

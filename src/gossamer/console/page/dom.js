@@ -1,6 +1,6 @@
 // Dom: elements made of plain values. Text is always text: nothing here, or anywhere in this page, parses markup.
 
-import { harmless, target } from "./words.js";
+import { harmless, share, target } from "./words.js";
 
 export const by = (id) => document.getElementById(id);
 
@@ -82,7 +82,7 @@ export function bars(table, entries, empty) {
     const [title, number, part, meter] = row.cells;
     say(title, harmless(name));
     say(number, shown);
-    say(part, `${((100 * value) / whole).toFixed(1)} %`);
+    say(part, share(value / whole));
     meter.firstChild.style.width = `${(100 * value) / most}%`;
   });
 }

@@ -2,7 +2,7 @@
 
 import { by, cell, draw, link, make, prose } from "./dom.js";
 import * as recent from "./recent.js";
-import { clock, count, duration, harmless, limit, outcome, seconds, until } from "./words.js";
+import { clock, count, duration, harmless, limit, outcome, OVER, seconds, until } from "./words.js";
 import { ask } from "./wire.js";
 
 let latest = {}, now = 0;
@@ -45,8 +45,13 @@ async function show() {
     place.replaceChildren(make("p", { class: "small" }, "Searching…"));
     const answer = await ask(`api/why?${new URLSearchParams({ url: `http://${host}/` })}`);
     const over = make("div");
-    place.replaceChildren(...shown(host, answer.host_state ?? {}, over));
-    history(host, over);
+    const state = answer.host_state ?? {};
+    place.replaceChildren(...shown(host, state, over));
+    const requested = await history(host, over);
+    if (!requested && !state.queued && !state.requests && !state.closed && !state.origin && !recent.of(host).length) {
+      const soFar = OVER.has(latest.state) ? "" : " so far";
+      place.replaceChildren(make("p", { class: "verdict" }, `${harmless(host)} is not part of this crawl: no URL of it was queued or requested${soFar}.`));
+    }
   } catch (error) {
     place.replaceChildren(make("p", { class: "said bad" }, harmless(error.message)));
   }
@@ -79,7 +84,7 @@ function shown(host, state, over) {
   ].filter(([, value]) => value);
   return [
     make("dl", {}, ...facts.flatMap(([name, value]) => [make("dt", {}, name), make("dd", {}, harmless(value))])),
-    make("div", { class: "controls" },
+    make("div", { class: "controls runs" },
       make("button", { type: "button", onclick: () => change(host) }, "Change settings…"),
       make("button", { type: "button", onclick: () => change(host, "exclude-hosts") }, "Exclude…")),
     over,
@@ -97,14 +102,18 @@ function attempts(found) {
     make("table", { class: "list" }, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows)))];
 }
 
-// How requests ended over time, read from the tables: the last commits of a crawl that runs are not in it yet.
+// How requests ended over time, read from the tables: the last commits of a crawl that runs are not in it yet. Return
+// whether there are any, or may be.
 async function history(host, place) {
   const title = make("h3", {}, "Requests over time");
   place.replaceChildren(title, make("p", { class: "small" }, "Searching…"));
   try {
-    place.replaceChildren(title, ...past(await ask(`api/history?${new URLSearchParams({ host })}`)));
+    const answer = await ask(`api/history?${new URLSearchParams({ host })}`);
+    place.replaceChildren(title, ...past(answer));
+    return answer.periods.length > 0;
   } catch (error) {
     place.replaceChildren(title, make("p", { class: "said bad" }, harmless(error.message)));
+    return true;
   }
 }
 

@@ -6,6 +6,7 @@ import { Course } from "./course.js";
 import { by, say } from "./dom.js";
 import * as host from "./host.js";
 import * as items from "./items.js";
+import * as over from "./over.js";
 import * as picture from "./picture.js";
 import * as questions from "./questions.js";
 import * as recent from "./recent.js";
@@ -21,6 +22,7 @@ steer.begin();
 host.begin();
 items.begin();
 recent.whenAsked(questions.why);
+over.whenAsked(questions.why);
 
 const HEARD = {
   about(answer) {
@@ -38,15 +40,20 @@ const HEARD = {
   recent: recent.begin,
   status({ at, status, health, recent: added, console: own }) {
     const pending = (status.queued ?? 0) + (status.in_flight ?? 0);
-    if (status.state !== "finished" && status.state !== "stopped") {
+    if (over.stands(status)) {
+      charts.all();
+      over.read().then(() => picture.show(status, at, own));
+    }
+    if (!over.isOver()) {
       course.add([at, status.pages ?? 0, status.attempts ?? 0, status.wire_bytes ?? 0, pending]);
     }
     charts.update();
     picture.show(status, at, own);
-    picture.judge(health);
+    picture.judge(health, status);
     host.stands(status, at);
     steer.stands(status);
     recent.add(added);
+    over.trim();
     stand("live");
   },
   still() {
@@ -61,7 +68,7 @@ function stand(state, why = "") {
   const place = by("link");
   place.className = `link ${state}`;
   picture.answers(state === "live");
-  say(place, state === "live" ? "live" : `${harmless(why)}; trying again`);
+  say(place, state === "live" ? (over.isOver() ? "not running" : "live") : `${harmless(why)}; trying again`);
 }
 
 listen((name, value) => HEARD[name]?.(value), stand);

@@ -2,11 +2,11 @@
 
 import { address, change } from "./host.js";
 import { bars, by, cell, fill, make, prose, say, text } from "./dom.js";
-import { bits, clock, count, decimal, duration, harmless, limit, outcome, seconds, size, until } from "./words.js";
+import { figures } from "./over.js";
+import { bits, clock, count, counted, decimal, duration, harmless, limit, outcome, OVER, seconds, share, size, until } from "./words.js";
 
 const BARS_MAX = 7;
 const SHARDS_MAX = 64;
-const OVER = new Set(["finished", "stopped", "failed"]);
 const QUIET_S = 5;
 // Waits that are part of any crawl: they are worth a notice when nothing has been fetched for a while.
 const USUAL = new Set(["host", "answer", "lookup", "blocked"]);
@@ -15,7 +15,7 @@ let attempts = -1, fetchedAt = 0, shown = null;
 export function show(status, at, own) {
   state(status);
   notices(status, at, own);
-  cards(status);
+  cards(OVER.has(status.state) ? totals(status) : now(status));
   const levels = Object.entries(status.levels ?? {}).map(([level, urls]) => [`level ${level}`, urls, count(urls)]);
   bars(by("levels"), levels, "The queues are empty.");
   ranking("limits", status.hosts?.limits, limit, "No host has work in memory.");
@@ -28,17 +28,18 @@ export function show(status, at, own) {
 }
 
 // Say whether the crawl is well.
-export function judge(health) {
+export function judge(health, status) {
   const place = by("health");
   place.hidden = !health;
   if (!health) return;
   place.className = `wide health ${/^[a-z]+$/.test(health.level) ? health.level : ""}`;
   const sentence = harmless(health.says);
-  const facts = [["rate", health.trend], ["limited by", health.limited_by], ["remaining", health.remaining]].filter(([, value]) => value);
+  const facts = [["rate", health.trend], ["limited by", health.limited_by], ["remaining", health.remaining],
+    ["next", OVER.has(status.state) && !status.waiting ? status.waiting_for : ""]].filter(([, value]) => value);
   const parts = prose(sentence.charAt(0).toUpperCase() + sentence.slice(1));
   // Only what changes is read aloud.
   if (by("verdict").textContent !== parts.map((part) => part.textContent).join("")) by("verdict").replaceChildren(...parts);
-  by("limits-now").replaceChildren(...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, harmless(value)))));
+  by("limits-now").replaceChildren(...facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, ...prose(value)))));
 }
 
 // Say whether the crawl answers: the state of one that does not, and had not ended, is not known.
@@ -53,7 +54,7 @@ function state(status) {
   shown = status;
   const name = String(status.state ?? "");
   const badge = by("state");
-  say(badge, harmless(name === "finished" && status.ended === "limit" ? `${name}: ${status.ended_says || "limit reached"}` : name));
+  say(badge, harmless(name));
   badge.className = `badge ${/^[a-z]+$/.test(name) ? name : ""}`;
 }
 
@@ -64,12 +65,11 @@ function notices(status, at, own) {
     notices.push(["", "Search", `The search process failed ${count(own.search_failures)}× (last: ${own.search_last_failure}); each failure ended one query`]);
   }
   if (waiting?.kind === "operator") notices.push(["", "Paused", "`gossamer unpause` or the button above resumes the crawl"]);
-  else if (status.waiting_for && OVER.has(status.state) && !waiting) notices.push(["over", "Not running", status.waiting_for]);
-  else if (status.waiting_for && (quiet || !USUAL.has(waiting?.kind))) {
+  else if (status.waiting_for && (waiting || !OVER.has(status.state)) && (quiet || !USUAL.has(waiting?.kind))) {
     const more = waiting?.until ? ` (until ${clock(waiting.until)}${waiting.until > at ? "" : ", now"})` : "";
     notices.push(["", "Waiting for", `${status.waiting_for}${more}`]);
   }
-  for (const module of Object.values(status.modules ?? {})) if (module.says) notices.push(["bad", "Failing", module.says]);
+  for (const module of Object.values(status.modules ?? {})) if (module.says) notices.push(["bad", OVER.has(status.state) ? "Failed" : "Failing", module.says]);
   for (const warning of status.warnings ?? []) notices.push(["", "Warning", warning]);
   for (const left of status.awaited ?? []) notices.push(["over", "Not waited for", `${left.host}: ${count(left.queued)} URLs: ${left.reason}`]);
   for (const closing of (status.closings ?? []).slice(-3)) notices.push(["", "Closed", `${closing.host}: ${closing.reason}`]);
@@ -86,21 +86,43 @@ function isQuiet(status, at) {
   return at - fetchedAt >= QUIET_S;
 }
 
-function cards(status) {
+function now(status) {
   const limits = [
     status.max_pages ? `of ${count(status.max_pages)}` : "",
     status.eta_s !== null && status.eta_s !== undefined ? `${duration(status.eta_s)} left` : "",
   ].filter(Boolean).join(", ");
-  const facts = [
+  return [
     ["pages", "pages fetched", count(status.pages), limits || `${count(status.attempts)} attempts`],
-    ["rate", "pages a second", decimal(status.pages_s), OVER.has(status.state) && !status.in_flight ? "not running" : `${count(status.in_flight)} in flight, ${count(status.concurrency)} at most`],
+    ["rate", "pages a second", decimal(status.pages_s), `${count(status.in_flight)} in flight, ${count(status.concurrency)} at most`],
     ["bits", "received", bits(8 * (status.bytes_s ?? 0)), `${size(status.wire_bytes)} in all`],
     ["queued", "URLs queued", count(status.queued), `${count(status.discovered)} found`],
     ["hosts", "hosts with work", count(status.hosts_left), `${count(status.hosts_active)} active, ${count(status.hosts_known)} known`],
     ["elapsed", "crawling time", duration(status.elapsed_s), `commit ${count(status.epoch)}, run ${count(status.runs)}`],
   ];
-  const place = by("cards");
-  if (place.children.length !== facts.length) {
+}
+
+// Totals and means of a crawl that does not run.
+function totals(status) {
+  const report = figures(), lasted_s = status.elapsed_s || Infinity;
+  const ended = Object.entries(status.terminal_outcomes ?? {}), tried = ended.reduce((sum, [, n]) => sum + n, 0);
+  const failed = ended.reduce((sum, [name, n]) => (/^(fetched|not_modified|redirected)$/.test(name) ? sum : sum + n), 0);
+  const times = report?.begun_at ? `${instant(report.begun_at)} to ${instant(report.ended_at)}` : `run ${count(status.runs)}`;
+  return [
+    ["pages", "pages fetched", count(status.pages), counted(status.attempts ?? 0, "attempt")],
+    ["rate", "pages a second", decimal(status.pages / lasted_s || 0), "on average"],
+    ["bits", "received", size(status.wire_bytes), `${bits(8 * status.wire_bytes / lasted_s || 0)} on average`],
+    ["failed", "URLs failed", count(failed), tried ? `${share(failed / tried)} of ${count(tried)} tried` : "none tried"],
+    ["queued", "URLs left", count(status.queued), `${count(status.discovered)} found, on ${counted(status.hosts_known ?? 0, "host")}`],
+    ["elapsed", "crawling time", duration(status.elapsed_s), times],
+  ];
+}
+
+const instant = (at) => new Date(1000 * at).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+
+function cards(facts) {
+  const place = by("cards"), keys = facts.map(([key]) => key).join(" ");
+  if (place.dataset.keys !== keys) {
+    place.dataset.keys = keys;
     place.replaceChildren(...facts.map(([key, name]) =>
       make("div", { class: "card", id: `card-${key}` }, make("b"), make("span", {}, name), make("small"))));
   }
@@ -135,7 +157,9 @@ function hosts(status, at) {
   }
   fill(by("failing"), ["<host", "failures", "<reason", "!change"], failing.slice(0, 10).map((host) =>
     make("tr", {}, name(host), cell(failures(host)),
-      cell(make("span", {}, ...why(host, at)), "text reason bad-text"), act(host))), "No failing hosts.");
+      cell(make("span", {}, ...why(host, at)), "text reason bad-text"), act(host))), "No host is failing as a whole.");
+  fill(by("failed-hosts"), ["<host", "failures", "<reason"], failing.slice(0, 10).map((host) =>
+    make("tr", {}, name(host), cell(failures(host)), cell(make("span", {}, ...why(host, at)), "text bad-text"))), "None.");
 }
 
 // Why a host fails: of its origins (scheme, host, port) where those are known, which repeat the reason.
@@ -190,8 +214,8 @@ function shards(status) {
 
 function caches(counted) {
   const lookups = counted.dns_lookups ?? 0, spent = (counted.dns_s ?? 0) + (counted.requests_s ?? 0);
-  const share = spent ? ` · ${decimal(100 * counted.dns_s / spent)} % of the time of lookups and requests` : "";
-  say(by("dns"), lookups ? `${count(lookups)} DNS lookups, ${count(counted.dns_failures)} failed, ${seconds(counted.dns_s / lookups)} each${share}` : "No DNS lookups in this process.");
+  const part = spent ? ` · ${share(counted.dns_s / spent)} of the time of lookups and requests` : "";
+  say(by("dns"), lookups ? `${count(lookups)} DNS lookups, ${count(counted.dns_failures)} failed, ${seconds(counted.dns_s / lookups)} each${part}` : "No DNS lookups in this process.");
   const asked = (counted.admitted_hits ?? 0) + (counted.urls_hits ?? 0) + (counted.urls_misses ?? 0), onDisk = counted.urls_on_disk ?? 0;
   const found = [
     ["DNS answers", counted.dns_hits, counted.dns_misses],
@@ -201,7 +225,7 @@ function caches(counted) {
     ["popular URLs", counted.urls_hits, counted.urls_misses],
     ["seen URLs (misses reach the disk)", asked - onDisk, onDisk],
   ].filter(([, hits, misses]) => hits || misses);
-  const rows = found.map(([name, hits, misses]) => make("tr", {}, make("th", { scope: "row" }, name), cell(count(hits)), cell(count(misses)), cell(`${decimal(100 * hits / (hits + misses))} %`)));
+  const rows = found.map(([name, hits, misses]) => make("tr", {}, make("th", { scope: "row" }, name), cell(count(hits)), cell(count(misses)), cell(share(hits / (hits + misses)))));
   fill(by("caches"), ["<cache", "hits", "misses", "found in memory"], rows, "Nothing was looked up in this process.");
 }
 

@@ -1,11 +1,10 @@
 // Steer: controls of the crawl. Each control says what came of it, or what the server says is wrong.
 
 import { by, make, say } from "./dom.js";
-import { count, harmless } from "./words.js";
+import { count, harmless, OVER } from "./words.js";
 import { ask, hasToken, whenTokenComes } from "./wire.js";
 
 const NO_TOKEN = "Controls are off. Open the address that gossamer printed, with its token, or put #token=… behind this one: the token is the line in state/console.token of the crawl’s directory.";
-const OVER = new Set(["finished", "stopped", "failed"]);
 const WORDS = { none: null };
 let state = "", isOver = false, live = {};
 // What the field of the settings showed before anybody typed into it.
@@ -18,7 +17,7 @@ export function begin() {
   by("all").hidden = !isOneOfMany;
   press("pause", "pause", {}, () => "Paused: no new requests; fetches in flight finish.");
   press("unpause", "unpause", {}, () => "Resumed.");
-  press("resume", "resume", {}, () => "Started again.");
+  continuing();
   press("checkpoint", "checkpoint", {}, (answer) => `A checkpoint is in ${answer.checkpoint}.`);
   const dialog = by("stopping");
   by("stop").addEventListener("click", () => dialog.showModal());
@@ -78,6 +77,24 @@ function chosen() {
   say(by("set-says"), harmless(found?.says ?? ""));
 }
 
+// A crawl that does not run goes on where it ended, if need be with a higher limit.
+function continuing() {
+  const dialog = by("continuing"), pages = by("continue-pages");
+  by("resume").addEventListener("click", () => {
+    dialog.returnValue = "";
+    dialog.showModal();
+  });
+  dialog.addEventListener("close", () => {
+    if (dialog.returnValue !== "yes") return;
+    const text = pages.value.trim(), values = text === "" ? {} : { "limits.max_pages": /^[0-9]+$/.test(text) ? Number(text) : text };
+    act(by("said"), "resume", { values }, () => "The crawl continues.");
+  });
+  if (isOneOfMany) {
+    by("compare-term").hidden = by("compare-place").hidden = false;
+    by("compare-link").href = `../../#compare=${location.pathname.split("/").at(-2)}`;
+  }
+}
+
 function allow() {
   const off = !hasToken() || isOver;
   for (const button of document.querySelectorAll("button.control")) button.disabled = off;
@@ -85,8 +102,8 @@ function allow() {
   by("resume").hidden = !canResume;
   by("resume").disabled = !hasToken();
   const hint = by("hint");
-  hint.hidden = !off;
-  say(hint, isOver && hasToken() ? "Nothing runs here: what changes a crawl is off." : NO_TOKEN);
+  hint.hidden = hasToken() || (isOver && !isOneOfMany);
+  say(hint, NO_TOKEN);
 }
 
 function press(id, verb, body, says) {

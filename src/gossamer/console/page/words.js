@@ -16,6 +16,8 @@ const OUTCOMES = {
   usage_denied: "use denied by the site", usage_withheld: "use refused by the page",
 };
 
+export const OVER = new Set(["finished", "stopped", "failed"]);
+
 const SCHEMES = new Set(["http:", "https:", "ftp:", "gopher:"]);
 const SPACES = /[\t\n\v\f\r\u0085\u2028\u2029]/gu;
 // Controls, and marks that turn the direction of what follows or do not show at all.
@@ -39,6 +41,8 @@ export function count(value) {
   return Math.round(value ?? 0).toLocaleString("en-GB");
 }
 
+export const counted = (value, word) => `${count(value)} ${word}${value === 1 ? "" : "s"}`;
+
 export function decimal(value) {
   const size = Math.abs(value ?? 0);
   return (value ?? 0).toLocaleString("en-GB", { maximumFractionDigits: size < 10 ? 2 : size < 100 ? 1 : 0 });
@@ -53,10 +57,10 @@ function scaled(value, units) {
   return `${place === 0 ? Math.round(value) : decimal(value)} ${units[place]}`;
 }
 
-export const size = (bytes) => scaled(bytes ?? 0, ["B", "KB", "MB", "GB", "TB", "PB"]);
+export const size = (bytes) => scaled(bytes ?? 0, ["B", "kB", "MB", "GB", "TB", "PB"]);
 export const bits = (rate) => scaled(rate ?? 0, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
 export const short = (value) => (value < 1000 ? decimal(value) : scaled(value, ["", "k", "M", "G", "T"]));
-export const share = (part) => `${(100 * part).toFixed(1)} %`;
+export const share = (part) => `${(100 * part).toFixed(1)}%`;
 export const outcome = (name) => OUTCOMES[name] ?? harmless(name);
 export const limit = (name) => LIMITS[name] ?? harmless(name);
 

@@ -362,7 +362,7 @@ class Past(msgspec.Struct, frozen=True):
     """Figures of a crawl that does not run, in the form in which a running one reports them."""
 
     points: list[list[float | int | None]]
-    """Counts over time: Unix time, pages, attempts, bytes received, and None: pending URLs were not recorded."""
+    """Counts over time: Unix time, pages, attempts, bytes received, and URLs queued: None where none were recorded."""
     hosts: dict[str, object]
     pages: list[dict[str, object]]
     """The last successful attempts, the oldest first; their numbers give the order."""

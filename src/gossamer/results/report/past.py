@@ -22,7 +22,7 @@ _SPAN = "SELECT min(epoch(committed_at)), max(epoch(committed_at)) FROM epochs W
 # Sums are those of a shard's whole crawl: the last in each step says where it stood.
 _STEPS = """
     SELECT floor((epoch(committed_at) - {begun}) / {step})::BIGINT AS step, shard, max(epoch(committed_at)), max(pages),
-        max(attempts), max(wire_bytes)
+        max(attempts), max(wire_bytes), arg_max({queued}, committed_at)
     FROM epochs WHERE epoch(committed_at) < {before} GROUP BY 1, 2 ORDER BY 1, 2"""
 _SLOWEST = """
     SELECT host, attempts, mean_s FROM hosts WHERE fetches >= 3 ORDER BY mean_s DESC, host LIMIT {limit}"""
@@ -31,7 +31,7 @@ _FAILING = """
         arg_max(CASE WHEN error <> '' THEN error ELSE outcome::VARCHAR END, fetched_at)
     FROM pages
     WHERE outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error', 'host_closed',
-        'robots_unreachable') OR status >= 500 OR status = 429
+        'robots_unreachable', 'http_error', 'too_large', 'challenged', 'process_crashed')
     GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
 _LAST = """
     SELECT epoch(fetched_at), url, outcome::VARCHAR, status, coalesce(media_type::VARCHAR, ''), body_bytes, fetch_s,
@@ -67,12 +67,16 @@ def _course(tables: ReportTables, before: float) -> list[list[float | int | None
         return []
     step_s = max((ended - begun) / POINTS_MAX, 1e-3)
     standing: dict[int, tuple[int, int, int]] = {}
+    queues: dict[int, int] = {}
     points: dict[int, list[float | int | None]] = {}
-    for step, shard, at, pages, attempts, wire_bytes in tables.all(
-        _STEPS, begun=repr(begun), step=repr(step_s), before=until
+    queued_column = "queued" if tables.counts else "NULL::BIGINT"  # Older versions did not write it.
+    for step, shard, at, pages, attempts, wire_bytes, queued in tables.all(
+        _STEPS, begun=repr(begun), step=repr(step_s), before=until, queued=queued_column
     ):
         standing[shard] = pages, attempts, wire_bytes
-        points[step] = [at, *map(sum, zip(*standing.values(), strict=True)), None]
+        queues[shard] = queued or 0
+        pending = sum(queues.values()) if tables.counts else None
+        points[step] = [at, *map(sum, zip(*standing.values(), strict=True)), pending]
     return list(points.values())
 
 

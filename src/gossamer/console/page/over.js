@@ -1,0 +1,79 @@
+// Over: a crawl that does not run is shown by what came of it: its totals, what failed and why, and what can be made of it.
+
+import { address } from "./host.js";
+import { by, cell, fill, link, make, say, text } from "./dom.js";
+import { count, harmless, outcome, OVER } from "./words.js";
+import { ask } from "./wire.js";
+
+const WELL = new Set(["fetched", "not_modified", "redirected"]);
+const REASONS_MAX = 20;
+let state = "", report = null, asks = () => {};
+
+export const isOver = () => OVER.has(state);
+export const figures = () => report;
+
+export function whenAsked(call) {
+  asks = call;
+}
+
+// Take up how the crawl stands. Return whether it has just ended, or did not run when the page was opened.
+export function stands(status) {
+  const before = state;
+  state = status.state;
+  document.body.classList.toggle("over", isOver());
+  if (before === state) return false;
+  report = null;
+  return isOver();
+}
+
+// Read what the tables tell.
+export async function read() {
+  const of = state;
+  ask("api/items?n=1").then(({ kinds }) => document.body.classList.toggle("items", kinds.length > 0), () => {});
+  try {
+    const answer = await ask("api/report");
+    if (state !== of) return;
+    report = answer;
+    failures(answer);
+  } catch (error) {
+    say(by("failures-says"), `The report could not be read: ${harmless(error.message)}`);
+  }
+}
+
+// Hide the parts that have nothing to show.
+export function trim() {
+  for (const id of ["outcomes", "media", "pages", "failed-hosts"]) {
+    by(id).closest("section").hidden = isOver() && by(id).querySelector(".empty") !== null;
+  }
+}
+
+function failures({ outcomes, troubles, attempts }) {
+  const failed = outcomes.filter((one) => !WELL.has(one.name)).reduce((sum, one) => sum + one.count, 0);
+  const kinds = troubles.length >= REASONS_MAX ? `The ${REASONS_MAX} most frequent reasons` : "By reason";
+  say(by("failures-says"), failed
+    ? `${count(failed)} of ${count(attempts)} attempts failed or were refused. ${kinds}, with an example of each.`
+    : attempts ? `Nothing: none of ${count(attempts)} attempts failed.` : "No page was requested.");
+  by("reasons").parentElement.hidden = by("failures-all").hidden = !troubles.length;
+  fill(by("reasons"), ["<reason", "attempts", "<example", "!explain"], troubles.map((one) => make("tr", {},
+    make("th", { scope: "row" }, reason(one)), cell(count(one.count)), example(one),
+    cell(make("button", { type: "button", class: "plain", "aria-label": `why ${harmless(one.url)}`, onclick: () => asks(one.url) }, "why")))), "");
+}
+
+const isStatus = (one) => /^\d+$/.test(one.kind);
+const reason = (one) => (isStatus(one) ? `HTTP ${one.kind}` : outcome(one.outcome));
+
+function example(one) {
+  const place = text(make("span", { class: "url" }, link(one.url)));
+  const host = hostOf(one.url), says = isStatus(one) ? "" : harmless(one.error);
+  const more = [...(says ? [says] : []), ...(host ? [make("a", { href: address(host) }, `host ${harmless(host)}`)] : [])];
+  place.append(make("br"), make("small", {}, ...more.flatMap((part, index) => (index ? [" · ", part] : [part]))));
+  return place;
+}
+
+function hostOf(url) {
+  try {
+    return new URL(url).hostname;
+  } catch {
+    return "";
+  }
+}
