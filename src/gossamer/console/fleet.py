@@ -10,8 +10,10 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -23,6 +25,7 @@ from gossamer.config.toml import as_assignments
 from gossamer.console.crawl import ConsoleCrawl
 from gossamer.console.directory import Directory
 from gossamer.console.folder import CrawlWish, Folder
+from gossamer.console.schedule import FORMS, read_schedule
 from gossamer.console.service import Service
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, Compared, Comparison
 from gossamer.model.errors import ConfigError
@@ -47,6 +50,10 @@ READING_S_MAX = 5.0
 STATUS_S_MAX = 5.0
 UNANSWERED = f"its status could not be read within {STATUS_S_MAX:g} s"
 ASKED_AT_ONCE_MAX = 8
+SCHEDULE_LOOK_S = 5.0
+"""Interval of checks for crawls that are due."""
+NAME_CHARACTERS_MAX = 48
+"""Characters of a crawl's name in the names of its runs, which end in a time."""
 ENDED_WELL = (0, 4, 130)
 ENDED_BY_ITSELF = ("finished", "limit", "low_water", "patience")
 
@@ -70,6 +77,15 @@ class ResumeRequest(VerbRequest, frozen=True):
     ] = msgspec.field(default_factory=dict)
 
 
+class ScheduleRequest(VerbRequest, frozen=True):
+    """When a crawl runs again."""
+
+    when: Annotated[
+        str,
+        Meta(max_length=200, description=f"In the local time of the server: {FORMS}; empty: no longer."),
+    ]
+
+
 class ComparisonOf(VerbRequest, frozen=True):
     """With which earlier crawl, and which pages to list."""
 
@@ -91,6 +107,10 @@ class CrawlSummary(msgspec.Struct, frozen=True, kw_only=True):
     waiting_for: str = ""
     ended: Annotated[str, Meta(description="How its last run ended, for people: page limit reached.")] = ""
     problem: Annotated[str, Meta(description="Why it failed.")] = ""
+    schedule: Annotated[str, Meta(description="When it runs again, each time as a new crawl.")] = ""
+    due_at: Annotated[float | None, Meta(description="Unix time of the next such run.")] = None
+    last_run: Annotated[str, Meta(description="Name of the newest of these runs.")] = ""
+    skipped: Annotated[str, Meta(description="Why the last scheduled time brought no run.")] = ""
 
 
 class CrawlSummaries(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,6 +119,7 @@ class CrawlSummaries(msgspec.Struct, frozen=True, kw_only=True):
     crawls: tuple[CrawlSummary, ...]
     running: int
     crawls_max: Annotated[int, Meta(description="How many run at once at most.")]
+    zone: Annotated[str, Meta(description="Time zone of the schedules, the server's.")] = ""
 
 
 class _StoppedCrawl(Directory):
@@ -158,6 +179,7 @@ class Fleet:
         self._crawls_max = options.crawls_max
         self._entries: dict[str, _Entry] = {}
         self._is_ending = False
+        self._scheduling: asyncio.Task[None] | None = None
 
     def crawl(self, name: str) -> ConsoleCrawl:
         """Return a crawl. Raises MissingError: there is none of this name."""
@@ -165,8 +187,9 @@ class Fleet:
 
     def find_again(self) -> None:
         """Attend to what was to run when the last server ended: what runs still, and what is to be resumed, as far as
-        the bound allows.
+        the bound allows. From now on, start what is due by its schedule.
         """
+        self._scheduling = self._group.create_task(self._keep_schedules())
         wished = {name: entry for name in self.folder.names() if (entry := self._entry(name)).wish.runs}
         held = {name: self.folder.is_held(name, entry.wish) for name, entry in wished.items()}
         for name in sorted(wished, key=lambda name: not held[name]):
@@ -212,6 +235,16 @@ class Fleet:
         await self._begin(name, self._resuming(name, sets))
         return await self.summary(name)
 
+    async def schedule(self, name: str, asked: ScheduleRequest) -> CrawlSummary:
+        """Set when a crawl runs again, each time as a new crawl. Raises RefusedError: the text says no schedule."""
+        entry = self._entry(name)
+        when = " ".join(asked.when.split())
+        entry.wish.due_at = read_schedule(when).next_after(time.time()) if when else 0.0
+        entry.wish.schedule = when
+        entry.wish.skipped = ""
+        await self._keep(name, entry)
+        return await self.summary(name)
+
     async def stop(
         self, name: str, request: dict[str, object], ask: Callable[[dict[str, object]], Any]
     ) -> dict[str, object]:
@@ -238,7 +271,7 @@ class Fleet:
         problem = "" if entry.is_attended else entry.problem
         if not self.folder.is_begun(name):
             state = "starting" if entry.is_attended else "failed" if problem else "created"
-            return CrawlSummary(name=name, state=state, runs=entry.wish.runs, problem=problem)
+            return CrawlSummary(name=name, state=state, runs=entry.wish.runs, problem=problem, **_plan(entry.wish))
         status: Mapping[str, Any] = {}
         with suppress(TimeoutError):
             async with asyncio.timeout(STATUS_S_MAX):
@@ -258,7 +291,7 @@ class Fleet:
             name=name, state=state, runs=entry.wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
             pages_s=status.get("pages_s", 0.0), waiting_for=str(status.get("waiting_for") or ""),
             ended=str(status.get("ended_says", "")),
-            problem=problem,
+            problem=problem, **_plan(entry.wish),
         )  # fmt: skip
 
     async def summaries(self) -> CrawlSummaries:
@@ -276,7 +309,9 @@ class Fleet:
         async with asyncio.TaskGroup() as group:
             asked = [group.create_task(summary(name)) for name in names]
         crawls = tuple(one for task in asked if (one := task.result()) is not None)
-        return CrawlSummaries(crawls=crawls, running=self._running(), crawls_max=self._crawls_max)
+        now = datetime.now().astimezone()
+        zone = f"{now.tzname()}, UTC{now.isoformat()[-len('+00:00') :]}"
+        return CrawlSummaries(crawls=crawls, running=self._running(), crawls_max=self._crawls_max, zone=zone)
 
     async def compare(self, name: str, asked: ComparisonOf) -> Comparison:
         """Compare a crawl with an earlier one. Raises as `Reads.read`, and MissingError: there is no such crawl."""
@@ -287,7 +322,7 @@ class Fleet:
 
     async def end(self, hurried: asyncio.Event) -> None:
         """End all crawls with everything saved; the next server of the folder resumes them."""
-        self._is_ending = True
+        self._end_schedules()
         attended = {name: entry for name, entry in self._entries.items() if entry.is_attended}
         for entry in attended.values():
             self._signal(entry)
@@ -307,7 +342,7 @@ class Fleet:
 
     def leave(self) -> None:
         """Stop supervising the crawls. They continue; the next server finds them."""
-        self._is_ending = True
+        self._end_schedules()
         for entry in self._entries.values():
             if entry.attending is not None:
                 entry.attending.cancel()
@@ -322,6 +357,44 @@ class Fleet:
                 ConsoleCrawl(_StoppedCrawl(self, name), self._service), self.folder.wish(name)
             )
         return entry
+
+    def _end_schedules(self) -> None:
+        self._is_ending = True
+        if self._scheduling is not None:
+            self._scheduling.cancel()
+
+    async def _keep_schedules(self) -> None:
+        """Start what is due. What fell due while no server ran, once or more often, is started once."""
+        while True:
+            for name in await asyncio.to_thread(self.folder.names):
+                with suppress(MissingError):  # It has just been removed.
+                    entry = self._entry(name)
+                    if 0 < entry.wish.due_at <= time.time():
+                        await self._run_again(name, entry)
+            await asyncio.sleep(SCHEDULE_LOOK_S)
+
+    async def _run_again(self, name: str, entry: _Entry) -> None:
+        """Start a crawl that is due as a new one, unless it or its run before is not over."""
+        wish = entry.wish
+        if self._running() >= self._crawls_max:
+            wish.skipped = f"waits: {self._crawls_max} crawls run already (console.crawls_max)"
+            return  # Until one of them ends.
+        wish.skipped = ""
+        again = f"{name[:NAME_CHARACTERS_MAX]}.{datetime.fromtimestamp(wish.due_at):%Y-%m-%d-%H%M}"  # noqa: DTZ006
+        wish.due_at = 0.0
+        try:
+            wish.due_at = read_schedule(wish.schedule).next_after(time.time())
+            known = await asyncio.to_thread(self.folder.names)
+            if running := [one for one in (name, wish.last_run) if one in known and self.runs(one)]:
+                raise ConflictError(f"{running[0]!r} was not over")
+            await asyncio.to_thread(self.folder.repeat, name, again)
+            wish.last_run = again
+            await self._keep(name, entry)  # Before the start: a server that dies now does not start it twice.
+            await self.start(again)
+        except (RefusedError, OSError) as error:
+            wish.skipped = f"the run {again} was skipped: {error}"
+            self.note(f"{name}: {wish.skipped}")
+        await self._keep(name, entry)
 
     def _running(self) -> int:
         return sum(entry.is_attended for entry in self._entries.values())
@@ -405,7 +478,7 @@ class Fleet:
             arguments = self._resuming(name) if self.folder.is_begun(name) else self._starting(name)
         if entry.problem:
             self.note(f"{name}: {entry.problem}")
-        entry.wish = CrawlWish()
+        entry.wish = msgspec.structs.replace(entry.wish, runs=False, pid=0, born=0)
         await self._keep(name, entry)
 
     async def _one_life(self, name: str, entry: _Entry, arguments: tuple[str, ...]) -> int | None:
@@ -448,3 +521,12 @@ class Fleet:
                 entry.process.send_signal(signal.SIGTERM)
             elif wish.born and birth_of(wish.pid) == wish.born:
                 os.kill(wish.pid, signal.SIGTERM)
+
+
+def _plan(wish: CrawlWish) -> dict[str, Any]:
+    return {
+        "schedule": wish.schedule,
+        "due_at": wish.due_at or None,
+        "last_run": wish.last_run,
+        "skipped": wish.skipped,
+    }

@@ -40,6 +40,14 @@ class CrawlWish(msgspec.Struct, kw_only=True):
     """Id of the process that supervises it."""
     born: int = 0
     """Start of that process in the kernel's ticks, by which a reused process id is recognized."""
+    schedule: str = ""
+    """When it runs again, each time as a new crawl; empty: never."""
+    due_at: float = 0.0
+    """Wall time of the next of these runs; 0 without a schedule."""
+    last_run: str = ""
+    """Name of the newest of these runs."""
+    skipped: str = ""
+    """Why the last time brought no run."""
 
 
 class Folder:
@@ -105,6 +113,14 @@ class Folder:
             raise ConflictError(f"there is a crawl called {name!r}; name another") from error
         finally:
             draft.unlink()
+
+    def repeat(self, name: str, again: str) -> None:
+        """Keep the configuration of a crawl for a new one. Raises ConflictError: there is one of this name."""
+        if again in self.names():
+            raise ConflictError(f"there is a crawl called {again!r}")
+        given = self.config_file(name)
+        source = given if given.exists() else self.path / name / "crawl.toml"
+        write_whole(self.config_file(again), source.read_bytes(), private=True)
 
     def wish(self, name: str) -> CrawlWish:
         """Return the target state of a crawl."""

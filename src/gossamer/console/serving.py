@@ -22,7 +22,15 @@ from gossamer.console import crawl, hooks, pages
 from gossamer.console.access import Access, Guard, access_of
 from gossamer.console.crawl import METRICS, ConsoleCrawl
 from gossamer.console.directory import CrawlHandle, Directory
-from gossamer.console.fleet import ComparisonOf, CrawlSummaries, CrawlSummary, Fleet, New, ResumeRequest
+from gossamer.console.fleet import (
+    ComparisonOf,
+    CrawlSummaries,
+    CrawlSummary,
+    Fleet,
+    New,
+    ResumeRequest,
+    ScheduleRequest,
+)
 from gossamer.console.folder import OWN, Folder
 from gossamer.console.operations import NEVER_KEPT, Fields, Operation, answer, error, openapi, result, routes
 from gossamer.console.operations import routes as operation_routes
@@ -228,9 +236,13 @@ def steering(fleet: Fleet, prefix: str) -> Iterator[Operation]:
     async def resume(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.resume(path["name"], _read("resume", ResumeRequest, fields))}
 
+    async def schedule(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await fleet.schedule(path["name"], _read("schedule", ScheduleRequest, fields))}
+
     runs: tuple[tuple[str, type[verbs.VerbRequest], str, Callable[..., Awaitable[Any]]], ...] = (
         ("start", verbs.Nothing, "Start a crawl that was made and never begun.", start),
         ("resume", ResumeRequest, "Continue a crawl that does not run.", resume),
+        ("schedule", ScheduleRequest, "Run a crawl again by a schedule, each time as a new crawl.", schedule),
     )
     for name, takes, says, run in runs:
         yield Operation("POST", prefix + name, name, takes, CrawlSummary, says, run)

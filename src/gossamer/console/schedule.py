@@ -1,0 +1,71 @@
+"""Schedule: at which times a crawl runs again, in the local time of the machine."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, time, timedelta
+
+import msgspec
+
+from gossamer.model.verbs import RefusedError
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+LETTERS_MIN = 3
+"""A weekday may be cut to as many letters."""
+MONTH_DAY_MAX = 28
+"""The last day that every month has."""
+FORMS = (
+    "'every day at 3:00', 'every Monday at 3', 'every Monday and Thursday at 18:30', 'every weekday at 6' or "
+    f"'every month on day 1 at 3' (days 1 to {MONTH_DAY_MAX})"
+)
+_CLOCK = re.compile(r"([01]?[0-9]|2[0-3])(?::([0-5][0-9]))?")
+
+
+class CrawlSchedule(msgspec.Struct, frozen=True):
+    """Days and a time of day."""
+
+    weekdays: tuple[int, ...]
+    """From 0, Monday; empty: by the day of the month."""
+    month_day: int
+    at: time
+
+    def next_after(self, now: float) -> float:
+        """Return the next time after `now`, both in seconds since 1970.
+
+        A time of day that the change to summer time skips comes an hour later; of one that occurs twice, the first is
+        taken.
+        """
+        day = datetime.fromtimestamp(now).date()  # noqa: DTZ006 - local time is meant
+        while True:  # A day of the month is at most 31 days away.
+            instant = datetime.combine(day, self.at).timestamp()
+            is_on = day.weekday() in self.weekdays or day.day == self.month_day
+            if is_on and instant > now:
+                return instant
+            day += timedelta(days=1)
+
+
+def read_schedule(text: str) -> CrawlSchedule:
+    """Return the schedule that a text such as `every Monday at 3` says. Raises RefusedError: it says none."""
+    words = [word for word in text.lower().replace(",", " ").split() if word != "and"]
+    clock = _CLOCK.fullmatch(words[-1]) if words else None
+    if clock is not None and words[0] == "every" and words[-2] == "at":
+        at = time(int(clock[1]), int(clock[2] or 0))
+        days = words[1:-2]
+        if days[:3] == ["month", "on", "day"] and len(days) == 4 and _is_month_day(days[3]):
+            return CrawlSchedule((), int(days[3]), at)
+        weekdays = [number for word in days for number in _weekdays(word)]
+        if days and all(_weekdays(word) for word in days):
+            return CrawlSchedule(tuple(weekdays), 0, at)
+    raise RefusedError(f"{text!r} is no schedule; write {FORMS}")
+
+
+def _is_month_day(word: str) -> bool:
+    return re.fullmatch("[0-9]{1,2}", word) is not None and 1 <= int(word) <= MONTH_DAY_MAX
+
+
+def _weekdays(word: str) -> range | list[int]:
+    if word == "day":
+        return range(7)
+    if word == "weekday":
+        return range(5)
+    return [number for number, name in enumerate(WEEKDAYS) if len(word) >= LETTERS_MIN and name.startswith(word)]

@@ -1,0 +1,147 @@
+"""Schedules: the times that a text says, also where clocks change, and the crawls that a server starts by them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from gossamer.console.folder import OWN
+from gossamer.console.schedule import read_schedule
+from gossamer.model.verbs import RefusedError
+from tests.console.conftest import Caller, Commands, until
+from tests.console.test_serve import config_of, crawl_of, ended
+
+MONDAY = datetime(2026, 11, 30, 1, tzinfo=UTC).timestamp()
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Local time with summer time, from 2026-03-29 2:00 to 2026-10-25 3:00."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+def following(text: str, now: float, count: int = 1) -> list[str]:
+    """Return the next times after `now` in UTC."""
+    found = []
+    for _ in range(count):
+        now = read_schedule(text).next_after(now)
+        found.append(f"{datetime.fromtimestamp(now, UTC):%m-%d %H:%M}")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("every day at 3", ["11-30 02:00", "12-01 02:00"]),
+        ("every Monday at 3", ["11-30 02:00", "12-07 02:00"]),
+        ("Every  monday and Thursday at 18:30", ["11-30 17:30", "12-03 17:30"]),
+        ("every mon, fri at 0:05", ["12-03 23:05", "12-06 23:05"]),
+        ("every weekday at 2", ["12-01 01:00", "12-02 01:00"]),
+        ("every month on day 1 at 23:59", ["12-01 22:59", "01-01 22:59"]),
+        ("every month on day 28 at 3", ["12-28 02:00", "01-28 02:00"]),
+    ],
+)
+def test_a_text_says_times_of_the_local_zone(berlin: None, text: str, times: list[str]) -> None:
+    assert following(text, MONDAY, 2) == times
+
+
+def test_a_time_that_is_skipped_comes_an_hour_later_and_one_that_occurs_twice_once(berlin: None) -> None:
+    before = datetime(2026, 3, 28, 12, tzinfo=UTC).timestamp()
+    assert following("every day at 2:30", before, 2) == ["03-29 01:30", "03-30 00:30"], "3:30, then 2:30"
+    assert following("every day at 3", before, 1) == ["03-29 01:00"]
+    autumn = datetime(2026, 10, 24, 12, tzinfo=UTC).timestamp()
+    assert following("every day at 2:30", autumn, 2) == ["10-25 00:30", "10-26 01:30"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", " ", "every", "at", "every at 3", "Monday at 3", "every Monday", "every Mondy at 3", "every Mo at 3",
+        "every Monday at 24", "every Monday at 3:60", "every Monday at three", "every Monday at -1", "every day at \uff13",
+        "every month on day 31 at 3", "every month on day 0 at 3", "every month at 3", "0 3 * * 1", "every at at at 3",
+        "every day at 3 " + "x" * 150, "every month on day \u00b2 at 3", "and and and",
+    ],
+)  # fmt: skip
+def test_a_text_that_says_no_schedule_is_one_line_with_those_that_do(text: str) -> None:
+    with pytest.raises(RefusedError, match=r"is no schedule; write 'every day at 3:00', ") as refused:
+        read_schedule(text)
+    assert "\n" not in str(refused.value)
+
+
+def wish(run: Commands, name: str, **values: object) -> Any:
+    """Return what a server keeps of a crawl, after setting `values`."""
+    file = run.directory / OWN / f"{name}.json"
+    found = json.loads(file.read_text()) | values
+    file.write_text(json.dumps(found))
+    return found
+
+
+def names(call: Caller) -> list[str]:
+    return [one["name"] for one in call.get("/api/crawls").json["crawls"]]
+
+
+@pytest.mark.heavy
+@pytest.mark.promise("Console", "A scheduled crawl runs again as a new one; a run that was missed is made up for once.")
+def test_a_run_that_was_missed_is_made_up_for_once(run: Commands, web: str) -> None:
+    call, server = run.served("serve", "--port", "0")
+    call.post("/api/crawls", name="one", config=config_of(web, limits={"max_pages": 2}), start=False)
+    assert "is no schedule; write" in call.post("/api/crawls/one/schedule", when="0 3 * * 1").error
+    assert call.post("/api/crawls/none/schedule", when="every day at 3").status == 404
+    planned = call.post("/api/crawls/one/schedule", when=" every  Monday at 3").json
+    assert (planned["schedule"], planned["state"]) == ("every Monday at 3", "created")
+    assert time.time() < planned["due_at"] < time.time() + 8 * 86_400
+    assert ended(server) == 0
+    due_at = datetime(2026, 11, 9, 3).timestamp()  # noqa: DTZ001 - local time is meant
+    wish(run, "one", due_at=due_at)
+    call, server = run.served("serve", "--port", "0")
+    until(lambda: names(call) == ["one", "one.2026-11-09-0300"])
+    until(lambda: crawl_of(call, "one.2026-11-09-0300")["state"] == "finished")
+    found = crawl_of(call, "one")
+    assert found["due_at"] > time.time()
+    assert (found["last_run"], found["skipped"], found["state"]) == ("one.2026-11-09-0300", "", "created")
+    assert call.post("/api/crawls/one/schedule", when="").json["due_at"] is None
+    assert names(call) == ["one", "one.2026-11-09-0300"], "one run for three weeks"
+    assert ended(server) == 0
+    assert (wish(run, "one")["schedule"], wish(run, "one")["due_at"]) == ("", 0.0)
+
+
+@pytest.mark.heavy
+def test_no_two_runs_of_one_crawl_are_at_the_same_time(run: Commands, web: str) -> None:
+    call, server = run.served("serve", "--port", "0")
+    call.post("/api/crawls", name="one", config=config_of(web))
+    until(lambda: crawl_of(call, "one")["pages"] > 0)
+    call.post("/api/crawls/one/schedule", when="every day at 3")
+    assert ended(server) == 0
+    wish(run, "one", due_at=1.0)
+    call, server = run.served("serve", "--port", "0")
+    until(lambda: "was not over" in crawl_of(call, "one")["skipped"])
+    assert names(call) == ["one"]
+    assert crawl_of(call, "one")["due_at"] > time.time()
+    call.post("/api/crawls/one/stop", now=True)
+    until(lambda: crawl_of(call, "one")["state"] == "stopped")
+    assert crawl_of(call, "one")["schedule"] == "every day at 3", "the end of a run is not the end of its schedule"
+    assert ended(server) == 0
+
+
+@pytest.mark.heavy
+def test_a_crawl_that_the_server_did_not_begin_runs_again_with_its_configuration(run: Commands, web: str) -> None:
+    assert (
+        run("crawl", web, "-o", "theirs", "--allow-private", "--delay", "0.05", "--max-pages", "3", "--quiet")[0] == 0
+    )
+    (run.directory / OWN).mkdir(exist_ok=True)
+    (run.directory / OWN / "theirs.json").write_text('{"schedule": "every day at 3", "due_at": 1.0}')
+    call, server = run.served("serve", "--port", "0")
+    until(lambda: len(names(call)) == 2)
+    again = names(call)[1]
+    assert again.startswith("theirs.19")
+    until(lambda: crawl_of(call, again)["pages"] == 3)
+    assert ended(server) == 0
