@@ -715,21 +715,38 @@ def what_is_over_is_shown(page: Page, over: Served, pages: str) -> None:
 @pytest.mark.long
 def test_a_server_of_many_begins_crawls_and_lists_them(web: Endless, opened: Opened, tmp_path: Path) -> None:
     more = {
-        "resolve": {"hosts_file": str(web.names(tmp_path)), "allow_private": True},
-        "politeness": {"preset": "own", "delay_s_min": 0.1}, "crawl": {"commit_s": 0.2},
-        "scope": {"scope": "any", "traps": False},
+        "resolve.hosts_file": str(web.names(tmp_path)), "resolve.allow_private": "true", "politeness.preset": "own",
+        "crawl.commit_s": "0.2", "scope.traps": "false",
     }  # fmt: skip
     with Served("serve", "--folder", tmp_path / "many", "--port", "0") as served:
         page = opened(served.address, complains=(*REFUSED, *LOST))
         expect(page.locator("#crawls")).to_contain_text("None so far")
         page.fill("[name=name]", "one")
         page.fill("[name=seeds]", web.url("listed.example"))
-        page.fill("[name=more]", json.dumps({**more, "scope": {"scoop": "any"}}))
+        page.select_option("[name=scope]", "any")
+        page.fill("[name=delay]", "0.1")
+        page.fill("[name=depth]", "deep")
+        page.fill("#new [name=when]", "every Monday at 3")
+        page.get_by_text("More settings").click()
+        for key, value in more.items():
+            page.select_option("#add-key", key)
+            page.fill("#add-value", value)
+            page.click("#add")
         page.get_by_role("button", name="Start").click()
-        expect(page.locator("section > .said")).to_contain_text("scope.scoop")
-        page.fill("[name=more]", json.dumps(more))
+        expect(page.locator("section > .said")).to_contain_text("scope.depth_max")
+        page.fill("[name=depth]", "")
         page.get_by_role("button", name="Start").click()
         expect(page.locator("#crawls .badge")).to_have_text("running")
+        expect(page.locator("#crawls")).to_contain_text("every Monday at 3; next Mon")
+        page.get_by_role("button", name="Schedule… one").click()
+        expect(page.locator("#zone")).to_contain_text("UTC")
+        page.fill("#schedule [name=when]", "0 3 * * 1")
+        page.click("#schedule [value=yes]")
+        expect(page.locator("#said")).to_contain_text("'0 3 * * 1' is no schedule; write")
+        page.get_by_role("button", name="Schedule… one").click()
+        page.fill("#schedule [name=when]", "")
+        page.press("#schedule [name=when]", "Enter")
+        expect(page.locator("#said")).to_have_text("one has no schedule.")
         page.get_by_role("link", name="one").click()
         expect(page.locator("h1")).to_have_text("one")
         moves(page)

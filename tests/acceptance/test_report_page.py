@@ -7,9 +7,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import sync_playwright
 
+from gossamer.api.identity import CrawlPage
+from gossamer.results.export.faults import SiteFault
+from gossamer.results.export.faults import as_html as faults_as_html
+from gossamer.results.report.html import as_html
+from gossamer.results.report.report import summary
 from tests.acceptance.conftest import Crawl
-from tests.chromium import CHROMIUM_OPTIONS, require_chromium
+from tests.acceptance.test_dashboard import AXE
+from tests.chromium import CHROMIUM_OPTIONS, launch_chromium, require_chromium
 from tests.results.report.crawled import START, crawled, page
 
 pytestmark = pytest.mark.acceptance
@@ -37,10 +44,36 @@ def test_the_page_of_a_crawl_opens_in_a_browser(command: Crawl, tmp_path: Path) 
     seen = browsed(tmp_path, tmp_path / "report.html", "--dump-dom")
     assert seen.returncode == 0, seen.stderr
     assert f"<b>{figures['fetched']:,}</b><span>pages fetched</span>" in seen.stdout
-    assert seen.stdout.count("<svg") == 8  # As in tests/results/report/test_html.py, and the commits and the queue.
+    assert seen.stdout.count("<svg") == 6  # As in tests/results/report/test_html.py without hosts, commits and queue.
     assert "CONSOLE" not in seen.stderr
     drawn = browsed(tmp_path, tmp_path / "report.html", f"--screenshot={tmp_path / 'page.png'}")
     assert (tmp_path / "page.png").read_bytes()[:4] == b"\x89PNG", drawn.stderr
+
+
+PHONE = {"width": 390, "height": 844}
+
+
+@pytest.mark.promise("Console", "Pages that are written pass the accessibility rules of axe-core.")
+@pytest.mark.parametrize("look", [{"color_scheme": "light"}, {"color_scheme": "dark", "viewport": PHONE}])
+def test_pages_that_are_written_pass_the_rules_of_axe(tmp_path: Path, look: dict[str, object]) -> None:
+    host = "a-very-long-name.of-a-department.of-an-institute.of-a-university.example"
+    hosts = [f"h{n}-{size}.example.org" for size in range(5) for n in range(12) for _ in range(1 << size)]
+    rows = [page(n, each, fetched_at=START + n, ip="127.0.0.1") for n, each in enumerate([host, *hosts])]
+    rows.append(page(900, host, outcome="http_error", status=404, fetched_at=START + 900))
+    report = summary(crawled(tmp_path, rows))
+    contact = CrawlPage("gossamer/1 (+me@example.org)", "me@example.org", ("gossamer",))
+    faults = [SiteFault("broken_link", f"http://{host}/missing", "HTTP 404", [f"http://{host}/"])]
+    pages = (as_html(report, host), faults_as_html(faults, f"http://{host}/"), contact.html())
+    with sync_playwright() as playwright:
+        browser = launch_chromium(playwright)
+        for text in pages:
+            shown = browser.new_page(bypass_csp=True, **look)  # type: ignore[arg-type]
+            shown.set_content(text)
+            assert shown.evaluate("document.documentElement.scrollWidth") <= shown.viewport_size["width"]  # type: ignore[index]
+            shown.evaluate(AXE.read_text(encoding="utf-8"))
+            found = shown.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+            assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+        browser.close()
 
 
 def test_a_hostile_title_runs_nothing(command: Crawl, tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ def test_a_time_that_is_skipped_comes_an_hour_later_and_one_that_occurs_twice_on
     "text",
     [
         "", " ", "every", "at", "every at 3", "Monday at 3", "every Monday", "every Mondy at 3", "every Mo at 3",
-        "every Monday at 24", "every Monday at 3:60", "every Monday at three", "every Monday at -1", "every day at \uff13",
+        "every Monday at 24", "every Monday at 3:60", "every Monday at three", "every Monday at -1",
+        "every day at \uff13",
         "every month on day 31 at 3", "every month on day 0 at 3", "every month at 3", "0 3 * * 1", "every at at at 3",
         "every day at 3 " + "x" * 150, "every month on day \u00b2 at 3", "and and and",
     ],
@@ -96,6 +97,9 @@ def test_a_run_that_was_missed_is_made_up_for_once(run: Commands, web: str) -> N
     call.post("/api/crawls", name="one", config=config_of(web, limits={"max_pages": 2}), start=False)
     assert "is no schedule; write" in call.post("/api/crawls/one/schedule", when="0 3 * * 1").error
     assert call.post("/api/crawls/none/schedule", when="every day at 3").status == 404
+    wrong = call.post("/api/crawls", name="two", config=config_of(web), when="every Mondy at 3")
+    assert "is no schedule; write" in wrong.error
+    assert names(call) == ["one"], "nothing is begun"
     planned = call.post("/api/crawls/one/schedule", when=" every  Monday at 3").json
     assert (planned["schedule"], planned["state"]) == ("every Monday at 3", "created")
     assert time.time() < planned["due_at"] < time.time() + 8 * 86_400

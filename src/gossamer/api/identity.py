@@ -95,7 +95,9 @@ class CrawlPage(msgspec.Struct, frozen=True):
         return (
             '<!doctype html>\n<html lang="en">\n<meta charset="utf-8">\n'
             '<meta name="viewport" content="width=device-width,initial-scale=1">\n'
-            f"<title>About this crawler</title>\n<style>{_STYLE}</style>\n" + "\n".join(parts) + "\n</html>\n"
+            f"<title>About this crawler</title>\n<style>{_STYLE}</style>\n<main>\n"
+            + "\n".join(parts)
+            + "\n</main>\n</html>\n"
         )
 
     def parts(self) -> Iterator[str]:

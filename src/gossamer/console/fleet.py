@@ -67,6 +67,7 @@ class New(VerbRequest, frozen=True):
         Meta(description="The content of a configuration file: sections, keys and values."),
     ]
     start: Annotated[bool, Meta(description="Start it at once.")] = True
+    when: Annotated[str, Meta(max_length=200, description="When it runs again, as for schedule.")] = ""
 
 
 class ResumeRequest(VerbRequest, frozen=True):
@@ -203,15 +204,18 @@ class Fleet:
         """Make a crawl, and start it if that is wished.
 
         Raises:
-            RefusedError: name or configuration are no good.
+            RefusedError: name, configuration or schedule are no good.
             ConflictError: the name is taken, or too many run.
         """
         if new.start:
             self._require_room()
+        if new.when.strip():
+            read_schedule(new.when)
         try:
             await asyncio.to_thread(self.folder.create, new.name, new.config)
         except OSError as error:
             raise ConflictError(f"cannot write to {self.folder.path}: {error.strerror}") from error
+        await self.schedule(new.name, ScheduleRequest(new.when))
         return await (self.start(new.name) if new.start else self.summary(new.name))
 
     async def start(self, name: str) -> CrawlSummary:

@@ -93,6 +93,7 @@ def replay_app(directory_of: DirectoryOf, service: Service, console_port: int) -
 
 def _message_page(says: str, status: int, headers: dict[str, str]) -> Response:
     text = (
-        f'<!doctype html><title>{status}</title><body style="font: 15px system-ui; padding: 16px">{html.escape(says)}'
+        f'<!doctype html><html lang="en"><title>{status}</title><body style="font: 15px system-ui; padding: 16px">'
+        f"<main><h1>{html.escape(says)}</h1></main>"
     )
     return Response(text, status, headers, "text/html")

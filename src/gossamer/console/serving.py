@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
+from gossamer.config import configure
 from gossamer.config.sections import ConsoleOptions
 from gossamer.console import crawl, hooks, pages
 from gossamer.console.access import Access, Guard, access_of
@@ -37,6 +38,7 @@ from gossamer.console.operations import routes as operation_routes
 from gossamer.console.replay import serve_replay
 from gossamer.console.server import serve_app
 from gossamer.console.service import OWN_SHARE, Service
+from gossamer.console.views import Configuration, describe_keys
 from gossamer.model import verbs
 from gossamer.model.archived import Comparison
 
@@ -210,6 +212,9 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
     async def create(_: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.create(_read("create", New, fields))}
 
+    async def defaults(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await asyncio.to_thread(lambda: describe_keys(configure()))}
+
     async def summary(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
         return {"ok": True, "result": await fleet.summary(path["name"])}
 
@@ -218,6 +223,15 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
         return {"ok": True, "result": await fleet.compare(path["name"], asked)}
 
     yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", crawls)
+    yield Operation(
+        "GET",
+        "/api/config",
+        "defaults",
+        verbs.Nothing,
+        Configuration,
+        "All keys of a new crawl, with defaults.",
+        defaults,
+    )
     yield Operation("POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", create, 201)
     yield Operation(
         "GET", f"{ONE}/compare", "compare", ComparisonOf, Comparison,

@@ -25,6 +25,7 @@ from gossamer.world.process import child_environment
 from gossamer.world.workers import end_process
 
 if TYPE_CHECKING:
+    from gossamer.config import Config
     from gossamer.console.service import Service
 
 REPORT_S_MAX = 80.0
@@ -140,7 +141,11 @@ class Views:
 
 def configuration_of(directory: Path) -> Configuration:
     """Return all keys of a crawl, credentials redacted. Raises ConfigError: there is no crawl."""
-    config = reopen(directory / "crawl.toml")
+    return describe_keys(reopen(directory / "crawl.toml"))
+
+
+def describe_keys(config: Config) -> Configuration:
+    """Return all keys of a configuration, credentials redacted."""
     found = []
     for key in config.all_keys():
         value = redact(key, to_table(config.value(key)))

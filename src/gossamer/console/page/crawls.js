@@ -1,7 +1,7 @@
 // Crawls: the list of a server of many crawls, and their controls.
 
 import * as compare from "./compare.js";
-import { by, cell, fill, make, prose, say, text } from "./dom.js";
+import { by, cell, choices, fill, make, prose, say, text } from "./dom.js";
 import { count, decimal, harmless } from "./words.js";
 import { ask, hasToken, whenTokenComes } from "./wire.js";
 
@@ -10,8 +10,12 @@ const WITHOUT_REASON = { created: "not started yet", stopped: "ended unexpectedl
 // The actions in each state, with the text of the button.
 const VERBS = {
   created: [["start", "Start"]], running: [["pause", "Pause"], ["stop", "Stop"]], paused: [["unpause", "Resume"], ["stop", "Stop"]],
-  stopped: [["resume", "Start again"]], finished: [["resume", "Start again"]], failed: [["resume", "Start again"]],
+  stopped: [["resume", "Continue…"]], finished: [["resume", "Continue…"]], failed: [["resume", "Continue…"]],
 };
+// What the form of a new crawl has fields for, or the server sets.
+const FIELDS = new Set(["seeds.urls", "operator.contact", "limits.max_pages", "scope.scope", "scope.depth_max", "politeness.delay_s_min",
+  "output.directory", "console.port"]);
+let keys = {}, dialogOf = null;
 
 async function look() {
   try {
@@ -30,6 +34,7 @@ function stand(state, says) {
 
 function show(answer) {
   say(by("counts"), `${count(answer.crawls.length)} crawls, ${count(answer.running)} running. At most ${count(answer.crawls_max)} run at once.`);
+  say(by("zone"), harmless(answer.zone));
   const rows = answer.crawls.map((crawl) => {
     const isOver = crawl.state === "finished" || crawl.state === "stopped";
     const says = crawl.problem || (isOver ? crawl.ended : !(crawl.pages_s > 0) && crawl.waiting_for && `waiting for ${crawl.waiting_for}`) || WITHOUT_REASON[crawl.state] || "";
@@ -37,20 +42,53 @@ function show(answer) {
       make("th", { scope: "row" }, make("a", { href: `crawls/${encodeURIComponent(crawl.name)}/` }, harmless(crawl.name))),
       text(make("span", { class: `badge ${/^[a-z]+$/.test(crawl.state) ? crawl.state : ""}` }, harmless(crawl.state))),
       cell(count(crawl.pages)), cell(decimal(crawl.pages_s)), cell(count(crawl.queued)),
-      cell(make("span", {}, ...prose(says)), crawl.problem ? "text bad-text" : "text"), cell(buttons(crawl)));
+      cell(make("span", {}, ...prose(says), ...planned(crawl, says)), crawl.problem ? "text bad-text" : "text"), cell(buttons(crawl)));
   });
   fill(by("crawls"), ["<crawl", "<state", "pages", "pages/s", "queued", "<details", "!actions"], rows, "None so far.");
   compare.crawls(answer.crawls.filter((crawl) => crawl.state !== "created").map((crawl) => crawl.name));
 }
 
+// When a crawl runs again, and what became of the last time.
+function planned(crawl, says) {
+  if (!crawl.schedule) return [];
+  const at = crawl.due_at ? new Date(1000 * crawl.due_at).toLocaleString("en-GB", { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" }) : "";
+  const more = [crawl.schedule, at && `next ${at} here`, crawl.skipped, crawl.last_run && `last ${crawl.last_run}`].filter(Boolean).join("; ");
+  return [...(says ? [make("br")] : []), make("small", {}, harmless(more))];
+}
+
+// Ask in a dialog before something is sent; `send` gets its form.
+function inDialog(id, send) {
+  const dialog = by(id);
+  dialog.addEventListener("close", () => {
+    if (dialog.returnValue === "yes") send(dialog.querySelector("form").elements, dialogOf);
+  });
+}
+
+function open(id, crawl) {
+  dialogOf = crawl;
+  by(id).returnValue = "";
+  by(id).showModal();
+}
+
+const pathOf = (crawl, verb) => `api/crawls/${encodeURIComponent(crawl.name)}/${verb}`;
+
+function act(crawl, verb, title) {
+  if (verb === "resume") return open("continuing", crawl);
+  if (verb === "schedule") {
+    by("schedule").elements.when.value = crawl.schedule;
+    return open("scheduling", crawl);
+  }
+  return tell(by("said"), pathOf(crawl, verb), {}, () => `${crawl.name}: ${title.toLowerCase()}.`);
+}
+
 function buttons(crawl) {
-  const made = (VERBS[crawl.state] ?? []).map(([verb, title]) =>
+  const made = [...(VERBS[crawl.state] ?? []), ["schedule", "Schedule…"]].map(([verb, title]) =>
     make("button", { type: "button", class: "plain", "aria-label": `${title} ${harmless(crawl.name)}`, ...(hasToken() ? {} : { disabled: "" }),
       onclick: (event) => {
         event.currentTarget.blur();
-        tell(by("said"), `api/crawls/${encodeURIComponent(crawl.name)}/${verb}`, {}, () => `${crawl.name}: ${title.toLowerCase()}.`);
+        act(crawl, verb, title);
       } }, title));
-  return make("span", {}, ...made);
+  return make("span", { class: "actions" }, ...made);
 }
 
 async function tell(place, path, body, says) {
@@ -66,25 +104,61 @@ async function tell(place, path, body, says) {
 }
 
 function configuration(form) {
-  const { seeds, contact, pages, more } = form.elements;
-  const config = more.value.trim() ? JSON.parse(more.value) : {};
-  config.seeds = { ...config.seeds, urls: seeds.value.split(/\s+/).filter(Boolean) };
-  if (contact.value.trim()) config.operator = { ...config.operator, contact: contact.value.trim() };
-  if (pages.value.trim()) config.limits = { ...config.limits, max_pages: Number(pages.value) };
+  const { seeds, contact, pages, scope, depth, delay } = form.elements, config = {};
+  const put = (key, value) => {
+    const [section, name] = key.split(/\.(.*)/s);
+    config[section] = { ...config[section], [name]: value };
+  };
+  const number = (field) => (/^[0-9]*[.,]?[0-9]+$/.test(field.value.trim()) ? Number(field.value.trim().replace(",", ".")) : field.value.trim());
+  put("seeds.urls", seeds.value.split(/\s+/).filter(Boolean));
+  if (scope.value !== "host") put("scope.scope", scope.value);
+  if (contact.value.trim()) put("operator.contact", contact.value.trim());
+  for (const [key, field] of [["limits.max_pages", pages], ["scope.depth_max", depth], ["politeness.delay_s_min", delay]]) {
+    if (field.value.trim()) put(key, number(field));
+  }
+  for (const row of by("added").children) put(row.dataset.key, valueOf(row.dataset.value));
   return config;
+}
+
+// A number, true, a list … as in a configuration file; anything else is a text.
+function valueOf(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+async function settings() {
+  const answer = await ask("api/config").catch(() => ({ keys: [] }));
+  keys = Object.fromEntries(answer.keys.filter((one) => !FIELDS.has(one.key)).map((one) => [one.key, one]));
+  choices(by("add-key"), Object.keys(keys));
+  chosen();
+}
+
+function chosen() {
+  const found = keys[by("add-key").value];
+  by("add-value").value = found && found.value !== null ? JSON.stringify(found.value) : "";
+  say(by("add-says"), harmless(found?.says ?? ""));
+}
+
+function add() {
+  const key = by("add-key").value, value = by("add-value").value.trim();
+  if (!key || !value) return;
+  for (const row of by("added").children) if (row.dataset.key === key) row.remove();
+  const row = make("p", { class: "small", "data-key": key, "data-value": value }, make("code", {}, `${key} = ${harmless(value)}`), " ",
+    make("button", { type: "button", class: "plain", "aria-label": `remove ${key}`, onclick: () => row.remove() }, "remove"));
+  by("added").append(row);
 }
 
 by("new").addEventListener("submit", async (event) => {
   event.preventDefault();
   const form = event.currentTarget, place = form.parentElement.querySelector(".said");
-  let config;
-  try {
-    config = configuration(form);
-  } catch (error) {
-    say(place, `Further keys: not JSON: ${harmless(error.message)}`, "bad");
-    return;
-  }
-  if (await tell(place, "api/crawls", { name: form.elements.name.value, config, start: true }, (answer) => `${answer.name} starts.`)) form.reset();
+  const body = { name: form.elements.name.value, config: configuration(form), start: true, when: form.elements.when.value };
+  if (!await tell(place, "api/crawls", body, (answer) => `${answer.name} starts${answer.schedule && `, and runs again ${answer.schedule}`}.`)) return;
+  form.reset();
+  by("added").replaceChildren();
+  chosen();
 });
 
 function allow() {
@@ -92,6 +166,15 @@ function allow() {
   by("new").querySelector("button").disabled = !hasToken();
 }
 
+inDialog("scheduling", ({ when }, crawl) => tell(by("said"), pathOf(crawl, "schedule"), { when: when.value },
+  (answer) => (answer.schedule ? `${answer.name} runs again ${answer.schedule}.` : `${answer.name} has no schedule.`)));
+inDialog("continuing", ({ pages }, crawl) => {
+  const text = pages.value.trim(), values = text === "" ? {} : { "limits.max_pages": valueOf(text) };
+  tell(by("said"), pathOf(crawl, "resume"), { values }, () => `${crawl.name}: continues.`);
+});
+by("add-key").addEventListener("change", chosen);
+by("add").addEventListener("click", add);
+by("more-settings").addEventListener("toggle", settings, { once: true });
 whenTokenComes(allow);
 compare.begin();
 allow();

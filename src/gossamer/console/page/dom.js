@@ -30,6 +30,17 @@ export function say(element, text, kind = "") {
   element.classList.toggle("bad", kind === "bad");
 }
 
+// Fill a select with keys, by their sections.
+export function choices(select, keys) {
+  const groups = new Map();
+  for (const key of keys) {
+    const section = key.split(".")[0];
+    if (!groups.has(section)) groups.set(section, []);
+    groups.get(section).push(make("option", { value: key }, key));
+  }
+  select.replaceChildren(...[...groups].map(([section, options]) => make("optgroup", { label: section }, ...options)));
+}
+
 // A link for what a page may link to; else the text alone.
 export function link(address, text = address) {
   const href = target(address);

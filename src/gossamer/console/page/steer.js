@@ -1,6 +1,6 @@
 // Steer: controls of the crawl. Each control says what came of it, or what the server says is wrong.
 
-import { by, make, say } from "./dom.js";
+import { by, choices, say } from "./dom.js";
 import { count, harmless, OVER } from "./words.js";
 import { ask, hasToken, whenTokenComes } from "./wire.js";
 
@@ -59,13 +59,7 @@ export async function keys() {
     live = {};
   }
   const select = by("set-key"), before = select.value || "crawl.concurrency";
-  const groups = new Map();
-  for (const key of Object.keys(live)) {
-    const section = key.split(".")[0];
-    if (!groups.has(section)) groups.set(section, []);
-    groups.get(section).push(make("option", { value: key }, key));
-  }
-  select.replaceChildren(...[...groups].map(([section, options]) => make("optgroup", { label: section }, ...options)));
+  choices(select, Object.keys(live));
   if (before in live) select.value = before;
   // The answer to one change may come while the next is being typed.
   if (by("set-value").value === shown) chosen();

@@ -182,8 +182,8 @@ def as_csv(faults: Sequence[SiteFault]) -> str:
 _PAGE = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <title>Faults of {site}</title><style>body{{font:15px/1.5 system-ui,sans-serif;max-width:70em;margin:2em auto;
-padding:0 1em}}table{{border-collapse:collapse;width:100%}}td{{border-top:1px solid #ccc;padding:.3em .6em;
-vertical-align:top;overflow-wrap:anywhere}}</style><h1>Faults of {site}</h1>{body}</html>
+padding:0 1em;overflow-wrap:anywhere}}table{{border-collapse:collapse;width:100%}}td{{border-top:1px solid #ccc;
+padding:.3em .6em;vertical-align:top}}</style><main><h1>Faults of {site}</h1>{body}</main></html>
 """
 
 

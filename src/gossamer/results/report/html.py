@@ -336,13 +336,10 @@ def _table(
     lines = "".join(_row(heads, row) for row in rows)
     if not lines:
         return ""
-    head = "".join(f"<th scope=col>{name}</th>" for name in heads)
-    return _section(
-        title,
-        said,
-        f"<table class=rows><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>{_others(more)}",
-        wide=wide,
-    )
+    names = "".join(f"<th scope=col>{name}</th>" for name in heads)
+    head = f"<thead><tr>{names}</tr></thead>" if any(heads) else ""
+    table = f"<table class=rows>{head}<tbody>{lines}</tbody></table>"
+    return _section(title, said, table + _others(more), wide=wide)
 
 
 def _row(heads: Sequence[str], row: Sequence[str]) -> str:
@@ -352,7 +349,10 @@ def _row(heads: Sequence[str], row: Sequence[str]) -> str:
 
 
 def _figure(title: str, said: str, drawing: str, *, wide: bool = False) -> str:
-    return _section(title, said, f"<figure>{drawing}</figure>", wide=wide) if drawing else ""
+    """A drawing has one name for those who cannot see it."""
+    if not drawing:
+        return ""
+    return _section(title, said, f'<figure role="img" aria-label="{title}">{drawing}</figure>', wide=wide)
 
 
 def _section(title: str, said: str, content: str, *, wide: bool = False) -> str:

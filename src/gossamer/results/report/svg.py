@@ -99,7 +99,7 @@ def _inner(width: int) -> int:
 
 
 def _drawing(width: int, parts: Sequence[str]) -> str:
-    return f'<svg viewBox="0 0 {width} {HEIGHT}" role="img">{"".join(parts)}</svg>'
+    return f'<svg viewBox="0 0 {width} {HEIGHT}">{"".join(parts)}</svg>'
 
 
 def _value_axis(top: float, unit: str, width: int) -> list[str]:
