@@ -261,7 +261,7 @@ def test_all_of_it_is_shown_and_moves(crawl: Served, web: Endless, opened: Opene
         """() => [...document.querySelectorAll('.chart canvas')].map((canvas) =>
             canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some((value) => value > 0))"""
     )
-    assert drawn == [True] * 3
+    assert drawn == [True] * 4
     expect(page.locator("#search-section")).to_be_hidden()
     page.get_by_label("All", exact=True).check(force=True)
     expect(page.locator("#chart-bits")).to_have_attribute("aria-label", re.compile("bit/s"))

@@ -58,11 +58,12 @@ export class Charts {
     whole.checked = true;
     this.span_s = 0;
     this.update();
-    by("charts").hidden = !this.course.columns(0).columns[0].length;
   }
 
   update() {
     const { columns, begin, end } = this.course.columns(this.span_s);
+    const isOver = document.body.classList.contains("over");
+    by("charts").hidden = isOver && !columns[0].length;
     for (const { kind, chart } of this.drawn) {
       const lines = kind.series.map((line) => columns[line.column]);
       chart.setData([columns[0], ...lines], false);
@@ -70,7 +71,7 @@ export class Charts {
       chart.setScale("x", { min: begin, max: Math.max(end, begin + 10) });
       const known = lines[0].filter((value) => value !== null);
       const now = known.at(-1) ?? 0;
-      by(kind.id).parentElement.hidden = !known.length && document.body.classList.contains("over");
+      by(kind.id).parentElement.hidden = isOver && !known.length;
       by(kind.id).setAttribute("aria-label", `now ${kind.says(now)}, at most ${kind.says(Math.max(0, ...known))}`);
     }
   }

@@ -15,6 +15,7 @@ let attempts = -1, fetchedAt = 0, shown = null;
 export function show(status, at, own) {
   state(status);
   notices(status, at, own);
+  by("cards").hidden = status.pages === undefined;  // Of a crawl whose state is damaged nothing is known.
   cards(OVER.has(status.state) ? totals(status) : now(status));
   const levels = Object.entries(status.levels ?? {}).map(([level, urls]) => [`level ${level}`, urls, count(urls)]);
   bars(by("levels"), levels, "The queues are empty.");
@@ -111,7 +112,7 @@ function totals(status) {
     ["pages", "pages fetched", count(status.pages), counted(status.attempts ?? 0, "attempt")],
     ["rate", "pages a second", decimal(status.pages / lasted_s || 0), "on average"],
     ["bits", "received", size(status.wire_bytes), `${bits(8 * status.wire_bytes / lasted_s || 0)} on average`],
-    ["failed", "URLs failed", count(failed), tried ? `${share(failed / tried)} of ${count(tried)} tried` : "none tried"],
+    ["failed", "URLs failed or refused", count(failed), tried ? `${share(failed / tried)} of ${count(tried)} tried` : "none tried"],
     ["queued", "URLs left", count(status.queued), `${count(status.discovered)} found, on ${counted(status.hosts_known ?? 0, "host")}`],
     ["elapsed", "crawling time", duration(status.elapsed_s), times],
   ];
