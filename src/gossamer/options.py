@@ -17,6 +17,8 @@ import msgspec
 from msgspec import NODEFAULT
 from msgspec.structs import fields, replace
 
+from gossamer.quantities import WORDS, read_quantity
+
 
 class Key(msgspec.Struct, frozen=True, eq=False):
     """What a key is for and what it takes, as the annotation of its type: `Annotated[float, Key("Delay", ge=0)]`."""
@@ -40,6 +42,8 @@ class Key(msgspec.Struct, frozen=True, eq=False):
     """Its value names files, and what the crawl does with them; replaced: it reads them again when others take their
     place. `component`: the value names components, some by the file that has them.
     """
+    unit: Literal["", "seconds", "bytes"] = ""
+    """The unit of its number, as its name says."""
     read: Callable[[Any], Any] | None = None
     """Returns what is converted in place of what was given; raises ValueError."""
     names: Callable[[str], object] | None = None
@@ -145,8 +149,11 @@ def _read_keys(section: type[Section]) -> Iterator[DeclaredKey]:
         if not field.name.startswith("_"):
             default = field.default if field.default_factory is NODEFAULT else field.default_factory()
             hint, key = split_annotation(field.type, _ANY)
-            if hint in _NUMBERS and key.le is None and key.lt is None and _in_seconds(field.name):
-                key = replace(key, le=SECONDS_MAX)
+            if _in_seconds(field.name):
+                is_bounded = hint not in _NUMBERS or key.le is not None or key.lt is not None
+                key = replace(key, unit="seconds", le=key.le if is_bounded else SECONDS_MAX)
+            elif "bytes" in field.name:
+                key = replace(key, unit="bytes")
             yield DeclaredKey(field.name, hint, key, default)
 
 
@@ -190,15 +197,16 @@ def split_annotation(hint: Any, key: Key) -> tuple[Any, Key]:
     return hint.__origin__, key
 
 
-def convert(section: type[S], table: object, *, from_texts: bool = False) -> S:
+def convert(section: type[S], table: object, *, from_texts: bool = False, with_units: bool = False) -> S:
     """Return a section with the values of a table, as TOML or JSON has them. About 5 µs a value.
 
-    With `from_texts` numbers and truths may be written out, as in the query of an address.
+    With `from_texts` numbers and truths may be written out, as in the query of an address; `with_units` takes numbers
+    as people write them, such as 1h30m, 512MiB and 1e6.
 
     Raises:
         OptionsError: all mistakes.
     """
-    conversion = _Conversion(from_texts=from_texts)
+    conversion = _Conversion(from_texts=from_texts, with_units=with_units)
     made = conversion.section(table, section, ())
     if conversion.mistakes:
         raise OptionsError(conversion.mistakes)
@@ -209,8 +217,9 @@ def convert(section: type[S], table: object, *, from_texts: bool = False) -> S:
 class _Conversion:
     """Makes values of what was given; what is wrong with a value becomes a mistake, and the value None."""
 
-    def __init__(self, *, from_texts: bool) -> None:
+    def __init__(self, *, from_texts: bool, with_units: bool) -> None:
         self._from_texts = from_texts
+        self._with_units = with_units
         self.mistakes: list[Mistake] = []
 
     def section(self, given: object, section: type[Section], path: tuple[str, ...]) -> object:
@@ -251,9 +260,7 @@ class _Conversion:
             fits = (one for one in kinds if isinstance(given, _KINDS.get(get_origin(one) or one, ())))
             hint = next(fits, kinds[0])
             origin = get_origin(hint)
-        if self._from_texts and hint in (bool, int, float) and isinstance(given, str):
-            with suppress(msgspec.ValidationError):
-                given = msgspec.convert(given, hint, strict=False)
+        given = self._read(given, hint, key)
         if key.read is not None:
             given = self._try_make(partial(key.read, given), path, given)
         if len(self.mistakes) > before:
@@ -276,10 +283,22 @@ class _Conversion:
             return self._try_make(partial(key.check, made), path, given)
         return made
 
+    def _read(self, given: object, hint: Any, key: Key) -> object:
+        """Return the number or truth that a text names, where one is expected; anything else as it is."""
+        if self._with_units and hint in (int, float):
+            number = read_quantity(given, key.unit) if isinstance(given, str) else given
+            if hint is int and isinstance(number, float) and number.is_integer():
+                return int(number)
+            return given if number is None else number
+        if self._from_texts and hint in (bool, int, float) and isinstance(given, str):
+            with suppress(msgspec.ValidationError):
+                return msgspec.convert(given, hint, strict=False)
+        return given
+
     def _entry(self, name: str, given: Any, hint: Any, key: Key, path: tuple[str, ...]) -> object:
         if key.names is not None:
             self._try_make(partial(key.names, name), path, given)
-        return self._value(given, hint, _ANY, path)
+        return self._value(given, hint, replace(_ANY, unit=key.unit), path)
 
     def _try_make(self, make: Callable[[], object], path: tuple[str, ...], given: object) -> object:
         try:
@@ -317,7 +336,8 @@ def _expectation(given: Any, hint: Any, origin: Any, key: Key) -> str:
     kind = origin or hint
     is_right: bool = isinstance(given, _KINDS[kind]) and (kind is bool or not isinstance(given, bool))
     if not is_right:
-        return _WORDS[kind]
+        words = WORDS[key.unit] if key.unit and kind in (int, float) else _WORDS[kind]
+        return words.replace("a number", "a whole number") if kind is int else words
     if kind is int and abs(given) > INTEGER_MAX:  # What TOML and the store hold.
         return f"{INTEGER_MAX} or less" if given > 0 else f"{-INTEGER_MAX} or more"
     if kind is float and not abs(given) <= float_info.max:

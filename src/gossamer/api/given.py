@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gossamer.config import Config
 from gossamer.config.flags import BY_NAME, FLAGS
+from gossamer.config.sections import key_of
 from gossamer.config.toml import to_toml
 from gossamer.model.errors import ConfigError
 
@@ -63,25 +64,29 @@ def sets_of(given: object) -> list[str]:
 @contextmanager
 def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
     """Check the types of a program's options, and replace options (`--max-pages`) in errors by its keywords
-    (`max_pages`).
+    (`max_pages`). Times and sizes may be texts with their units.
 
     Raises:
         ConfigError: a text that a command line would have for a number, or a switch that is neither True nor False.
     """
     for name, value in options.items():
-        kind = BY_NAME[name].kind if name in BY_NAME else str
-        is_wrong = not isinstance(value, bool) if kind is bool else kind is not str and isinstance(value, str)
-        if is_wrong and value is not None:
-            raise ConfigError(f"{name} {json.dumps(value, default=str)[:60]}: expected {_EXPECTED[kind]}")
+        if name in BY_NAME and value is not None:
+            _check_kind(name, value)
     try:
         yield
     except ConfigError as error:
         raise ConfigError(_OPTION.sub(lambda match: _KEYWORDS.get(match[1], match[0]), str(error))) from error
 
 
-_EXPECTED: Mapping[type, str] = {
-    bool: "True or False", int: "a whole number", float: "a number of seconds",
-}  # fmt: skip
+def _check_kind(name: str, value: object) -> None:
+    flag = BY_NAME[name]
+    shown = json.dumps(value, default=str)[:60]
+    if flag.kind is bool and not isinstance(value, bool):
+        raise ConfigError(f"{name} {shown}: expected True or False")
+    if flag.kind is int and isinstance(value, str) and not key_of(flag.key).unit:
+        raise ConfigError(f"{name} {shown}: expected a whole number")
+
+
 _OPTION = re.compile(r"--([a-z][a-z-]*)")
 _KEYWORDS = {flag.option: flag.name for flag in FLAGS} | {"set": "settings"}
 

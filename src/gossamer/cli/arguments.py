@@ -28,6 +28,8 @@ PresetName = Annotated[
 ]
 UNREADABLE = re.compile(r"'([^']+)' is not readable")
 """Matches what the parser says of a path that this user may not read."""
+QUANTITY_MAX = 2**63
+"""Seconds and bytes that no option reaches."""
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -105,20 +107,23 @@ def make_plain(app: typer.Typer) -> typer.Typer:
     return app
 
 
-def bytes_of(memory: str) -> int:
-    """Return the bytes that `--memory` names.
+def quantity_of(option: str, text: str, unit: str) -> float:
+    """Return the seconds or bytes that an option names.
 
     Raises:
         ConfigError: it names none.
     """
-    from gossamer.config.sections import bytes_of as read
+    from gossamer.quantities import WORDS, read_quantity
 
-    try:
-        memory_bytes = read(memory)
-    except ValueError as error:
-        raise ConfigError(f"--memory {memory}: {error}") from error
-    assert isinstance(memory_bytes, int)
-    return memory_bytes
+    found = read_quantity(text, unit)
+    if found is None or not abs(found) < QUANTITY_MAX:
+        raise ConfigError(f"{option} {text}: expected {WORDS[unit]}")
+    return found
+
+
+def bytes_of(memory: str) -> int:
+    """Return the bytes that `--memory` names. Raises ConfigError: it names none."""
+    return int(quantity_of("--memory", memory, "bytes"))
 
 
 ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)\Z)", re.IGNORECASE)

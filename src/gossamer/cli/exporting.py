@@ -16,7 +16,7 @@ from gossamer.api.extracting import extract_of
 from gossamer.api.reading import FieldChange, PageChange, robots_history
 from gossamer.api.reading import changes as changes_of
 from gossamer.api.views import Exported
-from gossamer.cli.arguments import Directory, Json, Quiet
+from gossamer.cli.arguments import Directory, Json, Quiet, bytes_of
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Shown, harmless
 from gossamer.config.gather import configure, reopen
@@ -132,7 +132,9 @@ def export(
     chunk_tokens: Annotated[
         int, typer.Option("--chunk-tokens", metavar="N", help="Largest chunk of the format chunks, in tokens.")
     ] = TOKENS_MAX,
-    memory_mb: Annotated[int, typer.Option("--memory", metavar="MB", help="Memory limit in megabytes.")] = 512,
+    memory: Annotated[
+        str, typer.Option("--memory", metavar="SIZE", help="Memory limit; a number alone is in megabytes.")
+    ] = "512",
     quiet: Quiet = False,
 ) -> int:
     """Export a crawl to other formats.
@@ -163,7 +165,7 @@ def export(
         dedupe=dedupe,  # type: ignore[arg-type]  # What it can be is checked there.
         against=against or (),
         chunk_tokens=chunk_tokens,
-        memory_bytes_max=memory_mb * 1_000_000,
+        memory_bytes_max=bytes_of(f"{memory}MB" if memory.isdigit() else memory),
         progress=shown.advance,
     )
     shown.clear()

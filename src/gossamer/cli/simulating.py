@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from gossamer.cli.arguments import Json, Sets
+from gossamer.cli.arguments import Json, Sets, quantity_of
 from gossamer.cli.output import complain
 from gossamer.lab.simulate.arguments import explicit_keys, number, options_of, revisits_of
 from gossamer.lab.simulate.figure import as_html, as_svg
@@ -29,7 +29,8 @@ WHOLE = {"pages", "shards", "seed", "scale", "shards_simulated", "pages_simulate
 PRESET = "web2025"
 SENSITIVITY_PAGES = 30_000
 """Pages of each of the simulations that `--sensitivity` makes, about, where `--simulated-pages` does not say."""
-NUMBERS = {"time_s_max", "politeness.delay_s_min", "machine.price_per_hour", "machine.cpu_us_per_page"}
+TIMES = {"time_s_max", "politeness.delay_s_min"}
+NUMBERS = {"machine.price_per_hour", "machine.cpu_us_per_page"}
 SPELT = {
     "time_s_max": "max-time",
     "politeness.preset": "politeness",
@@ -57,14 +58,12 @@ def simulate(
         str | None, typer.Option("--seed", metavar="N", help="Random seed: the same seed gives the same result.")
     ] = None,
     max_time: Annotated[
-        str | None, typer.Option("--max-time", metavar="S", help="Stop after this many simulated seconds.")
+        str | None, typer.Option("--max-time", metavar="S", help="Stop after this simulated time, such as 30d.")
     ] = None,
     politeness: Annotated[
         str | None, typer.Option("--politeness", metavar="PRESET", help="Preset: polite, gentle, broad, weak or own.")
     ] = None,
-    delay: Annotated[
-        str | None, typer.Option("--delay", metavar="S", help="Minimum delay for every host, in seconds.")
-    ] = None,
+    delay: Annotated[str | None, typer.Option("--delay", metavar="S", help="Minimum delay for every host.")] = None,
     price_hour: Annotated[
         str | None, typer.Option("--price-hour", metavar="X", help="Price of one machine per hour.")
     ] = None,
@@ -211,6 +210,8 @@ def _number(key: str, text: str) -> object:
     option = "--" + SPELT.get(key, key)
     if key in WHOLE:
         return number(text, option)
+    if key in TIMES:
+        return quantity_of(option, text, "seconds")
     if key in NUMBERS:
         try:
             return float(text)

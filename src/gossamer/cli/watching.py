@@ -15,7 +15,7 @@ from xml.sax.saxutils import escape
 
 import typer
 
-from gossamer.cli.arguments import ConfigFile, Sets
+from gossamer.cli.arguments import ConfigFile, Sets, quantity_of
 from gossamer.cli.crawl import with_flags
 from gossamer.cli.directory import holds_crawl
 from gossamer.cli.output import Exit, complain, harmless
@@ -49,7 +49,9 @@ def watch(
     events: Annotated[
         str, typer.Option("--events", metavar="LIST", help="Kinds of change: appeared, changed, vanished, field.")
     ] = "changed,vanished,field",
-    every: Annotated[float, typer.Option("--every", metavar="S", help="Seconds between reports.")] = 60.0,
+    every: Annotated[
+        str, typer.Option("--every", metavar="S", help="Time between reports, such as 90s or 1h.")
+    ] = "60s",
     config: ConfigFile = None,
     sets: Sets = None,
     show_config: ShowConfig = False,
@@ -63,9 +65,10 @@ def watch(
     wanted = kinds_of(events)
     if webhook and not is_web_address(webhook):
         raise ConfigError(f"--webhook {webhook}: expected an http or https address")
-    if not 0 < every <= EVERY_S_MAX:
-        bound = f"at most {EVERY_S_MAX} seconds" if every > 0 else "more than 0 seconds"
-        raise ConfigError(f"--every {every:g}: expected {bound}")
+    every_s = quantity_of("--every", every, "seconds")
+    if not 0 < every_s <= EVERY_S_MAX:
+        bound = f"at most {EVERY_S_MAX} seconds" if every_s > 0 else "more than 0 seconds"
+        raise ConfigError(f"--every {every}: expected {bound}")
     directory = directory_of("watch", options)
     receivers = [Receiver("the terminal", _print)]
     if command:
@@ -81,7 +84,7 @@ def watch(
     ended = threading.Event()
 
     def report() -> None:
-        while not ended.wait(every):
+        while not ended.wait(every_s):
             reports.look()
 
     reporting = threading.Thread(target=report, daemon=True)

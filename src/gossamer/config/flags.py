@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple, TypedDict
 
@@ -65,15 +66,15 @@ FLAGS = (
     ),
     Flag("max-pages", "limits.max_pages", int, "Stop after this many pages.", "N"),
     Flag("max-depth", "scope.depth_max", int, "Follow links at most this many clicks from a seed.", "N"),
-    Flag("max-time", "limits.max_time_s", float, "Stop after this many seconds, over all runs.", "S"),
-    Flag("max-bytes", "limits.max_bytes", int, "Stop after this many bytes received.", "N"),
+    Flag("max-time", "limits.max_time_s", float, "Stop after this time, over all runs, such as 90s or 1h.", "S"),
+    Flag("max-bytes", "limits.max_bytes", int, "Stop after receiving this much, such as 5MB or 2GiB.", "N"),
     Flag("politeness", "politeness.preset", str, "Politeness preset: polite, gentle, broad, weak, own.", "PRESET"),
-    Flag("delay", "politeness.delay_s_min", float, "Minimum delay for every host, in seconds.", "S"),
+    Flag("delay", "politeness.delay_s_min", float, "Minimum delay for every host, such as 2s or 500ms.", "S"),
     Flag("per-host", "politeness.per_host", int, "Maximum concurrent requests to one host.", "N"),
     Flag("concurrency", "crawl.concurrency", int, "Maximum concurrent requests in all.", "N"),
     Flag("workers", "cluster.workers", int, "Number of shards; two or more need Ray.", "N"),
     Flag("cluster", "cluster.address", str, "Run the shards on an existing Ray cluster.", "ADDRESS"),
-    Flag("memory", "memory.budget_bytes", str, "Memory limit of the crawl, such as 512MiB or 4GiB.", "SIZE"),
+    Flag("memory", "memory.budget_bytes", int, "Memory limit of the crawl, such as 512MiB or 4GiB.", "SIZE"),
     Flag("contact", "operator.contact", str, "Contact URL or e-mail, sent in the User-Agent.", "URL_OR_MAIL"),
     Flag("hosts", "resolve.hosts_file", str, "Read host addresses from a file like /etc/hosts.", "FILE"),
     Flag(
@@ -110,15 +111,15 @@ class Options(TypedDict, total=False):
     mode: str | None
     max_pages: int | None
     max_depth: int | None
-    max_time: float | None
-    max_bytes: int | None
+    max_time: float | str | timedelta | None
+    max_bytes: int | str | None
     politeness: str | None
-    delay: float | None
+    delay: float | str | timedelta | None
     per_host: int | None
     concurrency: int | None
     workers: int | None
     cluster: str | None
-    memory: str | None
+    memory: int | str | None
     contact: str | None
     hosts: str | Path | None
     cookies: str | Path | None

@@ -200,8 +200,11 @@ def _value(config: Config, key: str) -> int:
 def _too_small(config: Config, fixed: dict[str, int]) -> str:
     least = least_bytes(config)
     needed = -(-(sum(fixed.values()) + least) // MIB)
+    budget_bytes = config.memory.budget_bytes
+    if needed <= budget_bytes < MIB:
+        return f"memory.budget_bytes = {budget_bytes} is a number of bytes; did you mean {budget_bytes}MiB?"
     parts = ", ".join(f"{name} {-(-size // MIB)} MiB" for name, size in fixed.items())
     return (
-        f"memory.budget_bytes = {config.memory.budget_bytes // MIB} MiB does not hold this configuration: {parts}, "
+        f"memory.budget_bytes = {budget_bytes // MIB} MiB does not hold this configuration: {parts}, "
         f"caches and buffers {-(-least // MIB)} MiB at least; set {needed} MiB or more (--memory {needed}MiB)"
     )

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 
 from gossamer.config.flags import BY_NAME
@@ -145,9 +146,6 @@ def _finish(
             value = flag.value
             if (other := switches.setdefault(flag.key, flag.option)) != flag.option:
                 raise ConfigError(f"--{other} and --{flag.option} exclude each other; give one of them")
-        elif flag.kind is not str and isinstance(value, str):
-            with suppress(ValueError):
-                value = flag.kind(value)
         place = f"--{flag.option}"
         _take(values, origins, {flag.key: value}, lambda _, place=place: place, Path())  # type: ignore[misc]
     wrong: list[str] = []
@@ -268,17 +266,21 @@ def nest(flat: Mapping[str, object]) -> dict[str, object]:
 
 def _convert(values: Values, origins: dict[str, str]) -> Config:
     # By way of JSON: dates of TOML and paths are texts.
-    text = json.dumps(nest(values), default=str, ensure_ascii=False)
+    text = json.dumps(nest(values), default=_as_json, ensure_ascii=False)
     if (not text.isascii() or _ZERO.search(text)) and (mistake := _no_text(values, origins)) is not None:
         raise ConfigError(mistake)
     try:
-        config = convert(Config, json.loads(text))
+        config = convert(Config, json.loads(text), with_units=True)
     except OptionsError as error:
         raise _as_lines(error.mistakes, origins, values) from error
     if found := list(conflicts(config)):
         raise _as_lines(found, origins, values)
     known = {key: place for key, place in origins.items() if "." in key and key in values}
     return fit_budget(by_mode(config.with_origins(known)))
+
+
+def _as_json(value: object) -> object:
+    return value.total_seconds() if isinstance(value, timedelta) else str(value)
 
 
 def _as_lines(mistakes: Sequence[Mistake], origins: Mapping[str, str], values: Values) -> MistakesError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
@@ -30,7 +29,6 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
         return where + _unknown(path)
     is_option = place.startswith("--") and place != "--set"
     given = _show(REDACTED if key_of(".".join(path[:2])).secret else mistake.given)
-    message += " of seconds" if message == "expected a number" and SECONDS.search(path[-1]) else ""
     if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
     return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"
@@ -85,10 +83,6 @@ def _nearest_inside(path: Sequence[str]) -> str:
         kinds = [one for one in (hint, *get_args(hint)) if isinstance(one, type) and issubclass(one, Section)]
     known = [key for kind in kinds for key in keys_of(kind)]
     return nearest(path[-1], known, f"there are {', '.join(known)}" if known else "")
-
-
-SECONDS = re.compile(r"_s(_(min|max|mean|first))?$")
-"""The end of a key whose unit is the second."""
 
 
 def _show(value: object) -> str:

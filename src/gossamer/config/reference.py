@@ -20,8 +20,8 @@ HEAD = """\
 
 A crawl takes its values from a TOML file (`--config FILE`), from options, and from `--set section.key=value`; later
 ones override earlier ones. Repeatable options replace the file's list. Relative paths in a file are relative to its
-directory. `--set section.key=none` unsets a key. An unknown key is an error that names the line and the nearest valid
-name.
+directory. Times and sizes may have [units](commands.md#units). `--set section.key=none` unsets a key. An unknown key is
+an error that names the line and the nearest valid name.
 
 | command | purpose |
 | --- | --- |
@@ -169,4 +169,5 @@ def _of_type(hint: Any, found: dict[str, dict[str, object]], key: Key | None = N
         return {"$ref": f"#/$defs/{hint.__name__}"}
     bounds = {name: at for word, name in BOUNDS.items() if (at := getattr(key, word)) not in (None, "")}
     length = {"minLength": key.min_length} if key.min_length else {}
-    return {"type": KINDS[hint]} | bounds | length
+    kind = [KINDS[hint], "string"] if key.unit and hint in (int, float) else KINDS[hint]
+    return {"type": kind} | bounds | length

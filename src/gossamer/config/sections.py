@@ -46,17 +46,6 @@ HEADER_CHARACTERS_MAX = 400
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
 _MAIL = re.compile(r"(?:mailto:)?[^@\s:/]+@[^@\s:/]+").fullmatch
 is_https_origin = re.compile(r"https://[a-z0-9.-]+(?::[0-9]{1,5})?").fullmatch
-_UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "kb": 10**3, "mb": 10**6, "gb": 10**9}
-
-
-def bytes_of(value: object) -> object:
-    """Return the number of bytes that a text such as 512MiB names; anything else as it is."""
-    if not isinstance(value, str):
-        return value
-    written = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
-    if written is None or written[2].lower() not in _UNITS:
-        raise ValueError("expected a number of bytes, or one with its unit, such as 512MiB or 4GiB")
-    return int(float(written[1]) * _UNITS[written[2].lower()])
 
 
 class SeedsOptions(Section, frozen=True):
@@ -242,12 +231,11 @@ class MemoryOptions(Section, frozen=True):
     budget_bytes: Annotated[
         int,
         Key(
-            "Memory of the process tree; also written 512MiB or 4GiB. Keys that are not set get a share of it: see "
+            "Memory of the process tree, such as 512MiB. Keys that are not set get a share of it: see "
             "docs/reference/memory.md.",
             ge=1,
             le=1 << 40,
             basic=True,
-            read=bytes_of,
         ),
     ] = 512 << 20
     huge_pages: Annotated[bool, Key("Use memory pages of 2 MiB (Linux 6.1 or later).")] = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 
 from gossamer.config.presets import PRESETS, preset_values
 from gossamer.config.sections import Config, sections
@@ -87,6 +88,8 @@ def to_toml(value: object) -> str:
             return "{" + ", ".join(f"{to_toml(str(name))} = {to_toml(item)}" for name, item in value.items()) + "}"
         case Section():
             return to_toml(to_table(value))
+        case timedelta():
+            return to_toml(value.total_seconds())
         case _:
             return to_toml(str(value))
 
