@@ -143,13 +143,13 @@ class Outcomes:
         visit = visit_of(lease)
         if failure.again and self._middlewares.may_repeat(lease.url):
             return RevisitPlan(visit.url, now, visit.attempt, visit.hops, failure.error)
-        return self._plan_retry(lease, failure.error, now) if failure.retry else None
+        return self._plan_retry(lease, failure.error, now, is_alone=failure.is_alone) if failure.retry else None
 
-    def _plan_retry(self, lease: Lease, error: str, now: float) -> RevisitPlan | None:
+    def _plan_retry(self, lease: Lease, error: str, now: float, *, is_alone: bool = False) -> RevisitPlan | None:
         # With the hops of this entry, as in `_redirect`: the hops of a shorter path would make a loop endless.
         if not self._middlewares.may_repeat(lease.url):
             return None
-        return self._retries.after(visit_of(lease), error, now)
+        return self._retries.after(visit_of(lease), error, now, is_alone=is_alone)
 
     def _again(self, lease: Lease, reply: Reply, now: float) -> None:
         """Conclude a temporary error of the server: archive the reply, and try again later."""

@@ -158,6 +158,8 @@ class Pipeline:
     async def _resolve(self, lease: Lease) -> None:
         try:
             found = await self._stages.resolver.resolve(lease.url.host)
+            if isinstance(found, Failure):
+                found = msgspec.structs.replace(found, is_alone=self._is_alone())
             self._ring.on_resolved(lease, found, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
             self._handle_error(lease, error)
@@ -254,16 +256,21 @@ class Pipeline:
                 self._release_gates(lease, result, started, self._clock.now())
         return result
 
+    def _is_alone(self) -> bool:
+        """Say whether the crawl has one host, which has not answered yet."""
+        frontier = self._stages.frontier
+        return not frontier.counts.answers and frontier.hosts_left == 1 and self._stages.exchange.is_alone
+
     async def _send(self, lease: Lease, request: Request) -> Reply | Failure:
         """Send a request. Until a host answers, one of several addresses, or that of the only host, is left early."""
         has_others = lease.host.has_others
-        is_left_early = has_others or (self._stages.frontier.hosts_left == 1 and self._stages.exchange.is_alone)
-        if self._stages.frontier.counts.answers or not is_left_early:
+        is_alone = self._is_alone()
+        if self._stages.frontier.counts.answers or not (has_others or is_alone):
             return await self._stages.protocols.fetch(request)
         result = await self._stages.protocols.fetch(msgspec.structs.replace(request, has_others=True))
-        if isinstance(result, Reply) or not has_others:
-            return result  # Where the only address refuses connections, its server may be about to start.
-        return msgspec.structs.replace(result, has_others=True)
+        if isinstance(result, Reply):
+            return result
+        return msgspec.structs.replace(result, has_others=has_others or result.has_others, is_alone=is_alone)
 
     def _release_gates(self, lease: Lease, result: Reply | Failure, started: float, now: float) -> None:
         """Release the gates after a request."""

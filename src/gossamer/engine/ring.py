@@ -18,7 +18,7 @@ from typing import Literal
 
 from gossamer.engine.middleware import Middlewares, Prerequisites
 from gossamer.model.links import Prerequisite, RevisitPlan, Visit
-from gossamer.model.visits import Contact, Failure, Located, Reply, retry_after_s
+from gossamer.model.visits import Contact, Failure, Located, Reply, retry_after_s, shorten
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import ROBOTS, Lease
 from gossamer.world.dice import Dice
@@ -81,7 +81,7 @@ class Ring:
         if not isinstance(found, Failure):
             self._frontier.locate(lease, lease.choose(found.addresses), found.expires_at, now)
             return
-        contact = Contact(0.0, "failed", error=found.error) if found.retry else None
+        contact = Contact(0.0, "failed", error=found.error, is_alone=found.is_alone) if found.retry else None
         self._frontier.ended(lease, contact, now)
         if lease.prerequisite is not None:
             self.answer(lease.prerequisite, b"", found, now)
@@ -184,7 +184,7 @@ class Ring:
         if isinstance(result, Failure):
             wire_bytes = max(result.wire_bytes, result.came.wire_bytes if result.came is not None else 0)
             kind: Literal["failed", "answered"] = "failed" if result.host_level else "answered"
-            return Contact(fetch_s, kind, error=result.error, wire_bytes=wire_bytes)
+            return Contact(fetch_s, kind, error=result.error, wire_bytes=wire_bytes, is_alone=result.is_alone)
         if result.status in BUSY:
             return Contact(fetch_s, "busy", retry_after_s(result, now), wire_bytes=result.wire_bytes)
         return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
@@ -203,10 +203,11 @@ class Retries:
         """Say whether another attempt may be made."""
         return visit.attempt < self._attempts_max
 
-    def after(self, visit: Visit, error: str, now: float) -> RevisitPlan | None:
-        """Return the next attempt, or None if there are no attempts left."""
+    def after(self, visit: Visit, error: str, now: float, *, is_alone: bool = False) -> RevisitPlan | None:
+        """Return the next attempt, or None if there are no attempts left. `is_alone`: as in `Failure`."""
         if not self.has_attempts_left(visit):
             return None
         wait_s = min(self._first_s * 2.0 ** min(visit.attempt - 1, 40), self._most_s)
         wait_s *= 1.0 + self._dice.uniform(0.0, 0.5)
+        wait_s = shorten(wait_s, visit.attempt, is_alone=is_alone)
         return RevisitPlan(visit.url, now + wait_s, visit.attempt + 1, visit.hops, error)

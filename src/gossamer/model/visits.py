@@ -28,6 +28,19 @@ class Contact(msgspec.Struct, frozen=True, gc=False):
     error: str = ""
     wire_bytes: int = 0
     """Received, heads included."""
+    is_alone: bool = False
+    """As in `Failure`."""
+
+
+ALONE_S_MAX = 2.0
+"""Longest wait before another attempt at the only host of a crawl."""
+ALONE_TRIED_MAX = 5
+"""Failures up to which these waits are short: a crawl that does not end with them waits as others do."""
+
+
+def shorten(wait_s: float, failures: int, *, is_alone: bool) -> float:
+    """Return the wait after a number of failures, which is short where the crawl has no other host."""
+    return min(wait_s, ALONE_S_MAX) if is_alone and failures < ALONE_TRIED_MAX else wait_s
 
 
 class LargeBody(Protocol):
@@ -183,6 +196,8 @@ class Failure(msgspec.Struct, frozen=True):
     """With `by_proxy`: other requests took another route, and the last of them got through."""
     has_others: bool = False
     """No host has answered yet, and this one has other addresses or was left early: the next attempt is soon."""
+    is_alone: bool = False
+    """No host has answered yet, and the crawl has no other one: waits before attempts are short (`shorten`)."""
 
 
 class Content(msgspec.Struct, frozen=True):

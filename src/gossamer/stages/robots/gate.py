@@ -12,7 +12,7 @@ import msgspec
 
 from gossamer.model.counters import Counters
 from gossamer.model.outcomes import CUT_SHORT, UNCONNECTED, status_error
-from gossamer.model.visits import Failure, Reply, max_age_s, retry_after_s
+from gossamer.model.visits import Failure, Reply, max_age_s, retry_after_s, shorten
 from gossamer.stages.robots.options import RobotsOptions
 from gossamer.stages.robots.record import AnswerKind, RecentlyUsed, RobotsRecord
 from gossamer.stages.robots.rules import RobotsRules, cut
@@ -187,7 +187,10 @@ class RobotsGate:
             # A refused handshake costs the server as little as a refused connection, and waiting rarely helps.
             first_s = options.unanswered_first_s if lasting or failure.outcome in UNCONNECTED else None
             spent_s = failure.fetch_s if failure.has_others and failure.outcome in UNCONNECTED else None
-            return self._fail(previous, now, failure.error, first_s=first_s, lasting=lasting, spent_s=spent_s)
+            return self._fail(
+                previous, now, failure.error, first_s=first_s, lasting=lasting, spent_s=spent_s,
+                is_alone=failure.is_alone,
+            )  # fmt: skip
         status = reply.status
         if 200 <= status < 300:
             if reply.truncated not in ("", "length"):
@@ -222,6 +225,7 @@ class RobotsGate:
         first_s: float | None = None,
         lasting: bool = False,
         spent_s: float | None = None,
+        is_alone: bool = False,
     ) -> RobotsRecord:
         """Return the record after a failure: an older copy stays, and the wait before each next try doubles. `spent_s`
         is how long the request took, if another address is tried next: then the first waits are short, and count from
@@ -231,6 +235,7 @@ class RobotsGate:
         failures = previous.failures + 1 if previous is not None else 1
         first_s = options.retry_first_s if first_s is None else first_s
         pause_s = min(options.retry_s_max, first_s * 2.0 ** min(failures - 1, 40))
+        pause_s = shorten(pause_s, failures, is_alone=is_alone)
         is_short = spent_s is not None and failures < OTHERS_TRIED_MAX
         pause_s = (min(pause_s, OTHERS_S_MAX) if is_short else pause_s) * self._uniform(0.75, 1.0)
         pause_s -= spent_s if spent_s is not None and is_short else 0.0
