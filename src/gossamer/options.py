@@ -332,7 +332,9 @@ def _expectation(given: Any, hint: Any, origin: Any, key: Key) -> str:
     """Return what is right in place of a value; empty: it is right, but for what is within it."""
     if origin is Literal:
         *others, last = map(repr, get_args(hint))
-        return "" if given in get_args(hint) else f"{', '.join(others)} or {last}"
+        inside = [one for one in get_args(hint) if isinstance(given, str) and one in given]
+        meant = f"; did you mean {inside[0]!r}?" if inside else nearest(str(given), get_args(hint), write=repr)
+        return "" if given in get_args(hint) else f"{', '.join(others)} or {last}{meant}"
     kind = origin or hint
     is_right: bool = isinstance(given, _KINDS[kind]) and (kind is bool or not isinstance(given, bool))
     if not is_right:

@@ -13,12 +13,14 @@ import typer
 from typer.core import TyperGroup
 
 from gossamer.cli.control import pairs_text
-from gossamer.cli.main import status_of_command, tree
+from gossamer.cli.main import CommandTree, status_of_command, tree
 from gossamer.cli.output import Exit
 from gossamer.config.flags import FLAGS
 from gossamer.config.sections import keys, sections
 from gossamer.config.synonyms import BY_WORD, EXAMPLES, SENTENCES, equivalent_of
 from tests.cli.conftest import Gossamer
+
+REPOSITORY = Path(__file__).parents[2]
 
 
 def every_command() -> list[list[str]]:
@@ -62,8 +64,19 @@ def test_brackets_in_help_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_commands_are_listed_without_being_cut(capsys: pytest.CaptureFixture[str]) -> None:
-    listed = shown(["--help"], capsys).partition("Commands:")[2].partition("Exit status")[0]
+    listed = shown(["--help"], capsys).partition("Options:")[2].partition("Exit status")[0]
+    assert "Start a crawl in a new directory." in listed
     assert "..." not in listed
+
+
+def test_commands_are_listed_by_task_as_in_the_reference() -> None:
+    group = typer.main.get_command(tree([]))
+    assert isinstance(group, CommandTree)
+    listed = {task: names.split() for task, names in group.TASKS.items()}
+    assert sorted(name for names in listed.values() for name in names) == sorted(group.commands)
+    table = (REPOSITORY / "docs/reference/commands.md").read_text("utf-8").partition("| task |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| ([a-z ]+) \|(.*)\|$", table, re.MULTILINE)
+    assert listed == {task.capitalize(): list(dict.fromkeys(re.findall(r"`([a-z]+)", names))) for task, names in rows}
 
 
 def test_the_list_of_commands_says_what_their_own_help_says() -> None:

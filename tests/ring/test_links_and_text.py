@@ -72,7 +72,10 @@ def test_no_more_is_offered_for_a_link_that_is_repeated(crawled: Crawled) -> Non
 
 
 def test_exported_links_are_those_of_the_table(crawled: Crawled, tmp_path: Path) -> None:
-    export_of(crawled.directory, "pagefiles", str(tmp_path / "pages"))
+    shown: list[tuple[str, int, int]] = []
+    export_of(crawled.directory, "pagefiles", str(tmp_path / "pages"), progress=lambda *one: shown.append(one))
+    assert {name for name, _, _ in shown} == {"pages", "links"}
+    assert all(done <= rows for _, done, rows in shown), "links are no share of the pages"
     log = (tmp_path / "pages/links.log").read_text().splitlines()
     assert len(log) == len(rows(crawled.directory / "links"))
     texts = [line.split("\t")[4] for line in log if path(line.split("\t")[1]) == "long"]

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -73,6 +73,20 @@ def _with_words(params: list[Any]) -> list[Any]:
 
 class CommandGroup(TyperGroup):
     """Commands by their names."""
+
+    TASKS: ClassVar[Mapping[str, str]] = {}
+    """Names of commands by their task, as the help lists them; none: in one list."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write the commands of each task with their help lines."""
+        if not self.TASKS:
+            super().format_commands(ctx, formatter)
+            return
+        columns = max(map(len, self.commands))
+        for task, names in self.TASKS.items():
+            found = [(f"{name:{columns}}", self.get_command(ctx, name)) for name in names.split()]
+            with formatter.section(task):
+                formatter.write_dl([(name, one.get_short_help_str(100)) for name, one in found if one is not None])
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its options."""
@@ -145,7 +159,7 @@ def one_line(error: TyperException, command: str = "gossamer") -> str:
         names = [name for parameter in context.command.params for name in parameter.opts] if context else []
         known = [name for name in names if name.startswith("-")]
         at_resume = _at_resume(option) if command.endswith(" resume") else ""
-        found = at_resume or near(option, known) or meaning(option, known)
+        found = at_resume or near(option, known) or meaning(option, known) or _of_crawl(option, command)
         return f"no option {option} for {command}{found}{_lists(found, command)}"
     if message.startswith("No such command"):
         name = message.split("'")[1]
@@ -192,6 +206,16 @@ def _at_resume(option: str) -> str:
             value = f'["{flag.metavar}"]' if flag.many else flag.metavar
             return f"; use --set '{flag.key}={value}'"
     return ""
+
+
+def _of_crawl(option: str, command: str) -> str:
+    """Return what to type where an option of `crawl` is given without a command, or nothing."""
+    from gossamer.config.flags import FLAGS
+
+    flag = next(
+        (one for one in FLAGS if command == "gossamer" and option in (f"--{one.option}", f"-{one.short}")), None
+    )
+    return f"; it follows a command: gossamer crawl SEED {option} {flag.metavar}".rstrip() if flag is not None else ""
 
 
 def _lists(found: str, command: str) -> str:

@@ -7,14 +7,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import typer
 from typer.exceptions import TyperException
 from typer.models import CommandInfo
 
 import gossamer
-from gossamer.cli.arguments import make_plain, one_line
+from gossamer.cli.arguments import CommandGroup, make_plain, one_line
 from gossamer.cli.crawl import CarryOut, with_port
 from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import Exit, complain, epilog
@@ -94,6 +94,23 @@ GROUPS: Mapping[str, tuple[str, str, str]] = {
 }
 """Commands of two words, by the first one: the module, what the commands are called there, and the help line."""
 commands = typer.Typer()
+
+
+class CommandTree(CommandGroup):
+    """All commands; the help lists them by task, as docs/reference/commands.md does."""
+
+    TASKS: ClassVar[Mapping[str, str]] = {
+        "Crawl": "crawl resume demo",
+        "Inspect": "status why report changes robots search metrics serve mcp",
+        "Recipes": "archive mirror corpus check watch",
+        "One page": "fetch shell",
+        "Control": "pause unpause stop seed exclude release set host scale",
+        "Export and keep": "export extract verify checkpoint restore forget cookies",
+        "Rounds and samples": "segment sample rank",
+        "Identify": "identity",
+        "Configure": "init config completion",
+        "Test": "simweb conformance simulate",
+    }
 
 
 def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = None) -> int:
@@ -181,7 +198,9 @@ def tree(words: Sequence[str] | None = None) -> typer.Typer:
             made.add_typer(make_plain(getattr(import_module(f"gossamer.cli.{module}"), attribute)), name=name)
     if not chosen:
         made.registered_commands += [CommandInfo(name, callback=top, help=says) for name, says in _help_lines().items()]
-    return make_plain(made)
+    make_plain(made)
+    made.info.cls = CommandTree
+    return made
 
 
 def _help_lines() -> dict[str, str]:

@@ -18,7 +18,7 @@ from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.sections import Config, conflicts, key_of, keys, sections
 from gossamer.config.seeds import with_segments
 from gossamer.config.synonyms import equivalent_of
-from gossamer.config.toml import line_numbers, read_origins
+from gossamer.config.toml import line_numbers, read_origins, to_toml
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
 from gossamer.model.words import shell_word
@@ -69,7 +69,7 @@ def configure(
         origins |= _places_within(file, text)
     listed = values.get("seeds.urls", [])
     listed = listed if isinstance(listed, list) else []
-    if seeds:
+    if seeds and listed == values.get("seeds.urls", []):  # What is no list is refused below.
         values["seeds.urls"] = [*listed, *map(drop_user_info, seeds)]
         origins["seeds.urls"] = "arguments"
     return with_segments(_finish(values, origins, options, sets), file, [text for text in listed if text not in seeds])
@@ -314,7 +314,9 @@ def _parse(text: str, file: Path) -> dict[str, object]:
     try:
         tables = tomllib.loads(text)
     except ValueError as error:  # Also of a number with thousands of digits.
-        raise ConfigError(f"{file} is not TOML: {str(error)[:1].lower()}{str(error)[1:]}") from error
+        raise ConfigError(
+            f"{file} is not TOML: {str(error)[:1].lower()}{str(error)[1:]}{_quote(text, error)}"
+        ) from error
     except RecursionError:
         raise ConfigError(f"{file}: {NESTED}") from None
     # Before any key: a newer version may have others. Crawls of versions without the line have the first format.
@@ -324,6 +326,24 @@ def _parse(text: str, file: Path) -> dict[str, object]:
             "use the version that made it, or a newer one"
         )
     return tables
+
+
+_UNQUOTED = re.compile(r"\s*([\w.-]+)\s*[=:]([\s\[]*)([^\s\"'\[\]{}#,][^\"'\[\]{}#,]*)")
+"""Matches a line that sets a key to a text without its quotation marks, perhaps the first of a list."""
+_TRUTHS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
+
+
+def _quote(text: str, error: ValueError) -> str:
+    """Return what to type in place of a line of a file that is not TOML, as a clause; nothing if that is not known."""
+    named = re.search(r"at line (\d+)", str(error))
+    line = text.splitlines()[int(named[1]) - 1][:LINE_SHOWN_MAX] if named is not None else ""
+    if (found := _UNQUOTED.match(line)) is None:
+        return ""
+    key, bracket, value = found.groups()
+    value = value.strip()
+    truth = _TRUTHS.get(value.lower(), value.lower())
+    written = truth if truth in ("true", "false") else '"…"' if _HIDDEN.search(key) else to_toml(value)
+    return f"; write {key} = " + (f"[{written}]" if "[" in bracket else written)
 
 
 def _flatten(tables: Mapping[str, object]) -> Values:
@@ -338,6 +358,9 @@ def _flatten(tables: Mapping[str, object]) -> Values:
     return flat
 
 
+LINE_SHOWN_MAX = 120
+_HIDDEN = re.compile(r"pass|secret|token|auth|cookie|key|bearer", re.IGNORECASE)
+"""Matches names of keys whose values are not shown."""
 _QUOTED = re.compile(r'(\w+)\."([^"]+)"(?:\.(\w+))?')
 """Matches a key with a name in quotation marks."""
 

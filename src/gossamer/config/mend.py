@@ -29,6 +29,8 @@ def _line(mistake: Mistake, origins: Mapping[str, str]) -> str:
         return where + _unknown(path)
     is_option = place.startswith("--") and place != "--set"
     given = _show(REDACTED if key_of(".".join(path[:2])).secret else mistake.given)
+    if isinstance(mistake.given, str) and message.startswith("expected a list"):
+        message += f"; write [{given}]"
     if not message.startswith("expected "):  # A package's own sentence, which names the value.
         return where + message if is_option else f"{where}{'.'.join(path)}: {message}"
     return f"{place} {given}: {message}" if is_option else f"{where}{'.'.join(path)} is {given}, {message}"

@@ -376,7 +376,8 @@ def _make(
                 how = (means.key_of, means.rewrite)
                 export_mirror(work, plan, inputs.tables["pages"], bodies, how, advance("pages", rows))
             else:
-                export_pagefiles(work, plan, sources["links"], bodies, advance("pages", rows))
+                links = sources["links"]
+                export_pagefiles(work, plan, links, bodies, advance("pages", rows), advance("links", links.rows))
         return {"pages": rows} | {name: source.rows for name, source in sources.items() if name != "pages"}
     return {name: source.rows for name, source in sources.items()}
 

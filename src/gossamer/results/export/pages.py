@@ -163,8 +163,11 @@ class Storing(msgspec.Struct):
     links_length: int = 0
 
 
-def export_pagefiles(work: ExportFolder, plan: Path, links: RowSource, bodies: RecordBodies, advance: Advance) -> None:
-    """Write segments and logs. In memory: one page, or one batch of links.
+def export_pagefiles(
+    work: ExportFolder, plan: Path, links: RowSource, bodies: RecordBodies, advance: Advance, advance_links: Advance
+) -> None:
+    """Write segments and logs; `advance` counts pages, `advance_links` links. In memory: one page, or one batch of
+    links.
 
     Raises:
         OSError: the disk is full; what was noted stays done.
@@ -172,7 +175,7 @@ def export_pagefiles(work: ExportFolder, plan: Path, links: RowSource, bodies: R
     step = work.step(Storing)
     work.out.mkdir(exist_ok=True)
     _store(work, step, plan, bodies, advance)
-    _link(work, step, links, advance)
+    _link(work, step, links, advance_links)
 
 
 def link_type(kind: str) -> int:
