@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from collections.abc import Iterator
 from itertools import combinations
@@ -16,6 +17,7 @@ import yaml
 from gossamer.config import configure
 from gossamer.console.access import FILE
 from gossamer.model.outcomes import MEANINGS
+from gossamer.quantities import read_quantity
 from tests.docs.test_pages import parse
 
 DEPLOY = Path(__file__).parents[1] / "deploy"
@@ -113,7 +115,8 @@ def test_prometheus_accepts_the_rules_and_every_expression(tmp_path: Path) -> No
 def test_the_composition_mounts_files_that_exist_and_gives_no_rights_away() -> None:
     composed = yaml.safe_load((DEPLOY.parent / "compose.yaml").read_text(encoding="utf-8"))
     for name, service in composed["services"].items():
-        assert (service["read_only"], service["cap_drop"]) == (True, ["ALL"]), name
+        assert (service["init"], service["read_only"], service["cap_drop"]) == (True, True, ["ALL"]), name
+        assert service["mem_limit"], name
         assert "build" in service or re.fullmatch(r"[a-z]+/[a-z]+:[\w.-]+\d[\w.-]*", service["image"]), (
             "a fixed version"
         )
@@ -128,7 +131,11 @@ def test_the_composed_crawl_is_a_command_that_exists() -> None:
     words = [re.sub(r"\$\{\w+:-(\w+)\}", r"\1", word) for word in composed["services"]["crawl"]["command"]]
     options = parse([re.sub(r"\$\{SEED.*\}", "https://docs.example.org/", word) for word in words])
     assert (options["politeness"], options["max_pages"], options["serve"]) == ("gentle", "1000", "8817")
-    config = configure(sets=options["sets"])  # type: ignore[arg-type]
+    config = configure(sets=options["sets"], options={"memory": options["memory"]})  # type: ignore[arg-type]
+    limit = read_quantity(re.sub(r"\$\{\w+:-(\w+)\}", r"\1", composed["services"]["crawl"]["mem_limit"]), "bytes")
+    assert limit is not None
+    assert config.memory.budget_bytes < 0.9 * limit
+    assert composed["services"]["crawl"]["healthcheck"]["test"] == ["CMD", "gossamer", "metrics", options["output"]]
     assert config.archive.store_options == {
         "endpoint": "http://store:9000",
         "region": "us-east-1",
@@ -137,3 +144,33 @@ def test_the_composed_crawl_is_a_command_that_exists() -> None:
     scraped = yaml.safe_load((DEPLOY / "prometheus/prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"][0]
     assert scraped["static_configs"] == [{"targets": ["crawl:8817"]}]
     assert scraped["authorization"]["credentials_file"] == f"{options['output']}/state/{FILE}"
+
+
+@pytest.mark.acceptance
+def test_the_services_have_a_user_and_directories(tmp_path: Path) -> None:
+    for kind in ("sysusers.d", "tmpfiles.d"):
+        (tmp_path / "etc" / kind).mkdir(parents=True)
+        shutil.copy(DEPLOY / kind / "gossamer.conf", tmp_path / "etc" / kind)
+    subprocess.run(["systemd-sysusers", f"--root={tmp_path}"], check=True, timeout=60)
+    subprocess.run(["systemd-tmpfiles", f"--root={tmp_path}", "--create"], check=True, timeout=60)
+    user = re.search(
+        r"^gossamer:x:(\d+):(\d+):[^:]*:/srv/gossamer:.*nologin$", (tmp_path / "etc/passwd").read_text(), re.MULTILINE
+    )
+    assert user is not None
+    crawls, configurations = ((tmp_path / name).stat() for name in ("srv/gossamer", "etc/gossamer"))
+    assert (crawls.st_uid, crawls.st_gid, crawls.st_mode & 0o777) == (int(user[1]), int(user[2]), 0o750)
+    assert (configurations.st_uid, configurations.st_gid, configurations.st_mode & 0o777) == (0, int(user[2]), 0o750)
+
+
+@pytest.mark.acceptance
+@pytest.mark.parametrize(("unit", "name"), [("gossamer", "gossamer@docs"), ("gossamer-server", "gossamer-server")])
+def test_the_units_are_what_systemd_reads(unit: str, name: str, tmp_path: Path) -> None:
+    text = (DEPLOY / f"{unit}.service").read_text(encoding="utf-8")
+    assert re.search(r"^User=gossamer\nGroup=gossamer$", text, re.MULTILINE)
+    (tmp_path / f"{name.partition('@')[0]}{'@' * ('@' in name)}.service").write_text(
+        text.replace("/opt/gossamer/bin/gossamer", "/bin/true")
+    )
+    done = subprocess.run(
+        ["systemd-analyze", "verify", tmp_path / f"{name}.service"], capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -11,10 +11,12 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 from gossamer.model.product import FORMAT, __version__
 
@@ -103,6 +105,20 @@ def test_issue_templates_are_forms(template: Path) -> None:
 def test_the_page_on_versions_names_the_format() -> None:
     page = (ROOT / "docs/reference/versions.md").read_text(encoding="utf-8")
     assert f"`format = {FORMAT}`" in page
+
+
+def test_what_builds_the_wheel_is_locked() -> None:
+    text = (ROOT / "deploy/build.txt").read_text(encoding="utf-8")
+    entries = text.split("\n")
+    required = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]["requires"]
+    wanted = {re.split(r"[>=<]", one)[0] for one in required}
+    closed = set(wanted)
+    while wanted:  # And what that needs itself.
+        needed = {Requirement(one) for name in wanted for one in distribution(name).requires or ()}
+        wanted = {one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""})} - closed
+        closed |= wanted
+    assert {entry.partition("==")[0] for entry in entries if "==" in entry} == closed
+    assert all(entry.startswith("    --hash=sha256:") for entry in entries if entry and "==" not in entry)
 
 
 @pytest.mark.parametrize("lock", ["deploy/requirements.txt"])
