@@ -20,6 +20,10 @@ __all__ = ["Crawler", "Follow", "Tables", "__version__", "crawl", "extractor", "
 moved.install()
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     # Lazily, so that importing one package loads that package only.
     if name in ("Crawler", "Tables", "crawl"):

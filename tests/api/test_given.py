@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import pydoc
+import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import gossamer
 from gossamer import Crawler
 from gossamer.api import (
     ClusterCrawler,
@@ -21,6 +27,7 @@ from gossamer.api import (
 )
 from gossamer.api.search import search_of
 from gossamer.api.views import export_of
+from gossamer.config.flags import Options
 from gossamer.model.errors import ConfigError
 
 pytestmark = pytest.mark.promise(
@@ -138,3 +145,112 @@ def test_a_crawl_is_named_by_a_text_or_a_path(asking: Callable[[Any], object], t
 def test_a_cluster_for_one_shard_is_refused_and_not_left_out_of_account(tmp_path: Path) -> None:
     says = line_of(lambda: Crawler(HERE, output=tmp_path, allow_private=True, cluster="10.0.0.1:6379"))
     assert says == "cluster.address: a crawl of one shard runs here and without Ray; add --workers N, or leave it out"
+
+
+PUBLIC = "https://docs.example.org/"
+
+
+@pytest.mark.parametrize(
+    ("seeds", "given", "told"),
+    [
+        (PUBLIC, {}, "add contact with a URL or mail address of yours"),
+        (HERE, {}, "is at a private address; add allow_private to visit those"),
+        ((), {}, "no seeds: give an address, or a list of them: "),
+        (HERE, {"max_page": 3}, "no option 'max_page'; did you mean max_pages?"),
+        (HERE, {"allow_private": True, "memory": "10MiB"}, "set 192 MiB or more (memory 192MiB)"),
+        (HERE, {"allow_private": True, "scope": "subdomain"}, "or 'any'; did you mean 'domain'?"),
+    ],
+)
+def test_an_error_names_arguments_and_no_options(seeds: Any, given: dict[str, Any], told: str, tmp_path: Path) -> None:
+    said = line_of(lambda: Crawler(seeds, output=tmp_path / "crawl", **given))
+    assert told in said
+    assert "--" not in said
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("call", [Crawler, Crawler.resume, ClusterCrawler, gossamer.crawl])
+def test_a_signature_names_every_option(call: Callable[..., object]) -> None:
+    parameters = inspect.signature(call).parameters
+    assert Options.__annotations__.keys() <= parameters.keys()
+    assert not [one for one in parameters.values() if one.kind is one.VAR_KEYWORD]
+    assert parameters["max_time"].annotation == "float | str | timedelta | None"
+
+
+def test_help_shows_the_function_and_its_options() -> None:
+    shown = pydoc.plain(pydoc.render_doc(gossamer.crawl))
+    assert "crawl(seeds: " in shown
+    assert "    max_pages: Stop after this many pages." in shown
+    assert "--" not in shown.partition("Options:")[2]
+    assert dir(gossamer) == sorted(gossamer.__all__)
+
+
+def test_the_wrong_loop_names_the_right_one(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"use gossamer\.crawl"):
+        list(Crawler(HERE, output=tmp_path / "crawl", allow_private=True))
+
+    async def loop() -> None:
+        async for _ in gossamer.crawl(HERE, output=tmp_path / "crawl", allow_private=True):
+            pass
+
+    with pytest.raises(TypeError, match=r"use `async with gossamer\.Crawler"):
+        asyncio.run(loop())
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.heavy
+def test_or_resume_continues_and_begins(tmp_path: Path) -> None:
+    def attempt(**more: Any) -> int:
+        seeds = more.pop("seeds", HERE)
+        again = gossamer.crawl(
+            seeds, output=tmp_path / "crawl", allow_private=True, no_robots=True, or_resume=True,
+            settings={"frontier.attempts_max": 1}, **more,
+        )  # fmt: skip
+        return len(list(again))
+
+    assert attempt() == 1
+    assert attempt(max_pages=5) == 0, "it has ended, and is not fetched again"
+    with pytest.raises(ConfigError, match="holds a crawl of other seeds: name another output"):
+        attempt(seeds="http://127.0.0.1:2/")
+
+
+@pytest.mark.acceptance
+def test_types_hold_outside_of_the_project(tmp_path: Path) -> None:
+    (tmp_path / "use.py").write_text(USE)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--no-incremental", "use.py"],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    wrong = re.findall(r"use.py:(\d+): error: .* \[([a-z-]+)\]", done.stdout)
+    lines = USE.splitlines()
+    assert [(lines[int(number) - 1].partition("# ")[2], code) for number, code in wrong] == [
+        ("wrong", "arg-type"), ("wrong", "call-arg"),
+    ], done.stdout  # fmt: skip
+
+
+USE = """\
+import asyncio
+import inspect
+import pydoc
+import re
+import subprocess
+import sys
+from datetime import timedelta
+
+import gossamer
+from gossamer import Crawler
+
+
+async def main() -> None:
+    seeds = ["https://docs.example.org/"]
+    async with Crawler(seeds, max_time="1h", delay=timedelta(seconds=1), memory="1GiB", or_resume=True) as crawler:
+        async for page in crawler:
+            title: str = page.title
+            print(title, [link.url for link in page.links])
+
+
+for page in gossamer.crawl("https://docs.example.org/", max_pages=3, settings={"crawl.commit_s": 2.0}):
+    print(page.url.upper(), page.status)
+asyncio.run(main())
+Crawler("https://docs.example.org/", max_pages="three")  # wrong
+gossamer.crawl("https://docs.example.org/", max_page=3)  # wrong
+"""

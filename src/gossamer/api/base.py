@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from gossamer.api.feeding import check_segments
 from gossamer.api.given import check_keywords, require_callable, require_config, seeds_of
@@ -65,6 +65,12 @@ class BaseCrawler(ABC):
         """
         return await self._asking.ask(request)
 
+    def __iter__(self) -> NoReturn:
+        raise TypeError(
+            f"{type(self).__name__} is read by `async for page in crawler` inside `async with`; "
+            "for a plain `for` loop use gossamer.crawl(...)"
+        )
+
     def on_note(self, callback: Callable[[str], None]) -> None:
         """Have `callback` called with sentences for people. What it raises is logged."""
         require_callable(callback, "callback")
@@ -97,9 +103,17 @@ class BaseCrawler(ABC):
 
 
 def config_for(
-    directory: Path, seeds: object, config: Config | None, sets: Sequence[str], options: Options, *, resuming: bool
+    directory: Path,
+    seeds: object,
+    config: Config | None,
+    sets: Sequence[str],
+    options: Options,
+    *,
+    resuming: bool,
+    or_resume: bool = False,
 ) -> Config:
-    """Return the configuration of a new crawl, or of the one in `directory` with what is given changed.
+    """Return the configuration of a new crawl, or of the one in `directory` with what is given changed; with
+    `or_resume` of the one in `directory` as it was begun, if there is one.
 
     Raises:
         ConfigError: a mistake that the operator can fix; also if there is no crawl to resume, or one already.
@@ -112,15 +126,20 @@ def config_for(
         refuse_maintained(directory)
         with check_keywords(options):
             return config if config is not None else reopen(stored, options=options, sets=sets)
-    if stored.exists():
+    if stored.exists() and not or_resume:
         raise already_there(directory)
-    if config is None:
-        with check_keywords(options):
+    with check_keywords(options):
+        if config is None:
             config = configure(options={**options, "output": str(directory)}, sets=sets, seeds=seeds_of(seeds))
-    check_lists(config)
-    check_stores(config)
-    check_seeds(config)
-    check_segments(config)
+        if stored.exists():
+            begun = reopen(stored)
+            if (config.crawl.mode, config.seeds) != (begun.crawl.mode, begun.seeds):
+                raise ConfigError(f"{directory} holds a crawl of other seeds: name another output")
+            return begun
+        check_lists(config)
+        check_stores(config)
+        check_seeds(config)
+        check_segments(config)
     return config
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from gossamer.api.base import BaseCrawler, config_for
 from gossamer.api.cluster_queries import ClusterQueries, ClusterSetting, every_shard
 from gossamer.api.engine import EngineCalls, have_stopped, hear_signals_as_before, no_machine, no_room, plan_of, start
-from gossamer.api.given import directory_of
+from gossamer.api.given import directory_of, with_options
 from gossamer.api.growing import (
     begin_shards,
     grown,
@@ -88,6 +88,7 @@ class ClusterCrawler(BaseCrawler):
     WARC record of their own, such as exact copies. After `resume`, pages of earlier runs do not come.
     """
 
+    @with_options
     def __init__(
         self,
         seeds: Iterable[str] | str = (),

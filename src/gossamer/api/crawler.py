@@ -19,7 +19,7 @@ from typing import Self, Unpack
 
 from gossamer.api.base import BaseCrawler, already_there, config_for
 from gossamer.api.callbacks import Callbacks
-from gossamer.api.given import directory_of, require_callable, sets_of
+from gossamer.api.given import directory_of, require_callable, sets_of, with_options
 from gossamer.api.life import ShardLife, record_end
 from gossamer.api.low_water import MoreSeeds
 from gossamer.api.page import NOT_ENTERED, CrawledPage
@@ -36,7 +36,7 @@ from gossamer.assembly.values import Shard
 from gossamer.config import Config
 from gossamer.config.flags import Options
 from gossamer.config.footprint import require_memory
-from gossamer.config.live import save
+from gossamer.config.live import FILE, save
 from gossamer.engine.control import ControlSocket, Verb
 from gossamer.engine.counters import RecentList
 from gossamer.engine.delivery import Delivery
@@ -59,6 +59,7 @@ class Crawler(BaseCrawler):
     Pages come in the order of completion, after the commit that holds them; after a crash some may come twice.
     """
 
+    @with_options
     def __init__(
         self,
         seeds: Iterable[str] | str = (),
@@ -66,6 +67,7 @@ class Crawler(BaseCrawler):
         output: str | Path = "crawl",
         config: Config | None = None,
         settings: Mapping[str, object] | None = None,
+        or_resume: bool = False,
         resuming: bool = False,
         settle: bool = False,
         more_seeds: MoreSeeds | None = None,
@@ -73,15 +75,20 @@ class Crawler(BaseCrawler):
     ) -> None:
         """Prepare a crawl of `seeds` (or of one) in the new directory `output`. `options` are those of `gossamer
         crawl`, `settings` any keys of the configuration (`{"crawl.commit_s": 2.0}`); a `config` replaces them all.
-        `resume` sets `resuming` and `settle`. `more_seeds` is called when fewer hosts are left than
-        `frontier.hosts_min`.
+        With `or_resume` a crawl of these seeds that `output` holds is continued as it was begun; one that has ended
+        fetches nothing more. `resume` sets `resuming` and `settle`. `more_seeds` is called when fewer hosts are left
+        than `frontier.hosts_min`.
 
         Raises:
             ConfigError: a mistake that the operator can fix, in one line; also if the directory holds a crawl.
         """
         directory = directory_of(output, "output")
         require_callable(more_seeds, "more_seeds")
-        config = config_for(directory, seeds, config, sets_of(settings), options, resuming=resuming)
+        is_there = or_resume and (directory / FILE).exists()
+        config = config_for(
+            directory, seeds, config, sets_of(settings), options, resuming=resuming, or_resume=or_resume
+        )
+        resuming = resuming or is_there
         if config.cluster.workers > 1:
             raise ConfigError(
                 f"Crawler is one shard in your own process, and this crawl has {config.cluster.workers}: "
@@ -91,7 +98,7 @@ class Crawler(BaseCrawler):
             raise ConfigError(
                 "cluster.address: a crawl of one shard runs here and without Ray; add --workers N, or leave it out"
             )
-        self._begin(directory, config, more_seeds, settle=settle)
+        self._begin(directory, config, more_seeds, settle=settle or is_there)
         self._is_new = not resuming
 
     def _begin(
@@ -111,6 +118,7 @@ class Crawler(BaseCrawler):
         self._progress = notebook_progress(config, self.status)
 
     @classmethod
+    @with_options
     def resume(
         cls,
         directory: str | Path,

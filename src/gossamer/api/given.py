@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 from gossamer.config import Config
-from gossamer.config.flags import BY_NAME, FLAGS
+from gossamer.config.flags import BY_NAME, FLAGS, Options
 from gossamer.config.sections import key_of
 from gossamer.config.toml import to_toml
 from gossamer.model.errors import ConfigError
+
+Call = TypeVar("Call", bound=Callable[..., object])
 
 
 def directory_of(given: object, name: str = "directory") -> Path:
@@ -61,6 +65,23 @@ def sets_of(given: object) -> list[str]:
     return [f"{key}={'none' if value is None else to_toml(value)}" for key, value in given.items()]
 
 
+def with_options(call: Call) -> Call:
+    """Return a callable that takes `**options`, with each of them in its signature and docstring, as `help` and editors
+    show them.
+    """
+    own = inspect.signature(call)
+    fixed = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=hint.__forward_arg__)
+        for name, hint in Options.__annotations__.items()
+    ]
+    call.__signature__ = own.replace(parameters=[*fixed, *named])  # type: ignore[attr-defined]
+    said = {flag.name: flag.help.replace(" (repeatable)", "") for flag in FLAGS if flag.name in Options.__annotations__}
+    lines = [f"    {name}: {_name_keywords(text)}" for name, text in said.items()]
+    call.__doc__ = "\n".join([inspect.cleandoc(call.__doc__ or ""), "", "Options:", *lines])
+    return call
+
+
 @contextmanager
 def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
     """Check the types of a program's options, and replace options (`--max-pages`) in errors by its keywords
@@ -75,7 +96,12 @@ def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(_OPTION.sub(lambda match: _KEYWORDS.get(match[1], match[0]), str(error))) from error
+        missing = 'no seeds: give an address, or a list of them: ["https://example.org/"]'
+        raise ConfigError(missing if str(error).startswith("no seeds") else _name_keywords(str(error))) from error
+
+
+def _name_keywords(text: str) -> str:
+    return _OPTION.sub(lambda match: _KEYWORDS.get(match[1], match[0]), text)
 
 
 def _check_kind(name: str, value: object) -> None:

@@ -9,10 +9,10 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from gossamer.api.crawler import Crawler
-from gossamer.api.given import directory_of
+from gossamer.api.given import directory_of, with_options
 from gossamer.api.page import CrawledPage
 from gossamer.config import Config
 from gossamer.config.flags import Options
@@ -119,6 +119,12 @@ class Crawl(Tables):
         """Return counts, rates and state, also after the loop."""
         return self.crawler.status()
 
+    def __aiter__(self) -> NoReturn:
+        raise TypeError(
+            "gossamer.crawl is read by a plain `for page in crawl`; for `async for` use "
+            "`async with gossamer.Crawler(...) as crawler: async for page in crawler`"
+        )
+
     def __iter__(self) -> Iterator[CrawledPage]:
         """Crawl, and yield each page after its commit.
 
@@ -161,12 +167,14 @@ class Crawl(Tables):
             loop.close()
 
 
+@with_options
 def crawl(
     seeds: Iterable[str] | str = (),
     *,
     output: str | Path = "crawl",
     config: Config | None = None,
     settings: Mapping[str, object] | None = None,
+    or_resume: bool = False,
     **options: Unpack[Options],
 ) -> Crawl:
     """Prepare a crawl that a plain `for` loop reads; the arguments are those of `Crawler`. It begins with the loop.
@@ -174,4 +182,4 @@ def crawl(
     Raises:
         ConfigError: as `Crawler`.
     """
-    return Crawl(Crawler(seeds, output=output, config=config, settings=settings, **options))
+    return Crawl(Crawler(seeds, output=output, config=config, settings=settings, or_resume=or_resume, **options))
