@@ -116,7 +116,9 @@ def reference(written: str) -> str:
     """Return the reference of commands with the notes that people wrote in `written`."""
     opening, *sections = re.split(r"^(?=## `gossamer )", written, flags=re.MULTILINE)
     notes = {_named(section): section.partition(NOTES)[2] for section in sections}
-    return opening + "".join(_section(name, one, notes.get(name, "\n")) for name, one in _leaves())
+    order = list(notes)  # A new command is the last, until its section is moved.
+    leaves = sorted(_leaves(), key=lambda leaf: order.index(leaf[0]) if leaf[0] in notes else len(order))
+    return opening + "".join(_section(name, one, notes.get(name, "\n")) for name, one in leaves)
 
 
 def _named(section: str) -> str:

@@ -6,25 +6,15 @@ import re
 from collections.abc import Mapping
 from itertools import product
 
-CHARACTERS_MAX = 64
-"""Characters of the longest text that is read as a quantity."""
-_NUMBER = r"(?P<number>[0-9][0-9_]*(?:\.[0-9]+)?|\.[0-9]+)"
-_TERM = re.compile(_NUMBER + r"\s*(?P<unit>[a-zµμ]+)\s*", re.IGNORECASE | re.ASCII)
+_TERM = re.compile(r"([0-9][0-9_]*(?:\.[0-9]+)?|\.[0-9]+)\s*([a-zµμ]+)\s*", re.IGNORECASE | re.ASCII)
 _CLOCK = re.compile(r"(?:([0-9]+):)?([0-9]+):([0-5]?[0-9](?:\.[0-9]+)?)", re.ASCII)
 _POWER = {"k": 1, "m": 2, "g": 3, "t": 4}
-SECONDS: Mapping[str, float] = {
-    unit: seconds
-    for units, seconds in (
-        ("us µs μs usec microsecond microseconds", 1e-6),
-        ("ms msec millis millisecond milliseconds", 1e-3),
-        ("s sec secs second seconds", 1.0),
-        ("m min mins minute minutes", 60.0),
-        ("h hr hrs hour hours", 3600.0),
-        ("d day days", 86_400.0),
-        ("w week weeks", 604_800.0),
-    )
-    for unit in units.split()
-}
+_TIMES = {
+    1e-6: "us µs μs usec microsecond microseconds", 1e-3: "ms msec millis millisecond milliseconds",
+    1.0: "s sec secs second seconds", 60.0: "m min mins minute minutes", 3_600.0: "h hr hrs hour hours",
+    86_400.0: "d day days", 604_800.0: "w week weeks",
+}  # fmt: skip
+SECONDS: Mapping[str, float] = {unit: seconds for seconds, units in _TIMES.items() for unit in units.split()}
 """Seconds of each unit of time. There is no month: `M` would be one for systemd, and a minute for others."""
 BYTES: Mapping[str, int] = {
     **dict.fromkeys(("b", "byte", "bytes"), 1),
@@ -34,16 +24,16 @@ BYTES: Mapping[str, int] = {
 """Bytes of each unit: a single letter counts in 1024, as for curl, wget, docker and systemd; kB, MB, GB in 1000."""
 COUNTS: Mapping[str, int] = {"k": 10**3, "m": 10**6, "g": 10**9}
 WORDS: Mapping[str, str] = {
+    "": "a number",
     "seconds": "a number of seconds, or a time with its unit, such as 500ms, 90s or 1h30m",
     "bytes": "a number of bytes, or one with its unit, such as 512MiB or 4GiB",
 }
-"""How each kind of quantity is written."""
 
 
 def read_quantity(text: str, unit: str) -> float | None:
     """Return the seconds, bytes, or (with another `unit`) the number that a text names; None if it names none."""
     text = text.strip()
-    if len(text) > CHARACTERS_MAX:
+    if len(text) > 64:
         return None
     try:
         return int(text) if unit != "seconds" and text.lstrip("+-").isdigit() else float(text)
@@ -62,15 +52,14 @@ def _read_time(text: str) -> float | None:
     total_s = 0.0
     at = 0
     while term := _TERM.match(text, at):
-        factor = SECONDS.get(term["unit"] if term["unit"] == "M" else term["unit"].lower())
-        if factor is None:
+        unit = term[2] if term[2] == "M" else term[2].lower()
+        if unit not in SECONDS:
             return None
-        total_s += float(term["number"]) * factor
+        total_s += float(term[1]) * SECONDS[unit]
         at = term.end()
     return round(total_s, 9) if at == len(text) > 0 else None
 
 
 def _read_size(text: str, units: Mapping[str, int]) -> float | None:
     term = _TERM.fullmatch(text)
-    factor = units.get(term["unit"].lower()) if term is not None else None
-    return float(term["number"]) * factor if term is not None and factor is not None else None
+    return float(term[1]) * units[term[2].lower()] if term is not None and term[2].lower() in units else None

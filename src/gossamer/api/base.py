@@ -67,8 +67,7 @@ class BaseCrawler(ABC):
 
     def __iter__(self) -> NoReturn:
         raise TypeError(
-            f"{type(self).__name__} is read by `async for page in crawler` inside `async with`; "
-            "for a plain `for` loop use gossamer.crawl(...)"
+            "a Crawler is read by `async for` inside `async with`; for a plain `for` use gossamer.crawl(...)"
         )
 
     def on_note(self, callback: Callable[[str], None]) -> None:
@@ -103,17 +102,10 @@ class BaseCrawler(ABC):
 
 
 def config_for(
-    directory: Path,
-    seeds: object,
-    config: Config | None,
-    sets: Sequence[str],
-    options: Options,
-    *,
-    resuming: bool,
-    or_resume: bool = False,
-) -> Config:
-    """Return the configuration of a new crawl, or of the one in `directory` with what is given changed; with
-    `or_resume` of the one in `directory` as it was begun, if there is one.
+    directory: Path, seeds: object, config: Config | None, sets: Sequence[str], options: Options, *,
+    resuming: bool, or_resume: bool = False,
+) -> Config:  # fmt: skip
+    """Return the configuration of a new crawl, or of the one in `directory`: changed, or with `or_resume` as it is.
 
     Raises:
         ConfigError: a mistake that the operator can fix; also if there is no crawl to resume, or one already.

@@ -66,9 +66,7 @@ def sets_of(given: object) -> list[str]:
 
 
 def with_options(call: Call) -> Call:
-    """Return a callable that takes `**options`, with each of them in its signature and docstring, as `help` and editors
-    show them.
-    """
+    """Return a callable with its `**options` named in signature and docstring, as `help` and editors show them."""
     own = inspect.signature(call)
     fixed = [one for one in own.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
     named = [
@@ -91,8 +89,12 @@ def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
         ConfigError: a text that a command line would have for a number, or a switch that is neither True nor False.
     """
     for name, value in options.items():
-        if name in BY_NAME and value is not None:
-            _check_kind(name, value)
+        flag = BY_NAME.get(name)
+        if flag is not None and value is not None:
+            is_text = flag.kind is int and isinstance(value, str) and not key_of(flag.key).unit
+            if is_text or (flag.kind is bool and not isinstance(value, bool)):
+                expected = "a whole number" if is_text else "True or False"
+                raise ConfigError(f"{name} {json.dumps(value, default=str)[:60]}: expected {expected}")
     try:
         yield
     except ConfigError as error:
@@ -102,15 +104,6 @@ def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
 
 def _name_keywords(text: str) -> str:
     return _OPTION.sub(lambda match: _KEYWORDS.get(match[1], match[0]), text)
-
-
-def _check_kind(name: str, value: object) -> None:
-    flag = BY_NAME[name]
-    shown = json.dumps(value, default=str)[:60]
-    if flag.kind is bool and not isinstance(value, bool):
-        raise ConfigError(f"{name} {shown}: expected True or False")
-    if flag.kind is int and isinstance(value, str) and not key_of(flag.key).unit:
-        raise ConfigError(f"{name} {shown}: expected a whole number")
 
 
 _OPTION = re.compile(r"--([a-z][a-z-]*)")

@@ -121,8 +121,7 @@ class Crawl(Tables):
 
     def __aiter__(self) -> NoReturn:
         raise TypeError(
-            "gossamer.crawl is read by a plain `for page in crawl`; for `async for` use "
-            "`async with gossamer.Crawler(...) as crawler: async for page in crawler`"
+            "gossamer.crawl is read by a plain `for`; for `async for` use `async with gossamer.Crawler(...)`"
         )
 
     def __iter__(self) -> Iterator[CrawledPage]:

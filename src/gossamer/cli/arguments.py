@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -28,8 +28,6 @@ PresetName = Annotated[
 ]
 UNREADABLE = re.compile(r"'([^']+)' is not readable")
 """Matches what the parser says of a path that this user may not read."""
-QUANTITY_MAX = 2**63
-"""Seconds and bytes that no option reaches."""
 HELP = {"help_option_names": ["-h", "--help"]}
 
 
@@ -74,19 +72,16 @@ def _with_words(params: list[Any]) -> list[Any]:
 class CommandGroup(TyperGroup):
     """Commands by their names."""
 
-    TASKS: ClassVar[Mapping[str, str]] = {}
+    tasks: Mapping[str, Collection[str]] = {}
     """Names of commands by their task, as the help lists them; none: in one list."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write the commands of each task with their help lines."""
-        if not self.TASKS:
-            super().format_commands(ctx, formatter)
-            return
         columns = max(map(len, self.commands))
-        for task, names in self.TASKS.items():
-            found = [(f"{name:{columns}}", self.get_command(ctx, name)) for name in names.split()]
+        for task, names in (self.tasks or {"Commands": self.commands}).items():
+            found = [(f"{name:{columns}}", self.commands[name].get_short_help_str(100)) for name in names]
             with formatter.section(task):
-                formatter.write_dl([(name, one.get_short_help_str(100)) for name, one in found if one is not None])
+                formatter.write_dl(found)
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return its options."""
@@ -122,15 +117,11 @@ def make_plain(app: typer.Typer) -> typer.Typer:
 
 
 def quantity_of(option: str, text: str, unit: str) -> float:
-    """Return the seconds or bytes that an option names.
-
-    Raises:
-        ConfigError: it names none.
-    """
+    """Return the seconds, bytes or number that an option names. Raises ConfigError: it names none."""
     from gossamer.quantities import WORDS, read_quantity
 
     found = read_quantity(text, unit)
-    if found is None or not abs(found) < QUANTITY_MAX:
+    if found is None or not abs(found) < 2**63:
         raise ConfigError(f"{option} {text}: expected {WORDS[unit]}")
     return found
 
@@ -212,10 +203,10 @@ def _of_crawl(option: str, command: str) -> str:
     """Return what to type where an option of `crawl` is given without a command, or nothing."""
     from gossamer.config.flags import FLAGS
 
-    flag = next(
-        (one for one in FLAGS if command == "gossamer" and option in (f"--{one.option}", f"-{one.short}")), None
-    )
-    return f"; it follows a command: gossamer crawl SEED {option} {flag.metavar}".rstrip() if flag is not None else ""
+    if command != "gossamer":
+        return ""
+    found = [flag.metavar for flag in FLAGS if option in (f"--{flag.option}", f"-{flag.short}")]
+    return f"; it follows a command: gossamer crawl SEED {option} {found[0]}".rstrip() if found else ""
 
 
 def _lists(found: str, command: str) -> str:

@@ -132,9 +132,7 @@ def export(
     chunk_tokens: Annotated[
         int, typer.Option("--chunk-tokens", metavar="N", help="Largest chunk of the format chunks, in tokens.")
     ] = TOKENS_MAX,
-    memory: Annotated[
-        str, typer.Option("--memory", metavar="SIZE", help="Memory limit; a number alone is in megabytes.")
-    ] = "512",
+    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 2GiB.")] = "512MB",
     quiet: Quiet = False,
 ) -> int:
     """Export a crawl to other formats.

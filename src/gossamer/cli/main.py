@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 import typer
 from typer.exceptions import TyperException
@@ -29,88 +29,81 @@ COMPLETE = "_GOSSAMER_COMPLETE"
 SHOWN_CHARACTERS = 200
 """Characters that are shown of a path that is too long for the system."""
 SHELLS = ("bash", "zsh", "fish")
-COMMANDS: Mapping[str, Mapping[str, str]] = {
-    "crawl": {
-        "crawl": "Start a crawl in a new directory.",
-        "resume": "Continue a crawl after a stop or a crash.",
+COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
+    "Crawl": {
+        "crawl": ("crawl", "Start a crawl in a new directory."),
+        "resume": ("crawl", "Continue a crawl after a stop or a crash."),
+        "demo": ("demo", "Crawl a synthetic web on this machine and print a report."),
     },
-    "inspecting": {
-        "status": "Show the status of a crawl.",
-        "metrics": "Print the metrics of a running crawl (Prometheus).",
-        "why": "Explain the state of one URL.",
-        "report": "Print the statistics of a crawl.",
+    "Inspect": {
+        "status": ("inspecting", "Show the status of a crawl."),
+        "why": ("inspecting", "Explain the state of one URL."),
+        "report": ("inspecting", "Print the statistics of a crawl."),
+        "changes": ("exporting", "List changed pages, and changed fields of items, by time."),
+        "robots": ("exporting", "Show what changed in a robots.txt."),
+        "search": ("pages", "Search the full text of a crawl."),
+        "metrics": ("inspecting", "Print the metrics of a running crawl (Prometheus)."),
+        "serve": ("serving", "Serve the dashboard and the JSON API."),
+        "mcp": ("serving", "Serve crawls to language models."),
     },
-    "pages": {
-        "search": "Search the full text of a crawl.",
-        "sample": "Sample pages of a random-walk crawl near-uniformly.",
-        "rank": "Compute the PageRank of all URLs that a crawl found.",
+    "Recipes": {
+        "archive": ("recipes", "Crawl a site with its embeds into a WACZ package."),
+        "mirror": ("recipes", "Crawl a site into files that open without a network."),
+        "corpus": ("recipes", "Crawl a site into Markdown and Parquet."),
+        "check": ("recipes", "Crawl a site, and list its faults."),
+        "watch": ("watching", "Crawl a site continuously, and report changes."),
     },
-    "exporting": {
-        "changes": "List changed pages, and changed fields of items, by time.",
-        "robots": "Show what changed in a robots.txt.",
-        "export": "Export a crawl to other formats.",
-        "extract": "Extract items from the archived pages of a crawl.",
+    "One page": {
+        "fetch": ("shell", "Fetch one page as a crawl does, and print it."),
+        "shell": ("shell", "Fetch one page as a crawl does, and explore it."),
     },
-    "shell": {
-        "fetch": "Fetch one page as a crawl does, and print it.",
-        "shell": "Fetch one page as a crawl does, and explore it.",
+    "Control": {
+        "pause": ("control", VERBS["pause"].says),
+        "unpause": ("control", VERBS["unpause"].says),
+        "stop": ("control", VERBS["stop"].says),
+        "seed": ("control", VERBS["seed"].says),
+        "exclude": ("control", VERBS["exclude"].says),
+        "release": ("control", VERBS["release"].says),
+        "set": ("control", VERBS["set"].says),
+        "host": ("control", VERBS["host"].says),
+        "scale": ("maintenance", "Change the number of shards of a crawl."),
     },
-    "recipes": {
-        "archive": "Crawl a site with its embeds into a WACZ package.",
-        "mirror": "Crawl a site into files that open without a network.",
-        "corpus": "Crawl a site into Markdown and Parquet.",
-        "check": "Crawl a site, and list its faults.",
+    "Export and keep": {
+        "export": ("exporting", "Export a crawl to other formats."),
+        "extract": ("exporting", "Extract items from the archived pages of a crawl."),
+        "verify": ("maintenance", "Check a crawl's files for loss and damage."),
+        "checkpoint": ("control", VERBS["checkpoint"].says),
+        "restore": ("maintenance", "Restore a crawl from a checkpoint into a new directory."),
+        "forget": ("maintenance", "Remove pages from all files of a crawl, and keep them out."),
+        "cookies": ("maintenance", "Print the cookies of a stopped crawl in Netscape format."),
     },
-    "watching": {"watch": "Crawl a site continuously, and report changes."},
-    "maintenance": {
-        "verify": "Check a crawl's files for loss and damage.",
-        "restore": "Restore a crawl from a checkpoint into a new directory.",
-        "forget": "Remove pages from all files of a crawl, and keep them out.",
-        "cookies": "Print the cookies of a stopped crawl in Netscape format.",
-        "scale": "Change the number of shards of a crawl.",
+    "Rounds and samples": {
+        "segment": ("segment", "Build and inspect segments for offline crawls."),
+        "sample": ("pages", "Sample pages of a random-walk crawl near-uniformly."),
+        "rank": ("pages", "Compute the PageRank of all URLs that a crawl found."),
     },
-    "login": {"login": "Log in by hand in a browser, and crawl with its cookies."},
-    "control": {name: verb.says for name, verb in VERBS.items() if verb.changes and verb.is_whole},
-    "serving": {
-        "serve": "Serve the dashboard and the JSON API.",
-        "mcp": "Serve crawls to language models.",
+    "Identify": {
+        "login": ("login", "Log in by hand in a browser, and crawl with its cookies."),
+        "identity": ("identity", "Manage the keys that sign requests, and publish who crawls."),
     },
-    "configuring": {"init": "Write a configuration file that explains its keys."},
-    "demo": {
-        "simweb": "Serve a synthetic web on loopback.",
-        "demo": "Crawl a synthetic web on this machine and print a report.",
-        "conformance": "Test the crawler against every behavior of the synthetic web.",
+    "Configure": {
+        "init": ("configuring", "Write a configuration file that explains its keys."),
+        "config": ("configuring", "Check and show configurations."),
+        "completion": ("main", "Print the completion script of a shell."),
     },
-    "simulating": {"simulate": "Simulate a crawl: the real frontier on a modelled web."},
-    "main": {"completion": "Print the completion script of a shell."},
+    "Test": {
+        "simweb": ("demo", "Serve a synthetic web on loopback."),
+        "conformance": ("demo", "Test the crawler against every behavior of the synthetic web."),
+        "simulate": ("simulating", "Simulate a crawl: the real frontier on a modelled web."),
+    },
 }
-"""Commands and their help lines, by the module beside this one that has them in its `commands`. Only the module of the
-command that is named is imported, and none to list them all: so these modules import at their top what they need.
+"""Commands by task, as the help and docs/reference/commands.md list them: each with the module beside this one that has
+it in its `commands`, and its help line. Only the module of the command that is named is imported, and none to list them
+all: so these modules import at their top what they need.
 """
-GROUPS: Mapping[str, tuple[str, str, str]] = {
-    "config": ("configuring", "config_commands", "Check and show configurations."),
-    "identity": ("identity", "commands", "Manage the keys that sign requests, and publish who crawls."),
-    "segment": ("segment", "commands", "Build and inspect segments for offline crawls."),
-}
-"""Commands of two words, by the first one: the module, what the commands are called there, and the help line."""
+GROUPS: Mapping[str, str] = {"config": "config_commands", "identity": "commands", "segment": "commands"}
+"""Commands of two words, by the first one: what the commands are called in their module."""
 commands = typer.Typer()
-
-
-class CommandTree(CommandGroup):
-    """All commands; the help lists them by task, as docs/reference/commands.md does."""
-
-    TASKS: ClassVar[Mapping[str, str]] = {
-        "Crawl": "crawl resume demo",
-        "Inspect": "status why report changes robots search metrics serve mcp",
-        "Recipes": "archive mirror corpus check watch",
-        "One page": "fetch shell",
-        "Control": "pause unpause stop seed exclude release set host scale",
-        "Export and keep": "export extract verify checkpoint restore forget cookies",
-        "Rounds and samples": "segment sample rank",
-        "Identify": "identity",
-        "Configure": "init config completion",
-        "Test": "simweb conformance simulate",
-    }
 
 
 def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = None) -> int:
@@ -190,27 +183,20 @@ def tree(words: Sequence[str] | None = None) -> typer.Typer:
     )
     made.callback(invoke_without_command=True)(top)
     word = "".join(words[:1]) if words is not None else None
-    chosen = [name for name in _help_lines() if word in (None, name)]
-    made.registered_commands += [_command(name) for name in chosen if name not in GROUPS]
-    for name in chosen:
-        if name in GROUPS:
-            module, attribute, _ = GROUPS[name]
-            made.add_typer(make_plain(getattr(import_module(f"gossamer.cli.{module}"), attribute)), name=name)
+    found = {name: place for names in COMMANDS.values() for name, place in names.items()}
+    chosen = {name: module for name, (module, _) in found.items() if word in (None, name)}
+    made.registered_commands += [_command(name, module) for name, module in chosen.items() if name not in GROUPS]
+    for name in [one for one in GROUPS if one in chosen]:
+        group = getattr(import_module(f"gossamer.cli.{chosen[name]}"), GROUPS[name])
+        made.add_typer(make_plain(group), name=name)
     if not chosen:
-        made.registered_commands += [CommandInfo(name, callback=top, help=says) for name, says in _help_lines().items()]
+        made.registered_commands += [CommandInfo(name, callback=top, help=says) for name, (_, says) in found.items()]
     make_plain(made)
-    made.info.cls = CommandTree
+    made.info.cls = type("CommandTree", (CommandGroup,), {"tasks": COMMANDS})
     return made
 
 
-def _help_lines() -> dict[str, str]:
-    """Return the help line of each first word."""
-    found = {name: says for names in COMMANDS.values() for name, says in names.items()}
-    return found | {name: says for name, (_, _, says) in GROUPS.items()}
-
-
-def _command(name: str) -> CommandInfo:
-    module = next(module for module, names in COMMANDS.items() if name in names)
+def _command(name: str, module: str) -> CommandInfo:
     commands: typer.Typer = import_module(f"gossamer.cli.{module}").commands
     return next(one for one in commands.registered_commands if one.name == name)
 

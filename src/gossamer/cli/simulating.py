@@ -29,8 +29,8 @@ WHOLE = {"pages", "shards", "seed", "scale", "shards_simulated", "pages_simulate
 PRESET = "web2025"
 SENSITIVITY_PAGES = 30_000
 """Pages of each of the simulations that `--sensitivity` makes, about, where `--simulated-pages` does not say."""
-TIMES = {"time_s_max", "politeness.delay_s_min"}
-NUMBERS = {"machine.price_per_hour", "machine.cpu_us_per_page"}
+_MACHINE = dict.fromkeys(("machine.price_per_hour", "machine.cpu_us_per_page"), "")
+UNITS = {"time_s_max": "seconds", "politeness.delay_s_min": "seconds", **_MACHINE}
 SPELT = {
     "time_s_max": "max-time",
     "politeness.preset": "politeness",
@@ -210,14 +210,7 @@ def _number(key: str, text: str) -> object:
     option = "--" + SPELT.get(key, key)
     if key in WHOLE:
         return number(text, option)
-    if key in TIMES:
-        return quantity_of(option, text, "seconds")
-    if key in NUMBERS:
-        try:
-            return float(text)
-        except ValueError:
-            raise ConfigError(f"{option} {text}: expected a number") from None
-    return text
+    return quantity_of(option, text, UNITS[key]) if key in UNITS else text
 
 
 def _tell(share: float) -> None:

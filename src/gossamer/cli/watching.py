@@ -49,9 +49,7 @@ def watch(
     events: Annotated[
         str, typer.Option("--events", metavar="LIST", help="Kinds of change: appeared, changed, vanished, field.")
     ] = "changed,vanished,field",
-    every: Annotated[
-        str, typer.Option("--every", metavar="S", help="Time between reports, such as 90s or 1h.")
-    ] = "60s",
+    every: Annotated[str, typer.Option("--every", metavar="S", help="Time between reports, such as 1h.")] = "60s",
     config: ConfigFile = None,
     sets: Sets = None,
     show_config: ShowConfig = False,

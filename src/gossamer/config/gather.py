@@ -266,7 +266,8 @@ def nest(flat: Mapping[str, object]) -> dict[str, object]:
 
 def _convert(values: Values, origins: dict[str, str]) -> Config:
     # By way of JSON: dates of TOML and paths are texts.
-    text = json.dumps(nest(values), default=_as_json, ensure_ascii=False)
+    values = {key: one.total_seconds() if isinstance(one, timedelta) else one for key, one in values.items()}
+    text = json.dumps(nest(values), default=str, ensure_ascii=False)
     if (not text.isascii() or _ZERO.search(text)) and (mistake := _no_text(values, origins)) is not None:
         raise ConfigError(mistake)
     try:
@@ -277,10 +278,6 @@ def _convert(values: Values, origins: dict[str, str]) -> Config:
         raise _as_lines(found, origins, values)
     known = {key: place for key, place in origins.items() if "." in key and key in values}
     return fit_budget(by_mode(config.with_origins(known)))
-
-
-def _as_json(value: object) -> object:
-    return value.total_seconds() if isinstance(value, timedelta) else str(value)
 
 
 def _as_lines(mistakes: Sequence[Mistake], origins: Mapping[str, str], values: Values) -> MistakesError:
@@ -336,7 +333,7 @@ _TRUTHS = {"yes": "true", "on": "true", "no": "false", "off": "false"}
 def _quote(text: str, error: ValueError) -> str:
     """Return what to type in place of a line of a file that is not TOML, as a clause; nothing if that is not known."""
     named = re.search(r"at line (\d+)", str(error))
-    line = text.splitlines()[int(named[1]) - 1][:LINE_SHOWN_MAX] if named is not None else ""
+    line = text.splitlines()[int(named[1]) - 1][:120] if named is not None else ""
     if (found := _UNQUOTED.match(line)) is None:
         return ""
     key, bracket, value = found.groups()
@@ -358,7 +355,6 @@ def _flatten(tables: Mapping[str, object]) -> Values:
     return flat
 
 
-LINE_SHOWN_MAX = 120
 _HIDDEN = re.compile(r"pass|secret|token|auth|cookie|key|bearer", re.IGNORECASE)
 """Matches names of keys whose values are not shown."""
 _QUOTED = re.compile(r'(\w+)\."([^"]+)"(?:\.(\w+))?')

@@ -29,18 +29,11 @@ class Contact(msgspec.Struct, frozen=True, gc=False):
     wire_bytes: int = 0
     """Received, heads included."""
     is_alone: bool = False
-    """As in `Failure`."""
-
-
-ALONE_S_MAX = 2.0
-"""Longest wait before another attempt at the only host of a crawl."""
-ALONE_TRIED_MAX = 5
-"""Failures up to which these waits are short: a crawl that does not end with them waits as others do."""
 
 
 def shorten(wait_s: float, failures: int, *, is_alone: bool) -> float:
-    """Return the wait after a number of failures, which is short where the crawl has no other host."""
-    return min(wait_s, ALONE_S_MAX) if is_alone and failures < ALONE_TRIED_MAX else wait_s
+    """Return the wait after a number of failures: at most 2 s, four times, where the crawl has no other host."""
+    return min(wait_s, 2.0) if is_alone and failures < 5 else wait_s
 
 
 class LargeBody(Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +55,21 @@ def test_requests_at_once(preset: str, per_host: int, per_address: int) -> None:
 
     assert (rules.per_host, rules.per_address) == (per_host, per_address)
     assert (rules.address_delay_s > 0) == (preset in ("polite", "gentle", "broad"))
+
+
+@pytest.mark.parametrize(
+    ("given", "address_delay_s"),
+    [
+        ({}, 0.1),
+        ({"delay_s_min": 0.02}, 0.02),
+        ({"delay_s_min": 0.0}, 0.0),
+        ({"delay_s_min": 5.0}, 0.1),
+        ({"delay_s_min": 0.02, "address_delay_s": 0.5}, 0.5),
+        ({"delay_s_min": 0.02, "preset": "weak"}, 0.0),
+    ],
+)
+def test_a_shorter_delay_of_hosts_is_that_of_addresses(given: dict[str, Any], address_delay_s: float) -> None:
+    assert politeness(PolitenessOptions(**given)).address_delay_s == address_delay_s
 
 
 def test_keys_that_are_given_win_over_the_preset() -> None:

@@ -13,6 +13,7 @@ from gossamer.lab.simulate.revisits import RevisitsOptions
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.model.errors import ConfigError
 from gossamer.options import OptionsError, Section, convert, keys_of, nearest, to_table
+from gossamer.quantities import read_quantity
 
 SIMWEB = "simweb."
 OF_DRAWN_HOSTS = frozenset(
@@ -111,11 +112,8 @@ def number(text: str, option: str) -> int:
     Raises:
         ConfigError: it is none.
     """
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if value != value or value in (float("inf"), float("-inf")) or value != int(value):
+    value = read_quantity(text, "")
+    if value is None or value % 1:
         raise ConfigError(f"{option} {text}: expected a whole number, such as 1000000 or 1e6")
     return int(value)
 

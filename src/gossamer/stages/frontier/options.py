@@ -281,6 +281,8 @@ class WalkOptions(Section, frozen=True):
 def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride] | None = None) -> Politeness:
     """Return the preset's rules with all keys that are set replaced, and `overrides` by host."""
     delay_min, delay_max, factor, per_host, per_address, address_delay = _PRESETS[options.preset]
+    # Else a shorter delay of hosts would have no effect.
+    address_delay = min(address_delay, address_delay if options.delay_s_min is None else options.delay_s_min)
 
     def value_or_preset(value: Number | None, preset: Number) -> Number:
         return preset if value is None else value
