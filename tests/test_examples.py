@@ -150,6 +150,15 @@ def test_link_graph_and_near_duplicates(shell: Shell) -> None:
 
 
 @pytest.mark.heavy
+def test_scheduled_and_frames(shell: Shell) -> None:
+    assert re.fullmatch(r"\{'fetched': \d+, 'failed': \d+\}\n", shell.run("python scheduled.py crawl"))
+    assert shell.run("python scheduled.py crawl") == "{'fetched': 0, 'failed': 0}\n"
+    said = shell.run("python frames.py crawl")
+    assert said.startswith("polars: [(0, 1), (1, ")
+    assert re.search(r"^most linked: \('http://\S+', \d+\)$", said, re.MULTILINE)
+
+
+@pytest.mark.heavy
 def test_search_engine(shell: Shell) -> None:
     script = """\
 python search_engine.py & engine=$!
