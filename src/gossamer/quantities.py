@@ -62,4 +62,4 @@ def _read_time(text: str) -> float | None:
 
 def _read_size(text: str, units: Mapping[str, int]) -> float | None:
     term = _TERM.fullmatch(text)
-    return float(term[1]) * units[term[2].lower()] if term is not None and term[2].lower() in units else None
+    return float(term[1]) * units[term[2].lower()] if term and term[2].lower() in units else None

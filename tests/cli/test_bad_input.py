@@ -54,7 +54,7 @@ CRAWLS = [
     # Words.
     (["frobnicate"], "no command 'frobnicate'; gossamer --help lists them"),
     ([SEED], f"{SEED} is no command; gossamer crawl {SEED} crawls it"),
-    (["example.org/a", "--depth", "2"], "gossamer crawl example.org/a crawls it"),
+    (["example.org/a", "--depth", "2"], "gossamer crawl https://example.org/a crawls it"),
     (["crawl.toml"], "no command 'crawl.toml'"),
     (["crwal", SEED], "did you mean crawl?"),
     ([*LOCAL, "--max-pagse", "3"], "did you mean --max-pages?"),

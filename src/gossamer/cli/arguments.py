@@ -155,7 +155,8 @@ def one_line(error: TyperException, command: str = "gossamer") -> str:
     if message.startswith("No such command"):
         name = message.split("'")[1]
         if ADDRESS.match(name):
-            return f"{name} is no command; gossamer crawl {name} crawls it, gossamer --help lists the commands"
+            scheme = "" if "://" in name else "https://"
+            return f"{name} is no command; gossamer crawl {scheme}{name} crawls it, gossamer --help lists the commands"
         known = list(getattr(getattr(context, "command", None), "commands", {}))
         found = near(name, known)
         return f"no command {name!r}{found}{_lists(found, command)}"

@@ -355,8 +355,7 @@ def _flatten(tables: Mapping[str, object]) -> Values:
     return flat
 
 
-_HIDDEN = re.compile(r"pass|secret|token|auth|cookie|key|bearer", re.IGNORECASE)
-"""Matches names of keys whose values are not shown."""
+_HIDDEN = re.compile(r"pass|secret|token|auth|cookie|key|bearer", re.IGNORECASE)  # Keys whose values are not shown.
 _QUOTED = re.compile(r'(\w+)\."([^"]+)"(?:\.(\w+))?')
 """Matches a key with a name in quotation marks."""
 
