@@ -158,7 +158,7 @@ class Pipeline:
     async def _resolve(self, lease: Lease) -> None:
         try:
             found = await self._stages.resolver.resolve(lease.url.host)
-            if isinstance(found, Failure):
+            if isinstance(found, Failure) and found.retry:
                 found = msgspec.structs.replace(found, is_alone=self._is_alone())
             self._ring.on_resolved(lease, found, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
