@@ -4,7 +4,7 @@ A retry of the task continues what the last attempt left; a crawl that has ended
 its own directory, such as `crawl-{{ ds }}`.
 
 Airflow: `task(retries=3)(crawl_site)` with `from airflow.sdk import task`. Prefect: `task(retries=3)(crawl_site)` with
-`from prefect import task`. Both run it in a process of its own, or in a thread.
+`from prefect import task`. Both run it in a separate process, or in a thread.
 """
 
 import asyncio
