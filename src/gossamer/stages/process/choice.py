@@ -34,6 +34,7 @@ MODULES: Mapping[str, str] = {
     "language": "gossamer.stages.process.language:LanguageModule",
     "metadata": "gossamer.stages.process.metadata:Metadata",
     "tags": "gossamer.stages.process.metadata:TagCounter",
+    "audit": "gossamer.stages.process.audit:Audit",
     "image": "gossamer.stages.process.images:ImageStatistics",
     ITEMS: "gossamer.stages.process.items:Items",
 }

@@ -1,0 +1,146 @@
+"""Faults: options, files and lines of `gossamer check`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import typer
+
+from gossamer.cli.directory import write_file
+from gossamer.cli.output import harmless
+from gossamer.model.errors import ConfigError
+from gossamer.model.words import count, counted
+
+if TYPE_CHECKING:
+    from gossamer.api.checking import FaultName, SiteCheck
+
+SHOWN_MAX = 20
+"""Faults of one kind that the terminal shows at most."""
+CAUSES_MAX = 10
+"""Causes that the terminal shows at most."""
+Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the faults to an HTML file.")]
+Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the faults to a CSV file.")]
+Json = Annotated[Path | None, typer.Option("--json-file", metavar="FILE", help="Write the faults to a JSON file.")]
+Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write a JUnit XML file.")]
+Sarif = Annotated[Path | None, typer.Option("--sarif", metavar="FILE", help="Write a SARIF file.")]
+Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write a summary in Markdown.")]
+Since = Annotated[
+    Path | None,
+    typer.Option("--since", metavar="DIR", help="Show what is new and what is gone since the check in DIR."),
+]
+Baseline = Annotated[
+    Path | None,
+    typer.Option("--baseline", metavar="FILE", help="Accept the faults in a CSV file of an earlier check."),
+]
+Level = Literal["error", "warning", "notice"]
+FailOn = Annotated[
+    Level, typer.Option("--fail-on", metavar="LEVEL", help="Least severity for exit status 1: error, warning, notice.")
+]
+
+
+class CheckFiles(NamedTuple):
+    """The files that a check writes, where they are named."""
+
+    html: Path | None
+    csv: Path | None
+    json: Path | None
+    junit: Path | None
+    sarif: Path | None
+    markdown: Path | None
+
+    def require_folders(self) -> None:
+        """Raise ConfigError, before anything is crawled, where the folder of a file to write is missing."""
+        for file in self:
+            if file is not None and not file.parent.is_dir():
+                raise ConfigError(f"there is no directory {file.parent}; make it, or name another file than {file}")
+            if file is not None and file.is_dir():
+                raise ConfigError(f"{file} is a directory; name a file in it")
+
+    def write(self, check: SiteCheck, directory: Path, level: Level) -> Path:
+        """Write the files, and return that with all records."""
+        from gossamer.api import checking
+
+        records = self.csv or directory / "faults.csv"
+        forms = {
+            "--html": (self.html, checking.as_html),
+            "--csv": (records, checking.as_csv),
+            "--json-file": (self.json, checking.as_json),
+            "--junit": (self.junit, lambda one: checking.as_junit(one, level)),
+            "--sarif": (self.sarif, checking.as_sarif),
+            "--markdown": (self.markdown, checking.as_markdown),
+        }
+        for option, (path, form) in forms.items():
+            if path is not None:
+                write_file(path, form(check), option)
+        return records
+
+
+class Comparing:
+    """What a check is compared with. It is read first, because the check may replace it."""
+
+    def __init__(self, since: Path | None, baseline: Path | None) -> None:
+        """Raises ConfigError: it cannot be read, or is no check."""
+        self._earlier: frozenset[FaultName] | None = None
+        self._accepted: frozenset[FaultName] = frozenset()
+        if since is None and baseline is None:
+            return
+        from gossamer.api.checking import faults_of, names_of, read_baseline  # The supervisor starts without it.
+
+        if since is not None:
+            self._earlier = names_of(faults_of(since))
+        if baseline is not None:
+            self._accepted = read_baseline(baseline)
+
+    def check_of(self, directory: Path, site: str) -> SiteCheck:
+        """Return the check of a crawled site."""
+        from gossamer.api.checking import SiteCheck, faults_of
+
+        return SiteCheck(site, faults_of(directory), self._earlier, self._accepted)
+
+
+def lines_of(check: SiteCheck, records: Path, level: Level) -> list[str]:
+    """Return what the terminal shows of a check: causes of many faults, then errors and links that were not checked by
+    kind, then numbers.
+    """
+    from gossamer.api.checking import KINDS, causes_of
+
+    lines: list[str] = []
+    causes = [one for one in causes_of(check.counting()) if len(one.faults) > SHOWN_MAX]
+    if causes:
+        lines += ["", "Causes of most faults:"]
+        lines += [f"  {KINDS[one.kind].heading}: {harmless(str(one))}" for one in causes[:CAUSES_MAX]]
+    lesser: list[str] = []
+    for kind, rule in KINDS.items():
+        found = [one for one in check.faults if one.kind == kind and check.state(one) != "accepted"]
+        if found and rule.severity in ("warning", "notice"):
+            lesser.append(f"  {rule.heading}: {count(len(found))} ({rule.severity})")
+            continue
+        if found:
+            lines += ["", f"{rule.heading}: {count(len(found))}"]
+        for one in found[:SHOWN_MAX]:
+            is_new = "  new" if check.state(one) == "new" else ""
+            lines.append(f"  {harmless(one.url)}{f'  {harmless(one.detail)}' if one.detail else ''}{is_new}")
+            lines += [f"      {harmless(url)}" for url in one.pages[:3]]
+            if len(one.pages) > 3:
+                lines.append(f"      and {count(len(one.pages) - 3)} more")
+        if len(found) > SHOWN_MAX:
+            lines.append(f"  and {count(len(found) - SHOWN_MAX)} more; {harmless(records)} lists all")
+    if lesser:
+        lines += ["", f"Also, listed in {harmless(records)}:", *lesser]
+    return [*lines, "", *_last_lines(check, level)]
+
+
+def _last_lines(check: SiteCheck, level: Level) -> list[str]:
+    lines = []
+    if check.earlier is not None:
+        new = sum(check.state(one) == "new" for one in check.counting())
+        lines.append(f"Since the last check: {count(new)} new, {count(len(check.gone()))} gone")
+    if check.accepted:
+        accepted = sum(check.state(one) == "accepted" for one in check.faults)
+        lines.append(f"Accepted by the baseline: {count(accepted)}")
+    counts = check.counts()
+    if counts["warning"] or counts["notice"]:
+        lines.append(f"{counted(counts['warning'], 'warning')}, {counted(counts['notice'], 'notice')}")
+    failing = len(check.failing(level))
+    return [*lines, counted(failing, "fault") if failing else "No faults were found."]

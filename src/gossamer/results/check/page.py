@@ -1,0 +1,174 @@
+"""Page: a check as one HTML page that loads nothing. What it shows is escaped; only addresses of the web are links."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import pkgutil
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from string import Template
+
+from gossamer.results.check.causes import OF_LINKS, Cause, causes_of, faults_by_page, more, summary
+from gossamer.results.check.comparison import SiteCheck
+from gossamer.results.export.faults import KINDS, SEVERITIES, SiteFault
+from gossamer.results.report.html import STYLE
+from gossamer.results.report.text import printable
+
+ROWS_MAX = 500
+"""Rows of one table; the other files of a check have all."""
+LISTED_MAX = 20
+"""Addresses listed in one cell."""
+
+Cells = Sequence[tuple[str, str]]
+"""Cells of a row: HTML, and the value to sort by; empty: the text."""
+
+
+def as_html(check: SiteCheck) -> str:
+    """Return the page: a summary, contents, causes, the faults of each kind, and those of each page."""
+    script = _file("sort.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    counts = check.counts()
+    said = summary(counts) if counts.total() else "No faults were found."
+    return Template(_file("page.html")).substitute(
+        digest=digest,
+        site=_text(check.site),
+        style=STYLE + _file("page.css"),
+        summary=said,
+        body="".join(_sections(check)),
+        script=script,
+    )
+
+
+def _file(name: str) -> str:
+    return (pkgutil.get_data("gossamer.results.check", name) or b"").decode()
+
+
+def _sections(check: SiteCheck) -> Iterator[str]:
+    yield _cards(check)
+    shown = [one for one in check.faults if check.state(one) != "accepted"]
+    if not shown:
+        return
+    by_kind: dict[str, list[SiteFault]] = {}
+    for fault in shown:
+        by_kind.setdefault(fault.kind, []).append(fault)
+    yield _contents(by_kind, len(check.gone()))
+    yield _causes(causes_of(one for one in shown if one.severity))
+    for kind, faults in by_kind.items():
+        yield _kind(kind, faults, check)
+    yield _pages(faults_by_page(one for one in shown if one.severity))
+    if gone := check.gone():
+        rows = [[(KINDS[one.kind].heading if one.kind in KINDS else _text(one.kind), ""), (_link(one.what), "")]
+                for one in gone]  # fmt: skip
+        yield _table("gone", f"Gone since the last check: {len(gone):,}", "", ("Fault", "URL"), rows)
+
+
+def _cards(check: SiteCheck) -> str:
+    counts = check.counts()
+    facts = [(f"{counts[one]:,}", f"{one}s") for one in SEVERITIES]
+    facts.append((f"{sum(not one.severity for one in check.faults):,}", "links not checked"))
+    if check.earlier is not None:
+        facts.append((f"{sum(check.state(one) == 'new' for one in check.counting()):,}", "new since the last check"))
+        facts.append((f"{len(check.gone()):,}", "gone since the last check"))
+    if check.accepted:
+        facts.append((f"{sum(check.state(one) == 'accepted' for one in check.faults):,}", "accepted by the baseline"))
+    cards = "".join(f"<div class=card><b>{number}</b><span>{name}</span></div>" for number, name in facts)
+    return f'<section class="wide cards" aria-label="Summary">{cards}</section>'
+
+
+def _contents(by_kind: dict[str, list[SiteFault]], gone: int) -> str:
+    places = [
+        ("causes", "By cause", ""),
+        *((kind, KINDS[kind].heading, f" {len(by_kind[kind]):,}") for kind in by_kind),
+    ]
+    places += [("pages", "By page", "")]
+    places += [("gone", "Gone since the last check", f" {gone:,}")] if gone else []
+    lines = "".join(f"<li><a href=#{name}>{heading}</a>{number}</li>" for name, heading, number in places)
+    return f'<section class=wide><nav aria-label="Contents"><h2>Contents</h2><ul>{lines}</ul></nav></section>'
+
+
+def _causes(causes: Sequence[Cause]) -> str:
+    rows = [
+        [
+            _severity(one.kind),
+            (f"<a href=#{one.kind}>{KINDS[one.kind].heading}</a>", ""),
+            (_cause(one), str(one)),
+            (f"{len(one.faults):,}", str(len(one.faults))),
+        ]
+        for one in causes
+    ]
+    said = "One change is likely to mend all faults of a row."
+    return _table("causes", f"By cause: {len(causes):,}", said, ("Severity", "Fault", "Cause", "Faults"), rows)
+
+
+def _cause(cause: Cause) -> str:
+    """Return a cause with its address as a link."""
+    before, _, after = str(cause).rpartition(cause.place) if cause.common != "one" else ("", "", "")
+    if cause.common == "one":
+        pages = cause.faults[0].pages if cause.kind in OF_LINKS else []
+        return f"{_link(cause.place)}{f', on {_link(pages[0])}' if pages else ''}"
+    return f"{_text(before)}{_link(cause.place)}{_text(after)}"
+
+
+def _kind(kind: str, faults: Sequence[SiteFault], check: SiteCheck) -> str:
+    heads = ("URL", "Detail", "Pages")
+    rows = []
+    for one in faults:
+        is_new = " <span class=new>new</span>" if check.state(one) == "new" else ""
+        rows.append([(_link(one.url) + is_new, one.url), (_text(one.detail), ""), _list(one.pages)])
+    rule = KINDS[kind]
+    severity = f"<span class={rule.severity}>{rule.severity}</span>: " if rule.severity else ""
+    return _table(kind, f"{rule.heading}: {len(faults):,}", f"{severity}{escape(rule.advice)}", heads, rows)
+
+
+def _list(pages: Sequence[str]) -> tuple[str, str]:
+    """Return a cell with pages, all but the first behind a click."""
+    if len(pages) < 2:
+        return "".join(map(_link, pages)), str(len(pages))
+    lines = "".join(f"<li>{_link(page)}</li>" for page in pages[:LISTED_MAX])
+    lines += f"<li>{more(len(pages) - LISTED_MAX)}</li>" if len(pages) > LISTED_MAX else ""
+    return f"<details><summary>{len(pages):,} pages</summary><ul>{lines}</ul></details>", str(len(pages))
+
+
+def _pages(pages: dict[str, list[SiteFault]]) -> str:
+    rows = []
+    for page, faults in pages.items():
+        kinds = Counter(one.kind for one in faults)
+        said = ", ".join(f"<a href=#{kind}>{KINDS[kind].heading}</a> {number:,}" for kind, number in kinds.items())
+        worst = min(faults, key=lambda one: SEVERITIES.index(one.severity)).kind
+        rows.append([(_link(page), page), _severity(worst), (said, ""), (f"{len(faults):,}", str(len(faults)))])
+    said = "Where to mend: the page that links, or the page that has the fault."
+    return _table("pages", f"By page: {len(pages):,}", said, ("Page", "Worst", "What", "Faults"), rows)
+
+
+def _severity(kind: str) -> tuple[str, str]:
+    severity = KINDS[kind].severity
+    return f"<span class={severity}>{severity}</span>", str(SEVERITIES.index(severity))
+
+
+def _table(name: str, heading: str, said: str, heads: Sequence[str], rows: Sequence[Cells]) -> str:
+    head = "".join(f"<th scope=col{_is_number(one)}>{one}</th>" for one in heads)
+    lines = "".join(f"<tr>{''.join(_cells(heads, row))}</tr>" for row in rows[:ROWS_MAX])
+    rest = f"<p>… {more(len(rows) - ROWS_MAX)}, which the CSV and JSON files list.</p>" if len(rows) > ROWS_MAX else ""
+    table = f"<table data-sort><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    return f"<section class=wide id={name}><h2>{heading}</h2><p class=advice>{said}</p>{table}{rest}</section>"
+
+
+def _cells(heads: Sequence[str], row: Cells) -> Iterable[str]:
+    for head, (shown, value) in zip(heads, row, strict=True):
+        sorting = f' data-value="{_text(value)}"' if value else ""
+        yield f'<td{_is_number(head)} data-name="{head}"{sorting}>{shown}</td>'
+
+
+def _is_number(head: str) -> str:
+    return " class=number" if head == "Faults" else ""
+
+
+def _link(url: str) -> str:
+    shown = _text(url)
+    return f'<a href="{shown}">{shown}</a>' if url.startswith(("http://", "https://")) and url.isprintable() else shown
+
+
+def _text(text: str) -> str:
+    return escape(printable(text))

@@ -1,0 +1,280 @@
+-- Tables, then a question for each kind of fault, below a line with its name.
+-- A question gives the URL, a detail, and the pages that lead to it or share it.
+
+-- tables
+-- A URL's last attempt counts. What a crawl without the modules `metadata` and `audit` lacks is null.
+CREATE TEMP TABLE latest AS
+SELECT key, url, outcome::VARCHAR AS outcome, status, error, title, description, media_type::VARCHAR AS media_type,
+    duplicate_of, near_duplicate_of, link_type::VARCHAR AS link_type, referrer, host::VARCHAR AS host, depth, fetch_s,
+    wire_bytes, body_bytes, declared_language, h1, title_count, description_count, coalesce(robots_meta, '') AS robots,
+    alternates, images_without_alt, json_ld_error, insecure, invalid_links, words, ids,
+    coalesce(script_signal, '') <> '' AS is_scripted
+FROM (
+    SELECT * FROM pages UNION ALL BY NAME
+    SELECT NULL::VARCHAR AS description, NULL::VARCHAR AS declared_language, NULL::VARCHAR AS script_signal,
+        NULL::VARCHAR AS robots_meta, NULL::VARCHAR AS json_ld_error, NULL::VARCHAR[] AS h1,
+        NULL::BIGINT AS title_count, NULL::BIGINT AS description_count, NULL::BIGINT AS words,
+        NULL::VARCHAR[] AS alternates, NULL::VARCHAR[] AS images_without_alt,
+        NULL::VARCHAR[] AS insecure, NULL::VARCHAR[] AS invalid_links, NULL::VARCHAR[] AS ids
+    WHERE false
+)
+QUALIFY row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DESC) = 1;
+CREATE TEMP VIEW own AS SELECT DISTINCT host FROM latest WHERE link_type NOT IN ('outlink', 'embed');
+CREATE TEMP VIEW html AS
+SELECT * FROM latest
+WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND host IN (FROM own);
+CREATE TEMP VIEW documents AS SELECT * FROM html WHERE duplicate_of = '';
+-- Pages that search engines may list: faults of what they show are faults of these alone.
+CREATE TEMP VIEW listed AS
+SELECT * FROM documents
+WHERE NOT regexp_matches(robots, '\b(noindex|none)\b') AND coalesce(link_type NOT IN ('embed', 'frame', 'iframe'), true);
+-- A reader finds the link to a redirect on a page, so that page links to what the redirect leads to.
+CREATE TEMP TABLE behind AS
+WITH RECURSIVE moved AS (
+    SELECT DISTINCT page.key, links.to_key FROM links JOIN latest AS page ON page.url = links.from_url
+    WHERE links.link_type::VARCHAR = 'redirect' AND page.outcome = 'redirected'
+), behind AS (
+    SELECT key, to_key FROM moved
+    UNION SELECT behind.key, moved.to_key FROM behind JOIN moved ON moved.key = behind.to_key
+) FROM behind;
+CREATE TEMP TABLE edges AS
+WITH named AS (
+    SELECT DISTINCT to_key AS key, from_url FROM links
+    WHERE link_type::VARCHAR NOT IN ('redirect', 'canonical', 'self')
+)
+FROM named UNION SELECT behind.to_key, from_url FROM named JOIN behind USING (key);
+CREATE TEMP TABLE linking AS
+SELECT key, list(from_url ORDER BY from_url)[1:getvariable('most')] AS pages FROM edges GROUP BY key;
+-- What readers click: an author can change its address.
+CREATE TEMP VIEW clicked AS
+SELECT to_key AS key FROM links SEMI JOIN documents ON documents.url = links.from_url
+WHERE links.link_type::VARCHAR IN ('anchor', 'area');
+CREATE TEMP VIEW mapped AS
+SELECT DISTINCT to_key AS key FROM links WHERE link_type::VARCHAR = 'sitemap';
+-- The server answered, without its robots.txt: the page may be there.
+CREATE TEMP MACRO answered(line) AS regexp_matches(line, getvariable('answered'));
+-- Another site wants a login, or no crawlers: a reader may see the page.
+CREATE TEMP MACRO shut(code, way, place) AS
+    coalesce(code IN (401, 403, 999), false) AND (way = 'outlink' OR place NOT IN (FROM own));
+CREATE TEMP VIEW attempts AS
+SELECT url, CASE WHEN status IS NULL OR outcome IN ('payment_required', 'legally_blocked', 'login_required')
+        THEN outcome || ': ' || error ELSE 'HTTP ' || status END
+    || CASE WHEN link_type = 'redirect' THEN ', redirected from ' || referrer ELSE '' END AS detail,
+    coalesce(pages, [one FOR one IN [referrer] IF one <> '']) AS pages,
+    outcome = 'http_error' AND status IS DISTINCT FROM 429 AND NOT shut(status, link_type, host)
+        OR outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error')
+        OR outcome = 'robots_unreachable' AND NOT answered(error) AS is_broken,
+    outcome = 'http_error' AND (status = 429 OR shut(status, link_type, host))
+        OR link_type <> 'seed' AND (
+            outcome IN ('robots_denied', 'challenged', 'host_closed',
+                'payment_required', 'legally_blocked', 'login_required')
+            OR outcome = 'robots_unreachable' AND answered(error)) AS is_unchecked
+FROM latest LEFT JOIN linking USING (key);
+-- Where a link with a fragment ends: its page, or that behind its redirects.
+CREATE TEMP TABLE places AS
+WITH addresses AS (
+    SELECT to_url AS url, to_key AS key FROM links WHERE to_url IN (SELECT to_url FROM fragments)
+    UNION SELECT url, key FROM latest WHERE url IN (SELECT to_url FROM fragments)
+), wanted AS (
+    SELECT key, first(to_url ORDER BY to_url) AS to_url, fragment, name,
+        list(DISTINCT fragments.url ORDER BY fragments.url)[1:getvariable('most')] AS pages
+    FROM fragments JOIN addresses ON addresses.url = to_url
+    WHERE fragments.url IN (SELECT url FROM documents) GROUP BY ALL
+)
+SELECT wanted.*, coalesce(behind.to_key, wanted.key) AS stop
+FROM wanted LEFT JOIN (behind JOIN latest ON latest.key = to_key AND outcome = 'fetched') ON behind.key = wanted.key;
+CREATE TEMP VIEW lost AS
+SELECT to_url || '#' || fragment AS url, places.pages, page.host IN (FROM own) AS is_own
+FROM places JOIN latest AS page ON page.key = stop LEFT JOIN latest AS original ON original.url = page.duplicate_of
+WHERE page.outcome = 'fetched' AND NOT page.is_scripted AND coalesce(page.ids, original.ids) IS NOT NULL
+    AND NOT list_has_any(coalesce(page.ids, original.ids), [fragment, name, 'user-content-' || name]);
+-- Languages of a page's versions: what it says, and which page says it.
+CREATE TEMP TABLE versions AS
+WITH said AS (
+    SELECT key, url, split_part(one, ' ', 1) AS code, substr(one, strpos(one, ' ') + 1) AS to_url
+    FROM (SELECT key, url, unnest(alternates) AS one FROM listed)
+), known AS (
+    SELECT DISTINCT to_url, to_key FROM links WHERE link_type::VARCHAR = 'alternate'
+)
+SELECT * FROM said LEFT JOIN known USING (to_url);
+-- The one canonical address of each page that has no other.
+CREATE TEMP TABLE canonical AS
+SELECT page.key, max(links.to_key) AS to_key, max(links.to_url) AS to_url
+FROM links JOIN html AS page ON page.url = links.from_url
+WHERE links.link_type::VARCHAR = 'canonical' GROUP BY page.key HAVING count(DISTINCT links.to_key) = 1;
+
+-- broken_link
+SELECT url, detail, pages FROM attempts WHERE is_broken
+
+-- invalid_link
+SELECT link, 'no valid address', list(DISTINCT url ORDER BY url)[1:getvariable('most')]
+FROM (SELECT url, unnest(invalid_links) AS link FROM documents) GROUP BY link
+
+-- missing_fragment
+SELECT url, 'no element has this id or name', pages FROM lost WHERE is_own
+
+-- redirect_permanent
+SELECT url, 'HTTP ' || status || ' to ' || target, pages FROM (
+    SELECT latest.*, (SELECT max(links.to_url) FROM links
+        WHERE links.from_url = latest.url AND links.link_type::VARCHAR = 'redirect') AS target, pages
+    FROM latest JOIN linking USING (key)
+    WHERE outcome = 'redirected' AND status IN (301, 308) AND key IN (FROM clicked)
+) WHERE replace(target, 'https://', 'http://') <> url
+
+-- redirect_to_https
+SELECT latest.url, 'to ' || target.to_url, pages FROM latest JOIN linking USING (key)
+JOIN links AS target ON target.from_url = latest.url AND target.link_type::VARCHAR = 'redirect'
+WHERE outcome = 'redirected' AND latest.key IN (FROM clicked) AND latest.url LIKE 'http://%'
+    AND replace(target.to_url, 'https://', 'http://') = latest.url AND target.to_url LIKE 'https://%'
+
+-- missing_fragment_elsewhere
+SELECT url, 'no element has this id or name', pages FROM lost WHERE NOT is_own
+
+-- mixed_content
+SELECT url, array_to_string(insecure, ' '), NULL FROM html WHERE len(insecure) > 0
+
+-- canonical_broken
+SELECT page.url, 'to ' || target.url || ': '
+    || CASE WHEN target.status IS NULL THEN target.outcome ELSE 'HTTP ' || target.status END, NULL
+FROM documents AS page JOIN canonical USING (key) JOIN latest AS target ON target.key = canonical.to_key
+WHERE target.outcome IN ('http_error', 'redirected', 'dns_error', 'connect_error', 'tls_error', 'timeout')
+    AND target.status IS DISTINCT FROM 429 AND NOT shut(target.status, target.link_type, target.host)
+
+-- canonical_chain
+SELECT page.url, 'to ' || target.url || ', whose canonical is ' || further.to_url, NULL
+FROM documents AS page JOIN canonical USING (key)
+JOIN documents AS target ON target.key = canonical.to_key AND target.key <> page.key
+JOIN canonical AS further ON further.key = target.key AND further.to_key <> target.key
+
+-- canonical_contradiction
+SELECT page.url, array_to_string(list(DISTINCT links.to_url ORDER BY links.to_url)[1:5], ' '), NULL
+FROM documents AS page JOIN links ON links.from_url = page.url AND links.link_type::VARCHAR = 'canonical'
+GROUP BY page.url HAVING count(DISTINCT links.to_key) > 1
+UNION ALL SELECT url, 'noindex, and its canonical is ' || to_url, NULL
+FROM documents JOIN canonical USING (key)
+WHERE regexp_matches(robots, '\b(noindex|none)\b') AND to_key <> key
+
+-- hreflang_code
+SELECT url, array_to_string(list(DISTINCT code ORDER BY code), ' '), NULL FROM versions
+WHERE lower(code) <> 'x-default' AND NOT (
+    regexp_matches(code, '(?i)^[a-z]{2}(-[a-z]{4})?(-([a-z]{2}|[0-9]{3}))?$')
+    AND list_contains(getvariable('languages'), lower(code[1:2]))
+    AND (NOT regexp_matches(code, '(?i)-[a-z]{2}$') OR list_contains(getvariable('regions'), upper(code[-2:])))
+) GROUP BY url
+
+-- hreflang_return
+SELECT versions.url, 'no link back from ' || array_to_string(list(DISTINCT page.url ORDER BY page.url)[1:10], ' '), NULL
+FROM versions JOIN listed AS page ON page.key = versions.to_key AND page.key <> versions.key
+LEFT JOIN versions AS other ON other.key = versions.to_key AND other.to_key = versions.key
+WHERE other.key IS NULL GROUP BY versions.url
+
+-- sitemap_contradiction
+SELECT url, CASE WHEN outcome = 'robots_denied' THEN 'robots.txt disallows it' WHEN outcome = 'redirected' THEN 'redirects'
+        WHEN to_key <> key THEN 'its canonical is ' || to_url ELSE 'robots directive: ' || robots END, NULL
+FROM latest SEMI JOIN mapped USING (key) LEFT JOIN canonical USING (key)
+WHERE outcome IN ('robots_denied', 'redirected')
+    OR outcome = 'fetched' AND (to_key <> key OR regexp_matches(robots, '\b(noindex|none)\b'))
+
+-- duplicate_title
+SELECT first(url ORDER BY url), title, list(url ORDER BY url)[2:getvariable('most')] FROM documents
+WHERE title <> '' GROUP BY title HAVING count(*) > 1
+
+-- missing_title
+SELECT url, '', NULL FROM documents WHERE title = ''
+
+-- missing_description
+SELECT url, '', NULL FROM documents WHERE coalesce(description, '') = ''
+
+-- orphan
+WITH linked AS (
+    SELECT DISTINCT to_key AS key FROM links LEFT JOIN latest AS page ON page.url = links.from_url
+    WHERE links.link_type::VARCHAR NOT IN ('sitemap', 'sitemap_file', 'canonical', 'self')
+        AND page.key IS DISTINCT FROM links.to_key
+)
+SELECT url, '', NULL FROM latest SEMI JOIN mapped USING (key) ANTI JOIN linked USING (key) WHERE link_type <> 'seed'
+
+-- soft_404
+SELECT url, CASE WHEN regexp_matches(title, getvariable('absent')) THEN title ELSE h1[1] END, pages
+FROM documents LEFT JOIN linking USING (key)
+WHERE status = 200 AND words < 300
+    AND (regexp_matches(title, getvariable('absent')) OR regexp_matches(coalesce(h1[1], ''), getvariable('absent')))
+
+-- duplicate_page
+SELECT first(html.duplicate_of), count(*) || ' URLs have the same content',
+    list(html.url ORDER BY html.url)[1:getvariable('most')]
+FROM html JOIN html AS original ON original.url = html.duplicate_of
+WHERE original.key NOT IN (SELECT key FROM canonical) AND html.key NOT IN (SELECT key FROM canonical) GROUP BY html.duplicate_of
+
+-- near_duplicate_page
+SELECT near_duplicate_of, count(*) || ' pages have nearly the same content',
+    list(url ORDER BY url)[1:getvariable('most')] FROM listed LEFT JOIN canonical USING (key)
+WHERE near_duplicate_of <> '' AND words >= 50 AND coalesce(to_key, key) = key GROUP BY near_duplicate_of
+
+-- duplicate_description
+SELECT first(url ORDER BY url), description, list(url ORDER BY url)[2:getvariable('most')] FROM listed
+WHERE description <> '' GROUP BY description HAVING count(*) > 1
+
+-- multiple_titles
+SELECT url, title_count || ' title elements', NULL FROM documents WHERE title_count > 1
+
+-- multiple_descriptions
+SELECT url, description_count || ' descriptions', NULL FROM documents WHERE description_count > 1
+
+-- long_title
+SELECT url, length(title) || ' characters: ' || title, NULL FROM listed WHERE length(title) > 60
+
+-- long_description
+SELECT url, length(description) || ' characters', NULL FROM listed WHERE length(description) > 160
+
+-- missing_h1
+SELECT url, '', NULL FROM listed WHERE h1 IS NOT NULL AND len([one FOR one IN h1 IF one <> '']) = 0
+
+-- multiple_h1
+SELECT url, array_to_string(h1, ' | '), NULL FROM listed WHERE len(h1) > 1
+
+-- long_h1
+SELECT url, length(h1[1]) || ' characters', NULL FROM listed WHERE length(h1[1]) > 70
+
+-- missing_lang
+SELECT url, '', NULL FROM documents WHERE ids IS NOT NULL AND coalesce(declared_language, '') = ''
+
+-- missing_alt
+SELECT image, 'image without alt', list(url ORDER BY url)[1:getvariable('most')]
+FROM (SELECT DISTINCT url, unnest(images_without_alt) AS image FROM documents) GROUP BY image
+
+-- invalid_structured_data
+SELECT url, json_ld_error, NULL FROM documents WHERE json_ld_error <> ''
+
+-- deep_page
+SELECT url, 'more than 4 clicks from the start', pages FROM listed JOIN linking USING (key)
+WHERE key NOT IN (FROM near_start) AND link_type <> 'seed' AND key IN (
+    SELECT edges.key FROM edges JOIN documents AS page ON page.url = edges.from_url WHERE page.key <> edges.key)
+
+-- slow_page
+SELECT url, printf('%.1f s', fetch_s), NULL FROM html WHERE fetch_s > 3
+
+-- heavy_page
+SELECT page.url, printf('%.1f MB with %d embeds', sum(part.wire_bytes) / 1e6, count(*) - 1), NULL
+FROM documents AS page JOIN (
+    SELECT DISTINCT from_url, to_key AS key FROM links WHERE link_type::VARCHAR = 'embed'
+    UNION SELECT url, key FROM documents
+) AS embeds ON embeds.from_url = page.url JOIN latest AS part ON part.key = embeds.key
+GROUP BY page.url HAVING sum(part.wire_bytes) > 3000000
+
+-- not_checked
+SELECT url, detail, pages FROM attempts WHERE is_unchecked AND NOT is_broken
+
+-- redirects
+SELECT page.key, links.to_key, page.url, links.to_url, linking.pages
+FROM links JOIN latest AS page ON page.url = links.from_url LEFT JOIN linking ON linking.key = page.key
+WHERE links.link_type::VARCHAR = 'redirect' AND page.outcome = 'redirected' ORDER BY page.url
+
+-- start
+CREATE TEMP TABLE near_start AS
+SELECT key FROM latest WHERE link_type = 'seed'
+UNION SELECT to_key FROM behind JOIN latest USING (key) WHERE link_type = 'seed'
+
+-- click
+INSERT INTO near_start SELECT DISTINCT edges.key FROM edges JOIN latest AS page ON page.url = edges.from_url
+WHERE page.key IN (FROM near_start) AND page.link_type NOT IN ('outlink', 'sitemap_file', 'feed_file')
+    AND edges.key NOT IN (FROM near_start)

@@ -1,0 +1,156 @@
+"""Audit: facts about a page's markup from which `gossamer check` tells its faults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+import msgspec
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from gossamer.model.pages import Findings, Page
+from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
+from gossamer.stages.process.links import Base, base_href, collapse_spaces, link_values, utf8_again
+from gossamer.stages.process.options import TypedModule
+
+IDS_MAX = 20_000
+"""Targets of fragments kept of one page; of a page with more, none: its fragments cannot be judged."""
+ID_CHARACTERS_MAX = 500
+FRAGMENTS_MAX = 5_000
+"""Links with a fragment kept of one page."""
+LISTED_MAX = 50
+"""Values kept of each other column."""
+_TEXT_DIRECTIVE = ":~:"
+# Routes of programs in a page (`#!/a`, `#/a`) and arguments of viewers are no places in it.
+_NO_PLACE = re.compile(r"(?:[!/].*|top|[a-z]{1,12}=.*|L\d+(?:C\d+)?(?:-L?\d+(?:C\d+)?)?)", re.IGNORECASE | re.DOTALL)
+_IMAGE = "img:not([alt]):not([aria-hidden=true]):not([role=presentation]):not([role=none]):not([aria-label])"
+_LOADED = (
+    ("script[src], iframe[src], img[src], audio[src], video[src], source[src], embed[src], track[src]", "src"),
+    ("link[rel~=stylesheet][href]", "href"),
+    ("object[data]", "data"),
+    ("form[action]", "action"),
+)
+"""What a browser loads with a page, or sends from it, and the attribute with its address."""
+
+
+class Audit(TypedModule):
+    """Collects what checkers of sites judge, in one reading of a page's tree; about 0.3 ms for a page of 20 KB.
+
+    A page without a tree (`HtmlDocument.tree`) has only the columns that need none; the others are null.
+    """
+
+    name = "audit"
+    media_types = HTML_TYPES
+    columns = {  # noqa: RUF012 - declared once, never changed
+        "h1": "texts",
+        "title_count": "int",
+        "description_count": "int",
+        "robots_meta": "text",
+        "alternates": "texts",
+        "images_without_alt": "texts",
+        "json_ld_error": "text",
+        "insecure": "texts",
+        "invalid_links": "texts",
+        "words": "int",
+        "ids": "texts",
+    }
+    tables = {"fragments": {"to_url": "text", "fragment": "text", "name": "text"}}  # noqa: RUF012 - as above
+
+    def process(self, page: Page, findings: Findings) -> None:
+        document = document_of(page, self._options)
+        base = Base(page.url, base_href(document.markup.elements()), document.charset)
+        columns = findings.columns
+        self._read_links(document, base, findings)
+        columns["words"] = len(document.text().split())
+        tree = document.tree()
+        if tree is not None:
+            self._read_tree(tree, page, columns)
+        columns["robots_meta"] = ", ".join(dict.fromkeys(_robots(page, tree)))
+        columns["alternates"] = list(dict.fromkeys(_alternates(page, tree, base)))[: 4 * LISTED_MAX]
+
+    def _read_links(self, document: HtmlDocument, base: Base, findings: Findings) -> None:
+        """Note links to a place in a page, and addresses that are none."""
+        wanted: dict[tuple[str, str], None] = {}
+        invalid: dict[str, None] = {}
+        for href, _, _ in document.markup.anchors():
+            shown, _, fragment = href.strip().partition("#")
+            if len(href) > self._options.url_bytes_max:
+                continue
+            if is_place(fragment) and len(wanted) < FRAGMENTS_MAX:
+                to_url = base.join(shown)
+                if to_url is not None:
+                    wanted[to_url, fragment.partition(_TEXT_DIRECTIVE)[0]] = None
+            if shown[:4].lower() == "http" and base.join(shown) is None and len(invalid) < LISTED_MAX:
+                invalid[collapse_spaces(href, ID_CHARACTERS_MAX)] = None
+        findings.columns["invalid_links"] = list(invalid)
+        if wanted:
+            findings.rows["fragments"] = [
+                {"to_url": url, "fragment": fragment, "name": unquote(fragment, errors="replace")}
+                for url, fragment in wanted
+            ]
+
+    def _read_tree(self, tree: LexborHTMLParser, page: Page, columns: dict[str, object]) -> None:
+        bytes_max = self._options.title_bytes_max
+        columns["h1"] = [collapse_spaces(one.text(), bytes_max) for one in tree.css("h1")[:LISTED_MAX]]
+        columns["title_count"] = len(tree.css("head > title"))
+        columns["description_count"] = len(tree.css('meta[name="description" i]'))
+        columns["images_without_alt"] = [_value(one, "src")[:ID_CHARACTERS_MAX] for one in tree.css(_IMAGE)][
+            :LISTED_MAX
+        ]
+        columns["json_ld_error"] = next(_json_ld_errors(tree), "")
+        if page.url.startswith("https:"):
+            loaded = (_value(one, name) for selector, name in _LOADED for one in tree.css(selector))
+            insecure = [one for one in loaded if one.strip()[:7].lower() == "http://"]
+            columns["insecure"] = [one[:ID_CHARACTERS_MAX] for one in dict.fromkeys(insecure)][:LISTED_MAX]
+        ids = dict.fromkeys(_value(one, "id") for one in tree.css("[id]"))
+        ids |= dict.fromkeys(_value(one, "name") for one in tree.css("a[name]"))
+        if len(ids) <= IDS_MAX:
+            columns["ids"] = [one for one in ids if 0 < len(one) <= ID_CHARACTERS_MAX]
+
+
+def is_place(fragment: str) -> bool:
+    """Say whether a fragment, without its text directive, names a place in a page: `#top` and `#` are its top."""
+    name = fragment.partition(_TEXT_DIRECTIVE)[0]
+    return 0 < len(name) <= ID_CHARACTERS_MAX and not _NO_PLACE.fullmatch(name)
+
+
+def _alternates(page: Page, tree: LexborHTMLParser | None, base: Base) -> Iterator[str]:
+    """Yield code and address of each version in another language that the head of a page, or of its reply, names."""
+    named = [
+        parts for name, value in page.headers if name.lower() == "link" for parts in link_values(utf8_again(value))
+    ]
+    named += [({key: value or "" for key, value in one.attributes.items()}, _value(one, "href"))
+              for one in (tree.css("link[rel][href]") if tree else ())]  # fmt: skip
+    for parameters, href in named:
+        if "alternate" in parameters.get("rel", "").lower().split() and parameters.get("hreflang"):
+            yield f"{parameters['hreflang'].strip()[:35] or '?'} {base.join(href) or href[:ID_CHARACTERS_MAX]}"
+
+
+def _robots(page: Page, tree: LexborHTMLParser | None) -> Iterator[str]:
+    """Yield the directives for all crawlers."""
+    values = [value for name, value in page.headers if name.lower() == "x-robots-tag" and ":" not in value]
+    values += [_value(one, "content") for one in (tree.css('meta[name="robots" i]') if tree else ())]
+    for part in ",".join(values).lower().split(",")[:LISTED_MAX]:
+        if word := part.strip()[:100]:
+            yield word
+
+
+def _json_ld_errors(tree: LexborHTMLParser) -> Iterator[str]:
+    for script in tree.css('script[type="application/ld+json" i]'):
+        try:
+            found = msgspec.json.decode(script.text().strip())
+        except (msgspec.DecodeError, RecursionError) as error:
+            yield f"no JSON: {error}"
+            continue
+        for one in found if isinstance(found, list) else [found]:
+            if not isinstance(one, dict):
+                yield "a value is no object"
+            elif "@context" not in one:
+                yield "an object has no @context"
+            elif "@type" not in one and "@graph" not in one:
+                yield "an object has no @type"
+
+
+def _value(node: LexborNode, name: str) -> str:
+    return node.attributes.get(name) or ""

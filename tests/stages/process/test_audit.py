@@ -1,0 +1,119 @@
+"""Audit: what it finds on pages of other checkers' tests, and on pages with each fault."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer.model.pages import Findings, Page
+from gossamer.stages.process.audit import IDS_MAX, Audit, is_place
+from gossamer.stages.process.options import ProcessOptions
+
+URL = "https://example.org/dir/page"
+
+
+def found(body: str, *headers: tuple[str, str], url: str = URL) -> Findings:
+    findings = Findings()
+    Audit(ProcessOptions()).process(Page(url, "text/html", "utf-8", headers, body.encode()), findings)
+    return findings
+
+
+def column(name: str, body: str, *headers: tuple[str, str], url: str = URL) -> object:
+    return found(body, *headers, url=url).columns.get(name)
+
+
+@pytest.mark.parametrize(
+    ("fragment", "expected"),
+    [
+        ("part", True), ("Part-ÄÖ", True), ("tangent%3A-kustomize", True), ("a:~:text=word", True), ("table=", False),
+        ("", False), ("top", False), ("TOP", False), (":~:text=word", False), ("!/route", False), ("/route", False),
+        ("!", False), ("page=3", False), ("t=10", False), ("L10-L20", False), ("L10", False), ("Large", True),
+        ("myid:", True), ("a" * 501, False),
+    ],
+)  # fmt: skip
+def test_a_fragment_names_a_place_unless_it_is_the_top_or_a_program_reads_it(fragment: str, expected: bool) -> None:
+    assert is_place(fragment) is expected
+
+
+def test_links_with_a_fragment_are_listed_with_the_name_that_browsers_look_for() -> None:
+    body = (
+        '<a href="#here">a</a> <a href="other#Upper-%C3%84">b</a> <a href="#top">c</a> <a href="#">d</a>'
+        '<a href="mailto:a@b.c#x">e</a> <a href="data:text/html,#x">f</a> <a href="#here">again</a>'
+        '<a href="#a:~:text=word">g</a> <a href="javascript:go(\'#x\')">h</a>'
+    )
+    assert [(row["to_url"], row["fragment"], row["name"]) for row in found(body).rows["fragments"]] == [
+        (URL, "here", "here"),
+        ("https://example.org/dir/other", "Upper-%C3%84", "Upper-Ä"),
+        (URL, "a", "a"),
+    ]
+
+
+def test_a_fragment_alone_is_of_the_base() -> None:
+    rows = found('<base href="/b/"><a href="#x">x</a>').rows["fragments"]
+    assert [row["to_url"] for row in rows] == ["https://example.org/b/"]
+
+
+def test_places_are_ids_of_all_elements_and_names_of_anchors() -> None:
+    body = '<p id="A">x<a name="b c">y</a><p id=""><img name=no><template><p id=no></template><svg id=s></svg>'
+    assert column("ids", body) == ["A", "s", "b c"]
+
+
+def test_a_page_with_more_ids_than_are_kept_has_none_to_judge_by() -> None:
+    assert column("ids", "".join(f"<p id=a{number}></p>" for number in range(IDS_MAX + 1))) is None
+
+
+def test_addresses_that_no_browser_opens_are_listed() -> None:
+    body = '<a href="https://example]org/x">a</a><a href="https://example.com/">b</a><a href="http://">c</a><a href="">'
+    assert column("invalid_links", body) == ["https://example]org/x", "http://"]
+
+
+def test_what_a_secure_page_loads_by_http_is_listed() -> None:
+    body = (
+        "<img src=http://a.example/1.png><script src=//a.example/x.js></script><link rel=stylesheet href=HTTP://a/c.css>"
+        "<a href=http://a.example/>link</a><form action=http://a.example/f></form><link rel=icon href=http://a/i>"
+    )
+    assert column("insecure", body) == ["http://a.example/1.png", "HTTP://a/c.css", "http://a.example/f"]
+    assert column("insecure", body, url="http://example.org/") is None
+
+
+def test_images_need_an_alt_unless_they_are_hidden() -> None:
+    body = "<img src=1><img src=2 alt=''><img src=3 aria-hidden=true><img src=4 role=presentation><img src=5 alt=x>"
+    assert column("images_without_alt", body) == ["1"]
+
+
+def test_headings_titles_and_descriptions_are_counted() -> None:
+    body = (
+        "<head><title>a</title><title>b</title><meta name=Description content=x><meta name=description></head>"
+        "<svg><title>drawing</title></svg><h1> One <b>two</b></h1><h1></h1>"
+    )
+    columns = found(body).columns
+    assert (columns["h1"], columns["title_count"], columns["description_count"]) == (["One two", ""], 2, 2)
+
+
+def test_robots_directives_come_from_markup_and_headers_and_are_those_for_all() -> None:
+    headers = (("X-Robots-Tag", "noarchive"), ("X-Robots-Tag", "otherbot: noindex"))
+    assert (
+        column("robots_meta", "<meta name=ROBOTS content='NoIndex, follow'>", *headers) == "noarchive, noindex, follow"
+    )
+
+
+def test_versions_in_other_languages_come_from_markup_and_headers() -> None:
+    header = ("Link", '</fr>; rel="alternate"; hreflang="fr"')
+    body = "<link rel=alternate hreflang=de-AT href=/at><link rel=alternate type=application/rss+xml href=/feed>"
+    assert column("alternates", body, header) == ["fr https://example.org/fr", "de-AT https://example.org/at"]
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ('{"@context": "https://schema.org", "@type": "Article"}', ""),
+        ('{"@context": "https://schema.org", "@graph": []}', ""),
+        ('[{"@context": "https://schema.org", "@type": "Article"}]', ""),
+        ('{"@context": "https://schema.org", "@type": "Article",}', "no JSON"),
+        ('{"@type": "Article"}', "@context"),
+        ('{"@context": "https://schema.org"}', "@type"),
+        ('"text"', "no object"),
+    ],
+)
+def test_structured_data_is_json_with_a_context_and_a_type(script: str, expected: str) -> None:
+    said = str(column("json_ld_error", f'<script type="application/ld+json">{script}</script>'))
+    assert (expected in said, bool(said)) == (True, bool(expected))
