@@ -27,6 +27,7 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
         'process.modules=["metadata", "audit"]',
         "scope.embeds=true",
         "scope.outlinks=true",
+        'scope.follow=["canonical", "alternate"]',
         "archive.warc=false",
         "discovery.sitemaps='always'",
         "seen.near_scope='site'",

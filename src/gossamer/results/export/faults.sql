@@ -60,10 +60,12 @@ CREATE TEMP VIEW attempts AS
 SELECT url, CASE WHEN status IS NULL OR outcome IN ('payment_required', 'legally_blocked', 'login_required')
         THEN outcome || ': ' || error ELSE 'HTTP ' || status END
     || CASE WHEN link_type = 'redirect' THEN ', redirected from ' || referrer ELSE '' END AS detail,
-    coalesce(pages, [one FOR one IN [referrer] IF one <> '']) AS pages,
-    outcome = 'http_error' AND status IS DISTINCT FROM 429 AND NOT shut(status, link_type, host)
+    coalesce(linking.pages, [one FOR one IN [referrer] IF one <> '']) AS pages,
+    -- What canonical addresses alone name has a fault of its own.
+    (link_type <> 'canonical' OR linking.pages IS NOT NULL) AND (
+        outcome = 'http_error' AND status IS DISTINCT FROM 429 AND NOT shut(status, link_type, host)
         OR outcome IN ('dns_error', 'connect_error', 'tls_error', 'timeout', 'protocol_error')
-        OR outcome = 'robots_unreachable' AND NOT answered(error) AS is_broken,
+        OR outcome = 'robots_unreachable' AND NOT answered(error)) AS is_broken,
     outcome = 'http_error' AND (status = 429 OR shut(status, link_type, host))
         OR link_type <> 'seed' AND (
             outcome IN ('robots_denied', 'challenged', 'host_closed',
@@ -200,15 +202,23 @@ WHERE status = 200 AND words < 300
     AND (regexp_matches(title, getvariable('absent')) OR regexp_matches(coalesce(h1[1], ''), getvariable('absent')))
 
 -- duplicate_page
-SELECT first(html.duplicate_of), count(*) || ' URLs have the same content',
-    list(html.url ORDER BY html.url)[1:getvariable('most')]
-FROM html JOIN html AS original ON original.url = html.duplicate_of
-WHERE original.key NOT IN (SELECT key FROM canonical) AND html.key NOT IN (SELECT key FROM canonical) GROUP BY html.duplicate_of
+WITH copies AS (
+    SELECT duplicate_of AS first, list(url) AS urls FROM html
+    WHERE duplicate_of <> '' AND key NOT IN (SELECT key FROM canonical) GROUP BY duplicate_of
+)
+SELECT all_urls[1], len(all_urls) || ' URLs have the same content', all_urls[2:getvariable('most')] FROM (
+    SELECT list_sort(list_append(urls, copies.first)) AS all_urls
+    FROM copies JOIN html ON html.url = copies.first WHERE html.key NOT IN (SELECT key FROM canonical)
+)
 
 -- near_duplicate_page
-SELECT near_duplicate_of, count(*) || ' pages have nearly the same content',
-    list(url ORDER BY url)[1:getvariable('most')] FROM listed LEFT JOIN canonical USING (key)
-WHERE near_duplicate_of <> '' AND words >= 50 AND coalesce(to_key, key) = key GROUP BY near_duplicate_of
+WITH alike AS (
+    SELECT near_duplicate_of AS first, list(url) AS urls FROM listed LEFT JOIN canonical USING (key)
+    WHERE near_duplicate_of <> '' AND words >= 50 AND coalesce(to_key, key) = key GROUP BY near_duplicate_of
+)
+SELECT all_urls[1], len(all_urls) || ' pages have nearly the same content', all_urls[2:getvariable('most')] FROM (
+    SELECT list_sort(list_append(urls, alike.first)) AS all_urls FROM alike JOIN listed ON listed.url = alike.first
+)
 
 -- duplicate_description
 SELECT first(url ORDER BY url), description, list(url ORDER BY url)[2:getvariable('most')] FROM listed
@@ -227,7 +237,7 @@ SELECT url, length(title) || ' characters: ' || title, NULL FROM listed WHERE le
 SELECT url, length(description) || ' characters', NULL FROM listed WHERE length(description) > 160
 
 -- missing_h1
-SELECT url, '', NULL FROM listed WHERE h1 IS NOT NULL AND len([one FOR one IN h1 IF one <> '']) = 0
+SELECT url, '', NULL FROM listed WHERE NOT is_scripted AND h1 IS NOT NULL AND len([one FOR one IN h1 IF one <> '']) = 0
 
 -- multiple_h1
 SELECT url, array_to_string(h1, ' | '), NULL FROM listed WHERE len(h1) > 1
