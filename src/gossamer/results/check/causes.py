@@ -48,7 +48,7 @@ class Cause(msgspec.Struct, frozen=True):
             more = f" and {counted(len(pages) - 1, 'other page')}" if len(pages) > 1 else ""
             return f"{self.place}, on {pages[0]}{more}" if pages else self.place
         noun = "image" if self.kind == "missing_alt" else "link" if self.kind in OF_LINKS else "page"
-        said = {"template": "that many pages share, such as", "page": "from", "host": "to", "folder": "below"}
+        said = {"template": "that many pages share, such as", "page": "from", "host": "to", "folder": "in"}
         said["page"] = "on" if noun == "image" else "from"
         return f"{counted(number, noun)} {said[self.common]} {self.place}"
 
@@ -87,9 +87,9 @@ def _marks(fault: SiteFault) -> Iterator[_CauseMark]:
         host = host_of(fault.url)
         if host and all(host_of(page) != host for page in fault.pages[:1]):
             yield _CauseMark(kind, "host", f"{host}: {fault.detail.partition(':')[0].partition(',')[0]}")
-    path = fault.url.partition("://")[2].partition("?")[0]
-    if path.count("/") > 1:  # All pages are below the root.
-        yield _CauseMark(kind, "folder", f"{fault.url.partition('?')[0].rpartition('/')[0]}/")
+    before, _, after = fault.url.partition("?")[0].partition("://")
+    if kind not in OF_LINKS or after.count("/") > 1:  # All links lead below the root.
+        yield _CauseMark(kind, "folder", f"{before}://{after.rpartition('/')[0]}/")
     yield _CauseMark(kind, "one", fault.url)
 
 

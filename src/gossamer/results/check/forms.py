@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from xml.sax.saxutils import escape, quoteattr
 
 from gossamer.model.product import PRODUCT, __version__
-from gossamer.results.check.causes import OF_LINKS, Cause, causes_of, more, summary
+from gossamer.model.words import counted
+from gossamer.results.check.causes import OF_LINKS, Cause, causes_of, summary
 from gossamer.results.check.comparison import SiteCheck
 from gossamer.results.export.faults import KINDS, SEVERITIES, Severity, SiteFault
 from gossamer.results.report.text import printable
@@ -64,7 +65,7 @@ def as_markdown(check: SiteCheck) -> str:
         lines += ["", "| Severity | Fault | Cause | Faults |", "| --- | --- | --- | --: |"]
         lines += [_markdown_row(one) for one in causes[:CAUSES_MAX]]
     if len(causes) > CAUSES_MAX:
-        lines += ["", f"{more(len(causes) - CAUSES_MAX)[4:]} causes are in the other files of the check."]
+        lines += ["", f"{counted(len(causes) - CAUSES_MAX, 'more cause')}: see the other files of the check."]
     return "\n".join(lines) + "\n"
 
 

@@ -19,7 +19,7 @@ from gossamer.results.report.text import printable
 ROWS_MAX = 500
 """Rows of one table; the other files of a check have all."""
 LISTED_MAX = 20
-"""Addresses listed in one cell."""
+"""Addresses listed in one cell, and rows of a table that shows itself unasked."""
 
 Cells = Sequence[tuple[str, str]]
 """Cells of a row: HTML, and the value to sort by; empty: the text."""
@@ -152,6 +152,8 @@ def _table(name: str, heading: str, said: str, heads: Sequence[str], rows: Seque
     lines = "".join(f"<tr>{''.join(_cells(heads, row))}</tr>" for row in rows[:ROWS_MAX])
     rest = f"<p>… {more(len(rows) - ROWS_MAX)}, which the CSV and JSON files list.</p>" if len(rows) > ROWS_MAX else ""
     table = f"<table data-sort><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    if name != "causes" and len(rows) > LISTED_MAX:
+        table = f"<details><summary>Show {min(len(rows), ROWS_MAX):,} rows</summary>{table}</details>"
     return f"<section class=wide id={name}><h2>{heading}</h2><p class=advice>{said}</p>{table}{rest}</section>"
 
 

@@ -1,0 +1,138 @@
+"""Forms: what other tools read of a check."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from markdown_it import MarkdownIt
+
+from gossamer.model.errors import ConfigError
+from gossamer.results.check.comparison import FaultName, SiteCheck, names_of, read_baseline
+from gossamer.results.check.forms import CAUSES_MAX, as_csv, as_json, as_junit, as_markdown, as_sarif
+from gossamer.results.check.page import ROWS_MAX, as_html
+from gossamer.results.export.faults import SiteFault
+from tests.results.report.test_html import Read
+
+ROOT = "https://example.org/"
+HOSTILE = "<script>alert(1)</script>|`\"'&\x1b[2J\u202e\n</failure>]]>"
+FAULTS = [
+    SiteFault("broken_link", f"{ROOT}gone", "HTTP 404", [ROOT, f"{ROOT}a"]),
+    SiteFault("duplicate_title", f"{ROOT}a", "Same", [f"{ROOT}b"]),
+    SiteFault("missing_h1", f"{ROOT}a"),
+    SiteFault("long_title", f"{ROOT}a", "61 characters"),
+    SiteFault("not_checked", "https://other.example/", "HTTP 429", [ROOT]),
+]
+CHECK = SiteCheck(ROOT, FAULTS)
+HOSTILE_CHECK = SiteCheck(HOSTILE, [SiteFault("broken_link", f"{ROOT}{HOSTILE}", HOSTILE, [HOSTILE, ROOT])])
+
+
+def test_the_csv_file_keeps_its_columns_and_is_a_baseline(tmp_path: Path) -> None:
+    rows = list(csv.reader(io.StringIO(as_csv(CHECK), newline="")))
+    assert rows[0] == ["fault", "url", "detail", "pages", "severity", "cause", "state"]
+    assert rows[1][:5] == ["broken_link", f"{ROOT}gone", "HTTP 404", f"{ROOT}\n{ROOT}a", "error"]
+    (tmp_path / "f.csv").write_text(as_csv(CHECK), newline="")
+    assert read_baseline(tmp_path / "f.csv") == names_of(FAULTS)
+    assert not SiteCheck(ROOT, FAULTS, accepted=names_of(FAULTS)).counting()
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"", b"a,b\n", b"fault\n"])
+def test_a_baseline_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "f.csv").write_bytes(content)
+    with pytest.raises(ConfigError, match=r"--baseline .*f\.csv"):
+        read_baseline(tmp_path / "f.csv")
+
+
+def test_a_short_row_of_a_baseline_does_no_harm(tmp_path: Path) -> None:
+    (tmp_path / "f.csv").write_text("fault,url,detail\nbroken_link\n")
+    assert read_baseline(tmp_path / "f.csv") == {FaultName("broken_link", "")}
+
+
+def test_only_counting_faults_fail_a_check() -> None:
+    assert [len(CHECK.failing(level)) for level in ("error", "warning", "notice")] == [2, 3, 4]  # type: ignore[arg-type]
+    check = SiteCheck(ROOT, FAULTS, accepted=names_of(FAULTS[:1]))
+    assert [one.kind for one in check.failing("error")] == ["duplicate_title"]
+
+
+def test_shared_titles_are_the_same_fault_when_their_pages_change() -> None:
+    earlier = names_of([SiteFault("duplicate_title", f"{ROOT}0", "Same", [f"{ROOT}a"])])
+    check = SiteCheck(ROOT, FAULTS, earlier)
+    assert [check.state(one) for one in FAULTS] == ["new", "known", "new", "new", "new"]
+    assert check.gone() == []
+
+
+def test_junit_fails_what_fails_the_check_and_skips_the_rest() -> None:
+    suites = ET.fromstring(as_junit(CHECK, "error"))
+    assert (suites.get("tests"), suites.get("failures")) == ("5", "2")
+    suite = next(one for one in suites if one.get("name") == "Broken links")
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("1", "1", "0")
+    assert len(list(suites.iter("skipped"))) == 3
+    passing = next(one for one in suites if one.get("name") == "Redirect loops")
+    assert (len(passing), len(passing[0])) == (1, 0)
+
+
+def test_sarif_has_a_rule_and_a_place_for_each_result() -> None:
+    log = json.loads(as_sarif(SiteCheck(ROOT, FAULTS, names_of(FAULTS[1:]), names_of(FAULTS[2:3]))))
+    run = log["runs"][0]
+    rules = [one["id"] for one in run["tool"]["driver"]["rules"]]
+    assert {one["ruleId"] for one in run["results"]} <= set(rules)
+    assert [one["level"] for one in run["results"]] == ["error", "error", "warning", "note", "none"]
+    assert [one["baselineState"] for one in run["results"]] == [
+        "new",
+        "unchanged",
+        "unchanged",
+        "unchanged",
+        "unchanged",
+    ]
+    assert [bool(one.get("suppressions")) for one in run["results"]] == [False, False, True, False, False]
+    places = [one["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for one in run["results"]]
+    assert places[:2] == [ROOT, f"{ROOT}a"]
+
+
+def test_markdown_is_one_table_that_the_content_cannot_leave() -> None:
+    shown = MarkdownIt().enable("table").render(as_markdown(HOSTILE_CHECK))
+    assert shown.count("<tr>") == 2
+    assert "<script" not in shown
+    many = SiteCheck(ROOT, [SiteFault("missing_title", f"{ROOT}{n}/x") for n in range(CAUSES_MAX + 1)])
+    assert as_markdown(many).endswith("\n1 more cause: see the other files of the check.\n")
+    assert as_markdown(SiteCheck(ROOT, [])) == f"## Check of {ROOT}\n\n**0 errors, 0 warnings, 0 notices**\n"
+
+
+def test_json_has_numbers_faults_and_what_is_gone() -> None:
+    value = json.loads(as_json(SiteCheck(ROOT, FAULTS, frozenset((FaultName("broken_link", f"{ROOT}old"),)))))
+    assert (value["errors"], value["warnings"], value["notices"]) == (2, 1, 1)
+    assert value["faults"][0]["pages"] == [ROOT, f"{ROOT}a"]
+    assert value["gone"] == [{"fault": "broken_link", "url": f"{ROOT}old"}]
+
+
+def test_what_strangers_wrote_is_text_everywhere() -> None:
+    read = Read(as_html(HOSTILE_CHECK))
+    assert not read.open
+    assert read.tags.count("script") == 1
+    assert not [name for name, _ in read.attributes if name.startswith("on")]
+    assert all(value.startswith(("#", "https://")) for name, value in read.attributes if name == "href")
+    assert ET.fromstring(as_junit(HOSTILE_CHECK, "error")).get("failures") == "1"
+    assert json.loads(as_sarif(HOSTILE_CHECK))["runs"][0]["results"][0]["ruleId"] == "broken_link"
+    assert json.loads(as_json(HOSTILE_CHECK))["errors"] == 1
+
+
+def test_the_page_has_contents_causes_kinds_pages_and_what_is_gone() -> None:
+    text = as_html(SiteCheck(ROOT, FAULTS, frozenset((FaultName("a_former_kind", f"{ROOT}old"),))))
+    read = Read(text)
+    places = [value for name, value in read.attributes if name == "id"]
+    assert places == ["causes", *(one.kind for one in FAULTS), "pages", "gone"]
+    assert {value[1:] for name, value in read.attributes if name == "href" and value[0] == "#"} == set(places)
+    assert "<h2>Broken links: 1</h2>" in text
+    assert text.count("<span class=new>new</span>") == len(FAULTS)
+    assert 'href="https://example.org/gone"' in text
+
+
+def test_the_page_is_bounded_and_says_what_it_leaves_out() -> None:
+    faults = [SiteFault("missing_title", f"{ROOT}{number}") for number in range(ROWS_MAX + 7)]
+    text = as_html(SiteCheck(ROOT, faults))
+    assert "… and 7 more, which the CSV and JSON files list." in text
+    assert "No faults were found." in as_html(SiteCheck(ROOT, []))
