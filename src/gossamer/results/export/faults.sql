@@ -43,8 +43,13 @@ WITH named AS (
     WHERE link_type::VARCHAR NOT IN ('redirect', 'canonical', 'self')
 )
 FROM named UNION SELECT behind.to_key, from_url FROM named JOIN behind USING (key);
+-- Pages without a fault need no list: all lists together would be most of the memory.
 CREATE TEMP TABLE linking AS
-SELECT key, list(from_url ORDER BY from_url)[1:getvariable('most')] AS pages FROM edges GROUP BY key;
+SELECT key, list(from_url ORDER BY from_url)[1:getvariable('most')] AS pages FROM edges
+WHERE key IN (
+    SELECT key FROM latest WHERE outcome <> 'fetched' OR regexp_matches(title, getvariable('absent'))
+        OR regexp_matches(h1[1], getvariable('absent')))
+GROUP BY key;
 -- What readers click: an author can change its address.
 CREATE TEMP VIEW clicked AS
 SELECT to_key AS key FROM links SEMI JOIN documents ON documents.url = links.from_url
@@ -72,24 +77,26 @@ SELECT url, CASE WHEN status IS NULL OR outcome IN ('payment_required', 'legally
                 'payment_required', 'legally_blocked', 'login_required')
             OR outcome = 'robots_unreachable' AND answered(error)) AS is_unchecked
 FROM latest LEFT JOIN linking USING (key);
--- Where a link with a fragment ends: its page, or that behind its redirects.
-CREATE TEMP TABLE places AS
+-- Links to a place that is not in the page where they end, which is behind their redirects.
+CREATE TEMP TABLE lost AS
 WITH addresses AS (
-    SELECT to_url AS url, to_key AS key FROM links WHERE to_url IN (SELECT to_url FROM fragments)
+    SELECT to_url, to_key AS key FROM links WHERE to_url IN (SELECT to_url FROM fragments)
     UNION SELECT url, key FROM latest WHERE url IN (SELECT to_url FROM fragments)
 ), wanted AS (
-    SELECT key, first(to_url ORDER BY to_url) AS to_url, fragment, name,
-        list(DISTINCT fragments.url ORDER BY fragments.url)[1:getvariable('most')] AS pages
-    FROM fragments JOIN addresses ON addresses.url = to_url
-    WHERE fragments.url IN (SELECT url FROM documents) GROUP BY ALL
+    SELECT DISTINCT key, fragment, name FROM fragments JOIN addresses USING (to_url)
+), placed AS (
+    SELECT wanted.*, coalesce(behind.to_key, wanted.key) AS stop FROM wanted LEFT JOIN (
+        behind JOIN latest ON latest.key = to_key AND outcome = 'fetched') ON behind.key = wanted.key
+), missing AS (
+    SELECT placed.key, fragment, page.host IN (FROM own) AS is_own
+    FROM placed JOIN latest AS page ON page.key = stop LEFT JOIN latest AS original ON original.url = page.duplicate_of
+    WHERE page.outcome = 'fetched' AND NOT page.is_scripted AND coalesce(page.ids, original.ids) IS NOT NULL
+        AND NOT list_has_any(coalesce(page.ids, original.ids), [fragment, name, 'user-content-' || name])
 )
-SELECT wanted.*, coalesce(behind.to_key, wanted.key) AS stop
-FROM wanted LEFT JOIN (behind JOIN latest ON latest.key = to_key AND outcome = 'fetched') ON behind.key = wanted.key;
-CREATE TEMP VIEW lost AS
-SELECT to_url || '#' || fragment AS url, places.pages, page.host IN (FROM own) AS is_own
-FROM places JOIN latest AS page ON page.key = stop LEFT JOIN latest AS original ON original.url = page.duplicate_of
-WHERE page.outcome = 'fetched' AND NOT page.is_scripted AND coalesce(page.ids, original.ids) IS NOT NULL
-    AND NOT list_has_any(coalesce(page.ids, original.ids), [fragment, name, 'user-content-' || name]);
+SELECT min(to_url) || '#' || fragment AS url, is_own,
+    list(DISTINCT fragments.url ORDER BY fragments.url)[1:getvariable('most')] AS pages
+FROM missing JOIN addresses USING (key) JOIN fragments USING (to_url, fragment)
+WHERE fragments.url IN (SELECT url FROM documents) GROUP BY missing.key, fragment, is_own;
 -- Languages of a page's versions: what it says, and which page says it.
 CREATE TEMP TABLE versions AS
 WITH said AS (
@@ -256,7 +263,7 @@ FROM (SELECT DISTINCT url, unnest(images_without_alt) AS image FROM documents) G
 SELECT url, json_ld_error, NULL FROM documents WHERE json_ld_error <> ''
 
 -- deep_page
-SELECT url, 'more than 4 clicks from the start', pages FROM listed JOIN linking USING (key)
+SELECT url, 'more than 4 clicks from the start', NULL FROM listed
 WHERE key NOT IN (FROM near_start) AND link_type <> 'seed' AND key IN (
     SELECT edges.key FROM edges JOIN documents AS page ON page.url = edges.from_url WHERE page.key <> edges.key)
 
