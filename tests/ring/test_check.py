@@ -236,3 +236,14 @@ def test_a_mistake_is_one_line_and_nothing_is_crawled(tmp_path: Path, words: tup
     done = run(tmp_path, "check", "http://127.0.0.1:9/", *words, *QUICK)
     assert (done.returncode, said in done.stderr, len(done.stderr.splitlines())) == (2, True, 1), done.stderr
     assert [one.name for one in tmp_path.iterdir()] == ["other.csv"]
+
+
+def test_fragments_of_other_sites_are_not_judged(tmp_path: Path) -> None:
+    with HostileServer({}) as site, HostileServer({}, "127.0.0.2") as away:
+        far = away.root
+        site.answers["/"] = page("Home", links(f"{far}a#gone", f"{far}b#here"), f"<iframe src={far}framed></iframe>")
+        away.answers |= {"/a": page("A"), "/b": moved("/a"), "/framed": page("Framed")}
+        done = run(tmp_path, "check", site.root, *QUICK)
+        faults = [one.kind for one in faults_of(tmp_path / "check") if one.severity != "notice"]
+        assert (done.returncode, faults) == (0, [])
+        assert (away.counts["/a"], away.counts["/b"]) == (1, 1)

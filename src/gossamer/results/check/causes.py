@@ -15,7 +15,7 @@ from gossamer.url.name import host_of
 SHARING_MIN = 10
 """Pages that link to one URL from which on their template is the likely cause."""
 OF_LINKS = frozenset((
-    "broken_link", "redirect_loop", "redirect_chain", "missing_fragment", "missing_fragment_elsewhere", "invalid_link",
+    "broken_link", "redirect_loop", "redirect_chain", "missing_fragment", "invalid_link",
     "redirect_permanent", "redirect_to_https", "missing_alt", "not_checked",
 ))  # fmt: skip
 """Kinds whose pages are those to mend."""

@@ -88,15 +88,15 @@ WITH addresses AS (
     SELECT wanted.*, coalesce(behind.to_key, wanted.key) AS stop FROM wanted LEFT JOIN (
         behind JOIN latest ON latest.key = to_key AND outcome = 'fetched') ON behind.key = wanted.key
 ), missing AS (
-    SELECT placed.key, fragment, page.host IN (FROM own) AS is_own
-    FROM placed JOIN latest AS page ON page.key = stop LEFT JOIN latest AS original ON original.url = page.duplicate_of
-    WHERE page.outcome = 'fetched' AND NOT page.is_scripted AND coalesce(page.ids, original.ids) IS NOT NULL
+    SELECT placed.key, fragment FROM placed JOIN html AS page ON page.key = stop
+    LEFT JOIN latest AS original ON original.url = page.duplicate_of
+    WHERE NOT page.is_scripted AND coalesce(page.ids, original.ids) IS NOT NULL
         AND NOT list_has_any(coalesce(page.ids, original.ids), [fragment, name, 'user-content-' || name])
 )
-SELECT min(to_url) || '#' || fragment AS url, is_own,
+SELECT min(to_url) || '#' || fragment AS url,
     list(DISTINCT fragments.url ORDER BY fragments.url)[1:getvariable('most')] AS pages
 FROM missing JOIN addresses USING (key) JOIN fragments USING (to_url, fragment)
-WHERE fragments.url IN (SELECT url FROM documents) GROUP BY missing.key, fragment, is_own;
+WHERE fragments.url IN (SELECT url FROM documents) GROUP BY missing.key, fragment;
 -- Languages of a page's versions: what it says, and which page says it.
 CREATE TEMP TABLE versions AS
 WITH said AS (
@@ -120,7 +120,7 @@ SELECT link, 'no valid address', list(DISTINCT url ORDER BY url)[1:getvariable('
 FROM (SELECT url, unnest(invalid_links) AS link FROM documents) GROUP BY link
 
 -- missing_fragment
-SELECT url, 'no element has this id or name', pages FROM lost WHERE is_own
+SELECT url, 'no element has this id or name', pages FROM lost
 
 -- redirect_permanent
 SELECT url, 'HTTP ' || status || ' to ' || target, pages FROM (
@@ -135,9 +135,6 @@ SELECT latest.url, 'to ' || target.to_url, pages FROM latest JOIN linking USING 
 JOIN links AS target ON target.from_url = latest.url AND target.link_type::VARCHAR = 'redirect'
 WHERE outcome = 'redirected' AND latest.key IN (FROM clicked) AND latest.url LIKE 'http://%'
     AND replace(target.to_url, 'https://', 'http://') = latest.url AND target.to_url LIKE 'https://%'
-
--- missing_fragment_elsewhere
-SELECT url, 'no element has this id or name', pages FROM lost WHERE NOT is_own
 
 -- mixed_content
 SELECT url, array_to_string(insecure, ' '), NULL FROM html WHERE len(insecure) > 0
