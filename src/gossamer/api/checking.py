@@ -19,8 +19,6 @@ __all__ = [
     "as_html", "as_json", "as_junit", "as_markdown", "as_sarif", "causes_of", "faults_of", "names_of", "read_baseline",
 ]  # fmt: skip
 
-_TABLES = ("pages", "links", "fragments")
-
 
 def faults_of(directory: str | Path) -> list[SiteFault]:
     """Return the faults of a site that was crawled, by kind, then by URL; at the end the links that were not checked.
@@ -33,5 +31,5 @@ def faults_of(directory: str | Path) -> list[SiteFault]:
     with tempfile.TemporaryDirectory(prefix="gossamer-faults-") as name:
         folder = Path(name)
         crawl = crawl_in(directory)
-        tables = [table for table in tables_of(crawl, "parquet", "") if table in _TABLES]
+        tables = [table for table in tables_of(crawl, "parquet", "") if table in ("pages", "links", "fragments")]
         return faults_of_site(inputs_of(crawl, tables, folder).tables, folder)

@@ -25,14 +25,8 @@ Json = Annotated[Path | None, typer.Option("--json-file", metavar="FILE", help="
 Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write a JUnit XML file.")]
 Sarif = Annotated[Path | None, typer.Option("--sarif", metavar="FILE", help="Write a SARIF file.")]
 Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write a summary in Markdown.")]
-Since = Annotated[
-    Path | None,
-    typer.Option("--since", metavar="DIR", help="Show what is new and what is gone since the check in DIR."),
-]
-Baseline = Annotated[
-    Path | None,
-    typer.Option("--baseline", metavar="FILE", help="Accept the faults in a CSV file of an earlier check."),
-]
+Since = Annotated[Path | None, typer.Option("--since", metavar="DIR", help="Show what is new since the check in DIR.")]
+Baseline = Annotated[Path | None, typer.Option("--baseline", metavar="FILE", help="Accept the faults in a CSV file.")]
 Level = Literal["error", "warning", "notice"]
 FailOn = Annotated[
     Level, typer.Option("--fail-on", metavar="LEVEL", help="Least severity for exit status 1: error, warning, notice.")

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from gossamer.model.words import count, counted
+from gossamer.model.words import counted
 from gossamer.results.export.faults import KINDS, SiteFault
 from gossamer.url.name import host_of
 
@@ -96,8 +96,3 @@ def _marks(fault: SiteFault) -> Iterator[_CauseMark]:
 def summary(counts: Counter[str]) -> str:
     """Return counts by severity, as `3 errors, 1 warning, 0 notices`."""
     return ", ".join(counted(counts[one], one) for one in ("error", "warning", "notice"))
-
-
-def more(number: int) -> str:
-    """Say how many are left out."""
-    return f"and {count(number)} more"

@@ -8,9 +8,10 @@ import pkgutil
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
+from itertools import islice
 from string import Template
 
-from gossamer.results.check.causes import OF_LINKS, Cause, causes_of, faults_by_page, more, summary
+from gossamer.results.check.causes import OF_LINKS, Cause, causes_of, faults_by_page, summary
 from gossamer.results.check.comparison import SiteCheck
 from gossamer.results.export.faults import KINDS, SEVERITIES, SiteFault
 from gossamer.results.report.html import STYLE
@@ -59,9 +60,9 @@ def _sections(check: SiteCheck) -> Iterator[str]:
         yield _kind(kind, faults, check)
     yield _pages(faults_by_page(one for one in shown if one.severity))
     if gone := check.gone():
-        rows = [[(KINDS[one.kind].heading if one.kind in KINDS else _text(one.kind), ""), (_link(one.what), "")]
-                for one in gone]  # fmt: skip
-        yield _table("gone", f"Gone since the last check: {len(gone):,}", "", ("Fault", "URL"), rows)
+        headings = {kind: rule.heading for kind, rule in KINDS.items()}
+        rows = ([(_text(headings.get(one.kind, one.kind)), ""), (_link(one.what), "")] for one in gone)
+        yield _table("gone", "Gone since the last check", len(gone), "", ("Fault", "URL"), rows)
 
 
 def _cards(check: SiteCheck) -> str:
@@ -78,10 +79,8 @@ def _cards(check: SiteCheck) -> str:
 
 
 def _contents(by_kind: dict[str, list[SiteFault]], gone: int) -> str:
-    places = [
-        ("causes", "By cause", ""),
-        *((kind, KINDS[kind].heading, f" {len(by_kind[kind]):,}") for kind in by_kind),
-    ]
+    counts = {kind: f" {len(faults):,}" for kind, faults in by_kind.items()}
+    places = [("causes", "By cause", ""), *((kind, KINDS[kind].heading, number) for kind, number in counts.items())]
     places += [("pages", "By page", "")]
     places += [("gone", "Gone since the last check", f" {gone:,}")] if gone else []
     lines = "".join(f"<li><a href=#{name}>{heading}</a>{number}</li>" for name, heading, number in places)
@@ -89,37 +88,28 @@ def _contents(by_kind: dict[str, list[SiteFault]], gone: int) -> str:
 
 
 def _causes(causes: Sequence[Cause]) -> str:
-    rows = [
-        [
-            _severity(one.kind),
-            (f"<a href=#{one.kind}>{KINDS[one.kind].heading}</a>", ""),
-            (_cause(one), str(one)),
-            (f"{len(one.faults):,}", str(len(one.faults))),
-        ]
-        for one in causes
-    ]
+    rows = ([_severity(one.kind), (_kind_link(one.kind), ""), (_cause(one), str(one)), _number(one.faults)]
+            for one in causes)  # fmt: skip
     said = "One change is likely to mend all faults of a row."
-    return _table("causes", f"By cause: {len(causes):,}", said, ("Severity", "Fault", "Cause", "Faults"), rows)
+    return _table("causes", "By cause", len(causes), said, ("Severity", "Fault", "Cause", "Faults"), rows)
 
 
 def _cause(cause: Cause) -> str:
     """Return a cause with its address as a link."""
-    before, _, after = str(cause).rpartition(cause.place) if cause.common != "one" else ("", "", "")
     if cause.common == "one":
         pages = cause.faults[0].pages if cause.kind in OF_LINKS else []
         return f"{_link(cause.place)}{f', on {_link(pages[0])}' if pages else ''}"
-    return f"{_text(before)}{_link(cause.place)}{_text(after)}"
+    return _text(str(cause).removesuffix(cause.place)) + _link(cause.place)
 
 
 def _kind(kind: str, faults: Sequence[SiteFault], check: SiteCheck) -> str:
-    heads = ("URL", "Detail", "Pages")
-    rows = []
-    for one in faults:
-        is_new = " <span class=new>new</span>" if check.state(one) == "new" else ""
-        rows.append([(_link(one.url) + is_new, one.url), (_text(one.detail), ""), _list(one.pages)])
+    new = {"new": " <span class=new>new</span>"}
+    rows = ([(_link(one.url) + new.get(check.state(one), ""), one.url), (_text(one.detail), ""), _list(one.pages)]
+            for one in faults)  # fmt: skip
     rule = KINDS[kind]
     severity = f"<span class={rule.severity}>{rule.severity}</span>: " if rule.severity else ""
-    return _table(kind, f"{rule.heading}: {len(faults):,}", f"{severity}{escape(rule.advice)}", heads, rows)
+    said = f"{severity}{escape(rule.advice)}"
+    return _table(kind, rule.heading, len(faults), said, ("URL", "Detail", "Pages"), rows)
 
 
 def _list(pages: Sequence[str]) -> tuple[str, str]:
@@ -127,19 +117,32 @@ def _list(pages: Sequence[str]) -> tuple[str, str]:
     if len(pages) < 2:
         return "".join(map(_link, pages)), str(len(pages))
     lines = "".join(f"<li>{_link(page)}</li>" for page in pages[:LISTED_MAX])
-    lines += f"<li>{more(len(pages) - LISTED_MAX)}</li>" if len(pages) > LISTED_MAX else ""
+    lines += f"<li>and {len(pages) - LISTED_MAX:,} more</li>" if len(pages) > LISTED_MAX else ""
     return f"<details><summary>{len(pages):,} pages</summary><ul>{lines}</ul></details>", str(len(pages))
 
 
 def _pages(pages: dict[str, list[SiteFault]]) -> str:
-    rows = []
-    for page, faults in pages.items():
-        kinds = Counter(one.kind for one in faults)
-        said = ", ".join(f"<a href=#{kind}>{KINDS[kind].heading}</a> {number:,}" for kind, number in kinds.items())
-        worst = min(faults, key=lambda one: SEVERITIES.index(one.severity)).kind
-        rows.append([(_link(page), page), _severity(worst), (said, ""), (f"{len(faults):,}", str(len(faults)))])
+    rows = ([(_link(page), page), _severity(_worst(faults)), _kinds(faults), _number(faults)]
+            for page, faults in pages.items())  # fmt: skip
     said = "Where to mend: the page that links, or the page that has the fault."
-    return _table("pages", f"By page: {len(pages):,}", said, ("Page", "Worst", "What", "Faults"), rows)
+    return _table("pages", "By page", len(pages), said, ("Page", "Worst", "What", "Faults"), rows)
+
+
+def _worst(faults: Sequence[SiteFault]) -> str:
+    return min(faults, key=lambda one: SEVERITIES.index(one.severity)).kind
+
+
+def _kinds(faults: Sequence[SiteFault]) -> tuple[str, str]:
+    counts = Counter(one.kind for one in faults)
+    return ", ".join(f"{_kind_link(kind)} {number:,}" for kind, number in counts.items()), ""
+
+
+def _kind_link(kind: str) -> str:
+    return f"<a href=#{kind}>{KINDS[kind].heading}</a>"
+
+
+def _number(faults: Sequence[SiteFault]) -> tuple[str, str]:
+    return f"{len(faults):,}", str(len(faults))
 
 
 def _severity(kind: str) -> tuple[str, str]:
@@ -147,14 +150,17 @@ def _severity(kind: str) -> tuple[str, str]:
     return f"<span class={severity}>{severity}</span>", str(SEVERITIES.index(severity))
 
 
-def _table(name: str, heading: str, said: str, heads: Sequence[str], rows: Sequence[Cells]) -> str:
+def _table(name: str, heading: str, total: int, said: str, heads: Sequence[str], rows: Iterable[Cells]) -> str:
     head = "".join(f"<th scope=col{_is_number(one)}>{one}</th>" for one in heads)
-    lines = "".join(f"<tr>{''.join(_cells(heads, row))}</tr>" for row in rows[:ROWS_MAX])
-    rest = f"<p>… {more(len(rows) - ROWS_MAX)}, which the CSV and JSON files list.</p>" if len(rows) > ROWS_MAX else ""
+    lines = "".join(f"<tr>{''.join(_cells(heads, row))}</tr>" for row in islice(rows, ROWS_MAX))
+    left = total - ROWS_MAX
+    rest = f"<p>… and {left:,} more, which the CSV and JSON files list.</p>" if left > 0 else ""
     table = f"<table data-sort><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
-    if name != "causes" and len(rows) > LISTED_MAX:
-        table = f"<details><summary>Show {min(len(rows), ROWS_MAX):,} rows</summary>{table}</details>"
-    return f"<section class=wide id={name}><h2>{heading}</h2><p class=advice>{said}</p>{table}{rest}</section>"
+    if name != "causes" and total > LISTED_MAX:
+        table = f"<details><summary>Show {min(total, ROWS_MAX):,} rows</summary>{table}</details>"
+    return (
+        f"<section class=wide id={name}><h2>{heading}: {total:,}</h2><p class=advice>{said}</p>{table}{rest}</section>"
+    )
 
 
 def _cells(heads: Sequence[str], row: Cells) -> Iterable[str]:

@@ -19,8 +19,6 @@ Severity = Literal["error", "warning", "notice", ""]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
 NOT_CHECKED = "not_checked"
 """No fault: the link may be sound."""
-LINKING_MAX = 100
-"""Pages listed that link to one URL."""
 CLICKS_MAX = 4
 """Clicks from the start within which every page should be."""
 
@@ -35,19 +33,11 @@ class FaultKind(msgspec.Struct, frozen=True):
     """How to mend it."""
 
 
-class _Rules(msgspec.Struct, frozen=True):
-    languages: str
-    regions: str
-    absent: str
-    kinds: dict[str, FaultKind]
-
-
 def _text_of(name: str) -> str:
     return (pkgutil.get_data("gossamer.results.export", name) or b"").decode()
 
 
-_RULES = msgspec.convert(tomllib.loads(_text_of("faults.toml")), _Rules)
-KINDS: Mapping[str, FaultKind] = _RULES.kinds
+KINDS = msgspec.convert(tomllib.loads(_text_of("faults.toml")), dict[str, FaultKind])
 """Kinds of fault, the worst first; the last is no fault."""
 
 
@@ -98,7 +88,7 @@ def _questions() -> dict[str, str]:
 
 
 def _open_tables(database: duckdb.DuckDBPyConnection, tables: Mapping[str, Sequence[ExportPiece]]) -> None:
-    """Name the tables and the variables of the questions."""
+    """Name the tables, also those that the crawl lacks."""
     empty = {
         "links": "SELECT '' AS from_url, '' AS to_url, '' AS to_key, '' AS link_type",
         "fragments": "SELECT '' AS url, '' AS to_url, '' AS fragment, '' AS name",
@@ -108,15 +98,7 @@ def _open_tables(database: duckdb.DuckDBPyConnection, tables: Mapping[str, Seque
             database.read_parquet(files, union_by_name=True).create_view(name)
         else:
             database.execute(f"CREATE VIEW {name} AS {empty[name]} WHERE false")
-    variables = {
-        "most": LINKING_MAX,
-        "answered": ANSWERED,
-        "absent": _RULES.absent,
-        "languages": _RULES.languages.split(),
-        "regions": _RULES.regions.split(),
-    }
-    for name, value in variables.items():
-        database.execute(f"SET VARIABLE {name} = ?", [value])
+    database.execute("SET VARIABLE answered = ?", [ANSWERED])
 
 
 def _chains(rows: Sequence[tuple[Any, ...]]) -> Iterator[SiteFault]:
