@@ -1,0 +1,131 @@
+"""Questions: faults of tables that no server on loopback leaves: of HTTPS, of slow servers, of several attempts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from gossamer.results.export import faults
+from gossamer.results.export.faults import KINDS, SiteFault, faults_of_site
+from gossamer.results.export.work import ExportPiece
+from gossamer.stages.archive.schema import PAGES
+from gossamer.stages.process.audit import Audit
+
+ROOT = "https://example.org/"
+ROOT_OF_QUESTIONS = Path(faults.__file__).parent
+KIND_TYPES = {"text": pa.string(), "int": pa.int64(), "texts": pa.list_(pa.string())}
+MORE = {**{name: KIND_TYPES[kind] for name, kind in Audit.columns.items()}, "description": pa.string(),
+        "declared_language": pa.string(), "script_signal": pa.string()}  # fmt: skip
+LINK = {name: pa.string() for name in ("from_url", "to_url", "to_key", "link_type")}
+SOUND: dict[str, object] = {
+    "outcome": "fetched", "status": 200, "media_type": "text/html", "duplicate_of": "", "near_duplicate_of": "",
+    "error": "", "host": "example.org", "referrer": "", "link_type": "anchor", "fetch_s": 0.1, "wire_bytes": 100,
+    "attempt": 1, "fetched_at": 1, "h1": ["Heading"], "declared_language": "en", "ids": [], "words": 500,
+}  # fmt: skip
+
+
+def page(url: str, **fields: object) -> dict[str, object]:
+    return {"url": url, "key": url, "title": f"Title of {url[-20:]}", "description": f"About {url}", **SOUND, **fields}
+
+
+def link(source: str, target: str, kind: str = "anchor") -> dict[str, object]:
+    return {"from_url": source, "to_url": target, "to_key": target, "link_type": kind}
+
+
+def piece(path: Path, table: pa.Table) -> list[ExportPiece]:
+    pq.write_table(table, path, write_page_checksum=True)
+    return [ExportPiece(str(path), path.stat().st_size, table.num_rows)]
+
+
+def found(folder: Path, pages: list[dict[str, object]], links: list[dict[str, object]]) -> list[SiteFault]:
+    kinds = {field.name: field.type for field in PAGES} | MORE
+    plain = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in kinds.items()}
+    seed = page(ROOT, link_type="seed")
+    table = pa.Table.from_pylist([{name: one.get(name) for name in plain} for one in (seed, *pages)], pa.schema(plain))
+    tables = {"pages": piece(folder / "pages.parquet", table)}
+    tables["links"] = piece(folder / "links.parquet", pa.Table.from_pylist(links, pa.schema(LINK)))
+    return faults_of_site(tables, folder / "work")
+
+
+def kinds(some: list[SiteFault]) -> list[tuple[str, str, str]]:
+    return [(one.kind, one.url, one.detail) for one in some]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path
+
+
+def test_a_sound_site_has_no_fault(folder: Path) -> None:
+    assert found(folder, [page(f"{ROOT}a")], [link(ROOT, f"{ROOT}a")]) == []
+
+
+def test_a_redirect_to_the_same_by_https_is_told_from_others(folder: Path) -> None:
+    old = "http://example.org/a"
+    pages = [page(f"{ROOT}a")]
+    pages += [page(url, outcome="redirected", status=status)
+              for url, status in ((old, 301), (f"{ROOT}b", 308), (f"{ROOT}c", 302))]  # fmt: skip
+    links = [link(ROOT, old), link(ROOT, f"{ROOT}b"), link(ROOT, f"{ROOT}c"), link(old, f"{ROOT}a", "redirect"),
+             link(f"{ROOT}b", f"{ROOT}a", "redirect"), link(f"{ROOT}c", f"{ROOT}a", "redirect")]  # fmt: skip
+    assert found(folder, pages, links) == [
+        SiteFault("redirect_permanent", f"{ROOT}b", f"HTTP 308 to {ROOT}a", [ROOT]),
+        SiteFault("redirect_to_https", old, f"to {ROOT}a", [ROOT]),
+    ]
+
+
+def test_slow_heavy_and_mixed_pages_are_found(folder: Path) -> None:
+    image = f"{ROOT}large.png"
+    pages = [
+        page(f"{ROOT}slow", fetch_s=3.2), page(f"{ROOT}mixed", insecure=["http://example.org/a.js"]),
+        page(f"{ROOT}heavy"), page(image, media_type="image/png", link_type="embed", wire_bytes=3_000_000),
+    ]  # fmt: skip
+    links = [link(ROOT, f"{ROOT}{name}") for name in ("slow", "mixed", "heavy")]
+    assert kinds(found(folder, pages, [*links, link(f"{ROOT}heavy", image, "embed")])) == [
+        ("mixed_content", f"{ROOT}mixed", "http://example.org/a.js"),
+        ("slow_page", f"{ROOT}slow", "3.2 s"),
+        ("heavy_page", f"{ROOT}heavy", "3.0 MB with 1 embeds"),
+    ]
+
+
+def test_pages_with_nearly_the_same_content_are_one_fault(folder: Path) -> None:
+    pages = [page(f"{ROOT}{name}", near_duplicate_of=f"{ROOT}b") for name in "acd"]
+    pages += [page(f"{ROOT}b"), page(f"{ROOT}short", near_duplicate_of=f"{ROOT}b", words=49)]
+    links = [link(ROOT, f"{ROOT}{name}") for name in ("a", "b", "c", "d", "short")]
+    links.append(link(f"{ROOT}d", f"{ROOT}b", "canonical"))
+    detail = "3 pages have nearly the same content"
+    assert found(folder, pages, links) == [
+        SiteFault("near_duplicate_page", f"{ROOT}a", detail, [f"{ROOT}b", f"{ROOT}c"])
+    ]
+
+
+def test_descriptions_of_pages_that_are_not_listed_may_be_the_same(folder: Path) -> None:
+    same = {"description": "Same"}
+    pages = [page(f"{ROOT}a", **same), page(f"{ROOT}b", robots_meta="noindex, follow", **same),
+             page(f"{ROOT}c", duplicate_of=f"{ROOT}a", **same)]  # fmt: skip
+    links = [link(ROOT, f"{ROOT}{name}") for name in "abc"] + [link(f"{ROOT}c", f"{ROOT}a", "canonical")]
+    assert found(folder, pages, links) == []
+
+
+def test_the_last_attempt_counts(folder: Path) -> None:
+    pages = [page(f"{ROOT}a", outcome="http_error", status=500, attempt=1), page(f"{ROOT}a", attempt=2, fetched_at=2)]
+    assert found(folder, pages, [link(ROOT, f"{ROOT}a")]) == []
+
+
+@pytest.mark.parametrize("outcome", ["dns_error", "connect_error", "tls_error", "timeout", "protocol_error"])
+def test_what_keeps_a_reader_from_a_page_is_said(folder: Path, outcome: str) -> None:
+    far = "https://other.example/"
+    pages = [page(far, outcome=outcome, status=None, error="why", link_type="outlink", host="other.example")]
+    assert found(folder, pages, [link(ROOT, far)]) == [SiteFault("broken_link", far, f"{outcome}: why", [ROOT])]
+
+
+def test_every_kind_has_a_question_and_every_question_a_kind(folder: Path) -> None:
+    assert set(KINDS) == {(one.severity and name) or name for name, one in KINDS.items()}
+    assert list(dict.fromkeys(one.severity for one in KINDS.values())) == ["error", "warning", "notice", ""]
+    pages = [page(f"{ROOT}a", title="", description="", h1=[], declared_language="")]
+    assert [one.kind for one in found(folder, pages, [link(ROOT, f"{ROOT}a")])] == [
+        "missing_title", "missing_description", "missing_h1", "missing_lang",
+    ]  # fmt: skip
