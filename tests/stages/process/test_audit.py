@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.model.pages import Findings, Page
-from gossamer.stages.process.audit import IDS_MAX, Audit, is_place
+from gossamer.stages.process.audit import COUNTED_BYTES_MAX, IDS_MAX, Audit, is_place
 from gossamer.stages.process.options import ProcessOptions
 
 URL = "https://example.org/dir/page"
@@ -117,3 +117,8 @@ def test_versions_in_other_languages_come_from_markup_and_headers() -> None:
 def test_structured_data_is_json_with_a_context_and_a_type(script: str, expected: str) -> None:
     said = str(column("json_ld_error", f'<script type="application/ld+json">{script}</script>'))
     assert (expected in said, bool(said)) == (True, bool(expected))
+
+
+@pytest.mark.parametrize(("words", "expected"), [(3, 3), (COUNTED_BYTES_MAX, None)])
+def test_the_words_of_short_pages_are_counted(words: int, expected: int | None) -> None:
+    assert column("words", f"<p>{'a ' * words}<script>b c</script>") == expected

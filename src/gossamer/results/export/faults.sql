@@ -239,7 +239,7 @@ SELECT all_urls[1], len(all_urls) || ' URLs have the same content', all_urls[2:g
 -- near_duplicate_page
 WITH alike AS (
     SELECT near_duplicate_of AS first, list(url) AS urls FROM listed LEFT JOIN canonical USING (key)
-    WHERE near_duplicate_of <> '' AND words >= 50 AND coalesce(to_key, key) = key GROUP BY near_duplicate_of
+    WHERE near_duplicate_of <> '' AND coalesce(words, 50) >= 50 AND coalesce(to_key, key) = key GROUP BY near_duplicate_of
 )
 SELECT all_urls[1], len(all_urls) || ' pages have nearly the same content', all_urls[2:getvariable('most')] FROM (
     SELECT list_sort(list_append(urls, alike.first)) AS all_urls FROM alike JOIN listed ON listed.url = alike.first
