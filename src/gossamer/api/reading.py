@@ -1,5 +1,5 @@
 """Reading: what the files of a crawl hold, whether it runs or not: a page as Markdown, what appeared, changed and
-vanished, the history of a robots.txt.
+vanished, the history of a robots.txt, and the faults of a site (`api.checking`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.api.checking import SiteFault, faults_of
 from gossamer.api.given import directory_of
 from gossamer.assembly.schemes import namer_for
 from gossamer.config.gather import reopen
@@ -36,7 +37,8 @@ from gossamer.stages.archive.schema import ITEMS
 from gossamer.world.clock import WallClock
 
 __all__ = [
-    "FieldChange", "PageChange", "ReadPage", "RobotsVersion", "changes", "page_of", "robots_history",
+    "FieldChange", "PageChange", "ReadPage", "RobotsVersion", "SiteFault", "changes", "faults_of", "page_of",
+    "robots_history",
 ]  # fmt: skip
 
 PLAN_BYTES_MAX = 128_000_000
