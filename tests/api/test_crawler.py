@@ -426,7 +426,12 @@ def test_a_wrong_option_is_reported_with_the_nearest_right_one(make: Make, optio
 
 @pytest.mark.parametrize(
     ("seeds", "told"),
-    [((), "no seeds"), (("example.org",), "no scheme"), (("https://example.org/",), "--contact"), (("",), "empty")],
+    [
+        ((), "no seeds"),
+        (("example.org",), "no scheme"),
+        (("https://example.org/",), "add contact with"),
+        (("",), "empty"),
+    ],
 )
 def test_a_wrong_seed_is_reported_before_anything_starts(
     make: Make, tmp_path: Path, seeds: tuple[str], told: str

@@ -87,9 +87,11 @@ RUNNING: dict[str, list[list[str]]] = {
 """What is run on a crawl that goes on, and succeeds."""
 ELSEWHERE = {
     "crawl", "search", "release", "serve", "simweb", "conformance", "demo", "restore", "identity new", "identity show",
-    "identity rotate", "identity directory", "check", "watch", "mcp",
+    "identity rotate", "identity directory", "check", "watch", "mcp", "login",
 }  # fmt: skip
-"""What has a test of its own: below, `restore` in tests/ring/test_checkpoints.py, the keys in test_identity.py."""
+"""What has a test of its own: below, `restore` in tests/ring/test_checkpoints.py, the keys in test_identity.py, and
+`login` in test_login.py.
+"""
 
 
 SIGNED = ["--set", "identity.key_file=k", "--set", "identity.directory=https://bot.example"]

@@ -18,6 +18,8 @@ from gossamer.testing import page, reply
 from tests.engine.ring import Ring
 
 ROOT = "http://a.example/"
+OTHER = "http://b.example/"
+"""A host that answers: one that is alone is tried again at once."""
 GONE = Failure("timeout", "it took too long", retry=True)
 
 
@@ -64,8 +66,9 @@ def test_a_robots_txt_is_read_for_its_rules(tmp_path: Path) -> None:
     ],
 )
 def test_a_robots_txt_without_rules(tmp_path: Path, answer: object, reason: str) -> None:
-    with Ring(tmp_path, {ROOT + "robots.txt": answer, ROOT: page()}, obey=True) as ring:  # type: ignore[dict-item]
-        ring.crawl(ROOT, until=ring.clock.now() + 5)
+    web = {ROOT + "robots.txt": answer, ROOT: page(), OTHER: page(), OTHER + "robots.txt": reply(b"", 404)}
+    with Ring(tmp_path, web, obey=True) as ring:  # type: ignore[arg-type]
+        ring.crawl(ROOT, OTHER, until=ring.clock.now() + 5)
         assert reason in str(ring.explainer.why(ROOT + "robots.txt")["reason"])
 
 
@@ -127,8 +130,8 @@ def test_what_an_eliminator_without_ways_was_offered(tmp_path: Path) -> None:
 
 
 def test_what_failed_and_waits_for_its_next_attempt(tmp_path: Path) -> None:
-    with Ring(tmp_path, {ROOT: GONE}, frontier={"retry_s_first": 100}) as ring:
-        ring.crawl(ROOT, until=ring.clock.now() + 50)
+    with Ring(tmp_path, {ROOT: GONE, OTHER: page()}, frontier={"retry_s_first": 100}) as ring:
+        ring.crawl(ROOT, OTHER, until=ring.clock.now() + 50)
         told = ring.explainer.why(ROOT)
         assert told["state"] == "waiting"
         assert told["reason"] == "attempt 2 is due after: it took too long"

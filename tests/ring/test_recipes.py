@@ -471,8 +471,11 @@ def test_a_site_without_changes_has_a_feed_without_items_and_a_crawl_that_is_ref
         (("--webhook", "example.org"), "--webhook example.org: expected an http or https address"),
         (("--webhook", "http://e.example:x/"), "--webhook http://e.example:x/: expected an http or https address"),
         (("--every", "0"), "--every 0: expected more than 0 seconds"),
-        (("--every", "nan"), "--every nan: expected more than 0 seconds"),
-        (("--every", "1e300"), "--every 1e+300: expected at most 31536000 seconds"),
+        (
+            ("--every", "nan"),
+            "--every nan: expected a number of seconds, or a time with its unit, such as 500ms, 90s or 1h30m",
+        ),
+        (("--every", "1e300"), "--every 1e300: expected at most 31536000 seconds"),
     ],
 )
 def test_a_mistake_of_watch_is_one_line(words: tuple[str, ...], mistake: str) -> None:

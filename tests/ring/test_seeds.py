@@ -213,7 +213,7 @@ def test_a_name_at_a_private_address_is_excluded_unasked(
     """Seeds known to be private are refused at once; names may turn out to be so only when they are looked up."""
     hosts = "127.0.0.1 inner.test\n169.254.169.254 metadata.test\n"
     seeds = ("http://inner.test/", "http://metadata.test/latest/")
-    with pytest.raises(ConfigError, match=r"inner\.test.*--allow-private"):
+    with pytest.raises(ConfigError, match=r"inner\.test.*add allow_private"):
         crawled(site, tmp_path, *seeds, hosts=hosts, allow_private=False, contact="me@example.org")
     monkeypatch.setattr(base, "check_seeds", lambda config: None)
     result = crawled(site, tmp_path, *seeds, hosts=hosts, allow_private=False, contact="me@example.org")

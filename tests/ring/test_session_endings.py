@@ -1,4 +1,4 @@
-"""URLs that end a session are found by what they do, whatever their names, and others are not accused of it."""
+"""URLs that end a session are found by what follows their requests, and others are not accused of it."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def crawled(site: Members, directory: Path, *sets: str) -> Crawled:
     return found
 
 
-@pytest.mark.promise("Operation", "A crawl finds the URLs that end its session, whatever their names.")
+@pytest.mark.promise("Operation", "A crawl finds the URLs that end its session, by what follows their requests.")
 def test_links_that_end_the_session_are_excluded_whatever_their_names(tmp_path: Path, members: Members) -> None:
     found = crawled(members, tmp_path / "crawl")
     assert max(members.by_path.values()) <= 2, members.by_path
@@ -143,7 +143,7 @@ def test_links_that_end_the_session_are_excluded_whatever_their_names(tmp_path: 
     assert "login.m: the URL is of a kind after which its session had ended" in " ".join(out.split())
 
 
-@pytest.mark.promise("Operation", "A crawl finds the URLs that end its session, whatever their names.")
+@pytest.mark.promise("Operation", "A crawl finds the URLs that end its session, by what follows their requests.")
 def test_what_ends_the_session_is_known_after_a_kill(tmp_path: Path) -> None:
     site = Members({"/qv?from=": "/login", "/n?from=": "/"})
     with serving(site), command_line(tmp_path / "crawl") as running:

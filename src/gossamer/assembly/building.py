@@ -233,19 +233,27 @@ def ring_of(
     )  # fmt: skip
     for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)
-    pipeline = Pipeline(stages, retries_of(config, setup.dice), config.crawl, clock, telemetry.logs, counters)
-    pipeline.judges_again = judges_again(scope.chain, epochs)
+    pipeline = _pipeline(stages, setup, telemetry, epochs)
     schedule = recrawl.schedule if recrawl is not None else None
     _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule, rendering))
     _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
-    scope.chain.on_rejected = telemetry.logs.on_rejected
-    counters.parse_s = pipeline.documents.spent_s
     counting = resolver, robots, pipeline.discovery, urls.url_seen, frontier.control, counters
     _count(kept, counters, counting, frontier, schedule)
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions)
     return ring, _membership(exchange, ring, epochs, telemetry, memory.pending_scope, kept.committer)
+
+
+def _pipeline(stages: Stages, setup: Setup, telemetry: Telemetry, epochs: Epochs) -> Pipeline:
+    config = setup.config
+    counters = telemetry.counters
+    retries = retries_of(config, setup.dice)
+    pipeline = Pipeline(stages, retries, config.crawl, setup.clock, telemetry.logs, counters)
+    pipeline.judges_again = judges_again(stages.chain, epochs)
+    stages.chain.on_rejected = telemetry.logs.on_rejected
+    counters.parse_s = pipeline.documents.spent_s
+    return pipeline
 
 
 def _exchange(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exchange | None:

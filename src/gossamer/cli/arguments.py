@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -121,7 +122,7 @@ def quantity_of(option: str, text: str, unit: str) -> float:
     from gossamer.quantities import WORDS, read_quantity
 
     found = read_quantity(text, unit)
-    if found is None or not abs(found) < 2**63:
+    if found is None or not abs(found) < (inf if unit == "seconds" else 2**63):
         raise ConfigError(f"{option} {text}: expected {WORDS[unit]}")
     return found
 

@@ -43,6 +43,14 @@ Against = Annotated[
         help="With --dedupe: also leave out texts of this earlier crawl or corpus export. Repeatable.",
     ),
 ]
+Permitted = Annotated[
+    str,
+    typer.Option(
+        "--permitted",
+        metavar="PURPOSE",
+        help="Export only pages whose owners allow a use: search, ai-train, ai-input or archive.",
+    ),
+]
 FORMATS = "parquet, duckdb, sqlite, jsonl, csv, markdown, mirror, datasets, chunks, bulk, cdxj, wacz or pagefiles"
 IGNORED = {
     "words": "Edits of digits, case or markup alone are not listed, except in fields of items (revisit.change=words). "
@@ -105,10 +113,7 @@ def robots(
 @commands.command("export")
 def export(
     directory: Directory,
-    to: Annotated[
-        str,
-        typer.Option("--to", metavar="FORMAT", help=f"Format: {FORMATS}."),
-    ],
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"Format: {FORMATS}.")],
     output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Output path; - is standard output.")],
     table: Annotated[
         str, typer.Option("--table", metavar="NAME", help="Table: pages, links, or one of a module.")
@@ -116,14 +121,7 @@ def export(
     where: Annotated[
         str, typer.Option("--where", metavar="SQL", help="Export only rows that match this SQL condition.")
     ] = "",
-    permitted: Annotated[
-        str,
-        typer.Option(
-            "--permitted",
-            metavar="PURPOSE",
-            help="Export only pages whose owners allow a use: search, ai-train, ai-input or archive.",
-        ),
-    ] = "",
+    permitted: Permitted = "",
     unknown: Annotated[
         bool, typer.Option("--unknown", help="With --permitted: also pages about which nothing is stated.")
     ] = False,

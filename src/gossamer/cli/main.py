@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Crawl": {
         "crawl": ("crawl", "Start a crawl in a new directory."),
         "resume": ("crawl", "Continue a crawl after a stop or a crash."),
+        "login": ("login", "Log in by hand in a browser, and crawl with its cookies."),
         "demo": ("demo", "Crawl a synthetic web on this machine and print a report."),
     },
     "Inspect": {
@@ -83,7 +84,6 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "rank": ("pages", "Compute the PageRank of all URLs that a crawl found."),
     },
     "Identify": {
-        "login": ("login", "Log in by hand in a browser, and crawl with its cookies."),
         "identity": ("identity", "Manage the keys that sign requests, and publish who crawls."),
     },
     "Configure": {

@@ -19,6 +19,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from gossamer.config import Config, effective_toml, reopen
+from gossamer.engine.logs import log_crash  # noqa: F401 - part of this API
 from gossamer.model.errors import ConfigError
 
 HOSTILE = "note \x1b[2J \u202e end"

@@ -3,10 +3,14 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import msgspec
 
-class Report(int):
+
+class Report(msgspec.Struct):
+    pages: int
     refused: int
-    attempts_counted = 0
+    cost: object = None
+    attempts_counted: int = 0
 
 
 def modules_with_failures(modules: Mapping[str, object]) -> tuple[object, ...]:
@@ -22,18 +26,20 @@ def summary(
     **unfinished: object,
 ) -> Report:
     assert not damage
-    report = Report((directory / "state/pages").read_text())
-    report.refused = rejected["scope.host"]
-    return report
+    return Report(int((directory / "state/pages").read_text()), rejected["scope.host"])
 
 
-def as_text(pages: Report, width: int) -> str:
-    return f"REPORT pages {pages}, refused {pages.refused}, {width} wide"
+def cost_of(report: Report, *_: object) -> None:
+    assert report.cost is None
 
 
-def as_json(pages: Report) -> str:
-    return f'{{"pages": {pages}}}'
+def as_text(report: Report, width: int) -> str:
+    return f"REPORT pages {report.pages}, refused {report.refused}, {width} wide"
 
 
-def as_html(pages: Report, title: str) -> str:
-    return f"<h1>{title}</h1> pages {pages}"
+def as_json(report: Report) -> str:
+    return f'{{"pages": {report.pages}}}'
+
+
+def as_html(report: Report, title: str) -> str:
+    return f"<h1>{title}</h1> pages {report.pages}"

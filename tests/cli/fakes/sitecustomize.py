@@ -12,6 +12,7 @@ FAKES = {
     "gossamer.results.report.text": HERE / "fake_report.py",
     "gossamer.results.report.figures": HERE / "fake_report.py",
     "gossamer.results.report.html": HERE / "fake_report.py",
+    "gossamer.lab.simulate.taken": HERE / "fake_report.py",
     "gossamer.lab.simweb": HERE / "fake_simweb.py",
     "gossamer.lab.simweb.options": HERE / "fake_simweb.py",
     "gossamer.lab.simweb.process": HERE / "fake_simweb.py",

@@ -90,7 +90,7 @@ def test_markdown_without_an_end_of_its_fence_is_read() -> None:
     [chunk] = chunks_of("# a\n\n```\nx\n# y\n", 64)
     assert (chunk.headings, chunk.text) == (("a",), "```\nx\n# y")
     assert chunks_of("", 64) == []
-    assert plain_text("**b** `c` [d](e) snake_case _f_ > g") == "b c d snake_case f  g"
+    assert plain_text("**b** `c` [d](e) snake_case _f_ > g ![h](i)") == "b c d snake_case f g h"
 
 
 def test_rows_say_which_page_and_which_part(

@@ -12,11 +12,12 @@ from gossamer.results.export.quality import BYTES_A_TOKEN, tokens_of
 TOKENS_MAX = 512
 """Of a chunk, by default."""
 TOKENS_MAX_LEAST = 32
-_HEADING = re.compile(r"(#{1,6}) +(.*?)(?: +#+)?$")
+_HEADING = re.compile(r"(#{1,6}) ([^\n]*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF001 - in their own script
-_MARKUP = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)|[*`>|]+|(?<!\w)_+|_+(?!\w)")
-_LEAD = re.compile(r"\s*(?:[-+*]|\d+[.)])\s+")
+_LINK = re.compile(r"\[([^\[\]]*)\]\([^()\[\]]*\)")
+_MARKS = str.maketrans("", "", "*`>|")
+_LEADS = frozenset(("-", "+", "#"))
 _FRAGMENT_WORDS = 8
 
 
@@ -57,8 +58,10 @@ def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
             yield tuple(text for _, text in path), blocks
             blocks = []
         level = len(match[1])
+        text, _, closing = match[2].rstrip().rpartition(" ")
+        heading = match[2] if closing.strip("#") else text
         path = [(above, text) for above, text in path if above < level]
-        path.append((level, plain_text(match[2])))
+        path.append((level, plain_text(heading)))
     if blocks:
         yield tuple(text for _, text in path), blocks
 
@@ -139,11 +142,15 @@ def _pack(parts: Sequence[str], separator: str, tokens_max: int) -> list[str]:
 
 def plain_text(markdown: str) -> str:
     """Return a line of Markdown as a reader sees it."""
-    return _MARKUP.sub(lambda match: match[1] or "", markdown).strip()
+    shown = _LINK.sub(lambda match: match[1], markdown.replace("![", "[")).translate(_MARKS)
+    return " ".join(word.strip("_") or word for word in shown.split())
 
 
 def _fragment(text: str) -> str:
     """Return the fragment that leads to a text (WICG, URL Fragment Text Directives)."""
-    lines = (plain_text(_LEAD.sub("", line)) for line in text.split("\n") if not _FENCE.match(line))
-    words = next((line for line in lines if any(map(str.isalnum, line))), "").split()[:_FRAGMENT_WORDS]
+    lines = (plain_text(line) for line in text.split("\n") if not _FENCE.match(line))
+    words = next((line for line in lines if any(map(str.isalnum, line))), "").split()
+    if words and (words[0] in _LEADS or words[0].rstrip(".)").isdigit()):  # The mark of a list is not in the page.
+        del words[0]
+    words = words[:_FRAGMENT_WORDS]
     return "#:~:text=" + quote(" ".join(words), safe="").replace("-", "%2D") if words else ""

@@ -65,16 +65,7 @@ def _waiting_hosts(report: Report) -> str:
 
 def _sections(report: Report) -> Iterator[str]:
     yield _cards(report)
-    taken = report.cost
-    yield _table(
-        "Cost",
-        f"{cost_text(taken.cpu_s, taken.requests, taken.disk_bytes, taken.memory_bytes_max)}.",
-        ("a million pages take", "core hours", "price"),
-        (
-            (_text(one.name), f"{one.core_hours:,.2f}", "" if one.price is None else f"{one.price:,.3f}")
-            for one in taken.million_pages
-        ),
-    )
+    yield _cost(report)
     yield from _course(report.course)
     yield _bars("Outcomes of URLs", "How the last attempt at each URL ended.", report.url_outcomes)
     yield _bars("Outcomes of attempts", "How attempts ended.", report.outcomes)
@@ -134,6 +125,19 @@ def _sections(report: Report) -> Iterator[str]:
         ((_text(c.url), f"{c.copies:,}", size(c.body_bytes)) for c in report.copied),
     )
     yield from _failures(report)
+
+
+def _cost(report: Report) -> str:
+    taken = report.cost
+    return _table(
+        "Cost",
+        f"{cost_text(taken.cpu_s, taken.requests, taken.disk_bytes, taken.memory_bytes_max)}.",
+        ("a million pages take", "core hours", "price"),
+        (
+            (_text(one.name), f"{one.core_hours:,.2f}", "" if one.price is None else f"{one.price:,.3f}")
+            for one in taken.million_pages
+        ),
+    )
 
 
 def _failures(report: Report) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -145,9 +146,8 @@ def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
     links, local_links = tables.one(_LINKS) if tables.has_links else (0, 0)
     duration_s = ended_at - begun_at if begun_at is not None else 0.0
 
-    def of_pages(name: str, whole: int, where: str = "true", order: str = "n DESC, 1") -> tuple[Count, ...]:
-        return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order), whole)
-
+    of_pages = partial(_of_pages, tables)
+    of_fetched = partial(_of_fetched, tables, fetched)
     urls = tables.query_slices(_URLS, "key")
     dns, caches, link_checks = sections.dns_and_caches(tables)
     uses, statements = sections.uses(tables)
@@ -184,13 +184,9 @@ def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         url_outcomes=_url_outcomes(urls),
         statuses=of_pages("status::VARCHAR", attempts, "status IS NOT NULL"),
         media_types=of_pages("media_type::VARCHAR", fetched, "outcome = 'fetched'"),
-        text_methods=of_pages(
-            f"{TEXT_METHOD}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({TEXT_METHOD}, '') <> ''"
-        ),
-        rendered=of_pages(f"{RENDERED}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({RENDERED}, '') <> ''"),
-        render_reasons=of_pages(
-            f"{RENDER_REASON}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({RENDER_REASON}, '') <> ''"
-        ),
+        text_methods=of_fetched(TEXT_METHOD),
+        rendered=of_fetched(RENDERED),
+        render_reasons=of_fetched(RENDER_REASON),
         depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)"),
         link_types=_counts(tables.all(_LINK_TYPES), links) if tables.has_links else (),
         rejected=_counts(sorted(rejected.items(), key=lambda item: -item[1]), sum(rejected.values())),
@@ -210,6 +206,16 @@ def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         copied=_copies(tables),
         troubles=_troubles(tables),
     )
+
+
+def _of_pages(
+    tables: ReportTables, name: str, whole: int, where: str = "true", order: str = "n DESC, 1"
+) -> tuple[Count, ...]:
+    return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order), whole)
+
+
+def _of_fetched(tables: ReportTables, fetched: int, column: str) -> tuple[Count, ...]:
+    return _of_pages(tables, f"{column}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({column}, '') <> ''")
 
 
 def _counts(rows: list[tuple[str, int]], whole: int) -> tuple[Count, ...]:
