@@ -10,8 +10,9 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from gossamer.api.identity import CrawlPage
+from gossamer.results.check.comparison import SiteCheck
+from gossamer.results.check.page import as_html as check_as_html
 from gossamer.results.export.faults import SiteFault
-from gossamer.results.export.faults import as_html as faults_as_html
 from gossamer.results.report.html import as_html
 from gossamer.results.report.report import summary
 from tests.acceptance.conftest import Crawl
@@ -63,7 +64,7 @@ def test_pages_that_are_written_pass_the_rules_of_axe(tmp_path: Path, look: dict
     report = summary(crawled(tmp_path, rows))
     contact = CrawlPage("gossamer/1 (+me@example.org)", "me@example.org", ("gossamer",))
     faults = [SiteFault("broken_link", f"http://{host}/missing", "HTTP 404", [f"http://{host}/"])]
-    pages = (as_html(report, host), faults_as_html(faults, f"http://{host}/"), contact.html())
+    pages = (as_html(report, host), check_as_html(SiteCheck(f"http://{host}/", faults)), contact.html())
     with sync_playwright() as playwright:
         browser = launch_chromium(playwright)
         for text in pages:
