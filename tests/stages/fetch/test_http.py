@@ -15,6 +15,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Request
 from gossamer.options import convert
 from gossamer.stages.fetch.bodies import BodyMemory
+from gossamer.stages.fetch.driver import Driver
 from gossamer.stages.fetch.ftp import FtpModule
 from gossamer.stages.fetch.gopher import GopherModule
 from gossamer.stages.fetch.http import HttpModule
@@ -452,6 +453,30 @@ def test_a_connection_astray_is_ended_before_anything_is_sent() -> None:
     transfer.aim(Request(url="http://example.test/", ip="0:0:0:0:0:0:0:1", port=80), [], 1)
     assert transfer._before_request("::1", "::1", 80, 1) == 0
     transfer.close()
+
+
+def test_bytes_of_a_kept_connection_belong_to_the_transfer_that_uses_it() -> None:
+    """libcurl gives a connection to the next transfer before it says that the last one has ended."""
+    ends = ("127.0.0.1", "127.0.0.1", 80, 1)
+    driver = Driver(FetchOptions())
+    first = Transfer(FetchOptions())
+    second = Transfer(FetchOptions())
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+        listener.accept()[0] as server,
+    ):
+        driver.note_connection(first, client.fileno())
+        driver.note_request(first, ends)
+        server.sendall(bytes(1_000))
+        driver.note_request(second, ends)
+        server.sendall(bytes(500))
+        for transfer in (first, second):
+            transfer.count()
+            transfer.end()
+    assert (first.wire_bytes, second.wire_bytes) == (1_000, 500)
+    first.close()
+    second.close()
 
 
 def test_another_address_of_the_same_name_gets_its_own_connection(run: Run) -> None:

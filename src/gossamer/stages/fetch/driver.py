@@ -289,6 +289,9 @@ class Driver:
             return
         kept = self._by_ends.get(ends)
         if kept is not None:
+            if kept.transfer is not None:  # libcurl has finished it, and has not told us yet.
+                kept.transfer.count()
+                kept.transfer.release(kept)
             kept.transfer = transfer
             kept.counted_bytes = count_received(kept.fd)  # Earlier bytes do not belong to this transfer.
             transfer.connections.append(kept)
