@@ -11,6 +11,8 @@ from tempfile import TemporaryDirectory
 from gossamer.cli.output import complain
 
 WRITTEN = frozenset(("-o", "--output", "--against"))
+FLAGS = frozenset(("--json", "--quiet", "-q", "--deep"))
+"""Options without a value."""
 SCHEMES = ("s3://", "gs://", "az://", "file://")
 STATE_ONLY = frozenset(("status", "why", "cookies"))
 """Commands that read no table."""
@@ -28,8 +30,7 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
         CrawlFailedError: objects that `verify` looked for are missing or damaged.
     """
     words = list(arguments)
-    after = enumerate(pairwise(words), 1)
-    place = next((number for number, (last, word) in after if word.startswith(SCHEMES) and last not in WRITTEN), 0)
+    place = _place_of_crawl(words)
     if not place or words[0] not in READING:
         yield arguments
         return
@@ -48,3 +49,14 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
         complain("from " + restore_of([uri], directory, sets, is_wanted, deep).partition(" is restored from ")[2])
         built = ["--build", "--quiet"] if words[0] == "search" else []
         yield [*(str(directory) if word == uri else word for word in words), *built]
+
+
+def _place_of_crawl(words: Sequence[str]) -> int:
+    """Return the number of the word that names a crawl in a store; 0 if there is none: then a later URI is a page's."""
+    for number, (last, word) in enumerate(pairwise(words), 1):
+        if word.startswith(SCHEMES) and last not in WRITTEN:
+            return number
+        is_value = last.startswith("-") and last not in FLAGS
+        if not (word.startswith("-") or is_value or last == "segment"):
+            return 0
+    return 0

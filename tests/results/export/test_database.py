@@ -24,7 +24,6 @@ def opened(to: str, file: Path) -> Ask:
     """Return a function that answers SQL."""
     if to == "duckdb":
         database = duckdb.connect(str(file), read_only=True)
-        database.execute("SET TimeZone = 'UTC'")
         return lambda sql: database.execute(sql).fetchall()
     return lambda sql: sqlite3.connect(f"file:{file}?mode=ro", uri=True).execute(sql).fetchall()
 

@@ -238,7 +238,12 @@ class SqliteDatabase:
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([pa.field(field.name, plain(field.type)) for field in schema])
+    return pa.schema([pa.field(field.name, _without_zone(plain(field.type))) for field in schema])
+
+
+def _without_zone(kind: pa.DataType) -> pa.DataType:
+    """Return a type of time without its zone, UTC: DuckDB shows others in the zone of the reader, Python needs pytz."""
+    return pa.timestamp(kind.unit) if pa.types.is_timestamp(kind) else kind
 
 
 def _sqlite_type(kind: pa.DataType) -> str:
