@@ -307,7 +307,6 @@ async def gather(config: Config, directory: Path, wanted: Wanted | None = None, 
 
     async def bring(home: Home) -> None:
         checkpoints = checkpoints_of(config, home.shard)
-        await _bring_list(checkpoints, directory)
         saved = await checkpoints.latest()
         if saved is not None:
             await asyncio.to_thread(shutil.rmtree, home.state, ignore_errors=True)
@@ -316,11 +315,14 @@ async def gather(config: Config, directory: Path, wanted: Wanted | None = None, 
                 await checkpoints.require_objects(deep=deep)
             await checkpoints.restore(saved, directory, home.state, chosen)
             left = [one for one in saved.parts if not (one.grows or one.name.startswith(STATE) or chosen(one.name))]
-            places = {one.name: (Phase.AWAY if one.archived else Phase.SAVED, one.sha256) for one in left}
-            if places:
-                await asyncio.to_thread(note_elsewhere, config, home, places)
+            elsewhere = {one.name: (Phase.AWAY if one.archived else Phase.SAVED, one.sha256) for one in left}
+            if elsewhere:
+                await asyncio.to_thread(note_elsewhere, config, home, elsewhere)
 
-    await asyncio.gather(*map(bring, homes(directory, config.cluster.workers)))
+    places = homes(directory, config.cluster.workers)
+    for home in places:  # One after the other: they write the same file.
+        await _bring_list(checkpoints_of(config, home.shard), directory)
+    await asyncio.gather(*map(bring, places))
 
 
 def _remove_open(directory: Path) -> None:
