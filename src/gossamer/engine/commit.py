@@ -29,8 +29,8 @@ def ignore(_: object) -> None:
     """Do nothing, as a callback that is not set."""
 
 
-async def pass_on(_: object) -> None:
-    """Do nothing, as a callback that is not set."""
+async def ignore_visits(_: object) -> None:
+    """Do nothing, as `ignore`."""
 
 
 @runtime_checkable
@@ -85,7 +85,7 @@ class Committer:
         """Held by work that makes several changes that belong to one epoch, and lets other tasks run in between."""
         self._since = clock.now()
         self._counters.charge(clock, opening=True)
-        self.on_committed: Callable[[list[Visited]], Awaitable[None]] = pass_on
+        self.on_committed: Callable[[list[Visited]], Awaitable[None]] = ignore_visits
         self.on_epoch: Callable[[int], None] = ignore
         self.on_durable: Callable[[EpochRow], None] = ignore
         self.measure: Callable[[EpochRow], EpochRow] = lambda row: row

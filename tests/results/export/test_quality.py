@@ -1,4 +1,4 @@
-"""Quality: the figures of a text, computed by hand or in the plainest way; datatrove is asked in test_corpus.py."""
+"""Quality: the figures of a text, computed by hand or in the plainest way; test_corpus.py compares with datatrove."""
 
 from __future__ import annotations
 

@@ -12,6 +12,8 @@ from gossamer.results.export.quality import BYTES_A_TOKEN, tokens_of
 TOKENS_MAX = 512
 """Of a chunk, by default."""
 TOKENS_MAX_LEAST = 32
+CHARACTER_BYTES_MAX = 4
+"""Of a character in UTF-8."""
 _HEADING = re.compile(r"(#{1,6}) ([^\n]*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF001 - in their own script
@@ -115,7 +117,7 @@ def _sentences(line: str, tokens_max: int) -> list[str]:
 
 def _cut(parts: Sequence[str], tokens_max: int) -> list[str]:
     """Divide parts that are too large after as many characters as certainly fit."""
-    step = max(tokens_max * BYTES_A_TOKEN // 4, 1)
+    step = max(tokens_max * BYTES_A_TOKEN // CHARACTER_BYTES_MAX, 1)
     return [
         piece
         for part in parts

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gossamer.results.export.source import RowSource, first_line, plain
+from gossamer.results.export.source import RowSource, first_line, open_database, plain
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import CHECKPOINT_BYTES, ExportFolder
 from gossamer.stages.archive.schema import ITEMS
@@ -157,14 +157,7 @@ class DuckDatabase:
     """A file of DuckDB, with comments on tables, columns and views."""
 
     def __init__(self, file: Path, memory_bytes_max: int) -> None:
-        config: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": f"{memory_bytes_max}B",
-            "threads": 2,
-            "temp_directory": str(file.with_name("spilled")),
-            "autoinstall_known_extensions": False,
-            "autoload_known_extensions": False,
-        }
-        self._database = duckdb.connect(str(file), config=config)
+        self._database = open_database(memory_bytes_max, file.with_name("spilled"), str(file), threads=2)
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
         return self._database.execute(sql).fetchall()

@@ -23,8 +23,12 @@ READ_BYTES = 1 << 20
 _CONDITION_BYTES_MAX = 64_000_000
 
 
-def open_database(memory_bytes_max: int, spilled: Path | None, **settings: bool | int) -> duckdb.DuckDBPyConnection:
-    """Return an empty database. It writes to `spilled` what does not fit into memory; nothing where that is None."""
+def open_database(
+    memory_bytes_max: int, spilled: Path | None, file: str = ":memory:", **settings: bool | int
+) -> duckdb.DuckDBPyConnection:
+    """Return an empty database, or that of a file. It writes to `spilled` what does not fit into memory; nothing where
+    that is None.
+    """
     config: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{memory_bytes_max}B",
         "autoinstall_known_extensions": False,
@@ -33,7 +37,7 @@ def open_database(memory_bytes_max: int, spilled: Path | None, **settings: bool 
     }
     if spilled is not None:
         config["temp_directory"] = str(spilled)
-    return duckdb.connect(":memory:", config=config)
+    return duckdb.connect(file, config=config)
 
 
 def pieces_of(

@@ -65,7 +65,7 @@ class UploadedCopies:
         Raises:
             ConfigError: the store does not take one.
         """
-        assert self._archive is not None, "it was asked for"
+        assert self._archive is not None, "a crawl without archive.store"
         for entry in [one for one in holdings.finals("") if not one.name.startswith(STATE)]:
             path = holdings.path(entry.name)
             if path.exists() and entry.phase != Phase.SAVED:
@@ -77,7 +77,7 @@ class UploadedCopies:
 
     def send_views(self, directory: Path, entries: list[ManifestEntry]) -> None:
         """Send the index and the list of all files. Raises ConfigError."""
-        assert self._archive is not None, "it was asked for"
+        assert self._archive is not None, "a crawl without archive.store"
         digests = {entry.name: entry.digest for entry in entries if is_uploaded(entry)}
         if (index := directory / INDEX).exists():
             digests[INDEX] = _wait_for(self._archive.copy(index, INDEX, overwrite=True), "archive.store")
