@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.stages.scope.lists import HostSet
+from gossamer.stages.scope.hosts import HostSet
 from gossamer.testing.fakes import page, reply
 from gossamer.url.rules import DEFAULT_RULES
 

@@ -37,7 +37,7 @@ from gossamer.model.verbs import (
     Why,
     read,
 )
-from gossamer.stages.scope.lists import HostSet
+from gossamer.stages.scope.hosts import HostSet
 from gossamer.stages.scope.roots import seed_url
 from gossamer.world.process import dies_with_parent
 

@@ -20,7 +20,8 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.patterns import PatternSet
 from gossamer.model.product import FORGOTTEN
 from gossamer.stages.scope.forgotten import ForgottenEntry, Matching
-from gossamer.stages.scope.lists import HostSet, Lists, Whitelist
+from gossamer.stages.scope.hosts import HostSet
+from gossamer.stages.scope.lists import Lists, Whitelist
 from gossamer.world.inputs import INPUT_BYTES_MAX, open_input, read_input
 
 CHECKED_LINES = 1_000

@@ -5,16 +5,22 @@ from __future__ import annotations
 import errno
 import mimetypes
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.world.spill import Spill, Spills
 
-if TYPE_CHECKING:
-    from gossamer.stages.fetch.driver import RunningTransfer
-
 SPILL_BYTES_MIN: Final = 64 * 1024
 """Smaller bodies stay in memory even beyond the bound, since a file for each would cost too much."""
+
+
+class InFlight:
+    """A transfer in flight, of any protocol."""
+
+    __slots__ = ("lags",)
+
+    lags: bool
+    """Whether it brings next to nothing."""
 
 
 class BodyMemory:
@@ -31,7 +37,7 @@ class BodyMemory:
         self.each_bytes_max = options.body_memory_bytes_max if spills is not None else options.body_bytes_max
         self.held_bytes = 0
         """Memory of all bodies in flight."""
-        self.running: set[RunningTransfer] = set()
+        self.running: set[InFlight] = set()
         self.held_bytes_max = options.bodies_memory_bytes_max if spills is not None else 1 << 62
 
     def spill(self, body: bytes | memoryview) -> Spill | None:

@@ -5,102 +5,23 @@ each of these bytes expensive (chunks of one byte: 118,000 callbacks and 51 ms a
 extension: no callback, and libcurl's own counters stay at 0). So a transfer with many callbacks, or many received
 bytes, for little content is paused and gets its turns from this module: one at a time for all such transfers, each
 followed by a pause that is a multiple of the turn's duration.
-
-The kernel reports how many bytes a TCP connection has received, and how many are unread.
 """
 
 from __future__ import annotations
 
-import array
 import asyncio
-import fcntl
-import socket
-import struct
-import sys
-import termios
 from collections import Counter, deque
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
 import pycurl
 
+from gossamer.stages.fetch.bodies import InFlight
+from gossamer.stages.fetch.connections import WELL, End, Ends, count_received
 from gossamer.stages.fetch.options import FetchOptions
+from gossamer.stages.fetch.transfer import Transfer, TransferConnection, TransferReports
 from gossamer.world.alarm import TurnAlarm
 from gossamer.world.clock import elapsed_s, processor_s
-
-if TYPE_CHECKING:
-    from gossamer.stages.fetch.transfer import Transfer
-
-
-COUNTED: Final = sys.platform == "linux"
-"""Whether the kernel counts received bytes. Elsewhere libcurl reports each piece, which costs 10 µs a request."""
-GREETING_BYTES_MAX: Final = 64
-_INFO_BYTES: Final = 136
-_BYTES_RECEIVED: Final = struct.Struct("<Q" if sys.byteorder == "little" else ">Q").unpack_from
-_BYTES_RECEIVED_AT: Final = 128
-"""`tcpi_bytes_received` in `struct tcp_info` (linux/tcp.h, since Linux 4.1)."""
-
-
-def count_received(fd: int) -> int:
-    """Return how many bytes a connection has received, with framing, headers and TLS; its end counts as one byte. 1.3
-    µs.
-
-    0 if the kernel does not tell, or if it is not a TCP connection.
-    """
-    if sys.platform != "linux":
-        return 0
-    try:
-        # The C base type of `socket.socket`, which is faster.
-        connection = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
-    except OSError:
-        return 0
-    try:
-        info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _INFO_BYTES)
-    except OSError:
-        return 0
-    finally:
-        connection.detach()
-    return int(_BYTES_RECEIVED(info, _BYTES_RECEIVED_AT)[0]) if len(info) >= _INFO_BYTES else 0
-
-
-def unread_bytes(fd: int) -> int:
-    """Return how many received bytes of a connection are still unread in the kernel."""
-    waiting = array.array("i", [0])
-    try:
-        fcntl.ioctl(fd, termios.FIONREAD, waiting)
-    except OSError:
-        return 0
-    return waiting[0]
-
-
-def unread_beginning(fd: int) -> bytes:
-    """Return the beginning of a connection's unread bytes, which stay unread."""
-    try:
-        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
-    except OSError:
-        return b""
-    try:
-        return connection.recv(GREETING_BYTES_MAX, socket.MSG_PEEK | socket.MSG_DONTWAIT)
-    except OSError:
-        return b""
-    finally:
-        connection.detach()
-
-
-def is_connected(fd: int) -> bool:
-    """Say whether a TCP connection exists, even if its TLS handshake has not ended."""
-    try:
-        connection = socket.SocketType(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)
-    except OSError:
-        return False
-    try:
-        connection.getpeername()
-    except OSError:
-        return False
-    finally:
-        connection.detach()
-    return True
-
 
 LOOK_S: Final = 0.25
 """Interval of checks of the bytes that transfers have received."""
@@ -126,36 +47,22 @@ LAGGING_MIN: Final = 3
 FULL: Final = 7 / 8
 """Nor are any while fewer of the requests that may go out at once are under way: others have room."""
 
-Ends = tuple[str, str, int, int]
-"""Both addresses and both ports of a connection, as libcurl reports them before a request."""
 
-
-class End(NamedTuple):
-    """libcurl's result of a transfer: a code, 0 for success, and a line of text."""
-
-    code: int
-    text: str
-
-
-WELL: Final = End(0, "")
-
-
-class RunningTransfer:
+class RunningTransfer(InFlight):
     """A transfer that libcurl runs, and whether it lags."""
 
-    __slots__ = ("_content", "_since", "done", "lags", "transfer", "until")
+    __slots__ = ("_content", "_since", "done", "transfer", "until")
 
     def __init__(self, transfer: Transfer, done: asyncio.Future[End], now: float, until: float) -> None:
         self.transfer = transfer
         self.done = done
         self.until = until
         self.lags = False
-        """Whether it brought next to nothing in the last `LAG_S`, the time to connect included."""
         self._since = now
         self._content = 0
 
     def look(self, now: float) -> None:
-        """Update `lags`."""
+        """Update `lags`: whether it brought next to nothing in the last `LAG_S`, the time to connect included."""
         if self.transfer.paused:  # By us.
             self._since = now
         elif now - self._since >= LAG_S:
@@ -165,20 +72,7 @@ class RunningTransfer:
             self._content = content
 
 
-class TransferConnection:
-    """State of one connection: the transfer that it serves, and how many of its received bytes are counted."""
-
-    __slots__ = ("counted_bytes", "ends", "fd", "transfer", "turns")
-
-    def __init__(self, fd: int, transfer: Transfer) -> None:
-        self.fd = fd
-        self.transfer: Transfer | None = transfer
-        self.counted_bytes = 0
-        self.turns = 0
-        self.ends: Ends | None = None
-
-
-class Driver:
+class Driver(TransferReports):
     """Runs transfers over one set of kept connections. Bound to the loop in which the first one starts.
 
     A connection serves one transfer at a time, even with HTTP/2, so its received bytes belong to that transfer.
@@ -204,7 +98,6 @@ class Driver:
         self._look: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
         self.turn_at = 0.0
-        """When libcurl was last called."""
         self._grinding: deque[Transfer] = deque()
         """Expensive transfers, paused until their next turn."""
         self._turn_of: Transfer | None = None

@@ -10,7 +10,7 @@ from gossamer.stages.fetch.headers import Head, parse_head
 from gossamer.stages.fetch.transfers import is_partial, is_reset, is_unclosed
 
 if TYPE_CHECKING:
-    from gossamer.stages.fetch.driver import End
+    from gossamer.stages.fetch.connections import End
     from gossamer.stages.fetch.transfer import Transfer
 
 _END_TAG = re.compile(rb"</html\s*+>(?>(?:\s|<!--.*?-->)*)\Z", re.IGNORECASE | re.DOTALL)

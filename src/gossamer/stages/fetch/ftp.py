@@ -17,7 +17,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.stages.fetch.bodies import FTP_LISTING, BodyMemory, media_type_of
 from gossamer.stages.fetch.certificates import check_trusted
-from gossamer.stages.fetch.driver import End
+from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.fetch.settings import Setting
 from gossamer.stages.fetch.transfer import Transfer
@@ -193,7 +193,7 @@ def _waits(transfer: Transfer, *_: int) -> bool:
     """
     driver = transfer.driver
     now = elapsed_s()
-    if driver is None or now - driver.turn_at < WAIT_S_MAX:
+    if now - driver.turn_at < WAIT_S_MAX:
         return False
     driver.turn_at = now  # Transfers that follow in the same turn have their time.
     transfer.stopped = transfer.stopped or "mute"

@@ -9,7 +9,7 @@ import pycurl
 
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.stages.fetch.bodies import GOPHER_MENU, BodyMemory, media_type_of
-from gossamer.stages.fetch.driver import End
+from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.fetch.settings import Setting
 from gossamer.stages.fetch.transfer import Transfer

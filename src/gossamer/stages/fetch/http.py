@@ -15,9 +15,9 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.stages.fetch.bodies import XHTML, BodyMemory, begins_as_xhtml, may_be_xhtml, sniff
 from gossamer.stages.fetch.certificates import ca_file, check_trusted
+from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.credentials import REDACTED, is_credential
 from gossamer.stages.fetch.decoding import BEGINNING_BYTES, beginning, content_codings
-from gossamer.stages.fetch.driver import End
 from gossamer.stages.fetch.entire import is_whole
 from gossamer.stages.fetch.headers import UNKNOWN_TYPES, Head, parse_head
 from gossamer.stages.fetch.options import FetchOptions, Route

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pycurl
 
 from gossamer.stages.fetch.certificates import ca_file
-from gossamer.stages.fetch.driver import End
+from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.settings import OLD_CIPHERS, OLD_TLS
 from gossamer.stages.fetch.tolerant import TolerantTransfer
 

@@ -13,7 +13,7 @@ from gossamer.stages.fetch.transfers import NO_RFC5746, NO_STATUS_LINE, is_ill_c
 
 if TYPE_CHECKING:
     from gossamer.model.visits import Failure, Request
-    from gossamer.stages.fetch.driver import End
+    from gossamer.stages.fetch.connections import End
     from gossamer.stages.fetch.options import FetchOptions
     from gossamer.stages.fetch.transfer import Transfer
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import pycurl
 
-from gossamer.stages.fetch.driver import GRIND_REST, GRIND_REST_S_MIN, LONG_TURN_S, WELL, End
+from gossamer.stages.fetch.connections import WELL, End
+from gossamer.stages.fetch.driver import GRIND_REST, GRIND_REST_S_MIN, LONG_TURN_S
 from gossamer.stages.fetch.headers import Head, parse_head
 from gossamer.stages.fetch.transfer import Transfer
 from gossamer.world.clock import processor_s

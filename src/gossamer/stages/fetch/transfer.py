@@ -7,20 +7,25 @@ import re
 import socket
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import pycurl
 
 from gossamer.model.visits import Reply, Request
 from gossamer.stages.fetch.bodies import BodyMemory
-from gossamer.stages.fetch.driver import COUNTED, count_received, is_connected, unread_beginning, unread_bytes
+from gossamer.stages.fetch.connections import (
+    COUNTED,
+    End,
+    Ends,
+    count_received,
+    is_connected,
+    unread_beginning,
+    unread_bytes,
+)
 from gossamer.stages.fetch.headers import LINE_ENDS, is_wanted
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.fetch.settings import Setting, common_settings
 from gossamer.world.spill import BUFFER_BYTES, Spill
-
-if TYPE_CHECKING:
-    from gossamer.stages.fetch.driver import Driver, End, TransferConnection
 
 CALLS_A_TURN_MAX: Final = 2_000
 """Callbacks for pieces of a body, 0.7 µs each, after which a transfer is paused unless it received a MiB."""
@@ -52,6 +57,38 @@ class _SocketAddress(NamedTuple):
     socktype: int
     protocol: int
     addr: tuple[str, int]
+
+
+class TransferConnection:
+    """State of one connection: the transfer that it serves, and how many of its received bytes are counted."""
+
+    __slots__ = ("counted_bytes", "ends", "fd", "transfer", "turns")
+
+    def __init__(self, fd: int, transfer: Transfer) -> None:
+        self.fd = fd
+        self.transfer: Transfer | None = transfer
+        self.counted_bytes = 0
+        self.turns = 0
+        self.ends: Ends | None = None
+
+
+class TransferReports:
+    """Takes what a transfer reports while it runs: nothing before a driver runs it."""
+
+    turn_at = 0.0
+    """When libcurl was last called."""
+
+    def note_connection(self, transfer: Transfer, fd: int) -> None:
+        """Note a new connection of a transfer, before it connects."""
+
+    def note_request(self, transfer: Transfer, ends: Ends) -> None:
+        """Note the connection over which a transfer is about to send its request."""
+
+    def grinds(self, transfer: Transfer) -> None:
+        """From now on, give turns to a transfer that was just paused as expensive."""
+
+
+_NOBODY: Final = TransferReports()
 
 
 class Transfer:
@@ -99,7 +136,7 @@ class Transfer:
         self._connections_bytes = 0
         self._data: list[socket.socket] = []
         """Further connections that only this transfer uses (FTP)."""
-        self.driver: Driver | None = None
+        self.driver = _NOBODY
         self._options = options
         self._held_bytes = 0
         """Its part of the shared memory."""
@@ -244,7 +281,7 @@ class Transfer:
         last = next((line for line in reversed(self.head) if line in LINE_ENDS or line.startswith(b"HTTP/")), b"\n")
         return last not in LINE_ENDS
 
-    def begin(self, driver: Driver, now: float) -> None:
+    def begin(self, driver: TransferReports, now: float) -> None:
         """Note that a driver runs the transfer from now on."""
         self.driver = driver
         self.greeting = b""
@@ -392,7 +429,7 @@ class Transfer:
             self.was_refused = self._is_new
             return int(pycurl.SOCKOPT_ERROR)
         self._is_new = True
-        if not self._requests and self.driver is not None:
+        if not self._requests:
             self.driver.note_connection(self, fd)
         return int(pycurl.SOCKOPT_OK)
 
@@ -410,8 +447,7 @@ class Transfer:
         if not self.is_pinned_to(remote_ip):
             self.stopped = f"connected to {remote_ip}"
             return int(pycurl.PREREQFUNC_ABORT)
-        if self.driver is not None:
-            self.driver.note_request(self, (remote_ip, local_ip, remote_port, local_port))
+        self.driver.note_request(self, (remote_ip, local_ip, remote_port, local_port))
         return int(pycurl.PREREQFUNC_OK)
 
     def _open(self, _purpose: int, at: _SocketAddress) -> socket.socket | int:
@@ -456,7 +492,7 @@ class Transfer:
         content = self.body_bytes - self._content_before
         self._content_before = self.body_bytes
         self._calls_left = CALLS_A_TURN_MAX
-        if content >= CONTENT_A_TURN_BYTES or self.driver is None:
+        if content >= CONTENT_A_TURN_BYTES:
             return False
         self.paused = True
         self.driver.grinds(self)

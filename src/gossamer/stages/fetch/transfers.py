@@ -15,7 +15,8 @@ import msgspec
 import pycurl
 
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.stages.fetch.driver import LAG_BYTES_S, LAG_S, Driver, End
+from gossamer.stages.fetch.connections import End
+from gossamer.stages.fetch.driver import LAG_BYTES_S, LAG_S, Driver
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.fetch.transfer import Transfer
 from gossamer.world.clock import Clock

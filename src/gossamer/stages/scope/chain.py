@@ -13,8 +13,8 @@ from gossamer.model.links import OUTLINK, Link
 from gossamer.model.visits import Reply
 from gossamer.options import keys_of
 from gossamer.ports import Filter
-from gossamer.stages.scope.filters import FILTERS, Depth, ExcludePatterns, Given, Hops, Length, Scheme, judges_again
-from gossamer.stages.scope.lists import NO_LISTS, ExcludedHost, Lists
+from gossamer.stages.scope.filters import FILTERS, Depth, ExcludePatterns, Hops, Length, Scheme, judges_again
+from gossamer.stages.scope.lists import NO_LISTS, ExcludedHost, Given, Lists
 from gossamer.stages.scope.options import ScopeOptions
 from gossamer.stages.scope.pages import MediaType, WantedLanguages, page_languages
 from gossamer.stages.scope.roots import Roots

@@ -13,27 +13,16 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Protocol, Self
 
-import msgspec
-
 from gossamer.model.links import EMBED, FEED_FILE, OUTLINK, SITEMAP_FILE, Link
 from gossamer.model.patterns import PatternSet
 from gossamer.options import keys_of
 from gossamer.ports import Filter
-from gossamer.stages.scope.lists import ExcludedHost, Lists, Whitelist
+from gossamer.stages.scope.lists import ExcludedHost, Given, Whitelist
 from gossamer.stages.scope.options import FOLLOWED, USELESS, ScopeOptions
 from gossamer.stages.scope.pages import MediaType
 from gossamer.stages.scope.roots import Roots
 from gossamer.url.name import host_of
 from gossamer.url.site import site_of
-
-
-class Given(msgspec.Struct, frozen=True):
-    """What filters are built from."""
-
-    options: ScopeOptions
-    roots: Roots
-    excluded: ExcludedHost
-    lists: Lists
 
 
 class Declared(Protocol):

@@ -16,7 +16,7 @@ import msgspec
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.model.patterns import PatternSet
-from gossamer.stages.scope.lists import HostSet
+from gossamer.stages.scope.hosts import HostSet
 from gossamer.url.join import absolute
 
 NAME = "forgotten"

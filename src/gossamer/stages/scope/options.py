@@ -9,7 +9,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.patterns import regular
 from gossamer.options import Key, Section, nearest
-from gossamer.stages.scope.lists import ExcludedHost
+from gossamer.stages.scope.hosts import HostSet
 
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/(?:\*|[\w.+-]+)|\*/\*", re.ASCII).fullmatch
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
@@ -87,7 +87,7 @@ def _patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
 
 def _hosts(hosts: tuple[str, ...]) -> tuple[str, ...]:
     try:
-        ExcludedHost(hosts)
+        HostSet(hosts)
     except ConfigError as error:
         raise ValueError(str(error)) from None
     return hosts

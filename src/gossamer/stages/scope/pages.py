@@ -5,13 +5,11 @@ from __future__ import annotations
 import mimetypes
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.visits import Reply
-
-if TYPE_CHECKING:
-    from gossamer.stages.scope.filters import Given
+from gossamer.stages.scope.lists import Given
 
 # Python's own table and not the system's, so that a crawl has the same types on every machine.
 _TABLE: Final = mimetypes.MimeTypes().types_map[True]
