@@ -9,7 +9,7 @@ from importlib import import_module
 
 import pytest
 
-from gossamer.moved import PLACES
+from gossamer.moved import FUNCTIONS, PLACES, present_name
 
 NAMES = {
     "gossamer.frontier.wrapping": "WrappedFrontier",
@@ -44,6 +44,17 @@ assert former is getattr(present, "{name}")
 assert present.__spec__.name == present.__name__ == present_name("{module}")
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("module", FUNCTIONS)
+def test_functions_of_a_module_have_their_former_names(module: str) -> None:
+    sys.modules.pop(module, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        former = import_module(module)
+    present = import_module(present_name(module))
+    for name, now in FUNCTIONS[module].items():
+        assert getattr(former, name) is getattr(present, now)
 
 
 def test_a_name_that_never_was_is_not_found() -> None:

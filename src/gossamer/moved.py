@@ -1,4 +1,4 @@
-"""Moved: former names of modules, which programs and configurations of others hold, kept for a release."""
+"""Moved: former names of modules and functions, kept for a release: programs and configurations of others hold them."""
 
 from __future__ import annotations
 
@@ -21,6 +21,17 @@ PLACES = {
     **{f"gossamer.{name}": f"gossamer.results.{name}" for name in ("forget", "isolated", "offline", "report")},
 }
 """Present names of packages, by their former names; a longer former name comes before a shorter one."""
+FUNCTIONS = {
+    "gossamer.fetch.bodies": {"sniffed": "sniff"},
+    "gossamer.fetch.cookies": {"parsed": "parse_cookie"},
+    "gossamer.process.charset": {"decoded": "decode_body", "detected": "guess_encoding"},
+    "gossamer.process.embeds": {"embedded": "resources_in"},
+    "gossamer.process.items": {"converted": "convert_value"},
+    "gossamer.process.kept": {"kept": "build_tree"},
+    "gossamer.process.outline": {"outlined": "outline_of"},
+    "gossamer.resolve.guard": {"guarded": "filter_addresses", "refused": "why_refused"},
+}
+"""Present names of functions, by their former names, in modules that are imported by theirs."""
 
 
 def present_name(name: str) -> str:
@@ -50,6 +61,8 @@ class FormerNames(MetaPathFinder, Loader):
         warnings.warn(f"{spec.name} is {present} now", DeprecationWarning, stacklevel=2)
         module = import_module(present)
         self._specs[spec.name] = module.__spec__
+        for former, now in FUNCTIONS.get(spec.name, {}).items():
+            setattr(module, former, getattr(module, now))
         return module
 
     def exec_module(self, module: ModuleType) -> None:
