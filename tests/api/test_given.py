@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import pydoc
 import re
 import subprocess
@@ -221,10 +222,27 @@ def test_types_hold_outside_of_the_project(tmp_path: Path) -> None:
         cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
     wrong = re.findall(r"use.py:(\d+): error: .* \[([a-z-]+)\]", done.stdout)
-    lines = USE.splitlines()
-    assert [(lines[int(number) - 1].partition("# ")[2], code) for number, code in wrong] == [
+    assert [(_mark(int(number)), code) for number, code in wrong] == [
         ("wrong", "arg-type"), ("wrong", "call-arg"),
     ], done.stdout  # fmt: skip
+
+
+@pytest.mark.acceptance
+def test_types_hold_for_pyright_too(tmp_path: Path) -> None:
+    (tmp_path / "use.py").write_text(USE)
+    done = subprocess.run(
+        [sys.executable, "-m", "basedpyright", "--level", "error", "--pythonpath", sys.executable, "--outputjson", "."],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    found = json.loads(done.stdout)["generalDiagnostics"]
+    assert [(_mark(one["range"]["start"]["line"] + 1), one["rule"]) for one in found] == [
+        ("wrong", "reportArgumentType"), ("wrong", "reportCallIssue"),
+    ], done.stdout  # fmt: skip
+
+
+def _mark(line: int) -> str:
+    """Return the comment of a line of `USE`, counted from 1."""
+    return USE.splitlines()[line - 1].partition("# ")[2]
 
 
 USE = """\
