@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import ceil
 from pathlib import Path
 from typing import cast
 
@@ -403,7 +404,7 @@ def waiting(ring: CrawlRing, uploads: Uploads | None, telemetry: Telemetry) -> W
     now = telemetry.clock.now()
     if turn is None or turn.at <= now:
         return None
-    says = f"{turn.host or 'a sleeping host'} ({turn.reason}), next request in {duration(turn.at - now)}"
+    says = f"{turn.host or 'a sleeping host'} ({turn.reason}), next request in {duration(ceil(turn.at - now))}"
     return WaitingReason("host", says, turn.host, None, turn.at)
 
 
