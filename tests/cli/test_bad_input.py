@@ -196,6 +196,7 @@ OTHERS = [
     (["resume", "crawled", "--set", ""], "--set: write --set section.key=value"),
     (["exclude", "crawled", ""], "exclude: hosts.0: expected a text that is not empty"),
     (["scale", "crawled", "--workers", "0"], "scale: workers: expected 1 or more"),
+    (["search", "crawled", "crawler", "-java"], "before words to leave out write --: gossamer search DIR -- WORD -W"),
     (["seed"], "missing argument 'DIR'; gossamer seed --help says more"),
     (["status", "x" * 5_000], f"{'x' * 200}…: File name too long; name a shorter one"),
     ([*LOCAL, SEED, "-o", "x" * 300], f"{'x' * 200}…: File name too long; name a shorter one"),

@@ -118,6 +118,9 @@ def test_the_kept_index_answers_for_every_page(finished: Path) -> None:
     assert status == 0
     assert title in out
     assert "\x1b" not in out
+    words = title.split()
+    said = [run("search", str(finished), *query, "--limit", "3")[1] for query in (words, [" ".join(words)])]
+    assert said[0] == said[1]
 
 
 @pytest.mark.heavy

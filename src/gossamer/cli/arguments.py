@@ -152,6 +152,8 @@ def one_line(error: TyperException, command: str = "gossamer") -> str:
         known = [name for name in names if name.startswith("-")]
         at_resume = _at_resume(option) if command.endswith(" resume") else ""
         found = at_resume or near(option, known) or meaning(option, known) or _of_crawl(option, command)
+        if command.endswith(" search") and option[1] != "-":
+            found = "; before words to leave out write --: gossamer search DIR -- WORD -WITHOUT"
         return f"no option {option} for {command}{found}{_lists(found, command)}"
     if message.startswith("No such command"):
         name = message.split("'")[1]

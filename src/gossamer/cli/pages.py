@@ -35,7 +35,9 @@ PLAIN = "\x1b[0m"
 @commands.command("search")
 def search(
     directory: Directory,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help='Words, "phrases", -without, begin*, title:word.')] = "",
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="QUERY", help='Words, "phrases", -without, begin*, title:word.')
+    ] = None,
     as_json: Json = False,
     limit: Annotated[int, typer.Option("--limit", metavar="N", help="Maximum number of results.")] = 10,
     host: Annotated[str, typer.Option("--host", metavar="HOST", help="Search this host only.")] = "",
@@ -47,6 +49,7 @@ def search(
     quiet: Annotated[bool, typer.Option("--quiet", help="Hide the progress of --build.")] = False,
 ) -> int:
     """Search the full text of a crawl."""
+    query = " ".join(words or ())
     require_crawl(directory)
     if build:
         _build_index(directory, quiet=quiet)
