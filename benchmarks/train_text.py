@@ -27,6 +27,7 @@ from rapidfuzz.distance import LCSseq
 from scipy.sparse import csr_matrix
 from sklearn.linear_model import LogisticRegression, SGDClassifier
 
+from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.main import Learned, Trees, choose_blocks
 from gossamer.stages.process.outline import Outline, outline_of
 from gossamer.stages.process.signals import TYPES, Weights, names_of, page_names, signals
@@ -99,7 +100,7 @@ class Corpus:
     def __init__(self, folder: Path) -> None:
         self.pages = []
         for page in marked_pages(folder):
-            outline = outline_of(page.html.decode("utf-8", "replace"), OPEN_TAGS_MAX)
+            outline = outline_of(without_hidden(page.html)[0].decode("utf-8", "replace"), OPEN_TAGS_MAX)
             if outline is not None and outline.blocks:
                 self.pages.append(Prepared(page, outline))
         hosts = sorted({page.host for page in self.pages})

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.sampled import EVERY, FIRST
 
@@ -42,6 +43,10 @@ the marks that it selects.
 LONG_S = 100.0
 """Below all timeouts that tests set for themselves."""
 SET = {"LANG": "C.UTF-8", "TERM": "xterm-256color", "TZ": "UTC"}
+
+if settings.get_current_profile_name() == "default":  # Properties are tested without a clock: machines are busy.
+    settings.register_profile("gossamer", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("gossamer")
 
 
 def pytest_configure() -> None:

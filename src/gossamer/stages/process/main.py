@@ -1,7 +1,7 @@
 """Main: selects the blocks of a page's main content, by a model that was trained on pages labelled by people.
 
-The model estimates how likely each block is content; of all sets of blocks, the one with the highest expected F1 is
-taken. Then gaps among siblings, headings before what is kept and code beside it are filled in.
+The model estimates how likely each block is content; of all sets of blocks, the one with the highest expected F score
+is taken. Then gaps among siblings, headings before what is kept and code beside it are filled in.
 `benchmarks/train_text.py` trains the model, docs/reference/processing.md has its scores.
 """
 
@@ -41,6 +41,9 @@ CELLS_KEPT = 0.3
 _WORDS_MIN = 20.0
 """Lower bound of a page's words in the computation, so that a page without content does not yield an unlikely block."""
 
+_RECALL = 0.6
+"""How much recall counts beside precision: the square of beta in the F score. Of news, a list of other headlines is the
+common error; a lost paragraph is rare."""
 _SHIFTS = np.array([[-3.0], [-1.5], [0.0], [1.5], [3.0]], dtype=np.float32)
 """Common errors of all estimates of a page, as logarithms of odds …"""
 _CHANCES = np.array([0.0545, 0.244, 0.403, 0.244, 0.0545], dtype=np.float32)
@@ -97,18 +100,19 @@ def main_blocks(outline: Outline, url: str) -> list[bool]:
 
 
 def choose_blocks(likely: Rows, words: Rows) -> NDArray[np.bool_]:
-    """Return the set of blocks with the highest expected F1 of their words, by how likely each is content.
+    """Return the set of blocks with the highest expected F score of their words, by how likely each is content.
 
-    The model's errors within a page are correlated, so F1 is averaged over cases in which all blocks of the page are
-    more, or all less, likely than estimated.
+    The model's errors within a page are correlated, so the score is averaged over cases in which all blocks of the
+    page are more, or all less, likely than estimated.
     """
     order = np.argsort(-likely, kind="stable")
     estimates = np.clip(likely[order], 1e-6, 1 - 1e-6)
     scores = np.log(estimates / (1 - estimates)) + _SHIFTS
     found = np.cumsum(words[order] / (1 + np.exp(-scores)), axis=1)
-    f1 = _CHANCES @ (2 * found / (np.cumsum(words[order]) + np.maximum(found[:, -1:], _WORDS_MIN)))
+    wanted = np.maximum(found[:, -1:], _WORDS_MIN)
+    score = _CHANCES @ (found / (np.cumsum(words[order]) + _RECALL * wanted))
     keep = np.zeros(len(likely), dtype=np.bool_)
-    keep[order[: int(f1.argmax()) + 1]] = True
+    keep[order[: int(score.argmax()) + 1]] = True
     return keep
 
 
@@ -122,7 +126,11 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
     kept_at = [at for at, keeps in enumerate(keep) if keeps]
     for before, after in pairwise(kept_at):
         gap = range(before + 1, after)
-        if 0 < len(gap) <= GAP_MAX and all(parents[at] in (parents[before], parents[after]) for at in gap):
+        around = (parents[before], parents[after])
+        within = [outline.parents[parents[at]] if names[at] in _ITEMS else parents[at] for at in gap]
+        if 0 < len(gap) <= GAP_MAX and all(
+            parents[at] in around or one in around for at, one in zip(gap, within, strict=True)
+        ):
             out[before + 1 : after] = [True] * len(gap)
     _fill_notes(outline, out)
     _fill_lists(outline, out)
@@ -180,13 +188,25 @@ def _fill_notes(outline: Outline, keep: list[bool]) -> None:
 
 
 def _fill_lists(outline: Outline, keep: list[bool]) -> None:
-    """Keep the last items of a short numbered list whose other items are kept."""
-    for held in _blocks_within(outline, "ol").values():
+    """Keep the last items of a short numbered list whose other items are kept, and all if it belongs to what is kept
+    before it.
+    """
+    for node, held in _blocks_within(outline, "ol").items():
         rest = list(takewhile(lambda at: not keep[at], reversed(held)))
         words = sum(outline.blocks[at].words - 2 * outline.blocks[at].link_words for at in rest)
-        if len(held) <= ITEMS_MAX and 2 * len(rest) <= len(held) and words >= 0:
+        continues = 2 * len(rest) <= len(held) or _follows_content(outline, keep, node, held[0])
+        if len(held) <= ITEMS_MAX and continues and words >= 0:
             for at in rest:
                 keep[at] = True
+
+
+def _follows_content(outline: Outline, keep: Sequence[bool], node: int, first: int) -> bool:
+    """Say whether the block before an element, but for a heading, is kept and in the same element."""
+    blocks = outline.blocks
+    before = first - 1
+    if before > 0 and outline.tags[blocks[before].node][0] in NAMING:
+        before -= 1
+    return before >= 0 and keep[before] and outline.parents[blocks[before].node] == outline.parents[node]
 
 
 def _blocks_within(outline: Outline, name: str) -> dict[int, list[int]]:
