@@ -10,11 +10,20 @@ from pathlib import Path
 import pytest
 
 from gossamer import Crawler
+from gossamer.assembly.frontiers import bias_of
 from gossamer.assembly.modules import choose_modules
+from gossamer.assembly.parts import policy_of
 from gossamer.config import configure
+from gossamer.features.revisit.policies import BoundedPolicy
 from gossamer.model.errors import ConfigError
+from gossamer.model.pages import Archived, PageRow, Visited
 from gossamer.plugins import build, component, fitting, naming
-from gossamer.ports import Filter, ProtocolModule
+from gossamer.ports import Filter, ProtocolModule, Resolver
+from gossamer.stages.archive.archive import Archives
+from gossamer.testing import check_archive, check_revisit_policy
+from gossamer.url.canonical import Canonicalizer
+from gossamer.url.name import Namer
+from gossamer.world.dice import Dice
 
 
 @pytest.fixture
@@ -123,6 +132,131 @@ def test_a_component_that_does_not_fit_its_port_is_refused_before_it_is_used(tmp
         fitting(f"{file}:Half", "components.filters", Filter)
     with pytest.raises(ConfigError, match="has no close, fetch"):
         fitting(f"{file}:Half", "components.protocols.x", ProtocolModule)
+
+
+OWN_RESOLVER = """
+class Resolver:
+    def __init__(self, *, options, clock): pass
+    def cached(self, {cached}): pass
+    async def resolve(self, host): pass
+    async def close(self): pass
+"""
+
+
+def test_a_refusal_says_how_each_missing_method_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "half_resolver_file.py"
+    file.write_text("class Half:\n    def __init__(self, *, options, clock): pass\n")
+    says = r"what it must have: cached\(host\), async close\(\), async resolve\(host\)$"
+    with pytest.raises(ConfigError, match=says):
+        fitting(f"{file}:Half", "components.resolver", Resolver, options=1, clock=2)
+
+
+@pytest.mark.parametrize("cached", ["host, *more", "host", "host, port=53", "*hosts"])
+def test_a_method_that_can_be_called_as_its_port_is_accepted(tmp_path: Path, cached: str) -> None:
+    file = tmp_path / "whole_resolver_file.py"
+    file.write_text(OWN_RESOLVER.format(cached=cached))
+    assert fitting(f"{file}:Resolver", "components.resolver", Resolver, options=1, clock=2)
+
+
+@pytest.mark.parametrize("cached", ["", "host, port", "*, host"])
+def test_a_method_that_takes_other_arguments_is_refused_before_it_is_called(tmp_path: Path, cached: str) -> None:
+    file = tmp_path / "other_resolver_file.py"
+    file.write_text(OWN_RESOLVER.format(cached=cached).replace("self, )", "self)"))
+    with pytest.raises(ConfigError, match=r"cached of .*Resolver must be called as cached\(host\); docs/") as refused:
+        fitting(f"{file}:Resolver", "components.resolver", Resolver, options=1, clock=2)
+    assert "\n" not in str(refused.value)
+
+
+MIDDLEWARE = """
+from gossamer.ports import VisitMiddleware
+
+class Own(VisitMiddleware):
+    name = "own"
+    def __init__(self, *, epochs, name_url, unpark): pass
+    def judge(self, url): pass
+"""
+FRONTIER = """
+from gossamer.stages.frontier.strategy import Strategy
+
+class Own(Strategy):
+    def __init__(self, *, gates, epochs, name_url, dice): pass
+    def hold(self, link): return False
+"""
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "says"),
+    [
+        ("components.middleware", MIDDLEWARE, r"judge of .*Own must be called as judge\(url, now\); docs/"),
+        ("components.frontier", FRONTIER, r"hold of .*Own must be called as hold\(link, level, now\); docs/"),
+    ],
+)
+def test_a_derived_component_whose_method_takes_other_arguments_is_refused(
+    key: str, code: str, says: str, tmp_path: Path
+) -> None:
+    file = tmp_path / f"derived_{key[-8:]}_file.py"
+    file.write_text(code)
+    settings = {key: [f"{file}:Own"] if key == "components.middleware" else f"{file}:Own"}
+    crawler = Crawler("http://127.0.0.1:1/", output=tmp_path / "crawl", allow_private=True, settings=settings)
+    with pytest.raises(ConfigError, match=f"{key}: {says}"):
+        asyncio.run(crawler.run())
+
+
+ONE_LEVEL = """
+class One:
+    def __init__(self, *, bias, dice): pass
+    def choose(self, levels): return {level}
+"""
+
+
+def test_a_bias_is_held_to_the_levels_that_there_are(tmp_path: Path) -> None:
+    file = tmp_path / "bias_file.py"
+    file.write_text(ONE_LEVEL.format(level="max(levels)"))
+    config = configure(options={"contact": "me@example.org"}, sets=(f"components.bias={file}:One",))
+    bias = bias_of(config, Dice(1))
+    assert bias is not None
+    assert bias.choose([1, 5, 2]) == 5
+    file.write_text(ONE_LEVEL.format(level="8"))
+    os.utime(file, ns=(0, 0))
+    bias = bias_of(config, Dice(1))
+    assert bias is not None
+    with pytest.raises(RuntimeError, match=r"components.bias: .*One failed in choose: ValueError: it returned 8, not"):
+        bias.choose([1, 5, 2])
+    assert bias_of(configure(options={"contact": "me@example.org"}), Dice(1)) is None
+
+
+class Nothing:
+    """An archive that says of no response where it is."""
+
+    def add(self, visited: object) -> None: ...
+
+    def cut(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def test_an_archive_need_not_say_where_a_response_is() -> None:
+    check_archive(Nothing)
+    url = Namer(Canonicalizer()).name("http://a.example/")
+    assert url is not None
+    row = PageRow(url.text, url.key, url.host, url.site, 1.0, "fetched")
+    place = Archived("own.warc", 0, 1, "<urn:1>")
+
+    class Own(Nothing):
+        def add(self, visited: object) -> Archived:  # type: ignore[override]
+            return place
+
+    archives = Archives([Nothing()], [("nothing", Nothing()), ("own", Own()), ("last", Nothing())])
+    assert archives.add(Visited(url, row)) is place
+    assert Archives([Nothing()], [("nothing", Nothing())]).add(Visited(url, row)) == Archived()
+
+
+def test_a_policy_without_price_needs_not_say_so(tmp_path: Path) -> None:
+    file = tmp_path / "unpriced_file.py"
+    file.write_text("class Daily:\n    def rate(self, habits, price): return 1 / 86_400\n")
+    policy = policy_of(f"{file}:Daily")
+    check_revisit_policy(policy)
+    assert BoundedPolicy(policy, 1.0, 1e9).priced is False
 
 
 def test_a_module_without_a_name_is_refused_before_it_is_used(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import importlib.util
 import inspect
 import sys
 from asyncio import CancelledError
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import lru_cache, wraps
@@ -20,6 +20,7 @@ from gossamer.options import nearest
 GROUP = "gossamer.components"
 NAMED = "names_its_component"
 """Mark of methods whose errors name the component."""
+WHERE = "docs/how-to/components.md says what it must have"
 FILES_MAX = 64
 """Files of components whose modules are remembered."""
 
@@ -79,18 +80,52 @@ def build(name: str, key: str, **given: object) -> object:
 
 
 def fitting(name: str, key: str, port: type, **given: object) -> object:
-    """Return what `build` does, once it has all that its port names: what is missing would be missed in mid-crawl.
+    """Return what `build` does, once it has all that its port names: what is missing would be missed in mid-crawl. Of a
+    member with a default in the port, the component may have none.
 
     Raises:
         ConfigError: as `build`, or it does not fit.
     """
     made = build(name, key, **given)
     named = {member for one in port.__mro__ if getattr(one, "_is_protocol", False) for member in _members(one)}
-    if missing := sorted(member for member in named if not hasattr(made, member)):
-        raise ConfigError(
-            f"{key}: {name} has no {', '.join(missing)}; docs/how-to/components.md says what it must have"
-        )
+    methods = sorted(member for member in named if callable(getattr(port, member, None)))
+    needed = sorted({*methods, *(member for member in named if not hasattr(port, member))})
+    if missing := [member for member in needed if not hasattr(made, member)]:
+        shapes = ", ".join(_shape(port, member) for member in missing if member in methods)
+        raise ConfigError(f"{key}: {name} has no {', '.join(missing)}; {WHERE}{shapes and f': {shapes}'}")
+    require_shapes(made, name, key, port, methods)
     return made
+
+
+def require_shapes(made: object, name: str, key: str, port: type, methods: Iterable[str]) -> None:
+    """Require that `methods` of a component can be called as those of its port.
+
+    Raises:
+        ConfigError: one takes other arguments.
+    """
+    for method in methods:
+        if not _takes(getattr(made, method), list(inspect.signature(getattr(port, method)).parameters)[1:]):
+            raise ConfigError(f"{key}: {method} of {name} must be called as {_shape(port, method)}; {WHERE}")
+
+
+def _takes(method: object, parameters: Sequence[str]) -> bool:
+    """Say whether a method takes these arguments by place. A native method may have no signature."""
+    if not callable(method):
+        return False
+    try:
+        inspect.signature(method).bind(*parameters)
+    except TypeError:
+        return False
+    except ValueError:
+        pass
+    return True
+
+
+def _shape(port: type, method: str) -> str:
+    """Return how a method of a port is written: `async resolve(host)`."""
+    parameters = list(inspect.signature(getattr(port, method)).parameters)[1:]
+    wait = "async " if inspect.iscoroutinefunction(getattr(port, method)) else ""
+    return f"{wait}{method}({', '.join(parameters)})"
 
 
 def naming(made: object, name: str, key: str, *methods: str) -> object:

@@ -9,7 +9,7 @@ import msgspec
 
 from gossamer.model.links import ALLOWED, Link, Prerequisite, RevisitPlan, Verdict, Visit
 from gossamer.model.pages import Archived, EpochRow, Findings, Original, Page, PageRow, Visited
-from gossamer.model.standing import Habits, Standing
+from gossamer.model.standing import DownloadHistory, Habits, Standing
 from gossamer.model.visits import Content, Failure, Located, Reply, Request
 from gossamer.url.url import Url
 
@@ -191,6 +191,26 @@ class HostPrioritizer(Prioritizer, Protocol):
         """Return a level from 0, the most urgent, to 7. Pure, and quick: it may run for every URL that is queued."""
 
 
+@runtime_checkable
+class HistoryPrioritizer(Prioritizer, Protocol):
+    """A prioritizer that gets a link together with the download history of its page and host (Mercator, section 3.1).
+
+    `level` is called where there is no history: when an offline segment is built.
+    """
+
+    def level_by_history(self, link: Link, history: DownloadHistory) -> int:
+        """Return a level from 0, the most urgent, to 7. Costs two lookups of pages a link, about 10 µs."""
+
+
+class Bias(Protocol):
+    """Draws the level that is next, for hosts and for the queues of a host (the biased front queues of Mercator)."""
+
+    def choose(self, levels: Sequence[int]) -> int:
+        """Return one of `levels`, which are not empty and in no order. A level that is never chosen while others have
+        URLs starves.
+        """
+
+
 KNOWN = 0
 NEW = 1
 SHORTER = 2
@@ -233,7 +253,7 @@ class ContentSeen(Protocol):
 class RevisitPolicy(Protocol):
     """Divides visits between pages that were visited before (`revisit.policy`)."""
 
-    priced: bool
+    priced: bool = False
     """It divides a budget: rates go by change rate and importance alone, and fall as the price rises. Otherwise each
     page has its own rhythm, and the price means nothing."""
 
@@ -285,11 +305,18 @@ class ProcessingModule(Protocol):
 class Archive(Protocol):
     """Keeps what was fetched for others to read. Durable with the epoch."""
 
-    def add(self, visited: Visited) -> Archived:
-        """Take one finished attempt; fill the row's place in the archive; return where the response went."""
+    def add(self, visited: Visited) -> Archived | None:
+        """Take one finished attempt. Return where its response went, and fill the place in its row; None: it keeps no
+        response that other programs look up.
+        """
 
     def cut(self) -> None:
         """Write what is buffered to the journals: the epoch closes now."""
+
+    def close(self) -> None:
+        """Finish growing files; takes effect with the commit. A component's `close` is called once, at the orderly end
+        of a run, after a last `cut`; no call follows it. After a kill or a failure it is not called.
+        """
 
 
 @runtime_checkable

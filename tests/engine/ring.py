@@ -183,7 +183,7 @@ class Ring:
             hints=NoHints(),
             isolated=IsolatedModules((), lambda _type, _link: (), 1.0, 1),
             rendering=NoRendering(),
-            ending=BatchEnding(self.history, self.chain, self.frontier, BreadthFirst()),
+            ending=BatchEnding(self.urls, self.chain, self.frontier, BreadthFirst()),
         )  # fmt: skip
         storage = Storage(self.store, self.epochs, self.journals, self.contacts, self.slots)
         self.telemetry = Telemetry(self.clock, self.logs, self.counters)

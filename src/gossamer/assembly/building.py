@@ -226,7 +226,7 @@ def ring_of(
         trapping=scope.trapping,
         isolated=(isolated := isolation_of(config, setup.home.directory, modules.isolated)),
         hints=hints or NoHints(),
-        ending=_ending(recrawl, urls.history, scope.chain, frontier, prioritizer),
+        ending=_ending(recrawl, urls, scope.chain, frontier, prioritizer),
         pending_scope=memory.pending_scope,
         exchange=exchange or NoOthers(),
         rendering=rendering or NoRendering(),
@@ -267,9 +267,9 @@ def _exchange(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exc
 
 
 def _ending(
-    recrawl: Recrawl | None, history: PageHistory, chain: Chain, frontier: Frontier, prioritizer: Prioritizer
+    recrawl: Recrawl | None, urls: UrlMemory, chain: Chain, frontier: Frontier, prioritizer: Prioritizer
 ) -> Ending:
-    return recrawl.revisiting if recrawl is not None else BatchEnding(history, chain, frontier, prioritizer)
+    return recrawl.revisiting if recrawl is not None else BatchEnding(urls, chain, frontier, prioritizer)
 
 
 def _scope_memory(config: Config, epochs: Epochs, scope: CrawlScope, *, alone: bool) -> ScopeMemory:

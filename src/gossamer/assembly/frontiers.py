@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from inspect import isfunction
+from typing import cast
 
 from gossamer.assembly.parts import budget_of, politeness_of
 from gossamer.assembly.revisits import frontier_options_of, patient, share_new_of
 from gossamer.config import Config
 from gossamer.engine.commit import Storage
 from gossamer.model.errors import ConfigError
-from gossamer.plugins import build, naming
-from gossamer.ports import Prioritizer
+from gossamer.plugins import build, fitting, naming, require_shapes
+from gossamer.ports import Bias, Prioritizer
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.hosts import HostRecords
 from gossamer.stages.frontier.priority import FrontierRules
@@ -25,6 +26,8 @@ from gossamer.state.schema import FRONTIER_COMPONENT
 from gossamer.state.store import HostsStore
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
+
+BIAS = "components.bias"
 
 
 def frontier_for(
@@ -47,7 +50,8 @@ def frontier_for(
     share_new = share_new_of(config)
     remembered = host_memory_of(config, storage.hosts, now)
     records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered, travelling)
-    chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split)
+    bias = bias_of(config, dice)
+    chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split, bias)
     _check_beginning(config, storage.epochs)
     frontier = Frontier(records, chosen, namer.name, dice, now)
     if config.components.frontier:
@@ -99,11 +103,39 @@ def _with_component(config: Config, frontier: Frontier, epochs: Epochs, namer: N
     changed = [
         method for method, ours in inherited if isfunction(ours) and getattr(type(component), method) is not ours
     ]
-    naming(component, name, key, *(one for one in changed if not one.startswith("_")))
+    methods = [one for one in changed if not one.startswith("_")]
+    require_shapes(component, name, key, base, methods)
+    naming(component, name, key, *methods)
     if isinstance(component, WrappedFrontier):
         return component
     frontier.strategy = component
     return frontier
+
+
+def bias_of(config: Config, dice: Dice) -> Bias | None:
+    """Return the operator's choice among levels; None: ours.
+
+    Raises:
+        ConfigError: it does not fit.
+    """
+    name = config.components.bias
+    if not name:
+        return None
+    made = fitting(name, BIAS, Bias, bias=config.frontier.level_bias, dice=dice)
+    return cast("Bias", naming(_OneOf(cast("Bias", made)), name, BIAS, "choose"))
+
+
+class _OneOf:
+    """Another bias that is held to its contract: any other level would be looked for in vain."""
+
+    def __init__(self, inner: Bias) -> None:
+        self._inner = inner
+
+    def choose(self, levels: Sequence[int]) -> int:
+        level = self._inner.choose(levels)
+        if level not in levels:
+            raise ValueError(f"it returned {level!r}, not one of {sorted(levels)}")
+        return level
 
 
 def host_memory_of(config: Config, store: HostsStore | None, now: float) -> Remembered | None:

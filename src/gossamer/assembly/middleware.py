@@ -21,7 +21,7 @@ from gossamer.features.walls import Walling
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Prerequisite, Visit
 from gossamer.model.visits import Reply
-from gossamer.plugins import build, naming
+from gossamer.plugins import build, naming, require_shapes
 from gossamer.ports import VisitMiddleware
 from gossamer.stages.fetch.credentials import proxy_of, reveal
 from gossamer.stages.frontier.scheduler import HostControl
@@ -135,5 +135,6 @@ def _own(name: str, features: Features) -> VisitMiddleware:
     if not isinstance(middleware, VisitMiddleware) or not middleware.name:
         raise ConfigError(f"{OWN}: {name} must derive from gossamer.ports.VisitMiddleware and have a name")
     methods = [method for method in vars(VisitMiddleware) if not method.startswith("_") and method not in UNNAMED]
+    require_shapes(middleware, name, OWN, VisitMiddleware, [*methods, "before_begin"])
     naming(middleware, name, OWN, *methods)
     return middleware

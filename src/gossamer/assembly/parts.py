@@ -27,8 +27,8 @@ from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
 from gossamer.plugins import build, component, fitting, naming
-from gossamer.ports import ContentSeen, Resolver, RevisitPolicy, UrlSeen
-from gossamer.stages.archive.archive import Archives, Closable, Followers, Following
+from gossamer.ports import Archive, ContentSeen, Resolver, RevisitPolicy, UrlSeen
+from gossamer.stages.archive.archive import Archives, Followers, Following
 from gossamer.stages.archive.follower import Follower, Sealer
 from gossamer.stages.archive.tables import TableWriters
 from gossamer.stages.archive.warc import WarcArchive, WarcInfo
@@ -272,7 +272,7 @@ def archives_of(
     warc = WarcArchive(config.archive, journals, about, shard, incarnation)
     key = "components.archives"
     components = [
-        (name, cast("Closable", fitting(name, key, Closable, journals=journals, directory=directory)))
+        (name, cast("Archive", fitting(name, key, Archive, journals=journals, directory=directory)))
         for name in config.components.archives
     ]
     tables = TableWriters(config.archive, journals, shard, incarnation, modules.columns, modules.tables)
@@ -335,13 +335,13 @@ def policy_of(name: str) -> RevisitPolicy:
 
 def _followers(
     config: Config, journals: Journals, clock: Clock, shard: int, incarnation: int
-) -> tuple[list[Closable], Followers]:
+) -> tuple[list[Archive], Followers]:
     """Return archives whose logs are for a follower, and all followers; remove files left by a crash.
 
     Raises:
         ConfigError: search is on and its library is not installed, or its index is one that we cannot read.
     """
-    logs: list[Closable] = []
+    logs: list[Archive] = []
     tables = Follower(journals, config.archive.table_group_bytes_max)
     tables.sweep()
     # What is sealed takes effect with the commits that the others need.

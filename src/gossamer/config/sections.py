@@ -203,6 +203,7 @@ class ComponentsOptions(Section, frozen=True):
 
     frontier: Annotated[str, Key("A frontier that wraps the built-in one, which still applies politeness.")] = ""
     prioritizer: Annotated[str, Key("Replaces what frontier.priority names.")] = ""
+    bias: Annotated[str, Key("Draws the level that is next, in place of frontier.level_bias.")] = ""
     url_seen: Annotated[str, Key("The duplicate URL eliminator.")] = ""
     content_seen: Annotated[str, Key("The content-seen test.")] = ""
     resolver: Annotated[str, Key("Finds the addresses of hosts.")] = ""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from gossamer.engine.counters import CrawlCounters
-from gossamer.engine.history import PageRecord, holding
+from gossamer.engine.history import PageRecord, UrlMemory, holding
 from gossamer.engine.links import LINKS_AT_ONCE
 from gossamer.engine.optional import ShardExchange
 from gossamer.engine.pending_scope import SCOPE
@@ -46,6 +46,7 @@ class Discovery:
         self._clock = clock
         self._counters = counters
         self._follows = follows
+        self._urls = UrlMemory(stages.namer, stages.url_seen, stages.history)
         order = stages.prioritizer
         self._importance = order if isinstance(order, PageImportance) else None
         self.counts_links = self._importance is not None
@@ -202,7 +203,9 @@ class Discovery:
         for link, answer in zip(links, answers, strict=True):
             rises = risen.pop(link.url.fingerprint, None) if risen else None
             if answer == NEW:
-                level = link.level if link.level is not None else level_of(link, stages.prioritizer)
+                level = link.level
+                if level is None:
+                    level = level_of(link, stages.prioritizer, self._urls, stages.frontier)
                 stages.frontier.add(link, level, now)
             elif rises is not None and stages.history.get(link.url) is None:
                 stages.frontier.add(link, rises, now)  # A second entry: the earlier one is dropped in its turn.

@@ -9,6 +9,7 @@ import msgspec
 
 from gossamer.model.links import Link, Visit
 from gossamer.model.pages import PageRow
+from gossamer.model.standing import LastVisit
 from gossamer.ports import UrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
@@ -60,6 +61,13 @@ class PageHistory:
     def get(self, url: Url) -> PageRecord | None:
         value = self._epochs.get("page", page_key(url.partition, url.fingerprint))
         return _decode(value) if value is not None else None
+
+    def last_visit(self, url: Url | None) -> LastVisit | None:
+        """Return the last attempt at a URL for a prioritizer; None if there was none."""
+        record = self.get(url) if url is not None else None
+        if record is None:
+            return None
+        return LastVisit(record.outcome, record.at, record.status, record.attempt, record.error)
 
     def has_ended(self, url: Url) -> bool:
         """Say whether a URL was visited and no further attempt is planned."""

@@ -10,7 +10,7 @@ import msgspec
 from gossamer.engine.copies import CopyMarks
 from gossamer.engine.counters import CrawlCounters
 from gossamer.engine.examine import Examiner
-from gossamer.engine.history import PageHistory, attempt_row, page_record
+from gossamer.engine.history import PageHistory, UrlMemory, attempt_row, page_record
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
 from gossamer.engine.optional import BrowserRendering, Ending, Hints, Isolation, ShardExchange
@@ -20,10 +20,12 @@ from gossamer.engine.traps import Trapping
 from gossamer.model.errors import is_fatal, is_mistake
 from gossamer.model.links import NOT_SEED, Found, Link, RevisitPlan, Visit
 from gossamer.model.pages import Archived, Original, PageRow, Visited, digest_text
+from gossamer.model.standing import DownloadHistory
 from gossamer.model.visits import Reply
 from gossamer.ports import ContentSeen, PrerequisiteArchive, Prioritizer, ProtocolModule, Resolver, UrlSeen
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.record import LEVELS
 from gossamer.stages.robots.robots import SiteRobots
 from gossamer.stages.scope.chain import Chain
 from gossamer.stages.scope.roots import Roots
@@ -68,10 +70,11 @@ class Stages(msgspec.Struct, frozen=True):
     """How the visits of pages end."""
 
 
-def level_of(link: Link, prioritizer: Prioritizer) -> int:
-    """Return the level of a link. Raises RuntimeError: the prioritizer failed."""
+def level_of(link: Link, prioritizer: Prioritizer, urls: UrlMemory, frontier: Frontier) -> int:
+    """Return the level of a link, within bounds. Raises RuntimeError: the prioritizer failed."""
+    by_history = getattr(prioritizer, "level_by_history", None)
     try:
-        level = prioritizer.level(link)
+        level = prioritizer.level(link) if by_history is None else by_history(link, _past(link, urls, frontier))
         if not isinstance(level, int):
             raise TypeError(f"it returned a {type(level).__name__}, not a level from 0 to 7")
     except BaseException as error:
@@ -81,7 +84,13 @@ def level_of(link: Link, prioritizer: Prioritizer) -> int:
         raise RuntimeError(
             f"the prioritizer {name} failed on {link.url.text}: {type(error).__name__}: {error}"
         ) from error
-    return level
+    return max(0, min(level, LEVELS - 1))
+
+
+def _past(link: Link, urls: UrlMemory, frontier: Frontier) -> DownloadHistory:
+    referrer = urls.namer.name(link.referrer) if link.referrer else None
+    last_visit = urls.history.last_visit
+    return DownloadHistory(last_visit(link.url), last_visit(referrer), frontier.standing(link.url))
 
 
 class BatchEnding:
@@ -89,8 +98,9 @@ class BatchEnding:
 
     is_continuous = False
 
-    def __init__(self, history: PageHistory, chain: Chain, frontier: Frontier, prioritizer: Prioritizer) -> None:
-        self._history = history
+    def __init__(self, urls: UrlMemory, chain: Chain, frontier: Frontier, prioritizer: Prioritizer) -> None:
+        self._urls = urls
+        self._history = urls.history
         self._chain = chain
         self._frontier = frontier
         self._prioritizer = prioritizer
@@ -105,7 +115,8 @@ class BatchEnding:
         record = self._history.get(link.url)
         if record is not None and record.final and self._chain.explain(link) in {"", *self._chain.by_place}:
             self._history.put(link.url, msgspec.structs.replace(record, final=False))
-            self._frontier.add(link, level_of(link, self._prioritizer), now)
+            level = level_of(link, self._prioritizer, self._urls, self._frontier)
+            self._frontier.add(link, level, now)
 
 
 class Recorder:
@@ -165,7 +176,7 @@ class Recorder:
         visit = lease.visit
         assert visit is not None, "a prerequisite fetch where a visit was expected"
         finish = stages.ending.look(lease, visited) if again is None else None
-        archived = stages.archive.add(visited)
+        archived = stages.archive.add(visited) or Archived()
         if self._logs.tells_visits:
             self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
         reply = visited.reply

@@ -22,6 +22,28 @@ class Standing(msgspec.Struct, frozen=True, gc=False):
     """OPIC cash: what links gave to the host and it has not passed on yet, as a multiple of the mean over hosts."""
 
 
+class LastVisit(msgspec.Struct, frozen=True, gc=False):
+    """The last attempt at a page."""
+
+    outcome: str
+    at: float
+    """Wall time."""
+    status: int | None = None
+    attempt: int = 1
+    error: str = ""
+
+
+class DownloadHistory(msgspec.Struct, frozen=True, gc=False):
+    """What the shard has downloaded that concerns a link."""
+
+    page: LastVisit | None
+    """Of the page that it leads to; None: it was never visited."""
+    referrer: LastVisit | None
+    """Of the page that has it; None: a seed, or a page of another shard, or one that is not recorded yet."""
+    host: Standing
+    """Of the host to which it leads."""
+
+
 class Habits(msgspec.Struct, frozen=True, gc=False):
     """How often a page changes and how important it is: the input of a revisit policy."""
 

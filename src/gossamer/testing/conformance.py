@@ -246,6 +246,7 @@ def _check_level(level: object, of: str) -> None:
 
 def check_revisit_policy(policy: RevisitPolicy) -> None:
     """Run the contract of a revisit policy."""
+    priced = getattr(policy, "priced", False)
     for rate in (1e-9, 1e-5, 10.0):
         for importance in (0.0, 1.0, 1e6):
             for interval_s, changed, since_s in ((0.0, False, None), (3_600.0, False, None), (3_600.0, True, 60.0)):
@@ -253,12 +254,12 @@ def check_revisit_policy(policy: RevisitPolicy) -> None:
                 given = [policy.rate(habits, 10.0**power) for power in range(-18, 19)]
                 _promise(all(0.0 <= one < inf for one in given), f"a rate is a number from 0 on, not one of {given}")
                 _promise(given == [policy.rate(habits, 10.0**power) for power in range(-18, 19)], "`rate` is pure")
-                falls = all(after <= before for before, after in pairwise(given))
-                _promise(falls or not policy.priced, f"a priced policy gives no more at a higher price: {habits}")
+                falls = not priced or all(after <= before for before, after in pairwise(given))
+                _promise(falls, f"a priced policy gives no more at a higher price: {habits}")
         bare = Habits(rate, 1.0)
         told = Habits(rate, 1.0, 3_600.0, changed=True, since_change_s=60.0)
         same = policy.rate(bare, 1.0) == policy.rate(told, 1.0)
-        _promise(same or not policy.priced, "a priced policy goes by change rate and importance alone")
+        _promise(same or not priced, "a priced policy goes by change rate and importance alone")
 
 
 def check_archive(make: Callable[[], Archive]) -> None:
@@ -268,8 +269,8 @@ def check_archive(make: Callable[[], Archive]) -> None:
     taken: list[tuple[Visited, Archived]] = []
     for number, visited in enumerate(_visits()):
         before = (visited.row.url, visited.row.outcome, visited.row.status)
-        archived = archive.add(visited)
-        _promise(isinstance(archived, Archived), f"`add` returns Archived, not {archived!r}")
+        archived = archive.add(visited) or Archived()
+        _promise(isinstance(archived, Archived), f"`add` returns Archived or None, not {archived!r}")
         after = (visited.row.url, visited.row.outcome, visited.row.status)
         _promise(after == before, f"an archive leaves what happened as it is: {before} became {after}")
         _check_place(visited, archived)
@@ -281,6 +282,7 @@ def check_archive(make: Callable[[], Archive]) -> None:
     ids = [archived.record_id for _, archived in taken if archived.record_id]
     _promise(len(set(ids)) == len(ids), "no two records share an id")
     _check_apart([archived for _, archived in taken])
+    archive.close()
 
 
 def _check_place(visited: Visited, archived: Archived) -> None:

@@ -113,7 +113,7 @@ class BoundedPolicy:
         self._policy = policy
         self._most = 1.0 / interval_s_min
         self._least = 1.0 / interval_s_max
-        self.priced = policy.priced
+        self.priced: bool = getattr(policy, "priced", False)
 
     def rate(self, habits: Habits, price: float) -> float:
         return min(max(self._policy.rate(habits, price), self._least), self._most)

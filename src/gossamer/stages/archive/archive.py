@@ -15,16 +15,6 @@ from gossamer.ports import Archive, EpochArchive, PrerequisiteArchive
 from gossamer.world.files import NO_ROOM
 
 
-class Closable(Archive, Protocol):
-    """An archive that can be finished."""
-
-    def close(self) -> None:
-        """Finish growing files; takes effect with the commit. A component's `close` is called once, at the orderly end
-        of a run, after a last `cut`; no call follows it. After a kill or a failure it is not called.
-        """
-        ...
-
-
 class Task(Protocol):
     """A follower's work on one finished log."""
 
@@ -113,7 +103,7 @@ class Archives:
     archive, and `resume` fetches its pages again.
     """
 
-    def __init__(self, own: Sequence[Closable], components: Sequence[tuple[str, Closable]] = ()) -> None:
+    def __init__(self, own: Sequence[Archive], components: Sequence[tuple[str, Archive]] = ()) -> None:
         """`components` are the operator's, each with the name that the configuration gives."""
         self._own = tuple(own)
         self._components = tuple(components)
@@ -134,14 +124,10 @@ class Archives:
         """
         place = Archived()
         for archive in self._own:
-            archived = archive.add(visited)
-            if archived.warc_file and not place.warc_file:
-                place = archived
+            place = _first(place, archive.add(visited))
         for name, component in self._components:
             with _blaming(name, f"add ({visited.row.url})"):
-                archived = component.add(visited)
-                if archived.warc_file and not place.warc_file:
-                    place = archived
+                place = _first(place, component.add(visited))
         return place
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
@@ -202,6 +188,10 @@ class Archives:
     def _blaming_component(self, archive: object, what: str) -> AbstractContextManager[None]:
         name = self._names.get(id(archive))
         return nullcontext() if name is None else _blaming(name, what)
+
+
+def _first(place: Archived, other: Archived | None) -> Archived:
+    return place if place.warc_file or other is None or not other.warc_file else other
 
 
 @contextmanager

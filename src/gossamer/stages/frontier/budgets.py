@@ -457,10 +457,11 @@ class Ledger:
 
     def _level(self, host: Host) -> int:
         assert self._prioritizer is not None
-        level = self._prioritizer.host_level(self._standing(host))
+        level = self._prioritizer.host_level(self.standing(host))
         return max(0, min(level, LEVELS - 1))
 
-    def _standing(self, host: Host) -> Standing:
+    def standing(self, host: Host) -> Standing:
+        """Return the figures of a host; those that no prioritizer needs are 0."""
         record = host.record
         linking = 0.0
         cash = 0.0

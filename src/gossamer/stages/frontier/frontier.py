@@ -8,7 +8,7 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.model.links import NOT_SEED, Link, RevisitPlan
-from gossamer.model.standing import Awaited, HostFacts
+from gossamer.model.standing import Awaited, HostFacts, Standing
 from gossamer.model.visits import Contact
 from gossamer.stages.frontier.budgets import Ledger
 from gossamer.stages.frontier.host import Host, Lease
@@ -70,7 +70,7 @@ class Frontier:
         if (first := next(store.scan("host", *PARTITIONED), None)) is not None:
             decode_record(first[1])  # Refuses a crawl of another version now, not during a visit.
         self.counts = follow_clock(epochs, now, records.travelling)
-        bias = LevelBias(options.level_bias, dice)
+        bias = rules.bias or LevelBias(options.level_bias, dice)
         self.hosts = HostTable(epochs, politeness, contacts.recovered, options.records_cached_max, remembered)
         coin = None if share_new is None else lambda: dice.uniform(0.0, 1.0) < share_new
         self._queues = Queues(epochs, bias, options, name_url, coin or bool)
@@ -190,6 +190,10 @@ class Frontier:
         self._queues.append(host, number, link)
         self.hosts.touch(host)
         self.scheduler.bring(host, level, now)
+
+    def standing(self, url: Url) -> Standing:
+        """Return the figures of a URL's host, for a prioritizer."""
+        return self.ledger.standing(self.hosts.get(url.host, url.partition))
 
     def linked(self, page: Url, links: Sequence[Link]) -> None:
         """Process the links of a page that was just finished, for reputation and strategy."""

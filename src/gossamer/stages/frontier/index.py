@@ -17,6 +17,7 @@ from heapq import nsmallest
 from itertools import islice
 from math import inf
 
+from gossamer.ports import Bias
 from gossamer.stages.frontier.host import Host
 from gossamer.stages.frontier.record import LEVELS, host_prefix, micros, range_end
 from gossamer.state.epoch import Epochs
@@ -83,7 +84,7 @@ class _Partitions:
 class HostIndex:
     """Finds a host to activate. Memory holds which partitions have entries, never the hosts."""
 
-    def __init__(self, epochs: Epochs, dice: Dice, bias: LevelBias) -> None:
+    def __init__(self, epochs: Epochs, dice: Dice, bias: Bias) -> None:
         self._epochs = epochs
         self._dice = dice
         self._bias = bias

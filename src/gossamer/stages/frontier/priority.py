@@ -16,7 +16,7 @@ import msgspec
 from gossamer.model.links import EMBED, FEED, SITEMAP, Link
 from gossamer.model.patterns import PatternSet
 from gossamer.model.standing import Standing
-from gossamer.ports import Prioritizer
+from gossamer.ports import Bias, Prioritizer
 from gossamer.stages.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.stages.frontier.politeness import Politeness
 from gossamer.stages.frontier.record import LEVELS
@@ -260,3 +260,5 @@ class FrontierRules(msgspec.Struct, frozen=True):
     """Share of visits for new URLs if revisits are due too; None: there are no revisits."""
     split: frozenset[str] = frozenset()
     """Sites whose hosts are divided among shards."""
+    bias: Bias | None = None
+    """Draws levels in place of `LevelBias`."""

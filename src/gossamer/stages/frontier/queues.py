@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from gossamer.model.links import Link
+from gossamer.ports import Bias
 from gossamer.stages.frontier.host import Host, Reading
-from gossamer.stages.frontier.index import LevelBias
 from gossamer.stages.frontier.options import FrontierOptions
 from gossamer.stages.frontier.origins import NEVER, free_at, gate, key_of, lane_free_at, none_waits, on_trial, refusal
 from gossamer.stages.frontier.record import (
@@ -62,7 +62,7 @@ class Queues:
     def __init__(
         self,
         epochs: Epochs,
-        bias: LevelBias,
+        bias: Bias,
         options: FrontierOptions,
         name_url: Callable[[str], Url | None],
         share_new: Callable[[], bool] = bool,
