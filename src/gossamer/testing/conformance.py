@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from ipaddress import ip_address
 from itertools import pairwise
 from math import inf
 from urllib.parse import urlsplit
@@ -17,24 +18,29 @@ import msgspec
 from gossamer.model.links import LINK_TYPES, Found, Link, Verdict, Visit
 from gossamer.model.outcomes import OUTCOMES
 from gossamer.model.pages import Archived, Findings, Original, Page, PageRow, Visited
-from gossamer.model.standing import Habits, Standing
-from gossamer.model.visits import Failure, Reply, Request
+from gossamer.model.standing import DownloadHistory, Habits, LastVisit, Standing
+from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.ports import (
     KNOWN,
     NEW,
     SHORTER,
     Archive,
+    Bias,
     ContentSeen,
     Filter,
+    HistoryPrioritizer,
     HostPrioritizer,
     Prioritizer,
     ProcessingModule,
     ProtocolModule,
+    Resolver,
     RevisitPolicy,
     UrlSeen,
     VisitMiddleware,
     WaylessUrlSeen,
 )
+from gossamer.stages.frontier.strategy import Strategy
+from gossamer.testing.fakes import FakeGates
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
 from gossamer.url.url import DEFAULT_PORTS, Url
@@ -225,6 +231,14 @@ def check_prioritizer(one: Prioritizer, urgent: Sequence[tuple[Link | str, Link 
         _promise(before <= after, f"{_link(first).url.text} (level {before}) comes no later than level {after}")
     if isinstance(one, HostPrioritizer):
         _check_host_levels(one)
+    if isinstance(one, HistoryPrioritizer):
+        last = LastVisit("http_error", 1.0, 503, 2, "busy")
+        for visit, failures in ((None, 0), (last, 5)):
+            history = DownloadHistory(visit, visit, Standing("example.org", 3, 10, failures))
+            for link in links:
+                level = one.level_by_history(link, history)
+                _check_level(level, link.url.text)
+                _promise(one.level_by_history(link, history) == level, "`level_by_history` is pure")
 
 
 def _check_host_levels(one: HostPrioritizer) -> None:
@@ -242,6 +256,59 @@ def _check_host_levels(one: HostPrioritizer) -> None:
 def _check_level(level: object, of: str) -> None:
     good = isinstance(level, int) and not isinstance(level, bool) and 0 <= level <= LEVEL_MAX
     _promise(good, f"a level is a whole number from 0 to {LEVEL_MAX}, not {level!r} for {of}")
+
+
+def check_bias(make: Callable[[], Bias], *, starves: bool = False) -> None:
+    """Run the contract of a bias; with `starves` a level may never be drawn beside more urgent ones."""
+    bias = make()
+    for levels in ([3], [0, 7], [7, 2, 5], list(range(LEVEL_MAX + 1))):
+        drawn = {bias.choose(list(levels)) for _ in range(MANY)}
+        _promise(drawn <= set(levels), f"`choose` returns one of {levels}, not {sorted(drawn)}")
+        _promise(starves or drawn == set(levels), f"no level starves: of {levels} only {sorted(drawn)} were drawn")
+
+
+def check_frontier(make: Callable[[FakeGates], Strategy]) -> None:
+    """Run the contract of a frontier component; `make` gives one with the state of the last `cut`, if there was one.
+
+    What it held and did not offer may still be there at the end: it may queue URLs later or never.
+    """
+    one = make(FakeGates())
+    _promise(not one.can_offer(), "a component that holds nothing has nothing to offer")
+    links = [Link(_url(f"http://host{number % 7}.example/{number}"), "anchor", 1) for number in range(MANY)]
+    kept = [one.hold(link, number % 8, 1.0) for number, link in enumerate(links)]
+    _promise(all(isinstance(held, bool) for held in kept), "`hold` answers True or False")
+    one.cut(1.0)
+    gates = FakeGates()
+    one = make(gates)
+    queued: list[Link] = []
+    while one.can_offer():
+        one.offer(2.0)
+        _promise(bool(gates.queued), "while `can_offer` is True, `offer` queues URLs: otherwise the crawl never ends")
+        queued += gates.finish(one)
+        _promise(len(queued) <= MANY, "each URL is queued once")
+    held = {link for link, is_held in zip(links, kept, strict=True) if is_held}
+    _promise(set(queued) <= held and len(set(queued)) == len(queued), "of the URLs that it holds, each is queued once")
+    one.cut(3.0)
+    _promise(not make(FakeGates()).can_offer(), "a URL that was queued is not held any more after the next `cut`")
+
+
+async def check_resolver(make: Callable[[], Resolver], known: Sequence[str], unknown: Sequence[str] = ()) -> None:
+    """Run the contract of a resolver; `known` are hosts that it finds, `unknown` hosts that do not exist."""
+    resolver = make()
+    try:
+        for host in (*known, *unknown):
+            _promise(resolver.cached(host) is None, "`cached` looks nothing up: before `resolve` it returns None")
+            found = await resolver.resolve(host)
+            if host in unknown:
+                _promise(isinstance(found, Failure), f"`resolve` returns why {host} has no address, as a Failure")
+                continue
+            assert isinstance(found, Located), f"broken promise: {host} is found, not {found!r}"
+            _promise(bool(found.addresses), "what is located has an address; without one it is a Failure")
+            for address in found.addresses:
+                ip_address(address)  # Raises ValueError, which names the text.
+            _promise(resolver.cached(host) in (None, found), "`cached` returns what `resolve` found")
+    finally:
+        await resolver.close()
 
 
 def check_revisit_policy(policy: RevisitPolicy) -> None:

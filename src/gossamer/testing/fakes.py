@@ -7,8 +7,10 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
+from gossamer.model.links import Link
 from gossamer.model.pages import Archived, Visited
 from gossamer.model.visits import Failure, Located, Reply, Request
+from gossamer.stages.frontier.strategy import Strategy
 from gossamer.world.clock import Clock
 
 
@@ -196,6 +198,32 @@ class FixedResolver:
     async def close(self) -> None:
         """Forget everything."""
         self._known.clear()
+
+
+class FakeGates:
+    """`gates` of a frontier component: keeps what is queued until a test finishes it."""
+
+    def __init__(self) -> None:
+        self.queued: list[Link] = []
+        self.counts = self
+
+    @property
+    def pending(self) -> int:
+        """URLs that are queued and not finished."""
+        return len(self.queued)
+
+    def queue(self, link: Link, level: int, now: float) -> None:
+        """Queue a URL."""
+        assert 0 <= level <= 7, f"{level} is no level from 0 to 7"
+        self.queued.append(link)
+
+    def finish(self, strategy: Strategy) -> list[Link]:
+        """Finish all queued URLs, and return them."""
+        done = self.queued
+        self.queued = []
+        for link in done:
+            strategy.finish(link.url, "fetched")
+        return done
 
 
 FILE = "memory.warc.gz"
