@@ -12,9 +12,14 @@ from pathlib import Path
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simweb.behaviors.declared import BEHAVIORS
 from gossamer.options import DeclaredKey, Section, keys_of
+from tests.ports import PORTS, members_of, types_of
 
 ROOT = Path(__file__).parents[1]
-PAGES = (ROOT / "docs/reference/simulate.md", ROOT / "docs/reference/simweb.md")
+PAGES = (
+    ROOT / "docs/reference/simulate.md",
+    ROOT / "docs/reference/simweb.md",
+    ROOT / "docs/how-to/components.md",
+)
 OF_A_CRAWL = ("preset", "politeness", "frontier", "seen", "simweb")
 """Fields of a simulation that other pages describe."""
 
@@ -46,7 +51,25 @@ def _simulation() -> Iterator[str]:
     yield from _keys(SimulateOptions)
 
 
+def _port(name: str) -> Callable[[], Iterator[str]]:
+    def lines() -> Iterator[str]:
+        yield "| member | when it is used | what it must hold |\n| --- | --- | --- |"
+        for one in members_of(name):
+            yield f"| `{one.shape}` | {one.when} | {one.says} |"
+
+    return lines
+
+
+def _types() -> Iterator[str]:
+    yield "| type | import it from | fields |\n| --- | --- | --- |"
+    for kind in types_of():
+        fields = ", ".join(f"`{field}`" for field in kind.fields)
+        yield f"| `{kind.name}` | `{kind.module}` | {fields} |"
+
+
 TABLES: Mapping[str, Callable[[], Iterator[str]]] = {
+    **{name: _port(name) for name in PORTS},
+    "types": _types,
     "behaviors": _behaviors,
     "simulation": _simulation,
 }

@@ -162,9 +162,10 @@ class VisitMiddleware:
 
 
 class Filter(Protocol):
-    """Judges one link. `name` is what `why` shows when it rejects."""
+    """Judges one link."""
 
     name: str
+    """One word of letters, digits and _, which `why` shows for a link that it rejects."""
 
     def rejects(self, link: Link) -> bool:
         """Say whether the link is none of ours. Pure and quick: it runs for every link of every page."""
@@ -219,7 +220,9 @@ HELD = 3
 
 
 class UrlSeen(Protocol):
-    """The duplicate URL eliminator (Mercator, section 3.2)."""
+    """The duplicate URL eliminator (Mercator, section 3.2). If it has `cut(now)`, that is called when an epoch closes;
+    `close()` at the end of a run.
+    """
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
         """Return for each URL `KNOWN` (0, seen before), `NEW` (1, now remembered) or `SHORTER` (2, seen before, but by
@@ -294,6 +297,7 @@ class ProcessingModule(Protocol):
     """
 
     name: str
+    """Shown with its errors."""
 
     def wants(self, media_type: str) -> bool:
         """Say whether pages of this type are for it."""
