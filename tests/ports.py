@@ -95,7 +95,7 @@ class Member(NamedTuple):
     """A method or an attribute of a port."""
 
     name: str
-    shape: str
+    types: str
     when: str
     says: str
 
@@ -113,7 +113,7 @@ def members_of(name: str) -> Iterator[Member]:
     body = _class_of(PORTS[name]).body
     for number, node in enumerate(body):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not node.name.startswith("_"):
-            yield _member(name, node.name, _shape(node), ast.get_docstring(node) or "")
+            yield _member(name, node.name, _types(node), ast.get_docstring(node) or "")
         if isinstance(node, ast.AnnAssign | ast.Assign):
             target = node.target if isinstance(node, ast.AnnAssign) else node.targets[0]
             after = body[number + 1] if number + 1 < len(body) else None
@@ -123,7 +123,7 @@ def members_of(name: str) -> Iterator[Member]:
 
 def types_of() -> Iterator[Kind]:
     """Yield the types with fields that methods of ports name, in the order of names."""
-    words = {word for name in PORTS for one in members_of(name) for word in re.findall(r"\b[A-Z]\w+", one.shape)}
+    words = {word for name in PORTS for one in members_of(name) for word in re.findall(r"\b[A-Z]\w+", one.types)}
     words |= {"LastVisit", "Standing", "Found"}  # Fields of those.
     for word in sorted(words):
         found = next((kind for kind in map(_find(word), MODULES) if kind is not None), None)
@@ -150,22 +150,21 @@ def _class_of(port: type) -> ast.ClassDef:
     return node
 
 
-def _member(port: str, name: str, shape: str, text: str) -> Member:
-    return Member(name, shape, WHEN.get(f"{port}.{name}", ""), " ".join(text.split()).replace("|", "or"))
+def _member(port: str, name: str, types: str, text: str) -> Member:
+    return Member(name, types, WHEN.get(f"{port}.{name}", ""), " ".join(text.split()).replace("|", "or"))
 
 
-def _shape(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
-    arguments = [ast.unparse(one) for one in node.args.args[1:]]
+def _types(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    arguments = ", ".join(ast.unparse(one) for one in node.args.args[1:])
     returned = ast.unparse(node.returns) if node.returns is not None else "None"
-    is_property = any(ast.unparse(one) == "property" for one in node.decorator_list)
-    wait = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
-    called = node.name if is_property else f"{node.name}({', '.join(arguments)})"
     result = f" -> {returned}" if returned != "None" else ""
-    return f"{wait}{called}{result}".replace(" | ", " or ")
+    if any(ast.unparse(one) == "property" for one in node.decorator_list):
+        return returned
+    wait = "async " if isinstance(node, ast.AsyncFunctionDef) else ""
+    return f"{wait}({arguments}){result}".replace(" | ", " or ")
 
 
 def _attribute(node: ast.AnnAssign | ast.Assign) -> str:
-    if isinstance(node, ast.AnnAssign):
-        default = f" = {ast.unparse(node.value)}" if node.value is not None else ""
-        return f"{ast.unparse(node.target)}: {ast.unparse(node.annotation)}{default}"
-    return ast.unparse(node).replace("''", '""')
+    default = f" = {ast.unparse(node.value)}" if node.value is not None else ""
+    kind = ast.unparse(node.annotation) if isinstance(node, ast.AnnAssign) else ""
+    return f"{kind}{default}".strip().replace("''", '""')

@@ -53,9 +53,9 @@ def _simulation() -> Iterator[str]:
 
 def _port(name: str) -> Callable[[], Iterator[str]]:
     def lines() -> Iterator[str]:
-        yield "| member | when it is used | what it must hold |\n| --- | --- | --- |"
+        yield "| member | types | when it is used | what it must hold |\n| --- | --- | --- | --- |"
         for one in members_of(name):
-            yield f"| `{one.shape}` | {one.when} | {one.says} |"
+            yield f"| `{one.name}` | `{one.types}` | {one.when} | {one.says} |"
 
     return lines
 
