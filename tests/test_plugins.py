@@ -158,11 +158,19 @@ def test_a_method_that_can_be_called_as_its_port_is_accepted(tmp_path: Path, cac
     assert fitting(f"{file}:Resolver", "components.resolver", Resolver, options=1, clock=2)
 
 
+def test_a_method_that_waits_where_the_port_does_not_is_refused(tmp_path: Path) -> None:
+    """A filter whose answer is a coroutine would reject every link."""
+    file = tmp_path / "waiting_filter_file.py"
+    file.write_text("class Waiting:\n    name = 'waiting'\n    async def rejects(self, link): return False\n")
+    with pytest.raises(ConfigError, match=r"rejects of .*Waiting must be written as rejects\(link\); docs/"):
+        fitting(f"{file}:Waiting", "components.filters", Filter)
+
+
 @pytest.mark.parametrize("cached", ["", "host, port", "*, host"])
 def test_a_method_that_takes_other_arguments_is_refused_before_it_is_called(tmp_path: Path, cached: str) -> None:
     file = tmp_path / "other_resolver_file.py"
     file.write_text(OWN_RESOLVER.format(cached=cached).replace("self, )", "self)"))
-    with pytest.raises(ConfigError, match=r"cached of .*Resolver must be called as cached\(host\); docs/") as refused:
+    with pytest.raises(ConfigError, match=r"cached of .*Resolver must be written as cached\(host\); docs/") as refused:
         fitting(f"{file}:Resolver", "components.resolver", Resolver, options=1, clock=2)
     assert "\n" not in str(refused.value)
 
@@ -187,8 +195,8 @@ class Own(Strategy):
 @pytest.mark.parametrize(
     ("key", "code", "says"),
     [
-        ("components.middleware", MIDDLEWARE, r"judge of .*Own must be called as judge\(url, now\); docs/"),
-        ("components.frontier", FRONTIER, r"hold of .*Own must be called as hold\(link, level, now\); docs/"),
+        ("components.middleware", MIDDLEWARE, r"judge of .*Own must be written as judge\(url, now\); docs/"),
+        ("components.frontier", FRONTIER, r"hold of .*Own must be written as hold\(link, level, now\); docs/"),
     ],
 )
 def test_a_derived_component_whose_method_takes_other_arguments_is_refused(

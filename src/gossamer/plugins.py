@@ -101,11 +101,13 @@ def require_shapes(made: object, name: str, key: str, port: type, methods: Itera
     """Require that `methods` of a component can be called as those of its port.
 
     Raises:
-        ConfigError: one takes other arguments.
+        ConfigError: one takes other arguments, or is asynchronous where the port does not wait.
     """
     for method in methods:
-        if not _takes(getattr(made, method), list(inspect.signature(getattr(port, method)).parameters)[1:]):
-            raise ConfigError(f"{key}: {method} of {name} must be called as {_shape(port, method)}; {WHERE}")
+        given = getattr(made, method)
+        waits = inspect.iscoroutinefunction(given) and not inspect.iscoroutinefunction(getattr(port, method))
+        if waits or not _takes(given, list(inspect.signature(getattr(port, method)).parameters)[1:]):
+            raise ConfigError(f"{key}: {method} of {name} must be written as {_shape(port, method)}; {WHERE}")
 
 
 def _takes(method: object, parameters: Sequence[str]) -> bool:

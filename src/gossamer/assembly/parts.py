@@ -172,7 +172,7 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     if name:
         key = "components.url_seen"
         made = fitting(name, key, UrlSeen, epochs=epochs)
-        return cast("UrlSeen", naming(made, name, key, "offer", "way", "knows"))
+        return cast("UrlSeen", naming(made, name, key, "offer", "way", "knows", "cut", "close"))
     if backend == "rocksdb":
         return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     if backend == "bloom":
