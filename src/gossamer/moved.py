@@ -6,7 +6,6 @@ import sys
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -42,8 +41,11 @@ def present_name(name: str) -> str:
     return ""
 
 
-class FormerNames(MetaPathFinder, Loader):
-    """Finds modules by their former names: the module is the present one, not a second copy."""
+class FormerNames:
+    """Finds modules by their former names: the module is the present one, not a second copy.
+
+    No class of importlib.abc, which imports pathlib and tempfile: 5 ms of each process.
+    """
 
     def __init__(self) -> None:
         self._specs: dict[str, ModuleSpec | None] = {}
@@ -53,7 +55,7 @@ class FormerNames(MetaPathFinder, Loader):
     ) -> ModuleSpec | None:
         """Return how to load a module, if its name is a former one."""
         present = fullname.startswith("gossamer.") and present_name(fullname)
-        return ModuleSpec(fullname, self, origin=present) if present else None
+        return ModuleSpec(fullname, self, origin=present) if present else None  # type: ignore[arg-type]  # It has the methods.
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """Import the module by its present name."""

@@ -33,6 +33,7 @@ from gossamer.results.export.changes import (
 from gossamer.results.export.export import inputs_of, tables_of
 from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.plan import make_plan, read_plan
+from gossamer.results.export.source import literal
 from gossamer.stages.archive.schema import ITEMS
 from gossamer.world.clock import WallClock
 
@@ -73,8 +74,8 @@ def page_of(directory: str | Path, url: str) -> ReadPage:
     means = export_means(config)
     with tempfile.TemporaryDirectory(prefix="gossamer-read-") as folder:
         plan = Path(folder) / "plan.parquet"
-        key = name.key.replace("'", "''")
-        make_plan(plan, inputs_of(crawl, ["pages"], Path(folder)).tables["pages"], f"key = '{key}'", PLAN_BYTES_MAX)
+        pages = inputs_of(crawl, ["pages"], Path(folder)).tables["pages"]
+        make_plan(plan, pages, f"key = {literal(name.key)}", PLAN_BYTES_MAX)
         row = next((row for _, row in read_plan(plan)), None)
         if row is None:
             raise ConfigError(f"{directory} has no archived page {url}; `gossamer why` explains its state")

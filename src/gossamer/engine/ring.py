@@ -18,7 +18,7 @@ from typing import Literal
 
 from gossamer.engine.middleware import Middlewares, Prerequisites
 from gossamer.model.links import Prerequisite, RevisitPlan, Visit
-from gossamer.model.visits import Contact, Failure, Located, Reply, retry_after_s, shorten
+from gossamer.model.visits import Contact, Failure, Located, Reply, retry_after_s, shorten_wait
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import ROBOTS, Lease
 from gossamer.world.dice import Dice
@@ -209,5 +209,5 @@ class Retries:
             return None
         wait_s = min(self._first_s * 2.0 ** min(visit.attempt - 1, 40), self._most_s)
         wait_s *= 1.0 + self._dice.uniform(0.0, 0.5)
-        wait_s = shorten(wait_s, visit.attempt, is_alone=is_alone)
+        wait_s = shorten_wait(wait_s, visit.attempt, is_alone=is_alone)
         return RevisitPlan(visit.url, now + wait_s, visit.attempt + 1, visit.hops, error)

@@ -31,7 +31,7 @@ class Contact(msgspec.Struct, frozen=True, gc=False):
     is_alone: bool = False
 
 
-def shorten(wait_s: float, failures: int, *, is_alone: bool) -> float:
+def shorten_wait(wait_s: float, failures: int, *, is_alone: bool) -> float:
     """Return the wait after a number of failures: at most 2 s, four times, where the crawl has no other host."""
     return min(wait_s, 2.0) if is_alone and failures < 5 else wait_s
 
@@ -190,7 +190,7 @@ class Failure(msgspec.Struct, frozen=True):
     has_others: bool = False
     """No host has answered yet, and this one has other addresses or was left early: the next attempt is soon."""
     is_alone: bool = False
-    """No host has answered yet, and the crawl has no other one: waits before attempts are short (`shorten`)."""
+    """No host has answered yet, and the crawl has no other one: waits before attempts are short (`shorten_wait`)."""
 
 
 class Content(msgspec.Struct, frozen=True):

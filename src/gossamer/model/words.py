@@ -8,10 +8,13 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Literal
 
-UNSEEN = re.compile(
-    # Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 16; Python's unicodedata does not have it.
-    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
+IGNORABLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+"""Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 16; Python's unicodedata does not have it."""
+UNSEEN = re.compile(
+    f"[{IGNORABLE}"
     # Control characters but for tab and line break, separators, annotations, surrogates, private use, noncharacters.
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff"
     "\U000f0000-\U0010ffff]"

@@ -19,6 +19,7 @@ from gossamer.results.search.index import IndexWriter
 from gossamer.results.search.log import IndexFollower, SearchLog
 from gossamer.results.search.query import QueryAnswer, search
 from gossamer.results.search.question import QueryError, SearchQuestion
+from gossamer.results.search.words import terms_of
 from gossamer.stages.archive.archive import Archives, Followers
 from gossamer.stages.archive.follower import Follower
 from gossamer.stages.archive.options import ArchiveOptions, SearchOptions
@@ -430,3 +431,7 @@ def test_the_language_is_what_the_page_claims(body: bytes, headers: tuple[tuple[
 
 def test_documents_keep_their_order_of_fields() -> None:
     assert list(IndexedPage.__struct_fields__) == SCHEMA.names
+
+
+def test_every_character_that_people_do_not_see_is_left_out_of_words() -> None:
+    assert terms_of("hän\u3164gul") == terms_of("hän\uffa0gul") == terms_of("hän\U0001bca0gul") == terms_of("hängul")

@@ -25,6 +25,7 @@ from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import RecordPlace
 from gossamer.results.export.changes import database_of, pages_in
+from gossamer.results.export.source import quote
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.schema import ITEM, ITEM_PLACES, ITEMS
 
@@ -184,7 +185,7 @@ def items_in(tables: Mapping[str, Sequence[ExportPiece]], kind: str, limit: int,
         rows = database.read_parquet([one.path for one in pieces], union_by_name=True)
         rows.create_view("items")
         fields = [name for name in rows.columns if name not in (*ITEM_PLACES, "url")][:COLUMNS_MAX]
-        shown = "".join(f", left({_quote(name)}::VARCHAR, {CHARACTERS_MAX})" for name in fields)
+        shown = "".join(f", left({quote(name)}::VARCHAR, {CHARACTERS_MAX})" for name in fields)
         found = database.execute(
             f"SELECT url, epoch_us(fetched_at){shown} FROM items "  # noqa: S608 - column names are quoted
             f"ORDER BY fetched_at DESC, url, {ITEM} LIMIT {limit:d} OFFSET {offset:d}"
@@ -259,7 +260,3 @@ def comparison_of(
         ),
         offset=offset,
     )  # fmt: skip
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from gossamer.model.errors import ConfigError
-from gossamer.results.export.source import RowSource, first_line, open_database, require_sound
+from gossamer.results.export.source import RowSource, first_line, literal, open_database, require_sound
 from gossamer.results.export.work import ExportPiece
 from gossamer.world.files import publish
 
@@ -97,12 +97,11 @@ def _open(
     start = 0
     at = 0
     for pieces in (*earlier, own):
-        files = [piece.path.replace("'", "''") for piece in pieces if piece.rows]
+        files = [piece.path for piece in pieces if piece.rows]
         start = at
         at += sum(piece.rows for piece in pieces)
         if files:
-            listed = "[" + ", ".join(f"'{path}'" for path in files) + "]"
-            parts.append(f"SELECT n + {start} AS n, url, exact, signature FROM read_parquet({listed})")  # noqa: S608
+            parts.append(f"SELECT n + {start} AS n, url, exact, signature FROM read_parquet({literal(files)})")  # noqa: S608
     if parts:
         tables.execute("CREATE VIEW texts AS " + " UNION ALL ".join(parts))
     return start

@@ -14,7 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gossamer.results.export.source import RowSource, first_line, open_database, plain
+from gossamer.results.export.source import RowSource, first_line, literal, open_database, plain, quote
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import CHECKPOINT_BYTES, ExportFolder
 from gossamer.stages.archive.schema import ITEMS
@@ -141,16 +141,6 @@ def _commit(database: Database, table: str, batches: Sequence[pa.RecordBatch], p
 def _name(table: str) -> str:
     """Return the name of a table as SQL: `items_NAME` for `items/NAME`."""
     return quote(table.replace("/", "_"))
-
-
-def quote(name: str) -> str:
-    """Return a name as SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def literal(text: str) -> str:
-    """Return a text as SQL."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 class DuckDatabase:

@@ -20,7 +20,15 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.usage import ALLOWED, PURPOSES, SYNONYMS, UNKNOWN
 from gossamer.results.export.bodies import cut_error, is_zstd
 from gossamer.results.export.plan import ORIGINAL
-from gossamer.results.export.source import BATCH_ROWS, RowSource, first_line, open_database, pieces_of, require_sound
+from gossamer.results.export.source import (
+    BATCH_ROWS,
+    RowSource,
+    first_line,
+    literal,
+    open_database,
+    pieces_of,
+    require_sound,
+)
 from gossamer.results.export.work import ExportInputs, ExportPiece
 from gossamer.stages.archive.members import members_of
 
@@ -34,7 +42,7 @@ _LATEST = """
     SELECT * FROM pages WHERE outcome IN ('fetched', 'usage_withheld')
     QUALIFY row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DESC, url) = 1"""
 _WRITTEN = "outcome = 'fetched' AND {column} IN ({answers})"
-_CHOSEN = "COPY (SELECT * FROM ({latest}) WHERE {written}) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"
+_CHOSEN = "COPY (SELECT * FROM ({latest}) WHERE {written}) TO {target} (FORMAT parquet, COMPRESSION zstd)"
 _LISTED = """
     SELECT url, {column}::VARCHAR, usage_reason::VARCHAR, {written} FROM ({latest}) ORDER BY url"""
 # Equal bytes: the record of another page may hold the payload of a permitted one.
@@ -47,7 +55,7 @@ _WITH_PLACES = """
             GROUP BY digest
         )
         SELECT c.*, o.at AS {original} FROM chosen AS c LEFT JOIN firsts AS o USING (digest)
-    ) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"""
+    ) TO {target} (FORMAT parquet, COMPRESSION zstd)"""
 # A revisit record needs its original, which is here where the original's page is permitted too.
 _WITH_ORIGINALS = """
     COPY (
@@ -61,10 +69,10 @@ _WITH_ORIGINALS = """
             SELECT c.* FROM chosen AS c WHERE c.warc_type = 'revisit'
                 AND EXISTS (FROM held AS h WHERE h.digest = c.digest)
         ) WHERE warc_offset IS NOT NULL ORDER BY warc_file, warc_offset
-    ) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"""
+    ) TO {target} (FORMAT parquet, COMPRESSION zstd)"""
 _OF_CHOSEN = """
     COPY (SELECT t.* FROM read_parquet({files}, union_by_name = true) AS t
-        WHERE t.{column} IN (SELECT url FROM chosen)) TO '{target}' (FORMAT parquet, COMPRESSION zstd)"""
+        WHERE t.{column} IN (SELECT url FROM chosen)) TO {target} (FORMAT parquet, COMPRESSION zstd)"""
 
 
 class Permission(msgspec.Struct, frozen=True):
@@ -122,21 +130,21 @@ def narrow(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memo
         with open_database(memory_bytes_max // 2, folder / "spilled", threads=2) as tables:
             tables.read_parquet(_files(pages), union_by_name=True).create_view("pages")
             chosen = folder / "chosen.parquet"
-            tables.execute(_CHOSEN.format(target=_quote(chosen), **names))
+            tables.execute(_CHOSEN.format(target=literal(chosen), **names))
             tables.read_parquet(str(chosen)).create_view("chosen")
             made.answers = _list(tables, _LISTED.format(**names), folder / LIST)
             for name, pieces in inputs.tables.items():
                 target = folder / name / f"{name}-000001.parquet"
                 target.parent.mkdir(exist_ok=True)
                 if name == "pages" and to in BODIES_ONLY:
-                    tables.execute(_WITH_PLACES.format(target=_quote(target), **names))
+                    tables.execute(_WITH_PLACES.format(target=literal(target), **names))
                 elif name == "pages" and to == "wacz":
-                    tables.execute(_WITH_ORIGINALS.format(target=_quote(target), **names))
+                    tables.execute(_WITH_ORIGINALS.format(target=literal(target), **names))
                 elif name == "pages":
                     target = chosen
                 elif files := _files(pieces):
                     column = "from_url" if name == "links" else "url"
-                    tables.execute(_OF_CHOSEN.format(target=_quote(target), column=column, files=_sql_list(files)))
+                    tables.execute(_OF_CHOSEN.format(target=literal(target), column=column, files=literal(files)))
                 made.tables[name] = pieces_of(target.parent, None, target.name) if target.exists() else []
     except duckdb.OutOfMemoryException as error:
         raise ConfigError(f"--memory: the tables need more to be put in order; {first_line(str(error))}") from error
@@ -243,11 +251,3 @@ def _pieces(source: BinaryIO, length: int) -> Iterator[bytes]:
 
 def _files(pieces: Sequence[ExportPiece]) -> list[str]:
     return [piece.path for piece in pieces if piece.rows]
-
-
-def _sql_list(paths: Sequence[str]) -> str:
-    return "[" + ", ".join(f"'{_quote(Path(path))}'" for path in paths) + "]"
-
-
-def _quote(path: Path) -> str:
-    return str(path).replace("'", "''")

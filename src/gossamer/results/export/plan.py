@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError
 from gossamer.results.export.bodies import ArchivedPage, RecordPlace
-from gossamer.results.export.source import RowSource, first_line, open_database, require_sound
+from gossamer.results.export.source import RowSource, first_line, literal, open_database, require_sound
 from gossamer.results.export.work import ExportPiece
 from gossamer.world.files import publish
 
@@ -49,7 +49,7 @@ _QUESTION = """
             {original}.f AS original_file, {original}.o AS original_offset, {original}.l AS original_length
         FROM latest LEFT JOIN firsts ON latest.digest = firsts.digest {joined}
         ORDER BY file, "offset"
-    ) TO '{target}' (
+    ) TO {target} (
         FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}, ROW_GROUP_SIZE_BYTES {group_bytes})"""
 
 
@@ -157,7 +157,7 @@ def make_plan(
             original=f"latest.{ORIGINAL}" if ORIGINAL in known else "firsts.at",
             columns=", ".join(_column_sql(name, known) for name in (*COLUMNS, *MORE)),
             document=_DOCUMENT if "main_text" in known else "''",
-            target=str(new).replace("'", "''"),
+            target=literal(new),
             group_rows=ROW_GROUP_ROWS,
             group_bytes=ROW_GROUP_BYTES,
         )

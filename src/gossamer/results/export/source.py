@@ -40,6 +40,18 @@ def open_database(
     return duckdb.connect(file, config=config)
 
 
+def quote(name: str) -> str:
+    """Return a name as SQL."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: object) -> str:
+    """Return a text, a path or a list of them as SQL."""
+    if isinstance(text, list):
+        return "[" + ", ".join(map(literal, text)) + "]"
+    return "'" + str(text).replace("'", "''") + "'"
+
+
 def pieces_of(
     folder: Path, recorded: Mapping[str, int | None] | None = None, pattern: str = "*.parquet"
 ) -> list[ExportPiece]:

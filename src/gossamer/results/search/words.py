@@ -14,11 +14,10 @@ from itertools import pairwise
 
 from tantivy import Filter, TextAnalyzer, TextAnalyzerBuilder, Tokenizer
 
-IGNORED = (
-    "\u00ad\u034f\u061c\u0640\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
-    "\ufeff\U000e0001-\U000e01ef"
-)
-"""Soft hyphens, joiners, marks of direction, variation selectors, and the Arabic stretch."""
+from gossamer.model.words import IGNORABLE
+
+IGNORED = f"{IGNORABLE}\u0640"
+"""Characters without a shape of their own, and the Arabic stretch."""
 DENSE = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ecf\u0edc-\u0edf\u1000-\u103f\u104c-\u108f\u109a-\u109f\u1100-\u11ff"
     "\u1780-\u17d3\u17d7\u17dc\u17dd\u1950-\u19df\u1a20-\u1a7c\u3005-\u3007\u3021-\u3029\u3031-\u3035\u3038-\u303c"

@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Literal
 
 from gossamer.model.standing import OriginFacts
-from gossamer.model.visits import Contact, shorten
+from gossamer.model.visits import Contact, shorten_wait
 from gossamer.model.words import duration
 from gossamer.stages.frontier.host import Host
 from gossamer.stages.frontier.options import FrontierOptions
@@ -395,7 +395,7 @@ def _note_failure(
         if failed_s >= options.unanswered_s_max:
             one.closed = f"it never answered: {contact.error} ({one.failures} attempts within {failed_s:.0f} s)"
         grown = grown_s(options.retry_s_first, one.failures, options.retry_s_max)
-        grown = shorten(grown, one.failures, is_alone=contact.is_alone)
+        grown = shorten_wait(grown, one.failures, is_alone=contact.is_alone)
         wait_s = min(grown, max(options.unanswered_s_max - failed_s, 0.0))
     if one.closed:
         wait_s = options.errors_remembered_s

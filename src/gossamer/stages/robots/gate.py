@@ -12,7 +12,7 @@ import msgspec
 
 from gossamer.model.counters import Counters
 from gossamer.model.outcomes import CUT_SHORT, UNCONNECTED, status_error
-from gossamer.model.visits import Failure, Reply, max_age_s, retry_after_s, shorten
+from gossamer.model.visits import Failure, Reply, max_age_s, retry_after_s, shorten_wait
 from gossamer.stages.robots.options import RobotsOptions
 from gossamer.stages.robots.record import AnswerKind, RecentlyUsed, RobotsRecord
 from gossamer.stages.robots.rules import RobotsRules, cut
@@ -235,7 +235,7 @@ class RobotsGate:
         failures = previous.failures + 1 if previous is not None else 1
         first_s = options.retry_first_s if first_s is None else first_s
         pause_s = min(options.retry_s_max, first_s * 2.0 ** min(failures - 1, 40))
-        pause_s = shorten(pause_s, failures, is_alone=is_alone)
+        pause_s = shorten_wait(pause_s, failures, is_alone=is_alone)
         is_short = spent_s is not None and failures < OTHERS_TRIED_MAX
         pause_s = (min(pause_s, OTHERS_S_MAX) if is_short else pause_s) * self._uniform(0.75, 1.0)
         pause_s -= spent_s if spent_s is not None and is_short else 0.0
