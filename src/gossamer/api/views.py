@@ -6,11 +6,12 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from gossamer.api.given import directory_of
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.results.export.bodies import Means
 from gossamer.results.export.chunks import TOKENS_MAX
 from gossamer.results.export.copies import How
 from gossamer.results.export.export import (
@@ -21,10 +22,12 @@ from gossamer.results.export.export import (
     convert_logs,
     export,
     no_progress,
+    order_of,
     stream,
 )
 from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.permitted import permission
+from gossamer.results.export.several import export_several
 from gossamer.results.export.source import pieces_of, require_sound
 from gossamer.results.isolated.contents import ContentProcesses
 from gossamer.state.journals import Phase
@@ -47,7 +50,10 @@ def export_of(
     memory_bytes_max: int = MEMORY_BYTES,
     progress: Progress = no_progress,
 ) -> Exported:
-    """Make an export of a crawl, or finish one that was begun. See `archive.views.export.export`.
+    """Make an export of a crawl, or finish one that was begun. See `results.export.export.export`.
+
+    `to` names a format, or several with commas between: then `target` is a folder that gets a folder or file of each,
+    and the content of a page is found once for all.
 
     With `permitted`, a purpose such as `ai-train`, it holds only pages whose owners allow that use, and with `unknown`
     also those about which nothing is stated. With `dedupe`, `exact` or `near`, of texts that are equal or nearly so it
@@ -60,23 +66,26 @@ def export_of(
     directory = directory_of(directory)
     file = directory / "crawl.toml"
     crawl = crawl_in(directory)
+    earlier = [_earlier(directory_of(one, "against")) for one in against]
+
+    options: dict[str, Any] = {
+        "table": table, "where": where, "dedupe": dedupe, "against": earlier, "chunk_tokens": chunk_tokens,
+        "memory_bytes_max": memory_bytes_max,
+    }  # fmt: skip
+    target = directory_of(target, "target")
+    permitting = {one: permission(permitted, unknown=unknown, to=one) for one in to.split(",")}
+    orders = [order_of(crawl, one, target, permitted=of_it, **options) for one, of_it in permitting.items()]
+
+    def make(to: str, target: Path, means: Means, progress: Progress) -> Exported:
+        return export(crawl, to, target, means, permitted=permitting[to], progress=progress, **options)
+
     with ContentProcesses(file, memory_bytes_max) as processes:
         # These have no network, and some records may be in an object store alone.
         is_here = all(entry.phase < Phase.AWAY for entry in (crawl.files or {}).values())
-        return export(
-            crawl,
-            to,
-            directory_of(target, "target"),
-            replace(export_means(reopen(file)), contents_of=processes.contents_of if is_here else None),
-            table=table,
-            where=where,
-            permitted=permission(permitted, unknown=unknown, to=to),
-            dedupe=dedupe,
-            against=[_earlier(directory_of(one, "against")) for one in against],
-            chunk_tokens=chunk_tokens,
-            memory_bytes_max=memory_bytes_max,
-            progress=progress,
-        )
+        means = replace(export_means(reopen(file)), contents_of=processes.contents_of if is_here else None)
+        if len(orders) == 1:
+            return make(to, target, means, progress)
+        return export_several(target, orders, means, make, progress)
 
 
 def _earlier(directory: Path) -> ExportedCrawl | Path:

@@ -113,7 +113,9 @@ def robots(
 @commands.command("export")
 def export(
     directory: Directory,
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help=f"Format: {FORMATS}.")],
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", help=f"Format: {FORMATS}; or several, with commas between.")
+    ],
     output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Output path; - is standard output.")],
     table: Annotated[
         str, typer.Option("--table", metavar="NAME", help="Table: pages, links, or one of a module.")
@@ -135,6 +137,7 @@ def export(
 ) -> int:
     """Export a crawl to other formats.
 
+    Of several formats, PATH is a folder with a folder or file of each; the content of pages is found once for all.
     Repeat the command to finish an export that was interrupted.
     """
     require_crawl(directory)

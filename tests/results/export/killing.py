@@ -10,9 +10,10 @@ from typing import Any
 
 from gossamer.model.pages import Page
 from gossamer.results.export import export as views
-from gossamer.results.export import work
+from gossamer.results.export import several, work
 from gossamer.results.export.bodies import MarkdownPage, Means, PageText
 from gossamer.results.export.source import RowSource
+from gossamer.results.export.work import ExportOrder
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.process.rewriting import rewritten
@@ -22,7 +23,7 @@ from tests.crash.forks import Steps, answer
 
 BOUNDS = (
     "BATCH_ROWS", "CHECKPOINT_BYTES", "SEGMENT_BYTES_MAX", "PAGES_A_CHECKPOINT", "MEMORY_BYTES_MIN", "FILE_ROWS_MAX",
-    "PAGES_A_PART", "SHARD_BYTES", "BULK_BYTES_MAX",
+    "PAGES_A_PART", "PAGES_A_COMMIT", "SHARD_BYTES", "BULK_BYTES_MAX",
 )  # fmt: skip
 
 
@@ -73,7 +74,16 @@ def run(job: dict[str, Any], steps: Steps) -> None:
     if job["to"] in ("duckdb", "sqlite"):
         count_batches(steps)
     crawl = views.ExportedCrawl(Path(job["crawl"]), running=False, now=1_767_225_600.0)
-    views.export(crawl, job["to"], Path(job["target"]), means, memory_bytes_max=job["memory_bytes_max"])
+
+    def make(to: str, target: Path, means: Means, progress: views.Progress) -> views.Exported:
+        return views.export(crawl, to, target, means, memory_bytes_max=job["memory_bytes_max"], progress=progress)
+
+    target = Path(job["target"])
+    if "," in job["to"]:
+        orders = [ExportOrder(job["crawl"], to) for to in job["to"].split(",")]
+        several.export_several(target, orders, means, make, views.no_progress)
+    else:
+        make(job["to"], target, means, views.no_progress)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from gossamer.results.export.export import FORMATS
 from tests.crash.forks import Forks, forks
 
 KILLS = 9
+SEVERAL = "markdown,jsonl,bulk"
 SMALL = {  # So that notes, spills, segments and files come often.
     "batch_rows": 10,
     "checkpoint_bytes": 9_000,
@@ -23,6 +24,7 @@ SMALL = {  # So that notes, spills, segments and files come often.
     "memory_bytes_max": 300_000,
     "file_rows_max": 200,
     "pages_a_part": 20,
+    "pages_a_commit": 15,
     "shard_bytes": 20_000,
     "bulk_bytes_max": 9_000,
 }
@@ -84,7 +86,8 @@ def contents(target: Path) -> dict[str, str]:
     "Files and exports", "An export is whole or absent under its name; a killed one continues and ends the same."
 )
 @pytest.mark.parametrize(
-    "to", [FORMATS[0], *(pytest.param(to, marks=[pytest.mark.heavy, pytest.mark.long]) for to in FORMATS[1:])]
+    "to",
+    [FORMATS[0], *(pytest.param(to, marks=[pytest.mark.heavy, pytest.mark.long]) for to in (*FORMATS[1:], SEVERAL))],
 )
 def test_killed_at_any_step_it_goes_on_and_ends_the_same(to: str, exporter: Exporter, tmp_path: Path) -> None:
     whole = tmp_path / "whole"

@@ -172,6 +172,15 @@ class MarkdownPage(NamedTuple):
     text: str = ""
     """The same without markup, one line a block."""
 
+    def as_sent(self) -> tuple[str, str, dict[str, str | int], str]:
+        """Return it for another process: without lone surrogates, which escapes of some page made and are no text."""
+        facts = {name: _text(value) if isinstance(value, str) else value for name, value in self.facts.items()}
+        return _text(self.markdown), self.text_method, facts, _text(self.text)
+
+
+def _text(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
 
 Content = Callable[[Page], MarkdownPage]
 """Makes Markdown of a page whose content coding is removed."""

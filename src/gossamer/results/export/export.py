@@ -155,19 +155,13 @@ def export(
         ConfigError: a mistake that the operator can fix.
         OSError: the disk is full; another call goes on.
     """
-    check(to, table, where, memory_bytes_max)
-    if to == "bulk" and target.suffix in (".json", ".jsonl", ".ndjson"):
-        raise ConfigError(
-            f"-o {target}: bulk makes a folder of files, one for each request; name a folder, such as "
-            f"-o {target.with_suffix('')}"
-        )
-    _check_chunks(to, chunk_tokens)
-    copies = _copies(to, dedupe, against)
+    order = order_of(
+        crawl, to, target, table=table, where=where, permitted=permitted, dedupe=dedupe, against=against,
+        chunk_tokens=chunk_tokens, memory_bytes_max=memory_bytes_max,
+    )  # fmt: skip
     tables = tables_of(crawl, to, table)
+    copies = _copies(to, dedupe, against)
     crawl.require(tables, warcs=to in NEED_WARCS)
-    order = ExportOrder(
-        str(crawl.directory.resolve()), to, table, where, str(permitted or ""), str(copies), chunk_tokens
-    )
     with ExportFolder(target, order) as work:
         if work.is_complete:
             work.finish()
@@ -196,6 +190,32 @@ def export(
         read = {Path(piece.path) for pieces in inputs.tables.values() for piece in pieces}
         newer = sum(len(set(_files(crawl.directory, name)) - read) for name in tables)
     return Exported(rows, work.resumed, inputs.running, newer, inputs.unread, inputs.answers, removed)
+
+
+def order_of(
+    crawl: ExportedCrawl,
+    to: str,
+    target: Path,
+    *,
+    table: str,
+    where: str,
+    permitted: Permission | None,
+    dedupe: How,
+    against: Sequence[ExportedCrawl | Path],
+    chunk_tokens: int,
+    memory_bytes_max: int,
+) -> ExportOrder:
+    """Return the inputs and options of an export. Raises ConfigError: they are unknown or cannot be combined."""
+    check(to, table, where, memory_bytes_max)
+    if to == "bulk" and target.suffix in (".json", ".jsonl", ".ndjson"):
+        raise ConfigError(
+            f"-o {target}: bulk makes a folder of files, one for each request; name a folder, such as "
+            f"-o {target.with_suffix('')}"
+        )
+    _check_chunks(to, chunk_tokens)
+    copies = str(_copies(to, dedupe, against))
+    tables_of(crawl, to, table)
+    return ExportOrder(str(crawl.directory.resolve()), to, table, where, str(permitted or ""), copies, chunk_tokens)
 
 
 def _check_chunks(to: str, chunk_tokens: int) -> None:

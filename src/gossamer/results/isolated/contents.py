@@ -68,10 +68,14 @@ class ContentProcesses:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
         for process in self._processes:
             process.kill()
         for process in self._processes:
             process.communicate()
+        self._processes.clear()
 
     def contents_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
         """Return the contents of pages in their order. Reads some hundred pages ahead.
@@ -95,6 +99,7 @@ class ContentProcesses:
             asked.append((process, question))
         while asked:
             yield from _read_answer(*asked.popleft())
+        self._end()  # Their memory is for what is made of the contents.
 
     def _process(self, number: int) -> subprocess.Popen[bytes]:
         if number == len(self._processes):
@@ -156,20 +161,10 @@ def answer_contents(source: BinaryIO, sink: BinaryIO) -> None:
             means = known[question.config_file] = export_means(reopen(Path(question.config_file)))
         try:
             found = means.contents(Path(question.warc_folder), question.pages)
-            # Lone surrogates, which escapes of some page made, are no text.
-            return _encode(ContentAnswer([None if one is None else _as_sent(one) for one in found]))
+            return _encode(ContentAnswer([None if one is None else one.as_sent() for one in found]))
         except ConfigError as error:
             return _encode(ContentAnswer(config_error=str(error)))
         except DamagedError as error:
             return _encode(ContentAnswer(damaged=str(error)))
 
     answer_frames(source, sink, answer, CPU_S_MAX, MEMORY_BYTES_MAX)
-
-
-def _as_sent(page: MarkdownPage) -> tuple[str, str, dict[str, str | int], str]:
-    facts = {name: _text(value) if isinstance(value, str) else value for name, value in page.facts.items()}
-    return _text(page.markdown), page.text_method, facts, _text(page.text)
-
-
-def _text(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,117 @@
+"""Exports to several formats at once: each as it is alone, with the content of each page found once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer.api.views import export_of
+from gossamer.config import Config, effective_toml
+from gossamer.model.errors import ConfigError
+from gossamer.results.export import several
+from gossamer.results.export.bodies import ArchivedPage, MarkdownPage
+from gossamer.results.isolated.contents import ContentProcesses
+from tests.results.export.crawled import crawl
+
+FORMATS = ("markdown", "datasets", "bulk", "chunks", "jsonl", "parquet")
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = crawl(tmp_path_factory.mktemp("made") / "crawl")
+    (directory / "crawl.toml").write_text(effective_toml(Config()))
+    return directory
+
+
+@pytest.fixture
+def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses of pages whose content was found, in order."""
+    pages: list[str] = []
+    contents_of = ContentProcesses.contents_of
+
+    def count(self: ContentProcesses, folder: Path, asked: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
+        def noted() -> Iterator[ArchivedPage]:
+            for page in asked:
+                pages.append(page.url)
+                yield page
+
+        return contents_of(self, folder, noted())
+
+    monkeypatch.setattr(ContentProcesses, "contents_of", count)
+    monkeypatch.setattr("gossamer.results.export.pages.PAGES_MIN", 1)
+    monkeypatch.setattr("gossamer.results.export.opening.WallClock.now", lambda _: 1_767_225_600.0)  # In data cards.
+    return pages
+
+
+def files_in(folder: Path) -> dict[str, bytes]:
+    if folder.is_file():
+        return {"": folder.read_bytes()}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+@pytest.mark.promise(
+    "Exports", "Several formats at once hold what each holds alone, and find each page's content once."
+)
+def test_several_formats_are_what_each_is_alone(crawled: Path, tmp_path: Path, found: list[str]) -> None:
+    shown: list[str] = []
+    done = export_of(
+        crawled, ",".join(FORMATS), tmp_path / "all", progress=lambda name, _done, _rows: shown.append(name)
+    )
+    assert len(found) == len(set(found)) > 40
+    assert set(shown) >= {"markdown: pages", "bulk: pages", "parquet: links"}
+    assert done.rows["texts as bulk"] == done.rows["texts as datasets"] > 0
+    for to in FORMATS:
+        export_of(crawled, to, tmp_path / to)
+        together = tmp_path / "all" / ("pages.jsonl" if to == "jsonl" else to)
+        assert files_in(together) == files_in(tmp_path / to), to
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_one_that_was_interrupted_keeps_what_it_found(
+    crawled: Path, tmp_path: Path, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(several, "PAGES_A_COMMIT", 5)
+    target = tmp_path / "all"
+
+    shown = []
+
+    def die(name: str, done: int, _rows: int) -> None:
+        shown.append((name, done))
+        if shown.count(shown[-1]) == 1 and shown[-1] in (("markdown: pages", 30), ("datasets: pages", 10)):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export_of(crawled, "markdown,datasets", target, progress=die)
+    first = set(found[:20])
+    found.clear()
+    with pytest.raises(KeyboardInterrupt):
+        export_of(crawled, "markdown,datasets", target, progress=die)
+    assert found
+    assert not first.intersection(found)
+    assert not target.exists()
+    with pytest.raises(ConfigError, match="unfinished export with other options"):
+        export_of(crawled, "markdown,bulk", target)
+    before = len(found)
+    assert export_of(crawled, "markdown,datasets", target).resumed
+    assert len(found) == before, "all was found by then"
+    export_of(crawled, "markdown", tmp_path / "markdown")
+    assert files_in(target / "markdown") == files_in(tmp_path / "markdown")
+
+
+@pytest.mark.parametrize(
+    ("to", "options", "says"),
+    [
+        ("markdown,docx", {}, "--to docx: expected parquet"),
+        ("markdown,", {}, "--to : expected parquet"),
+        ("markdown,parquet", {"dedupe": "exact"}, "--dedupe: parquet holds rows"),
+        ("markdown,jsonl", {"table": "links"}, "--table links: markdown has no tables"),
+    ],
+)
+def test_options_that_one_of_them_lacks_are_refused_first(
+    crawled: Path, tmp_path: Path, to: str, options: dict[str, object], says: str
+) -> None:
+    with pytest.raises(ConfigError, match=says):
+        export_of(crawled, to, tmp_path / "all", **options)  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
