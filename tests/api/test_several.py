@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
+from gossamer.api import Crawler
 from gossamer.api.views import export_of
 from gossamer.config import Config, effective_toml
 from gossamer.model.errors import ConfigError
 from gossamer.results.export import several
 from gossamer.results.export.bodies import ArchivedPage, MarkdownPage
 from gossamer.results.isolated.contents import ContentProcesses
+from tests.api.site import Site
 from tests.results.export.crawled import crawl
 
 FORMATS = ("markdown", "datasets", "bulk", "chunks", "jsonl", "parquet")
@@ -115,3 +118,37 @@ def test_options_that_one_of_them_lacks_are_refused_first(
     with pytest.raises(ConfigError, match=says):
         export_of(crawled, to, tmp_path / "all", **options)  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+
+
+SITE = {
+    "/": b"<!doctype html><title>Home</title><meta name=author content='A. Potter'><p>"
+    + b"Kilns are fired twice. " * 30
+    + b"<a href=/de>to</a> <a href=/t>to</a> <a href=/m>to</a>",
+    "/de": b"<!doctype html><html lang=de><title>Ofen</title><p>"
+    + "Der Ofen wird zweimal geheizt, früh. ".encode() * 30,
+    "/t": b"<!doctype html><title>Times</title><meta property=article:published_time content=2026-01-02T03:04:05+01:00>"
+    b"<p hidden>" + b"unseen " * 20 + b"</p><p>" + b"What was fired is glazed. " * 30,
+    "/m": b"<p>" + b"No head, and a \\ud800 mark. " * 30,
+}  # fmt: skip
+
+
+@pytest.mark.promise("Exports", "Texts that the crawl's modules found are exported without reading the archive.")
+@pytest.mark.parametrize("to", ["markdown", "datasets"])
+def test_what_the_crawl_found_is_not_found_again(
+    tmp_path: Path, to: str, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def crawl_site() -> None:
+        async with Site(SITE) as site:
+            crawler = Crawler(
+                [site.root], output=tmp_path / "crawl", allow_private=True,
+                settings={"process.modules": ["main_text", "markdown", "metadata"], "politeness.preset": "own"},
+            )  # fmt: skip
+            await crawler.run()
+
+    asyncio.run(crawl_site())
+    export_of(tmp_path / "crawl", to, tmp_path / "reused")
+    assert not found
+    monkeypatch.setattr("gossamer.results.export.plan._FOUND_COLUMNS", ("no such column",))
+    export_of(tmp_path / "crawl", to, tmp_path / "parsed")
+    assert len(found) == len(SITE)
+    assert files_in(tmp_path / "reused") == files_in(tmp_path / "parsed")

@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from io import RawIOBase
 from pathlib import Path
 from types import MappingProxyType
@@ -180,6 +181,22 @@ class MarkdownPage(NamedTuple):
 
 def _text(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
+
+
+FRONT = {"declared_language": "language", "byline": "author", "published": "published", "modified": "modified",
+          "license": "license", "hidden_chars": "hidden_chars"}  # fmt: skip
+
+
+def front_of(columns: Mapping[str, object]) -> dict[str, str | int]:
+    """Return a page's metadata for the front matter, with times in ISO 8601, UTC."""
+    found: dict[str, str | int] = {}
+    for column, name in FRONT.items():
+        value = columns.get(column)
+        if isinstance(value, datetime):
+            value = value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+        if value:
+            found[name] = value if isinstance(value, int) else str(value)
+    return found
 
 
 Content = Callable[[Page], MarkdownPage]

@@ -140,7 +140,7 @@ class _Reading:
         plan = self._work.folder / "plan" / f"{step.source}.parquet"
         for folder in (plan.parent, self._folder):
             folder.mkdir(parents=True, exist_ok=True)
-        make_plan(plan, source.pages, where, memory_bytes_max)
+        make_plan(plan, source.pages, where, memory_bytes_max, contents=True)
         position = step.position
         rows = rows_of(plan)
         warc_folder = Path(source.directory) / "warc"

@@ -212,17 +212,13 @@ def order_of(
             f"-o {target}: bulk makes a folder of files, one for each request; name a folder, such as "
             f"-o {target.with_suffix('')}"
         )
-    _check_chunks(to, chunk_tokens)
-    copies = str(_copies(to, dedupe, against))
-    tables_of(crawl, to, table)
-    return ExportOrder(str(crawl.directory.resolve()), to, table, where, str(permitted or ""), copies, chunk_tokens)
-
-
-def _check_chunks(to: str, chunk_tokens: int) -> None:
     if chunk_tokens != TOKENS_MAX and to != "chunks":
         raise ConfigError(f"--chunk-tokens: {to} has no chunks; leave it out, or export --to chunks")
     if chunk_tokens < TOKENS_MAX_LEAST:
         raise ConfigError(f"--chunk-tokens {chunk_tokens}: at least {TOKENS_MAX_LEAST} are needed")
+    copies = str(_copies(to, dedupe, against))
+    tables_of(crawl, to, table)
+    return ExportOrder(str(crawl.directory.resolve()), to, table, where, str(permitted or ""), copies, chunk_tokens)
 
 
 def _copies(to: str, dedupe: How, against: Sequence[ExportedCrawl | Path]) -> Copies:
@@ -386,7 +382,7 @@ def _make(
         export_wacz(work, pages, name, means, memory_bytes_max, advance("pages", pages.rows))
     else:
         plan = work.folder / "plan.parquet"
-        make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2)
+        make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2, contents=to == "markdown")
         rows = rows_of(plan)
         if to == "markdown":
             export_markdown(work, plan, warc_folder, means, advance("pages", rows))

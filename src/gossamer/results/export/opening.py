@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Callable
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +20,7 @@ from gossamer.model.pages import MARKED_TYPES, Page
 from gossamer.model.product import LOCK
 from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
-from gossamer.results.export.bodies import MarkdownPage, Means, PageText
+from gossamer.results.export.bodies import MarkdownPage, Means, PageText, front_of
 from gossamer.results.export.export import CommittedLog, ExportedCrawl
 from gossamer.stages.archive.logs import table_of
 from gossamer.stages.fetch.decoding import BoundedDecoder
@@ -148,7 +147,7 @@ def export_means(config: Config) -> Means:
             return MarkdownPage(text, findings.text_method, text=findings.text)
         findings = main.process(page).findings
         markdown = str(findings.columns.get("markdown", ""))
-        front = _front(findings.columns)
+        front = front_of(findings.columns)
         if "language" not in front and (language := _language_of(findings.text)):
             front["language"] = language
         return MarkdownPage(markdown, findings.text_method, front, findings.text)
@@ -180,19 +179,3 @@ def _detector() -> Callable[[str], tuple[str, float] | None]:
 
 def _module(name: str, options: ProcessOptions) -> ProcessingModule:
     return cast("ProcessingModule", build(MODULES[name], "process.modules", options=options))
-
-
-_FRONT = {"declared_language": "language", "byline": "author", "published": "published", "modified": "modified",
-          "license": "license", "hidden_chars": "hidden_chars"}  # fmt: skip
-
-
-def _front(columns: Mapping[str, object]) -> dict[str, str | int]:
-    """Return a page's metadata for the front matter, with times in ISO 8601, UTC."""
-    found: dict[str, str | int] = {}
-    for column, name in _FRONT.items():
-        value = columns.get(column)
-        if isinstance(value, datetime):
-            value = value.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-        if value:
-            found[name] = value if isinstance(value, int) else str(value)
-    return found

@@ -80,12 +80,19 @@ def with_contents(
     asked = (row.record for _, row in ahead if _is_read(row))
     found = find(warc_folder, asked)
     for position, row in rows:
-        document = MarkdownPage(row.document.replace("\n", "\n\n"), DOCUMENT, text=row.document)
-        yield position, row, document if row.document else next(found) if _is_read(row) else None
+        content = row.found
+        if row.document:
+            content = MarkdownPage(row.document.replace("\n", "\n\n"), DOCUMENT, text=row.document)
+        elif _is_read(row):
+            content = next(found)
+        elif content is not None and "language" not in content.facts and (language := means.language_of(content.text)):
+            content = content._replace(facts={**content.facts, "language": language})
+        yield position, row, content
+    next(found, None)  # The processes of one that is at its end have ended.
 
 
 def _is_read(row: Planned) -> bool:
-    return not row.document and row.media_type in WRITTEN_TYPES
+    return not row.document and row.found is None and row.media_type in WRITTEN_TYPES
 
 
 def file_name(host: str, url: str, key: str) -> str:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError
-from gossamer.results.export.bodies import ArchivedPage, RecordPlace
+from gossamer.results.export.bodies import FRONT, ArchivedPage, MarkdownPage, RecordPlace, front_of
 from gossamer.results.export.source import RowSource, first_line, literal, open_database, require_sound
 from gossamer.results.export.work import ExportPiece
 from gossamer.world.files import publish
@@ -46,7 +46,8 @@ _QUESTION = """
         )
         SELECT {columns}, {document} AS document, {anchors} AS anchors, epoch_us(latest.fetched_at) AS "at",
             latest.warc_file AS file, latest.warc_offset AS "offset", latest.warc_length AS length,
-            {original}.f AS original_file, {original}.o AS original_offset, {original}.l AS original_length
+            {original}.f AS original_file, {original}.o AS original_offset, {original}.l AS original_length,
+            {found} AS found
         FROM latest LEFT JOIN firsts ON latest.digest = firsts.digest {joined}
         ORDER BY file, "offset"
     ) TO {target} (
@@ -68,6 +69,9 @@ _ANCHORS = """
     ) AS said ON said.to_key = latest.key"""
 _DOCUMENT = """
     CASE WHEN latest.text_method = 'document' THEN coalesce(latest.main_text, '') ELSE '' END"""
+_FOUND_COLUMNS = ("main_text", "markdown", "text_method", *FRONT)
+_FOUND = ", ".join(f"{name} := latest.{name}" for name in _FOUND_COLUMNS)
+_FOUND = f"CASE WHEN latest.markdown IS NOT NULL THEN struct_pack({_FOUND}) END"
 ANCHORS_MAX = 20
 ANCHOR_CHARACTERS_MAX = 100
 
@@ -98,6 +102,8 @@ class Planned(msgspec.Struct, frozen=True):
     usage_ai_input: str
     usage_archive: str
     usage_reason: str
+    found: MarkdownPage | None
+    """Its content as the crawl found it, in a plan that has contents."""
     document: str
     """Its text, where the crawl found that in a document that is no page, such as a PDF."""
     anchors: str
@@ -122,9 +128,10 @@ def make_plan(
     links: Sequence[ExportPiece] | None = None,
     *,
     every: bool = False,
+    contents: bool = False,
 ) -> None:
     """Write the plan, unless it is there; with anchor texts when the files of `links` are given, with `every` version
-    of a page instead of its last.
+    of a page instead of its last, with the `contents` that the crawl's modules found.
 
     About 3 µs a row of `pages`; what does not fit in memory goes beside it.
 
@@ -157,6 +164,7 @@ def make_plan(
             original=f"latest.{ORIGINAL}" if ORIGINAL in known else "firsts.at",
             columns=", ".join(_column_sql(name, known) for name in (*COLUMNS, *MORE)),
             document=_DOCUMENT if "main_text" in known else "''",
+            found=_FOUND if contents and set(known).issuperset(_FOUND_COLUMNS) else "NULL",
             target=literal(new),
             group_rows=ROW_GROUP_ROWS,
             group_bytes=ROW_GROUP_BYTES,
@@ -204,10 +212,10 @@ def _values(batch: pa.RecordBatch) -> Iterator[Planned]:
         else column.to_pylist()
         for column in batch.columns
     ]
-    names = batch.schema.names[: len(COLUMNS) + len(MORE)]
-    for row in zip(*columns, strict=True):
-        *fields, document, anchors, at, file, offset, length, first, first_offset, first_length = row
-        original = RecordPlace(first, first_offset, first_length) if first else None
-        values = dict(zip(names, fields, strict=True))
-        place = RecordPlace(file, offset, length)
-        yield Planned(**values, document=document, anchors=anchors, at=at, place=place, original=original)
+    for values in zip(*columns, strict=True):
+        row = dict(zip(batch.schema.names, values, strict=True))
+        place = RecordPlace(row.pop("file"), row.pop("offset"), row.pop("length"))
+        first = RecordPlace(row.pop("original_file"), row.pop("original_offset"), row.pop("original_length"))
+        found = row.pop("found", None)  # A plan of an earlier version has none.
+        content = found and MarkdownPage(found["markdown"], found["text_method"], front_of(found), found["main_text"])
+        yield Planned(**row, found=content, place=place, original=first if first.file else None)

@@ -48,9 +48,10 @@ def export_several(
             return replace(total, resumed=True)
         work.sweep(CONTENTS)
         work.out.mkdir(exist_ok=True)
-        with closing(KeptContents(work.folder / CONTENTS, means.contents_of or means.contents)) as kept:
-            is_shared = len(_OF_CONTENTS.intersection(formats)) > 1
-            means = replace(means, contents_of=kept.contents_of) if is_shared else means
+        with closing(sqlite3.connect(work.folder / CONTENTS)) as database:
+            if len(_OF_CONTENTS.intersection(formats)) > 1:
+                kept = KeptContents(database, means.contents_of or means.contents)
+                means = replace(means, contents_of=kept.contents_of)
             for to in formats:
                 place = work.out / _FILES.get(to, to)
                 if not place.exists() or place.with_name(place.name + ".part").exists():
@@ -62,48 +63,37 @@ def export_several(
 
 
 class KeptContents:
-    """Contents of archived pages, kept in a file for the next format, which asks for the same pages in the same order.
-    What was noted is there after a kill.
-    """
+    """Contents of archived pages, kept for the next format, which asks for the same pages in the same order."""
 
-    def __init__(self, path: Path, find: Contents) -> None:
+    def __init__(self, database: sqlite3.Connection, find: Contents) -> None:
         """`find` finds what is not kept."""
-        self._database = sqlite3.connect(path)
-        self._database.execute(
-            "CREATE TABLE IF NOT EXISTS contents (page BLOB PRIMARY KEY, content BLOB) WITHOUT ROWID"
-        )
+        database.execute("CREATE TABLE IF NOT EXISTS contents (page BLOB PRIMARY KEY, content BLOB) WITHOUT ROWID")
+        self._database = database
         self._find = find
-        self._pack = zstandard.ZstdCompressor(level=1).compress
-        self._unpack = zstandard.ZstdDecompressor().decompress
-
-    def close(self) -> None:
-        """Close the file."""
-        self._database.close()
 
     def contents_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
         """Return the contents of pages in their order. About 60 µs for one that is kept. See `Contents`."""
         rest = iter(pages)
+        unpack = zstandard.ZstdDecompressor().decompress
         for page in rest:
-            row = self._database.execute("SELECT content FROM contents WHERE page = ?", (_key(warc_folder, page),))
-            kept = row.fetchone()
+            key = _encode((str(warc_folder), page))
+            kept = self._database.execute("SELECT content FROM contents WHERE page = ?", (key,)).fetchone()
             if kept is None:
                 yield from self._find_rest(warc_folder, chain([page], rest))
                 return
-            content = _decode(self._unpack(kept[0]))
+            content = _decode(unpack(kept[0]))
             yield MarkdownPage(*content) if content is not None else None
 
     def _find_rest(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
         wanted, ahead = tee(pages)
+        pack = zstandard.ZstdCompressor(level=1).compress
         try:
             for number, (page, one) in enumerate(zip(wanted, self._find(warc_folder, ahead), strict=True), 1):
-                packed = self._pack(_encode(one.as_sent() if one is not None else None))
-                self._database.execute("REPLACE INTO contents VALUES (?, ?)", (_key(warc_folder, page), packed))
+                key = _encode((str(warc_folder), page))
+                packed = pack(_encode(one.as_sent() if one is not None else None))
+                self._database.execute("REPLACE INTO contents VALUES (?, ?)", (key, packed))
                 if number % PAGES_A_COMMIT == 0:
                     self._database.commit()
                 yield one
         finally:
             self._database.commit()
-
-
-def _key(warc_folder: Path, page: ArchivedPage) -> bytes:
-    return _encode((str(warc_folder), page))
