@@ -97,7 +97,7 @@ def test_one_that_was_interrupted_keeps_what_it_found(
     with pytest.raises(ConfigError, match="unfinished export with other options"):
         export_of(crawled, "markdown,bulk", target)
     before = len(found)
-    assert export_of(crawled, "markdown,datasets", target).resumed
+    assert export_of(crawled, "markdown, datasets", target).resumed
     assert len(found) == before, "all was found by then"
     export_of(crawled, "markdown", tmp_path / "markdown")
     assert files_in(target / "markdown") == files_in(tmp_path / "markdown")

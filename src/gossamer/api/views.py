@@ -73,7 +73,7 @@ def export_of(
         "memory_bytes_max": memory_bytes_max,
     }  # fmt: skip
     target = directory_of(target, "target")
-    permitting = {one: permission(permitted, unknown=unknown, to=one) for one in to.split(",")}
+    permitting = {one: permission(permitted, unknown=unknown, to=one) for one in map(str.strip, to.split(","))}
     orders = [order_of(crawl, one, target, permitted=of_it, **options) for one, of_it in permitting.items()]
 
     def make(to: str, target: Path, means: Means, progress: Progress) -> Exported:
@@ -84,7 +84,7 @@ def export_of(
         is_here = all(entry.phase < Phase.AWAY for entry in (crawl.files or {}).values())
         means = replace(export_means(reopen(file)), contents_of=processes.contents_of if is_here else None)
         if len(orders) == 1:
-            return make(to, target, means, progress)
+            return make(orders[0].to, target, means, progress)
         return export_several(target, orders, means, make, progress)
 
 

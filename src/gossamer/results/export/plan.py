@@ -217,5 +217,7 @@ def _values(batch: pa.RecordBatch) -> Iterator[Planned]:
         place = RecordPlace(row.pop("file"), row.pop("offset"), row.pop("length"))
         first = RecordPlace(row.pop("original_file"), row.pop("original_offset"), row.pop("original_length"))
         found = row.pop("found", None)  # A plan of an earlier version has none.
-        content = found and MarkdownPage(found["markdown"], found["text_method"], front_of(found), found["main_text"])
+        content = found and MarkdownPage(
+            found["markdown"], found["text_method"] or "", front_of(found), found["main_text"] or ""
+        )
         yield Planned(**row, found=content, place=place, original=first if first.file else None)
