@@ -65,9 +65,9 @@ from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, write_whole
 
 if TYPE_CHECKING:
+    from gossamer.api.engine import Engine
     from gossamer.api.following import CommittedPages
     from gossamer.cluster.job import ClusterPlan
-    from gossamer.cluster.ray import Engine
 
 LOOK_S = 0.25
 """Interval of status requests to the coordinator."""
@@ -80,8 +80,8 @@ KEEP_S = 2.0
 
 
 class ClusterCrawler(BaseCrawler):
-    """A crawl of `cluster.workers` shards on Ray, run once: use it as `async with` and iterate over its pages, or await
-    `run`.
+    """A crawl of `cluster.workers` shards, run once: use it as `async with` and iterate over its pages, or await `run`.
+    The shards are processes of this machine, or of a Ray cluster (`cluster.address`).
 
     Pages come after the commit that holds them, in each shard's order, and each once, however often a shard dies. They
     are read from the crawl's files: a slow reader does not delay the crawl, and `body` is empty for pages without a
@@ -162,7 +162,8 @@ class ClusterCrawler(BaseCrawler):
                 await asyncio.to_thread(self._following.skip)
             self._begun = await self._write_down()
             engine = self._calls.engine = await asyncio.to_thread(start, self._begun, self._cluster)
-            hear_signals_as_before()
+            if self._cluster.address:
+                hear_signals_as_before()
             try:
                 save(self.config, self.directory)
                 async with asyncio.TaskGroup() as group:
@@ -281,7 +282,8 @@ class ClusterCrawler(BaseCrawler):
                 if not began and gives_up:
                     return "stopped"
                 if clock.now() - heard_at > limit_s:
-                    how = "come back" if began else "begin; has every machine the same RAY_AUTH_MODE?"
+                    asks = "; has every machine the same RAY_AUTH_MODE?" if self._cluster.address else ""
+                    how = "come back" if began else f"begin{asks}"
                     raise CrawlFailedError(f"the coordinator does not {how} ({error})") from error
                 if began:
                     self._note_silence(clock.now() - heard_at, first=not is_silent)
@@ -308,7 +310,7 @@ class ClusterCrawler(BaseCrawler):
 
     def _note_silence(self, age_s: float, *, first: bool) -> None:
         if first:
-            self._tell("The coordinator does not answer: the shards crawl on, and Ray starts it again.")
+            self._tell("The coordinator does not answer: the shards crawl on, and it is started again.")
         self._status["waiting_for"] = f"the coordinator; these figures are {age_s:.0f} s old"
 
     def _take(self, standing: Mapping[str, Any], now: float) -> None:
@@ -329,7 +331,7 @@ class ClusterCrawler(BaseCrawler):
         if shards != self.config.cluster.workers:
             self.config = with_workers(self.config, shards)
             write_number(self.directory, shards)
-            # Ray has to find room for them too.
+            # A cluster has to find room for them too.
             self._is_placed, self._starts_by = False, WallClock().now() + self.config.cluster.start_s_max
 
     def _end_of(self, standing: Mapping[str, Any]) -> End:
@@ -410,7 +412,7 @@ class ClusterCrawler(BaseCrawler):
             present = await asyncio.to_thread(begin_shards, self.directory, added)
             assert self._begun is not None
             plan = msgspec.structs.replace(self._begun, config=effective_toml(present))
-            await asyncio.to_thread(engine.grow, plan, shards, self._cluster)
+            await asyncio.to_thread(engine.grow, plan, shards)
             await self._calls.call("scale", shards=shards)
             self._count(max(shards, self.config.cluster.workers))
         return {"workers": shards, "stops": False}

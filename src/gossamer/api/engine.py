@@ -7,13 +7,14 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from gossamer.cluster.coordination import Limits
-from gossamer.cluster.job import HERE, ClusterPlan, environment_of_a_cluster, environment_of_our_own
+from gossamer.cluster.job import HERE, ClusterPlan, environment_of_a_cluster
+from gossamer.cluster.local import LocalEngine
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
@@ -21,7 +22,10 @@ from gossamer.engine.options import LimitsOptions
 from gossamer.model.verbs import ConflictError, RefusedError, VerbRequest
 
 if TYPE_CHECKING:
-    from gossamer.cluster.ray import Engine
+    from gossamer.cluster.ray import RayEngine
+
+    Engine: TypeAlias = LocalEngine | RayEngine
+    """What runs the shards: processes of this machine, or actors of a Ray cluster."""
 
 MEMBER = ("-m", "gossamer.api.member")
 
@@ -95,9 +99,14 @@ def without_limits(config: Config) -> Config:
 
 
 def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
-    """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
-    has = os.environ
-    has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
+    """Start the engine: on the cluster at `options.address`, or on this machine. Ray is imported only here.
+
+    Raises:
+        ConfigError: there is no such cluster.
+    """
+    if not options.address:
+        return LocalEngine(plan)
+    os.environ.update(environment_of_a_cluster(os.environ, options.address))
     from gossamer.cluster import ray  # noqa: PLC0415
 
     return ray.start(plan, options)

@@ -24,7 +24,7 @@ from gossamer.model.verbs import ConflictError
 from gossamer.model.words import shell_word
 
 if TYPE_CHECKING:
-    from gossamer.cluster.ray import Engine
+    from gossamer.api.engine import Engine
 
 ARRIVE_S = 30.0
 LOOK_S = 0.25

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from gossamer.assembly.home import Home, homes, lock_directory
 from gossamer.assembly.revisits import may_be_called_back
 from gossamer.assembly.schemes import namer_for
+from gossamer.cluster.job import address_of_job
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
@@ -27,7 +29,10 @@ def check_several(config: Config) -> None:
     Raises:
         ConfigError: one is missing, or an option excludes several shards.
     """
-    require("ray", f"--workers {config.cluster.workers}")
+    if config.cluster.address or address_of_job(os.environ):
+        require("ray", "cluster.address")
+    elif config.cluster.runtime_env:
+        raise ConfigError("cluster.runtime_env: it is for a Ray cluster; set cluster.address, or leave it out")
     if config.frontier.strategy == "walk":
         raise ConfigError("frontier.strategy: a walk is one shard's; leave out --workers, or sweep")
     if config.frontier.hosts_min and config.crawl.mode == "offline":

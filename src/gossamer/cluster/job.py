@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -26,14 +25,6 @@ def address_of_job(environment: Mapping[str, str]) -> str:
     where that variable may be the address of a dashboard for Ray's commands.
     """
     return environment.get("RAY_ADDRESS", "") if "RAY_JOB_CONFIG_JSON_ENV_VAR" in environment else ""
-
-
-def environment_of_our_own(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment to set before the import of Ray, for a private Ray: it listens on loopback, requires a
-    token, and sends no usage statistics.
-    """
-    fixed = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_DEDUP_LOGS": "0"}
-    return {"RAY_AUTH_TOKEN": environment.get("RAY_AUTH_TOKEN") or secrets.token_hex(32), **fixed}
 
 
 def environment_of_a_cluster(environment: Mapping[str, str], address: str) -> dict[str, str]:

@@ -1,18 +1,15 @@
-"""Ray: joins a cluster or starts a private one, starts the actors of the shards, and of the coordinator on this
-machine, and calls them. Only this module and `actors` use Ray.
+"""Ray: joins a cluster, starts the actors of the shards there, and of the coordinator on this machine, and calls them.
+Only this module and `actors` use Ray.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import secrets
 import socket
-import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -27,30 +24,25 @@ from ray.runtime_env import RuntimeEnv
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from gossamer.cluster.actors import CALL_S_MAX, CoordinatorActor, ShardActor, decoded, encoded, shard_name
+from gossamer.cluster.actors import CALL_S_MAX, CoordinatorActor, ShardActor, shard_name
+from gossamer.cluster.coordinator import decoded, encoded
 from gossamer.cluster.job import ASKED, ClusterPlan, encode
 from gossamer.cluster.options import ClusterOptions
-from gossamer.model.errors import ConfigError, CrawlFailedError
-from gossamer.world.reaper import end, reaper_of
+from gossamer.model.errors import ConfigError
 
-STARTS_MAX = 3
 CONNECT_S_MAX = 5.0
 COMMON: Any = {"max_restarts": -1, "max_task_retries": 0}
 """Options of all actors. Ray repeats no call: the caller repeats queries, the sender frames."""
 LOOPBACK = ("127.", "localhost:", "[::1]:")
-FOLDER = "gossamer-ray-"
-"""Folder of a private Ray's sockets and logs, in the system's temporary directory; a process id and a random part
-follow. It is short because the path of a socket has at most 107 bytes."""
 
 
-class Engine:
+class RayEngine:
     """The actors of a crawl, for the process that started it. They end with that process."""
 
-    def __init__(self, coordinator: Any, shards: list[Any], reaper: subprocess.Popen[bytes] | None) -> None:
-        """`reaper` is set for a private Ray."""
+    def __init__(self, coordinator: Any, shards: list[Any], options: ClusterOptions) -> None:
         self.coordinator = coordinator
         self.shards = shards
-        self._reaper = reaper
+        self._options = options
 
     async def standing(self) -> dict[str, Any]:
         """Return the status of the crawl.
@@ -74,11 +66,11 @@ class Engine:
         found: dict[str, Any] = decoded(answer)
         return found
 
-    def grow(self, plan: ClusterPlan, shards: int, options: ClusterOptions) -> None:
+    def grow(self, plan: ClusterPlan, shards: int) -> None:
         """Start shards until there are `shards`; they wait for the coordinator."""
         namespace = ray.get_runtime_context().namespace
         for shard in range(len(self.shards), shards):
-            self.shards.append(_shard_actor(encode(plan), shard, namespace, "SPREAD", options))
+            self.shards.append(_shard_actor(encode(plan), shard, namespace, "SPREAD", self._options))
 
     async def call(self, name: str, **arguments: object) -> None:
         """Call a method of the coordinator, such as `stop`. Raises ConnectionError as `standing`."""
@@ -99,28 +91,27 @@ class Engine:
         return [decoded(answer, type=dict[str, object]) for answer in answers]
 
     def close(self) -> None:
-        """End all actors; a private Ray ends too, and its files are removed."""
+        """End all actors, and leave the cluster."""
         for actor in (self.coordinator, *self.shards):
             with suppress(Exception):
                 ray.kill(actor)
-        _leave(self._reaper)
+        with suppress(Exception):
+            ray.shutdown()
 
 
-def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
-    """Start the actors: on the cluster at `options.address`, or on a private Ray, which takes about 4 s and 600 MB.
+def start(plan: ClusterPlan, options: ClusterOptions) -> RayEngine:
+    """Start the actors on the cluster at `options.address`.
 
     Raises:
         ConfigError: there is no such cluster, it is of another version, or Ray refuses the options.
-        CrawlFailedError: a private Ray does not start.
     """
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
-    reaper = None if options.address else _own(options, namespace)
-    if options.address:
-        _connect(options, namespace)
+    _connect(options, namespace)
     try:
-        return Engine(*_actors(encode(plan), plan.shards, namespace, options), reaper)
+        return RayEngine(*_actors(encode(plan), plan.shards, namespace, options), options)
     except ray.exceptions.RayError as error:
-        _leave(reaper)
+        with suppress(Exception):
+            ray.shutdown()
         raise ConfigError(
             f"Ray starts none of the crawl's processes ({_line(error)}); is every machine's RAY_AUTH_MODE the same, "
             f"here {os.environ.get('RAY_AUTH_MODE')}?"
@@ -154,52 +145,6 @@ def _places(shards: int, options: ClusterOptions) -> list[Any]:
         return ["SPREAD"] * shards
     group = placement_group([options.ray_resources] * shards, strategy=options.placement.upper())
     return [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=shard) for shard in range(shards)]
-
-
-def _own(options: ClusterOptions, namespace: str) -> subprocess.Popen[bytes]:
-    """Start a private Ray; try again if it gives up, which it does after 30 s, even on a busy machine."""
-    _sweep()
-    ray_constants.ENABLE_RAY_CLUSTER = False  # The only way to make all parts of Ray listen only on loopback.
-    for left in reversed(range(STARTS_MAX)):
-        folder = Path(tempfile.mkdtemp(prefix=f"{FOLDER}{os.getpid()}-"))
-        reaper = reaper_of(folder)
-        try:
-            _begin(options, namespace, folder)
-        except ValueError as error:
-            _leave(reaper)
-            raise ConfigError(f"cluster: Ray does not start with these settings ({_line(error)})") from error
-        except Exception as error:  # Of no class of its own.
-            _leave(reaper)
-            if not left:
-                raise CrawlFailedError(f"Ray does not start on this machine ({_line(error)})") from error
-        else:
-            return reaper
-    raise AssertionError("the last start returns or raises")
-
-
-def _leave(reaper: subprocess.Popen[bytes] | None) -> None:
-    """Leave the cluster, or end a private Ray, which has a reaper."""
-    with suppress(Exception):
-        ray.shutdown()
-    if reaper is not None:
-        assert reaper.stdin is not None
-        reaper.stdin.close()
-        reaper.wait()
-
-
-def _begin(options: ClusterOptions, namespace: str, folder: Path) -> None:
-    ray.init(
-        address="local",  # Even if RAY_ADDRESS is set to a cluster.
-        namespace=namespace,
-        runtime_env=_runtime_env(options),
-        num_cpus=max(2, math.ceil(options.cpus * options.workers)),
-        resources={name: count * options.workers for name, count in options.resources.items()},
-        include_dashboard=False,
-        object_store_memory=options.object_store_bytes,
-        log_to_driver=False,
-        logging_level=logging.CRITICAL,
-        _temp_dir=str(folder),
-    )
 
 
 def _connect(options: ClusterOptions, namespace: str) -> None:
@@ -248,14 +193,6 @@ def _from(folder: Path, place: Any) -> Any:
 
 def _line(error: Exception) -> str:
     return " ".join(str(error).split())[:200]
-
-
-def _sweep() -> None:
-    """End the processes and remove the folder of a private Ray whose starter and reaper were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER}*"):
-        number = folder.name.removeprefix(FOLDER).partition("-")[0]
-        if number.isdigit() and not Path(f"/proc/{number}").exists():
-            end(str(folder), {})
 
 
 def _knock(address: str) -> int:

@@ -7,10 +7,12 @@ the parent itself dies, its child dies too, and the next parent starts a new chi
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import socket
 import struct
 import subprocess
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -20,17 +22,24 @@ from typing import Literal, Self, cast
 import msgspec
 
 from gossamer.cluster.coordination import Look, ShardAnswer
+from gossamer.cluster.job import ClusterPlan, ShardJob, encode
 from gossamer.state import slots
+from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import Clock
+from gossamer.world.process import child_environment
 
 CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
 """Deaths that web content can cause. SIGKILL can come from any process and blames no page."""
 WATCH_S = 0.5
+REAP_S = 0.01
+"""Interval of looks at a process that has closed its line, and so is about to end."""
 RESTARTS_MAX = 5
 """Restarts in a row without a new commit; one more and the shard has failed."""
 NOTES_HELD_MAX = 100
 FRAMES_HELD_BYTES_MAX = 16 << 20
 """Frames for one other shard that wait to be sent; more are dropped, and their sender repeats them."""
+LINE_HELD_BYTES_MAX = 8 << 20
+"""Messages for a shard that it has not read yet; with more, frames for it are dropped and it gets no questions."""
 
 LOOK = "look"
 """Name of the verb for a round's question."""
@@ -50,6 +59,34 @@ class ShardStart(msgspec.Struct, frozen=True):
     slots: Path
     """The directory of its slots."""
     process_s_max: float
+
+
+def start_of(plan: ClusterPlan, shard: int, node: str) -> ShardStart:
+    """Return how a shard of a crawl is started on a machine."""
+
+    def job(line: int) -> bytes:
+        return encode(
+            ShardJob(
+                directory=plan.directory_on(node),
+                crawl=plan.directory,
+                partitions=plan.partitions,
+                config=plan.config,
+                shard=shard,
+                shards=plan.shards,
+                node=node,
+                line=line,
+                parent=os.getpid(),
+                tenure_s=plan.tenure_s,
+            )
+        )
+
+    return ShardStart(
+        command=[sys.executable, "-P", *plan.command],
+        job=job,
+        environment=FRUGAL | child_environment(),
+        slots=plan.state_on(node, shard),
+        process_s_max=plan.process_s_max,
+    )
 
 
 class ShardProcess:
@@ -109,7 +146,7 @@ class ShardProcess:
 
     async def ask(self, question: Mapping[str, object], limit_s: float) -> dict[str, object] | None:
         """Return the shard's answer; None if it has no process now, or does not answer in time."""
-        if self._line is None:
+        if self._line is None or self._line.is_full:
             return None
         self._number = (self._number + 1) & 0xFFFFFFFF
         number = self._number
@@ -149,8 +186,8 @@ class ShardProcess:
         )
 
     def deliver(self, sender: int, frame: bytes) -> bool:
-        """Pass a frame to the shard; False if it has no process now: the sender repeats the frame."""
-        if self._line is None:
+        """Pass a frame to the shard; False if it has no process now, or reads too slowly: the sender repeats it."""
+        if self._line is None or self._line.is_full:
             return False
         self._line.send(FRAME, sender, frame)
         return True
@@ -170,11 +207,13 @@ class ShardProcess:
             its.close()
         self._line = line = await FrameLine.over(ours)
         listening = asyncio.create_task(self._listen(line))
-        waiting = asyncio.create_task(asyncio.to_thread(process.wait))
         overran = False
         try:
-            while not waiting.done():
-                await asyncio.wait([waiting], timeout=WATCH_S)
+            while process.poll() is None:
+                # Its end closes the line, which is sooner than a look and takes no thread.
+                await asyncio.wait([listening], timeout=WATCH_S)
+                if listening.done():
+                    await asyncio.sleep(REAP_S)
                 limit_s = self._start.process_s_max
                 if not overran and slots.overdue(self._start.slots, self._clock.now(), limit_s, since):
                     overran = True
@@ -185,6 +224,8 @@ class ShardProcess:
         finally:
             if process.poll() is None:
                 process.kill()
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(WATCH_S)
             self._line = None
             listening.cancel()
             line.close()
@@ -310,6 +351,11 @@ class FrameLine:
         self._writer.write(_HEAD.pack(len(rest), kind, number))
         if rest:
             self._writer.write(rest)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the other end has left too many messages unread."""
+        return self._writer.transport.get_write_buffer_size() > LINE_HELD_BYTES_MAX
 
     def say(self, kind: int, number: int, value: object) -> None:
         """Send a call or a reply."""

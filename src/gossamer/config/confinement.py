@@ -48,7 +48,7 @@ def why_unconfined(config: Config) -> str:
     if not landlock_version():
         why = "this system has no Landlock (Linux 5.19 or newer, enabled at boot)"
     elif config.cluster.workers > 1:
-        why = "shards of cluster.workers are processes of Ray"
+        why = "the shards of cluster.workers have no sandbox yet"
     elif config.frontier.more_seeds_command:
         why = "frontier.more_seeds_command runs a program of yours"
     elif wanted == "auto" and (name := next(own_components(config), "")):

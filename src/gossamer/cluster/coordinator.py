@@ -1,0 +1,153 @@
+"""Coordinator: queries all shards in rounds and passes them its orders. A subclass knows how to reach a shard."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import msgspec
+
+from gossamer.cluster.balance import Balance
+from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, Look, ShardAnswer
+from gossamer.cluster.job import ClusterPlan
+from gossamer.cluster.moves import Copied
+from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
+from gossamer.model.errors import ConfigError
+from gossamer.world.clock import WallClock
+from gossamer.world.files import write_whole
+from gossamer.world.process import DirectoryLock
+
+ASK_S_MAX = 55.0
+"""Longest wait for a shard's answer to a verb."""
+LOCK_S_MAX = 60.0
+"""Time within which a killed coordinator releases the lock of its record."""
+encoded = msgspec.msgpack.Encoder(enc_hook=str).encode
+decoded = msgspec.msgpack.decode
+
+
+def refusal(error: str) -> dict[str, object]:
+    """Return the answer to a verb that a shard does not get."""
+    return {"ok": False, "error": error}
+
+
+class Coordinator(ABC):
+    """Queries all shards in rounds. State that must survive a restart is in the crawl's directory."""
+
+    def __init__(self, plan: ClusterPlan) -> None:
+        """Read what an earlier coordinator has left. Blocks while another one holds the record.
+
+        Raises:
+            ConfigError: another coordinator keeps the record.
+        """
+        self._plan = plan
+        self._clock = WallClock()
+        self._file = Path(plan.directory) / RECORD_FILE
+        # The coordinator of a killed crawl may end a little later: it must not write after this one has read the
+        # record.
+        self._lock = DirectoryLock(self._file.with_suffix(".lock"))
+        if not self._lock.acquire(LOCK_S_MAX):
+            raise ConfigError(f"{self._file}: another coordinator still has it")
+        self.restore()
+
+    def restore(self) -> None:
+        """Begin again from the record, without what was in memory alone."""
+        plan = self._plan
+        kept = msgspec.json.decode(self._file.read_bytes(), type=CoordinatorRecord) if self._file.exists() else None
+        partitions = PartitionMap.decode(plan.partitions, self._file)
+        self.coordination = Coordination(
+            partitions, plan.limits, plan.tenure_s, self._clock.now(), kept, self._save
+        )  # fmt: skip
+        self.coordination.balance = Balance() if plan.balances else None
+        self.coordination.moves.copied = Copied(0, plan.shards) if plan.work else None
+        self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}
+        self.rounds = 0
+        """Complete rounds since the start."""
+
+    @abstractmethod
+    async def _look(self, shard: int, question: Look) -> ShardAnswer | None:
+        """Return a shard's answer to a round's question; None: it cannot be reached."""
+
+    @abstractmethod
+    async def _ask(self, shard: int, question: bytes) -> bytes | None:
+        """Return a shard's answer to a verb; None: it cannot be reached."""
+
+    def report(self) -> dict[str, object]:
+        """Return the status of the crawl, and new notes."""
+        failure, refused = self.coordination.failure
+        return {
+            "status": self.coordination.status(),
+            "notes": self.coordination.take_notes(),
+            "is_over": self.coordination.is_over,
+            "end": self.coordination.kept.end,
+            "failure": failure,
+            "refused": refused,
+            "is_copied": self.coordination.moves.is_copied,
+        }
+
+    async def run(self) -> None:
+        """Query all shards in rounds, until cancelled."""
+        while True:
+            ends_at = self._clock.now() + self._plan.round_s
+            self.coordination.took(await self._round(), self._clock.now())
+            self.rounds += 1
+            await asyncio.sleep(max(0.0, ends_at - self._clock.now()))
+
+    def close(self) -> None:
+        """Leave the record to another coordinator."""
+        self._lock.release()
+
+    async def scale(self, *, shards: int) -> None:
+        """Divide the partitions among `shards` shards, all of which have been started."""
+        self.coordination.scale(shards)
+
+    async def stop(self, *, now: bool = False) -> None:
+        """End the crawl, with its state saved."""
+        self.coordination.end("stopped", hurried=now)
+
+    async def pause(self, *, paused: bool) -> None:
+        """Pause or continue all requests."""
+        self.coordination.pause(paused=paused)
+
+    async def limit(self, *, limits: dict[str, object]) -> None:
+        """Obey other limits."""
+        self.coordination.limit(msgspec.convert(limits, Limits))
+
+    async def hold(self, *, held: bool) -> None:
+        """Hold automatic moves of partitions, or permit them again; those of `scale` go on."""
+        self.coordination.hold(held=held)
+
+    async def note_copy(self, *, version: int, shards: int) -> None:
+        """Note which record of moves has a copy beside the shards' checkpoints."""
+        self.coordination.moves.copied = Copied(version, shards)
+
+    async def note_seeds(self) -> None:
+        """Note that seeds were added."""
+        self.coordination.note_seeds()
+
+    async def ask(self, question: bytes, shards: list[int]) -> list[bytes]:
+        """Return the answers of shards to a verb."""
+        return list(await asyncio.gather(*[self._answer(shard, question) for shard in shards]))
+
+    # ---- inside
+
+    async def _answer(self, shard: int, question: bytes) -> bytes:
+        answer = await self._ask(shard, question)
+        return answer if answer is not None else encoded(refusal(f"shard {shard} is restarting; try again"))
+
+    async def _round(self) -> list[ShardAnswer]:
+        """Query all shards that have answered their last question; wait for the answers for a bounded time."""
+        asked = [shard for shard in range(self.coordination.shards) if shard not in self._asked]
+        for shard in asked:
+            self._asked[shard] = asyncio.create_task(self._look(shard, self.coordination.look(shard)))
+        if asked:
+            await asyncio.wait([self._asked[shard] for shard in asked], timeout=self._plan.answer_s_max)
+        answers = []
+        for shard in [shard for shard, task in self._asked.items() if task.done()]:
+            seen = self._asked.pop(shard).result()
+            if seen is not None and shard in asked:  # An older answer belongs to another round.
+                answers.append(seen)
+        return answers
+
+    def _save(self, kept: CoordinatorRecord) -> None:
+        write_whole(self._file, msgspec.json.encode(kept))
