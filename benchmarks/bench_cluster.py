@@ -1,12 +1,14 @@
-"""What a second worker costs: seconds of processor a page with one worker and with two on Ray, and what goes between.
+"""Cost of several shards: processor time a page, start and memory, with one worker, two here, and two on Ray.
 
-    python benchmarks/bench_cluster.py [--pages 20000] [--hosts 200] [--rounds 3] [--json FILE]
+    python benchmarks/bench_cluster.py [--pages 20000] [--hosts 200] [--rounds 3] [--only one,two,ray] [--json FILE]
 
-A made web of several sites on loopback, the `own` preset. Counted are the crawl's processes with all that they started
-(command, child, keepers, coordinator, shards) and, apart, Ray's own daemons. What is spent between a fifth and nine
-tenths of the pages is what a page costs; the rest is start and end, and told apart. The web's own process is not
-counted, and has a processor of its own: all of the crawl shares another, whatever its workers, for two that run at once
-on two threads of one core would slow each other down.
+A synthetic web of several sites on loopback, the `own` preset. Counted are the crawl's processes with all that they
+start (command, child, shards) and for `ray` a Ray on loopback that is started for each crawl: its daemons, and the
+parents of the shards and the coordinator, which run there. A page costs what is spent between a fifth and nine tenths
+of the pages; the rest is start and end. `waits` is the time that the shards were ready to run and had no processor:
+server and crawl share the processors, so it says what the figures beside it are worth. The web's own process is not
+counted, and has a processor for itself: the crawl shares another, whatever its workers. With a FILE that has rounds of
+earlier runs, medians are those of all.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gossamer.cli.control import NoCrawlRunsError, ask
@@ -27,14 +31,48 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
 
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
-LOOK_S = 0.2
+LOOK_S = 0.1
 CRAWLS_ON, WEB_ON = min(os.sched_getaffinity(0)), max(os.sched_getaffinity(0))
-DAEMONS = ("gcs_server", "raylet", "dashboard", "monitor.py", "DashboardAgent", "RuntimeEnvAgent", "ray::IDLE")
+DAEMONS = (
+    "gcs_server",
+    "raylet",
+    "dashboard",
+    "monitor.py",
+    "DashboardAgent",
+    "RuntimeEnvAgent",
+    "ray::IDLE",
+    "HEAD =",
+)
+RAY = """
+HEAD = "a Ray on loopback, until standard input ends"
+import sys, ray
+from ray._private import ray_constants
+ray_constants.ENABLE_RAY_CLUSTER = False
+ray.init(address="local", num_cpus=2, include_dashboard=False, object_store_memory=80 << 20, log_to_driver=False)
+print(ray.get_runtime_context().gcs_address, flush=True)
+sys.stdin.read()
+"""
+WORKERS = {"one": 1, "two": 2, "four": 4, "ray": 2}
+KINDS = ("command", "keepers", "shards", "daemons")
+Spent = dict[str, float]
+FROM, TO = 0.2, 0.9
+"""Of all pages: between these a page's cost is measured."""
 
 
 def cpu_of(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) * TICK_S
+
+
+def waiting_of(pid: int) -> float:
+    """Return the seconds that a process was ready to run and had no processor."""
+    return 1e-9 * sum(int(one.read_text().split()[1]) for one in Path(f"/proc/{pid}/task").glob("*/schedstat"))
+
+
+def pss_of(pid: int) -> float:
+    """Return a process's memory in MB; what several share counts in parts."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1000
 
 
 def kind_of(pid: int) -> str:
@@ -46,7 +84,7 @@ def kind_of(pid: int) -> str:
     return "keepers" if "ray::" in line or "default_worker" in line else "command"
 
 
-def tree(root: int) -> list[int]:
+def tree(roots: Sequence[int]) -> list[int]:
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -55,7 +93,7 @@ def tree(root: int) -> list[int]:
             except OSError:
                 continue
             children.setdefault(parent, []).append(int(entry.name))
-    found, waiting = [], [root]
+    found, waiting = [], [*roots]
     while waiting:
         pid = waiting.pop()
         found.append(pid)
@@ -63,47 +101,85 @@ def tree(root: int) -> list[int]:
     return found
 
 
-KINDS = ("command", "keepers", "shards", "daemons")
-Spent = dict[str, float]
-FROM, TO = 0.2, 0.9
-"""Of all pages: between these a page's cost is measured."""
-
-
 class Watch:
-    """What a process and all that it starts have spent."""
+    """What processes and all that they start have spent."""
 
-    def __init__(self, root: int) -> None:
-        self._root = root
+    def __init__(self, roots: Sequence[int]) -> None:
+        self._roots = roots
         self._spent: dict[int, float] = {}
+        self._waited: dict[int, float] = {}
         self._kinds: dict[int, str] = {}
+        self.pss_mb: dict[str, float] = {}
+        """By kind of process, the most at any look."""
 
     def look(self) -> Spent:
-        for pid in tree(self._root):
+        held = dict.fromkeys(KINDS, 0.0)
+        for pid in tree(self._roots):
             try:
                 self._spent[pid], kind = cpu_of(pid), kind_of(pid)
             except OSError:
                 continue
             self._kinds[pid] = kind if kind != "command" else self._kinds.get(pid, kind)  # A title goes first.
-        sums = dict.fromkeys(KINDS, 0.0)
+            with suppress(OSError, StopIteration):
+                self._waited[pid] = waiting_of(pid)
+                held[self._kinds[pid]] += pss_of(pid)
+        self.pss_mb = {kind: max(held[kind], self.pss_mb.get(kind, 0.0)) for kind in KINDS}
+        sums = dict.fromkeys((*KINDS, "waits"), 0.0)
         for pid, seconds in self._spent.items():
             sums[self._kinds.get(pid, "command")] += seconds
+            # One shard runs in the command's child, and is all that waits there.
+            sums["waits"] += self._waited.get(pid, 0.0)
         return sums
 
 
-def crawl(web: SimwebProcess, folder: Path, workers: int) -> dict[str, float]:
+@contextmanager
+def ray_here() -> Iterator[subprocess.Popen[str]]:
+    environment = {**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
+    with subprocess.Popen(
+        ["taskset", "-c", str(CRAWLS_ON), sys.executable, "-c", RAY],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=environment,
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(60)
+
+
+def crawl(web: SimwebProcess, folder: Path, name: str) -> dict[str, float]:
     """Crawl and return seconds of processor by kind of process, and what was counted."""
+    if name != "ray":
+        return crawl_on(web, folder, WORKERS[name], (), [])
+    began = time.monotonic()
+    with ray_here() as ray:
+        assert ray.stdout is not None
+        address = ray.stdout.readline().strip()
+        found = crawl_on(web, folder, WORKERS[name], ("--cluster", address), [ray.pid])
+        found["first_page_s"] += time.monotonic() - began - found["seconds"]
+        return found
+
+
+def crawl_on(
+    web: SimwebProcess, folder: Path, workers: int, where: Sequence[str], beside: list[int]
+) -> dict[str, float]:
     directory = folder / f"crawl-{workers}-{time.monotonic_ns()}"
     seeds = folder / "seeds.txt"
     seeds.write_text("\n".join(web.seeds))
     words = ["crawl", "--seeds", str(seeds), "--scope", "any", "--politeness", "own", "--allow-private", "--quiet"]
-    words += ["--hosts", str(web.hosts_file), "--workers", str(workers), "-o", str(directory)]
+    words += ["--hosts", str(web.hosts_file), "--workers", str(workers), "-o", str(directory), *where]
+    environment = {**os.environ, "RAY_AUTH_MODE": "disabled"}
     began = time.monotonic()
-    process = subprocess.Popen(["taskset", "-c", str(CRAWLS_ON), sys.executable, "-m", "gossamer", *words])
-    watch = Watch(process.pid)
+    command = ["taskset", "-c", str(CRAWLS_ON), sys.executable, "-m", "gossamer", *words]
+    process = subprocess.Popen(command, env=environment)
+    watch = Watch([process.pid, *beside])
     samples: list[tuple[float, Spent]] = []
+    first_page_s = 0.0
     while process.poll() is None:
         samples.append((pages_of(directory), watch.look()))
+        first_page_s = first_page_s or (time.monotonic() - began) * bool(samples[-1][0])
         time.sleep(LOOK_S)
+    seconds = time.monotonic() - began
     assert process.returncode == 0, "the crawl failed"
     status = subprocess.run(
         [sys.executable, "-m", "gossamer", "status", str(directory), "--json"], capture_output=True, check=True
@@ -112,10 +188,14 @@ def crawl(web: SimwebProcess, folder: Path, workers: int) -> dict[str, float]:
     last = json.loads(standing.read_text()) if standing.exists() else {}
     pages = float(json.loads(status.stdout)["pages"])
     first, *_, late = [sample for sample in samples if FROM * pages <= sample[0] <= TO * pages]
-    each = {kind: (late[1][kind] - first[1][kind]) / (late[0] - first[0]) for kind in KINDS}
+    each = {kind: (late[1][kind] - first[1][kind]) / (late[0] - first[0]) for kind in (*KINDS, "waits")}
     rest = {f"{kind}_once_s": samples[-1][1][kind] - each[kind] * pages for kind in KINDS}
+    held = {f"{kind}_mb": watch.pss_mb[kind] for kind in KINDS}
     between = float(last.get("bytes_between_shards", 0)) / pages
-    return {"pages": pages, "seconds": time.monotonic() - began, "bytes_between": between, **each, **rest}
+    return {
+        "pages": pages, "seconds": seconds, "first_page_s": first_page_s, "bytes_between": between,
+        **each, **rest, **held,
+    }  # fmt: skip
 
 
 def pages_of(directory: Path) -> float:
@@ -132,35 +212,43 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=20_000)
     parser.add_argument("--hosts", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="one,two,ray")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    rounds: dict[int, list[dict[str, float]]] = {1: [], 2: []}
+    rounds: dict[str, list[dict[str, float]]] = {}
+    if given.json and given.json.exists():
+        rounds = json.loads(given.json.read_text())
     os.sched_setaffinity(0, {WEB_ON})
     options = SimwebOptions.plain(hosts=given.hosts, pages=given.pages, hosts_per_site=2)
     with tempfile.TemporaryDirectory(prefix="bench-cluster-") as name, SimwebProcess(options) as web:
         for _ in range(given.rounds):
-            for workers, done in rounds.items():
-                done.append(crawl(web, Path(name), workers))
+            for one in given.only.split(","):
+                rounds.setdefault(one, []).append(crawl(web, Path(name), one))
     tell(rounds)
     if given.json:
         given.json.write_text(json.dumps(rounds))
 
 
-def tell(rounds: dict[int, list[dict[str, float]]]) -> None:
-    print("workers  pages     s   start and end, s of processor   µs of processor a page                 bytes between")
-    print("                        all but daemons   daemons        command keepers shards together daemons  a page")
-    together = {}
-    for workers, done in rounds.items():
-        middle = {key: statistics.median(one[key] for one in done) for key in done[0]}
-        together[workers] = sum(middle[kind] for kind in KINDS[:3])
-        once_s = sum(middle[f"{kind}_once_s"] for kind in KINDS[:3])
+def tell(rounds: dict[str, list[dict[str, float]]]) -> None:
+    print("       rounds  first   start and end, CPU s  µs of CPU a page                                    PSS, MB")
+    print(
+        "               page s  crawl        daemons  command keepers shards together (least, most) waits  all  shards"
+    )
+    together: dict[str, float] = {}
+    for one, done in rounds.items():
+        middle = {key: statistics.median(each[key] for each in done) for key in done[0]}
+        sums = [1e6 * sum(each[kind] for kind in KINDS[:3]) for each in done]
+        together[one] = statistics.median(sums)
+        once_s = statistics.median(sum(each[f"{kind}_once_s"] for kind in KINDS[:3]) for each in done)
         print(
-            f"{workers:>7} {middle['pages']:>6.0f} {middle['seconds']:>5.0f} {once_s:>22.1f}"
-            f"{middle['daemons_once_s']:>10.1f} {1e6 * middle['command']:>14.0f} {1e6 * middle['keepers']:>7.0f} "
-            f"{1e6 * middle['shards']:>6.0f} {1e6 * together[workers]:>8.0f} {1e6 * middle['daemons']:>7.0f} "
-            f"{middle['bytes_between']:>7.0f}"
+            f"{one:<6} {len(done):>6} {middle['first_page_s']:>7.1f} {once_s:>6.1f} {middle['daemons_once_s']:>14.1f} "
+            f"{1e6 * middle['command']:>8.0f} {1e6 * middle['keepers']:>7.0f} {1e6 * middle['shards']:>6.0f} "
+            f"{together[one]:>8.0f} ({min(sums):.0f}, {max(sums):.0f}) {1e6 * middle['waits']:>6.0f} "
+            f"{sum(middle[f'{kind}_mb'] for kind in KINDS):>5.0f} {middle['shards_mb']:>6.0f}"
         )
-    print(f"a page takes {together[2] / together[1]:.2f} times the processor with two workers; without Ray's daemons")
+    for one, cost in together.items():
+        if one != "one" and "one" in together:
+            print(f"{one}: a page takes {cost / together['one']:.2f} times the processor of one worker")
 
 
 if __name__ == "__main__":

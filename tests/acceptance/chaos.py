@@ -144,7 +144,7 @@ class Round:
         self._process: subprocess.Popen[bytes] | None = None
         self._known = {os.getpid(), *descendants(os.getpid())}
         faults = ["child", "child", "supervisor", "pause", "clock", "server", "memory", "full", "slow", *site.faults]
-        self._faults = faults + (["shard", "actor"] if self.workers > 1 else ["network"])
+        self._faults = faults + (["shard", "shard"] if self.workers > 1 else ["network"])
 
     def calm(self) -> Found:
         """Crawl undisturbed."""
@@ -242,15 +242,12 @@ class Round:
     def _shard(self, _: float) -> None:
         self._kill(self._named("gossamer.api.member"))
 
-    def _actor(self, _: float) -> None:
-        self._kill(self._named("ray::ShardActor", "ray::CoordinatorActor"))
-
     def _supervisor(self, _: float) -> None:
         self._end(gently=False)
         self.start()
 
     def _pause(self, seconds: float) -> None:
-        victims = self._named() if self.workers == 1 else self._named("gossamer.api.member", "ray::")
+        victims = self._named() if self.workers == 1 else self._named("gossamer.api.member", "gossamer.cli.child")
         if victims:
             with stopped(self.rng.choice(victims)):
                 time.sleep(seconds)

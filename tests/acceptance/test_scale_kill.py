@@ -304,11 +304,12 @@ def kill_all(supervisor: int) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-KILLED = ("gossamer.api.member", "ray::ShardActor", "ray::CoordinatorActor")
+KILLED = ("gossamer.api.member", "gossamer.cli.child")
+"""What the command lines hold of a shard, and of the process that carries its frames and has the coordinator."""
 
 
 def kill_one(supervisor: int, dice: random.Random) -> None:
-    """Kill the process of a shard, its parent, which Ray starts again, or the coordinator."""
+    """Kill the process of a shard, or the parent of all, which the supervisor starts again."""
     wanted = dice.choice(KILLED)
     found = [pid for pid in sorted(descendants(supervisor)) if wanted in command_of(pid)]
     if found:

@@ -1,4 +1,4 @@
-"""Crawls of several shards by the command line, on a Ray of their own and on a cluster of two nodes."""
+"""Crawls of several shards by the command line, as processes of this machine and on a Ray cluster of two nodes."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_a_shard_without_work_gets_some_from_the_other(web: SimwebProcess, alone
 
 @pytest.mark.long
 def test_two_workers_here_answer_as_one_and_leave_nothing(web: SimwebProcess, alone: Harvest, tmp_path: Path) -> None:
-    """A Ray of the crawl's own: every command, while it runs, when it has stopped, and when it is resumed."""
+    """Every command, while it runs, when it has stopped, and when it is resumed."""
     directory = tmp_path / "crawl"
     slowly = ("politeness.delay_s_min=0.3", "search.enabled=true")
     running = begun(*crawl_of(web, directory, 2, *slowly, politeness="weak"))
@@ -239,9 +239,7 @@ def test_what_is_set_holds_for_all_workers_together(web: SimwebProcess, tmp_path
     assert to_table(config.host.overrides["h0001.d001.test"]) == {"delay_s": 0.25, "per_host": 2}
 
 
-@pytest.mark.promise(
-    "Several shards", "A crawl on Ray that ends or is killed leaves no process and no file outside its directory."
-)
+@pytest.mark.promise("Several shards", "A crawl of several shards that ends or is killed leaves no process.")
 @pytest.mark.long
 def test_a_killed_crawl_leaves_no_process(web: SimwebProcess, tmp_path: Path) -> None:
     running = begun(*crawl_of(web, tmp_path / "crawl", 2, "politeness.delay_s_min=1", politeness="weak"))
@@ -280,7 +278,7 @@ def test_a_cluster_without_a_machine_for_shards_is_named_and_can_be_stopped(web:
     ("words", "said"),
     [
         (("--cluster", "127.0.0.1:9"), "no Ray cluster there"),
-        (("--set", "cluster.object_store_bytes=10000000000000"), "Ray does not start with these settings"),
+        (("--set", "cluster.runtime_env=/proc/version"), "set cluster.address"),
         (("--set", "state.checkpoint_uri=file:///proc/nowhere"), "state.checkpoint_uri"),
         (("--set", "cluster.work_directory=/tmp"), "state.checkpoint_uri"),
         (("--set", "frontier.more_seeds_command=['true']"), "frontier.more_seeds_command"),

@@ -226,6 +226,16 @@ def test_commands_on_a_crawl_that_runs(run: Gossamer, site: str) -> None:
 
 
 @pytest.mark.heavy
+def test_several_shards_of_one_machine(run: Gossamer, site: str) -> None:
+    crawl(run, site, "several", "--workers", "2")
+    assert {path.name for path in (run.directory / "several/state").glob("shard-*")} == {"shard-0", "shard-1"}
+    status, out, err = run("scale", "several", "--workers", "3")
+    assert (status, err) == (Exit.FINISHED, "")
+    assert "2 shards became 3" in out
+    assert run("resume", "several", "--quiet")[0] == Exit.FINISHED
+
+
+@pytest.mark.heavy
 @pytest.mark.long
 def test_the_web_and_the_demo(run: Gossamer) -> None:
     serving = run.start("simweb")
@@ -278,7 +288,7 @@ def test_conformance(run: Gossamer) -> None:
         ("tantivy", ["search", "one", "text"]),
         ("tantivy", ["search", "one", "--build"]),
         ("obstore", ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "archive.store=s3://bucket/"]),
-        ("ray", ["crawl", "SEED", "--allow-private", "-o", "new", "--workers", "2"]),
+        ("ray", ["crawl", "SEED", "--allow-private", "-o", "new", "--workers", "2", "--cluster", "127.0.0.1:9"]),
         ("starlette", ["crawl", "SEED", "--allow-private", "-o", "new", "--serve"]),
         ("starlette", ["serve", "one"]),
         ("mcp", ["mcp", "one"]),

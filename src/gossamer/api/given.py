@@ -91,7 +91,8 @@ def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
     for name, value in options.items():
         flag = BY_NAME.get(name)
         if flag is not None and value is not None:
-            is_text = flag.kind is int and isinstance(value, str) and not key_of(flag.key).unit
+            key = key_of(flag.key)
+            is_text = flag.kind is int and isinstance(key.read(value) if key.read else value, str) and not key.unit
             if is_text or (flag.kind is bool and not isinstance(value, bool)):
                 expected = "a whole number" if is_text else "True or False"
                 raise ConfigError(f"{name} {json.dumps(value, default=str)[:60]}: expected {expected}")

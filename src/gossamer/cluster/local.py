@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Mapping
-from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -51,6 +50,7 @@ class LocalEngine:
     def __init__(self, plan: ClusterPlan) -> None:
         """Start the shards of a plan. Raises ConfigError: another coordinator keeps the record."""
         self.shards: list[ShardProcess] = []
+        self._plan = plan
         self._coordinator = LocalCoordinator(plan, self.shards)
         self._failure = ""
         self._tasks: list[asyncio.Task[None]] = []
@@ -60,7 +60,6 @@ class LocalEngine:
         # No process: it would take half the memory of a shard. The shards die with the thread that starts them.
         self._thread = threading.Thread(target=self._serve, name="coordinator", daemon=True)
         self._thread.start()
-        self._wait_for(self._begin(plan, plan.shards))
 
     async def standing(self) -> dict[str, Any]:
         """Return the status of the crawl. Raises ConnectionError: the coordinator has failed, or does not answer."""
@@ -68,7 +67,7 @@ class LocalEngine:
 
     def grow(self, plan: ClusterPlan, shards: int) -> None:
         """Start shards until there are `shards`; they wait for the coordinator."""
-        self._wait_for(self._begin(plan, shards))
+        asyncio.run_coroutine_threadsafe(self._begin(plan, shards), self._loop).result()
 
     async def call(self, name: str, **arguments: object) -> None:
         """Call a method of the coordinator, such as `stop`. Raises ConnectionError as `standing`."""
@@ -91,9 +90,8 @@ class LocalEngine:
                 return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
         except TimeoutError as error:
             raise ConnectionError("it does not answer") from error
-
-    def _wait_for(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        except OSError as error:
+            raise ConnectionError(str(error)) from error
 
     # ---- in the thread
 
@@ -102,17 +100,22 @@ class LocalEngine:
             runner.run(self._coordinate())
 
     async def _coordinate(self) -> None:
+        await self._begin(self._plan, self._plan.shards)
         ended = asyncio.create_task(self._end.wait())
         while not ended.done():
-            rounds = asyncio.create_task(self._coordinator.run())
+            rounds = asyncio.create_task(self._run_rounds())
             await asyncio.wait([rounds, ended], return_when=asyncio.FIRST_COMPLETED)
             if not rounds.done():
                 return
             error = rounds.exception()
             self._failure = f"{type(error).__name__}: {error}"
+            self._coordinator.rounds = 0
             await asyncio.wait([ended], timeout=START_AGAIN_S)
-            with suppress(OSError):
-                self._coordinator.restore()
+
+    async def _run_rounds(self) -> None:
+        if self._failure:  # What is in memory may not be on disk.
+            self._coordinator.restore()
+        await self._coordinator.run()
 
     async def _begin(self, plan: ClusterPlan, shards: int) -> None:
         for shard in range(len(self.shards), shards):

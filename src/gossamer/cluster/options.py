@@ -1,8 +1,9 @@
 """Options of a crawl of several shards."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from gossamer.options import Key, Section
+from gossamer.world.process import processors
 
 
 def _is_head(address: str) -> str:
@@ -12,24 +13,29 @@ def _is_head(address: str) -> str:
     return address
 
 
+def _read_workers(given: Any) -> Any:
+    return processors() if given == "auto" else given
+
+
 class ClusterOptions(Section, frozen=True):
-    """How many shards a crawl has, and where they run. One shard runs without Ray, two or more run on Ray."""
+    """How many shards a crawl has, and where they run: on this machine, or on a Ray cluster."""
 
     workers: Annotated[
         int,
         Key(
-            "Number of shards, each a process; two or more run on Ray and need gossamer[cluster]. `gossamer scale` "
+            "Number of shards, each a process; `auto`: one for each processor of this machine. `gossamer scale` "
             "changes it later.",
             ge=1,
             le=1024,
             basic=True,
+            read=_read_workers,
         ),
     ] = 1
     address: Annotated[
         str,
         Key(
-            "The Ray cluster to run on, as HOST:PORT of its head; empty: in a Ray job that job's cluster, else a "
-            "private Ray on this machine.",
+            "The Ray cluster to run on, as HOST:PORT of its head; it needs gossamer[cluster]. Empty: in a Ray job that "
+            "job's cluster, else this machine, without Ray.",
             basic=True,
             check=_is_head,
         ),
@@ -95,7 +101,7 @@ class ClusterOptions(Section, frozen=True):
         float, Key("How long Ray may take to place all shards, in seconds, before the crawl gives up.", gt=0)
     ] = 180.0
     object_store_bytes: Annotated[
-        int, Key("Shared memory of a private Ray; hardly any of it is used.", ge=80 << 20)
+        int, Key("Without effect: shards on one machine run without Ray. Kept for older configurations.", ge=80 << 20)
     ] = 80 << 20
     gather: Annotated[
         bool,

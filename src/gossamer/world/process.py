@@ -29,9 +29,16 @@ def boot_id() -> bytes:
         return bytes(16)
 
 
-def processors() -> int:
-    """Return how many processors this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def processors(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Return how many processors this process may use: those that it may run on, and in a container no more than the
+    quota of its control group.
+    """
+    found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        used_us, period_us = quota.read_text().split()
+        return max(1, min(found, round(int(used_us) / int(period_us))))
+    except (OSError, ValueError, ZeroDivisionError):  # `max`: no quota.
+        return found
 
 
 def child_environment() -> dict[str, str]:
