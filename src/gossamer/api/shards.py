@@ -11,7 +11,6 @@ from pathlib import Path
 from gossamer.assembly.home import Home, homes, lock_directory
 from gossamer.assembly.revisits import may_be_called_back
 from gossamer.assembly.schemes import namer_for
-from gossamer.cluster.job import address_of_job
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError
@@ -29,6 +28,8 @@ def check_several(config: Config) -> None:
     Raises:
         ConfigError: one is missing, or an option excludes several shards.
     """
+    from gossamer.cluster.job import address_of_job  # noqa: PLC0415 - a crawl of one shard has no use for it
+
     if config.cluster.address or address_of_job(os.environ):
         require("ray", "cluster.address")
     elif config.cluster.runtime_env:
