@@ -3,7 +3,7 @@
     python benchmarks/bench_pool.py [--kind postgresql] [--variants NAME…] [--rounds 3] [--json FILE]
 
 The same crawl of a kind of site (kinds.py) behind nginx, in turns: modules for text in the crawl's process, in one
-isolated process, in two, and with two workers on Ray; and without text, links inside or in a process. Pages a second
+isolated process, in two, and with two workers; and without text, links inside or in a process. Pages a second
 are counted from the first request, by the server's log, to the last commit, by the table `epochs`; processor time is
 that of the process tree by kind of process, looked at several times a second. What other programs take from the
 machine falls on all variants of a round.

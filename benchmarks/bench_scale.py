@@ -1,4 +1,4 @@
-"""How long hosts are left alone whose partition moves while a crawl on Ray goes from two shards to three.
+"""How long hosts are left alone whose partition moves while a crawl goes from two shards to three.
 
     python benchmarks/bench_scale.py
 

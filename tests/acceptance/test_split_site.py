@@ -1,4 +1,4 @@
-"""One domain of many hosts on three workers on a private Ray: the pages of one worker, from all of them, politely."""
+"""One domain of many hosts on three workers: the pages of one worker, from all of them, politely."""
 
 from __future__ import annotations
 

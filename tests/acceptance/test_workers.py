@@ -205,6 +205,31 @@ def test_what_a_machine_left_in_s3_is_all_that_is_needed_to_go_on(
     assert len(found.rows) == len(alone.rows)
 
 
+@pytest.mark.promise("Several shards", "A crawl goes on where another carrier stopped it: one machine, or Ray.")
+@pytest.mark.long
+def test_a_crawl_goes_from_one_machine_to_a_cluster_and_back(
+    web: SimwebProcess, nodes: Nodes, alone: Harvest, tmp_path: Path
+) -> None:
+    directory = tmp_path / "crawl"
+    words = (*crawl_of(web, directory, 2, "politeness.delay_s_min=0.2", politeness="weak"), "--cluster", "")
+    running = begun(*words)
+    for pages, carrier in ((10, nodes.address), (60, "")):
+        try:
+            until(lambda: _pages(directory, pages) or running.poll() is not None, 60)  # noqa: B023 - called at once
+            assert gossamer("stop", directory).returncode == 0
+            assert running.wait(60) == 130
+        finally:
+            running.kill()
+            running.wait()
+        if carrier:
+            running = begun("resume", directory, "--cluster", carrier)
+    resumed = gossamer("resume", directory, "--quiet", "--cluster", "", "--delay", "0", "--politeness", "own")
+    assert resumed.returncode == 0, resumed.stderr
+    found = Harvest(directory)
+    assert differences(found, alone) == []
+    assert found.faults() == []
+
+
 @pytest.mark.long
 def test_a_limit_of_pages_is_that_of_all_workers(web: SimwebProcess, nodes: Nodes, tmp_path: Path) -> None:
     done = gossamer(*crawl_of(web, tmp_path / "crawl", 3), "--cluster", nodes.address, "--max-pages", "100")

@@ -1,4 +1,4 @@
-"""What a crawl of one shard offers, in crawls of two on a private Ray: few hosts left, seeds by a pipe, search while it
+"""What a crawl of one shard offers, in crawls of two: few hosts left, seeds by a pipe, search while it
 runs, pages in a Python program, the status of a continuous crawl, and shards without work.
 """
 

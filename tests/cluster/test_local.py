@@ -236,8 +236,11 @@ def test_auto_is_the_number_of_processors_within_the_quota_of_a_container(tmp_pa
     seeds = ("https://docs.example.org/",)
     assert configure(options={"workers": "auto"}, seeds=seeds).cluster.workers == processors()
     assert configure(sets=["cluster.workers=auto"], seeds=seeds).cluster.workers == processors()
-    with pytest.raises(ConfigError, match='--workers "aut": expected a whole number'):
+    with pytest.raises(ConfigError, match='--workers "aut": expected a whole number, or auto'):
         configure(options={"workers": "aut"}, seeds=seeds)
+    for given in ("3", "aut"):  # As any number in a program.
+        with pytest.raises(ConfigError, match=f'workers "{given}": expected a whole number'):
+            ClusterCrawler(seeds, output=tmp_path / "crawl", workers=given, contact="me@example.org")  # type: ignore[arg-type]
     quota = tmp_path / "cpu.max"
     everything = processors(tmp_path / "missing")
     for text, expected in (("max 100000", everything), ("100000 100000", 1), ("10000 100000", 1), ("", everything)):

@@ -14,6 +14,8 @@ def _is_head(address: str) -> str:
 
 
 def _read_workers(given: Any) -> Any:
+    if isinstance(given, str) and given.isalpha() and given != "auto":
+        raise ValueError("expected a whole number, or auto")
     return processors() if given == "auto" else given
 
 
