@@ -93,7 +93,8 @@ def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
         if flag is not None and value is not None:
             key = key_of(flag.key)
             is_text = flag.kind is int and isinstance(value, str) and not key.unit
-            is_text = is_text and not (key.read and value.isalpha())  # A word for a number, such as `auto`.
+            if key.read and str(value).isalpha():  # A word for a number, such as `auto`.
+                continue
             if is_text or (flag.kind is bool and not isinstance(value, bool)):
                 expected = "a whole number" if is_text else "True or False"
                 raise ConfigError(f"{name} {json.dumps(value, default=str)[:60]}: expected {expected}")
