@@ -254,13 +254,13 @@ def test_what_is_set_holds_for_all_workers_together(web: SimwebProcess, tmp_path
             assert gossamer("set", directory, "politeness.delay_s_min=0.2").returncode == 0
             for victim in [pid for pid in descendants(running.pid) if "gossamer.api.member" in command_of(pid)]:
                 os.kill(victim, signal.SIGKILL)
-            until(lambda: "restarting" not in gossamer("set", directory, "limits.max_pages=60").stderr, 60)
+            until(lambda: "restarting" not in gossamer("set", directory, "limits.max_pages=250").stderr, 60)
             assert running.wait(120) == 0, (tmp_path / "complaints").read_text()
         finally:
             running.kill()
-    assert sum(row["outcome"] == "fetched" for row in Harvest(directory).rows) == 60
+    assert sum(row["outcome"] == "fetched" for row in Harvest(directory).rows) == 250
     config = reopen(directory / "crawl.toml")
-    assert (config.limits.max_pages, config.politeness.delay_s_min, config.seen.backend) == (60, 0.2, "rocksdb")
+    assert (config.limits.max_pages, config.politeness.delay_s_min, config.seen.backend) == (250, 0.2, "rocksdb")
     assert to_table(config.host.overrides["h0001.d001.test"]) == {"delay_s": 0.25, "per_host": 2}
 
 
