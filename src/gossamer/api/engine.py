@@ -13,7 +13,14 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.cluster.coordination import Limits
-from gossamer.cluster.job import HERE, ClusterPlan, environment_of_a_cluster, environment_of_our_own
+from gossamer.cluster.job import (
+    HERE,
+    ClusterPlan,
+    environment_of_a_cluster,
+    environment_of_our_own,
+    no_cluster,
+    reach,
+)
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
@@ -97,6 +104,11 @@ def without_limits(config: Config) -> Config:
 def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
     """Start the engine. Ray is imported only here. Raises ConfigError: there is no such cluster."""
     has = os.environ
+    if options.address:
+        try:
+            reach(options.address)  # Before Ray reads whether the cluster requires a token, which it does once.
+        except (OSError, ValueError) as error:
+            raise no_cluster(options.address, error) from error
     has.update(environment_of_a_cluster(has, options.address) if options.address else environment_of_our_own(has))
     from gossamer.cluster import ray  # noqa: PLC0415
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,12 +14,29 @@ import msgspec
 
 from gossamer.cluster.coordination import Limits
 from gossamer.model.decodable import decodable
+from gossamer.model.errors import NoClusterError
 
+CONNECT_S_MAX = 5.0
 KNOCK_S_MAX = 20.0
 ASKED = 3
 """Exit status of a probe whose cluster requires a token."""
 HERE = "here"
 """Name of the machine in a crawl on one machine."""
+
+
+def reach(address: str) -> None:
+    """Connect to the head of a cluster, since Ray itself tries for minutes. Raises OSError or ValueError."""
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()
+
+
+def no_cluster(address: str, error: Exception) -> NoClusterError:
+    """Return the line for an address without a cluster that this machine has joined."""
+    says = " ".join(str(error).split())[:200]
+    return NoClusterError(
+        f"--cluster {address}: no Ray cluster there that this machine is part of ({says}); "
+        f"`ray start --address={address}` joins one, `ray start --head` begins one"
+    )
 
 
 def address_of_job(environment: Mapping[str, str]) -> str:

@@ -94,6 +94,14 @@ class ClusterOptions(Section, frozen=True):
     start_s_max: Annotated[
         float, Key("How long Ray may take to place all shards, in seconds, before the crawl gives up.", gt=0)
     ] = 180.0
+    head_s_max: Annotated[
+        float,
+        Key(
+            "How long a crawl that is resumed, or whose cluster lost its head, waits for the head to come back, in "
+            "seconds.",
+            ge=0,
+        ),
+    ] = 86_400.0
     object_store_bytes: Annotated[
         int, Key("Shared memory of a private Ray; hardly any of it is used.", ge=80 << 20)
     ] = 80 << 20

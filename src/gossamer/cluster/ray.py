@@ -9,13 +9,13 @@ import logging
 import math
 import os
 import secrets
-import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import msgspec
@@ -28,13 +28,12 @@ from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from gossamer.cluster.actors import CALL_S_MAX, CoordinatorActor, ShardActor, decoded, encoded, shard_name
-from gossamer.cluster.job import ASKED, ClusterPlan, encode
+from gossamer.cluster.job import ASKED, ClusterPlan, encode, no_cluster, reach
 from gossamer.cluster.options import ClusterOptions
 from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.world.reaper import end, reaper_of
 
 STARTS_MAX = 3
-CONNECT_S_MAX = 5.0
 COMMON: Any = {"max_restarts": -1, "max_task_retries": 0}
 """Options of all actors. Ray repeats no call: the caller repeats queries, the sender frames."""
 LOOPBACK = ("127.", "localhost:", "[::1]:")
@@ -104,6 +103,10 @@ class Engine:
             with suppress(Exception):
                 ray.kill(actor)
         _leave(self._reaper)
+
+    def abandon(self) -> None:
+        """Leave a cluster whose head is gone, which would keep `close` waiting for it."""
+        Thread(target=self.close, daemon=True).start()
 
 
 def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
@@ -208,8 +211,6 @@ def _connect(options: ClusterOptions, namespace: str) -> None:
     if address.startswith(LOOPBACK):
         ray_constants.ENABLE_RAY_CLUSTER = False  # It would look for that cluster at this machine's other address.
     try:
-        host, _, port = address.rpartition(":")
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()  # Ray itself takes minutes.
         ray.init(
             address=address,
             namespace=namespace,
@@ -218,10 +219,7 @@ def _connect(options: ClusterOptions, namespace: str) -> None:
             logging_level=logging.CRITICAL,
         )
     except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        raise ConfigError(
-            f"--cluster {address}: no Ray cluster there that this machine is part of ({_line(error)}); "
-            f"`ray start --address={address}` joins one, `ray start --head` begins one"
-        ) from error
+        raise no_cluster(address, error) from error
 
 
 def _runtime_env(options: ClusterOptions) -> RuntimeEnv | None:
@@ -261,8 +259,7 @@ def _sweep() -> None:
 def _knock(address: str) -> int:
     """Connect to a cluster with this process's settings; return `ASKED` if it requires a token."""
     try:
-        host, _, port = address.rpartition(":")
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()
+        reach(address)
         GcsClient(address=address)
     except ray.exceptions.AuthenticationError:
         return ASKED
