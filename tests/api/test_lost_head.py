@@ -32,7 +32,8 @@ class Lost:
     """An engine whose coordinator answers once, and never again."""
 
     def __init__(self, status: Mapping[str, object]) -> None:
-        self.answers = [{"status": dict(status), "is_copied": False, "notes": [], "is_over": False}]
+        over = {"is_copied": False, "notes": [], "is_over": False, "departed": []}
+        self.answers = [{"status": dict(status), **over}]
 
     async def standing(self) -> dict[str, Any]:
         if not self.answers:

@@ -316,6 +316,7 @@ class ClusterCrawler(BaseCrawler):
             heard_at = clock.now()
             began = True
             self._take(standing, heard_at)
+            await self._start_departed(engine, standing["departed"])
             if standing["is_over"]:
                 return self._end_of(standing)
             self._is_placed = self._is_placed or not (missing := no_machine(self._status))
@@ -327,6 +328,14 @@ class ClusterCrawler(BaseCrawler):
                 kept_at = heard_at
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
             await asyncio.sleep(LOOK_S)
+
+    async def _start_departed(self, engine: Engine, departed: Iterable[tuple[int, str]]) -> None:
+        """Start shards anew that have ended to go on on another machine."""
+        for shard, machine in departed:
+            assert self._begun is not None
+            plan = msgspec.structs.replace(self._begun, config=effective_toml(self.config))
+            with suppress(ConnectionError):  # The next status has it again.
+                await engine.move(plan, shard, machine, self._cluster)
 
     def _require_patience(self, error: ConnectionError, age_s: float, *, began: bool) -> None:
         """Raise CrawlFailedError when the coordinator, silent for `age_s`, is given up."""

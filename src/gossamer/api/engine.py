@@ -73,6 +73,7 @@ def plan_of(
     work = ""
     if config.state.checkpoint_uri:
         work = cluster.work_directory or str(directory.resolve() / "machines")
+    moves = cluster.rebalance and cluster.placement == "spread" and bool(cluster.address)
     return ClusterPlan(
         directory=str(directory.resolve()),
         shards=cluster.workers,
@@ -87,6 +88,7 @@ def plan_of(
         answer_s_max=cluster.answer_s_max,
         process_s_max=config.crawl.process_s_max,
         balances=balances,
+        needs=cluster.ray_resources if moves else {},
     )
 
 

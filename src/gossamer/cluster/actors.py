@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from gossamer.cluster.job import ClusterPlan, ShardJob, encode
 from gossamer.cluster.moves import Copied
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.cluster.shard_process import ShardProcess, ShardStart
+from gossamer.cluster.spreading import Spreading, room_on
 from gossamer.model.errors import ConfigError
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import WallClock
@@ -33,6 +35,8 @@ CARRY_S_MAX = 10.0
 ASK_S_MAX = 55.0
 CALL_S_MAX = 10.0
 """Longest wait for the coordinator, since Ray queues calls to an actor that has not started."""
+MACHINES_S = 2.0
+"""Interval of looks for machines that joined or were lost."""
 LOCK_S_MAX = 60.0
 """Time within which a killed coordinator releases the lock of its record."""
 encoded = msgspec.msgpack.Encoder(enc_hook=str).encode
@@ -117,7 +121,9 @@ class ShardActor:
                     self._peers[to] = await asyncio.to_thread(ray.get_actor, shard_name(to), self._namespace)
                 arrived: bool = await self._peers[to].deliver.remote(self._shard, frame)
                 return arrived
-        except (ray.exceptions.RayError, TimeoutError, ValueError):
+        except (ray.exceptions.RayError, TimeoutError, ValueError) as error:
+            if isinstance(error, ray.exceptions.ActorDiedError):
+                self._peers.pop(to, None)  # It may be started anew, by the same name.
             return False
 
 
@@ -141,17 +147,20 @@ class CoordinatorActor:
             partitions, plan_.limits, plan_.tenure_s, self._clock.now(), kept, self._save
         )  # fmt: skip
         self.coordination.balance = Balance() if plan_.balances else None
+        self.coordination.spreading = Spreading() if plan_.needs else None
         self.coordination.moves.copied = Copied(0, plan_.shards) if plan_.work else None
         self._shards: dict[int, Any] = {}
         self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}
-        self._going: asyncio.Task[None] | None = None
+        self._going: list[asyncio.Task[None]] = []
 
     async def standing(self) -> bytes:
         """Return the status of the crawl, and new notes. The first call, also after a restart, starts the rounds."""
-        if self._going is None:
+        if not self._going:
             await self._meet()
-            self._going = asyncio.create_task(self._rounds())
-            self._going.add_done_callback(_exit_on_failure)
+            beside = [self._watch_machines()] if self._plan.needs else []
+            self._going = [asyncio.create_task(one) for one in (self._rounds(), *beside)]
+            for task in self._going:
+                task.add_done_callback(_exit_on_failure)
         failure, refused = self.coordination.failure
         return encoded(
             {
@@ -162,8 +171,16 @@ class CoordinatorActor:
                 "failure": failure,
                 "refused": refused,
                 "is_copied": self.coordination.moves.is_copied,
+                "departed": self.coordination.departed,
             }
         )
+
+    async def arrive(self, *, shard: int) -> None:
+        """Meet a departed shard that was started anew."""
+        self._shards.pop(shard, None)
+        self._asked.pop(shard, None)
+        await self._meet()
+        self.coordination.arrive(shard)
 
     async def scale(self, *, shards: int) -> None:
         """Divide the partitions among `shards` shards, all of which have been started."""
@@ -243,6 +260,13 @@ class CoordinatorActor:
         except ray.exceptions.RayError:
             return None
         return decoded(answer, type=ShardAnswer)
+
+    async def _watch_machines(self) -> None:
+        while True:
+            with suppress(ray.exceptions.RayError, RuntimeError):
+                nodes = await asyncio.to_thread(ray.nodes)
+                self.coordination.room = room_on(nodes, self._plan.needs)
+            await asyncio.sleep(MACHINES_S)
 
     def _save(self, kept: CoordinatorRecord) -> None:
         write_whole(self._file, msgspec.json.encode(kept))

@@ -103,6 +103,8 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     process_s_max: float
     balances: bool = False
     """Whether partitions move automatically from shards that are behind to those that are free."""
+    needs: dict[str, float] = {}
+    """What Ray reserves for a shard; empty: no shard moves automatically to another machine."""
 
     def directory_on(self, node: str) -> str:
         """Return the directory in which the shards of a machine work."""

@@ -76,7 +76,8 @@ class ClusterOptions(Section, frozen=True):
         bool,
         Key(
             "While a shard has more hosts ready than it can request and another one could request more, move "
-            "partitions there. Not where `gossamer scale` stops a running crawl."
+            "partitions there (not where `gossamer scale` stops a running crawl). With `placement` spread, also move "
+            "shards to machines that join or come back."
         ),
     ] = True
     answer_s_max: Annotated[

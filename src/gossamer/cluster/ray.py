@@ -36,6 +36,7 @@ from gossamer.world.reaper import end, reaper_of
 STARTS_MAX = 3
 COMMON: Any = {"max_restarts": -1, "max_task_retries": 0}
 """Options of all actors. Ray repeats no call: the caller repeats queries, the sender frames."""
+NAME_TRIES_MAX = 100
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 FOLDER = "gossamer-ray-"
 """Folder of a private Ray's sockets and logs, in the system's temporary directory; a process id and a random part
@@ -78,6 +79,22 @@ class Engine:
         namespace = ray.get_runtime_context().namespace
         for shard in range(len(self.shards), shards):
             self.shards.append(_shard_actor(encode(plan), shard, namespace, "SPREAD", options))
+
+    async def move(self, plan: ClusterPlan, shard: int, machine: str, options: ClusterOptions) -> None:
+        """Start a shard that has ended anew: on a machine while it is there; empty: on any. Raises ConnectionError."""
+        namespace = ray.get_runtime_context().namespace
+        place = NodeAffinitySchedulingStrategy(machine, soft=True) if machine else "SPREAD"
+        ray.kill(self.shards[shard])
+        for _ in range(NAME_TRIES_MAX):
+            try:
+                self.shards[shard] = await asyncio.to_thread(
+                    _shard_actor, encode(plan), shard, namespace, place, options
+                )
+            except ValueError:  # Ray frees the name of a killed actor a little later.
+                await asyncio.sleep(0.1)
+            else:
+                return await self.call("arrive", shard=shard)
+        raise ConnectionError(f"Ray does not free the name of shard {shard}")
 
     async def call(self, name: str, **arguments: object) -> None:
         """Call a method of the coordinator, such as `stop`. Raises ConnectionError as `standing`."""
