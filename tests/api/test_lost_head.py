@@ -44,7 +44,7 @@ class Lost:
 def test_a_crawl_whose_head_is_lost_starts_again(
     tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cluster, "DEAD_S", 0.3)
+    monkeypatch.setattr(cluster, "HEAD_S", 0.3)
     crawler = crawler_in(tmp_path / "crawl", 9)
 
     def crawl(_: CrawlJob) -> int:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from msgspec import UNSET
 
-from gossamer.cluster.coordination import ARRIVE_S_MAX, Coordination, CoordinatorRecord, Limits, ShardAnswer
+from gossamer.api.metrics import metrics_of
+from gossamer.cli.status_view import status_text
+from gossamer.cluster.coordination import ARRIVE_S_MAX, SILENT_S, Coordination, CoordinatorRecord, Limits, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
 from gossamer.cluster.spreading import ROUNDS_MIN, ShardMove, Spreading, room_on
+from gossamer.model.status import Status, read_status
 
 TENURE_S = 20.0
 
@@ -141,3 +145,36 @@ def test_no_shard_moves_while_the_crawl_is_paused_held_or_ends(how: str) -> None
         crawl.take(s0="running@a/0", s1="running@a/1")
     assert not crawl.coordination.leaving
     assert not crawl.coordination.departed
+
+
+def disk_of(path: str, free_bytes: int) -> dict[str, object]:
+    return {"path": path, "free_bytes": free_bytes, "total_bytes": 10}
+
+
+def test_the_status_lists_machines_with_what_their_shards_use_and_those_without_shards() -> None:
+    crawl = Crawl()
+    crawl.coordination.addresses = {"a": "10.0.0.2", "b": "10.0.0.3"}
+    statuses = [
+        {"pages_s": 2.0, "watch": {"memory_bytes": 5, "disks": [disk_of("/a", 9), disk_of("/b", 7)]}},
+        {"pages_s": 1.5, "watch": {"memory_bytes": 6, "disks": [disk_of("/a", 8)]}},
+    ]
+    answers = [
+        ShardAnswer(shard=shard, state="running", node="a", holder=f"a/{shard}", renews=True, status=status)
+        for shard, status in enumerate(statuses)
+    ]
+    crawl.coordination.took(answers, crawl.now)
+    crawl.coordination.took(answers[:1], crawl.now + 2 * SILENT_S)
+    status = read_status(crawl.coordination.status())
+    assert status.machines is not UNSET
+    here, empty = status.machines
+    assert (here.machine, here.address, here.shards) == ("a", "10.0.0.2", [0, 1])
+    assert (here.pages_s, here.memory_bytes, here.disk_free_bytes) == (2.0, 11, 7)  # The silent one fetches nothing.
+    assert here.heard_s == 2 * SILENT_S
+    assert (empty.machine, empty.address, empty.shards, empty.disk_free_bytes) == ("b", "10.0.0.3", [], None)
+    text = status_text(Status(state="running", machines=status.machines))
+    assert "machine      10.0.0.2: 2 shards, 2.0/s, 11 B memory, 7 B free, silent for 20 s" in text
+    assert "machine      10.0.0.3: 0 shards, 0.0/s, 0 B memory" in text
+    exported = metrics_of(crawl.coordination.status()).decode()
+    assert 'gossamer_machine_silent_seconds{machine="10.0.0.2"} 20.0' in exported
+    assert 'gossamer_machine_disk_free_bytes{machine="10.0.0.2"} 7.0' in exported
+    assert 'gossamer_machine_disk_free_bytes{machine="10.0.0.3"}' not in exported

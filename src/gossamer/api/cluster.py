@@ -72,8 +72,9 @@ if TYPE_CHECKING:
 LOOK_S = 0.25
 """Interval of status requests to the coordinator."""
 DEAD_S = 20.0
-"""Time for which Ray must report the coordinator as dead before it is given up; Ray restarts it whenever it can. In a
-cluster, where the head may be lost, also the time for which it may be silent: shards end about then."""
+"""Time for which Ray must report the coordinator as dead before it is given up; Ray restarts it whenever it can."""
+HEAD_S = 15.0
+"""Time without an answer after which the head of a cluster is given up: Ray restarts a coordinator in less."""
 HEAD_LOOK_S = 2.0
 """Interval of attempts to reach the head of a cluster."""
 PLACE_S = 20.0
@@ -267,7 +268,7 @@ class ClusterCrawler(BaseCrawler):
         return plan_of(self.config, self._cluster, self.directory, partitions, balances=not stays)
 
     async def _start(self, plan: ClusterPlan) -> Engine | None:
-        """Start the engine. A crawl that goes on waits for the head of its cluster; None: it was stopped meanwhile."""
+        """Start the engine. A crawl that is resumed waits for the head of its cluster; None: it was stopped meanwhile."""
         clock = WallClock()
         ends_at = clock.now() + (self.config.cluster.head_s_max if self._resuming else 0.0)
         while not self._stop:
@@ -330,7 +331,7 @@ class ClusterCrawler(BaseCrawler):
             await asyncio.sleep(LOOK_S)
 
     async def _start_departed(self, engine: Engine, departed: Iterable[tuple[int, str]]) -> None:
-        """Start shards anew that have ended to go on on another machine."""
+        """Start departed shards again, on another machine."""
         for shard, machine in departed:
             assert self._begun is not None
             plan = msgspec.structs.replace(self._begun, config=effective_toml(self.config))
@@ -340,8 +341,8 @@ class ClusterCrawler(BaseCrawler):
     def _require_patience(self, error: ConnectionError, age_s: float, *, began: bool) -> None:
         """Raise CrawlFailedError when the coordinator, silent for `age_s`, is given up."""
         is_lost = began and bool(self._cluster.address)
-        is_brief = is_lost or isinstance(error, ConnectionAbortedError)
-        if age_s <= (DEAD_S if is_brief else self.config.cluster.start_s_max):
+        dead_s = DEAD_S if isinstance(error, ConnectionAbortedError) else self.config.cluster.start_s_max
+        if age_s <= (HEAD_S if is_lost else dead_s):
             return
         self._is_head_lost = is_lost
         if is_lost:

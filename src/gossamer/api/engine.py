@@ -88,7 +88,8 @@ def plan_of(
         answer_s_max=cluster.answer_s_max,
         process_s_max=config.crawl.process_s_max,
         balances=balances,
-        needs=cluster.ray_resources if moves else {},
+        needs=cluster.ray_resources,
+        moves=moves,
     )
 
 

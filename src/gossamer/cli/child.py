@@ -159,7 +159,7 @@ def run_guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
             complain(str(mistake))
             return Exit.REFUSED
         if isinstance(error, HeadLostError):
-            complain(f"{error}; the crawl goes on when it is back")
+            complain(f"{error}; the crawl continues when it is back")
             return AGAIN
         says = reason(error, Path(job.directory))
         note_end(Path(job.directory) / "state", "failed", says)

@@ -123,7 +123,7 @@ class ShardActor:
                 return arrived
         except (ray.exceptions.RayError, TimeoutError, ValueError) as error:
             if isinstance(error, ray.exceptions.ActorDiedError):
-                self._peers.pop(to, None)  # It may be started anew, by the same name.
+                self._peers.pop(to, None)  # It may be started again, by the same name.
             return False
 
 
@@ -147,7 +147,7 @@ class CoordinatorActor:
             partitions, plan_.limits, plan_.tenure_s, self._clock.now(), kept, self._save
         )  # fmt: skip
         self.coordination.balance = Balance() if plan_.balances else None
-        self.coordination.spreading = Spreading() if plan_.needs else None
+        self.coordination.spreading = Spreading() if plan_.moves else None
         self.coordination.moves.copied = Copied(0, plan_.shards) if plan_.work else None
         self._shards: dict[int, Any] = {}
         self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}
@@ -157,7 +157,7 @@ class CoordinatorActor:
         """Return the status of the crawl, and new notes. The first call, also after a restart, starts the rounds."""
         if not self._going:
             await self._meet()
-            beside = [self._watch_machines()] if self._plan.needs else []
+            beside = [] if self._plan.node else [self._watch_machines()]
             self._going = [asyncio.create_task(one) for one in (self._rounds(), *beside)]
             for task in self._going:
                 task.add_done_callback(_exit_on_failure)
@@ -176,7 +176,7 @@ class CoordinatorActor:
         )
 
     async def arrive(self, *, shard: int) -> None:
-        """Meet a departed shard that was started anew."""
+        """Meet a departed shard that was started again."""
         self._shards.pop(shard, None)
         self._asked.pop(shard, None)
         await self._meet()
@@ -266,6 +266,9 @@ class CoordinatorActor:
             with suppress(ray.exceptions.RayError, RuntimeError):
                 nodes = await asyncio.to_thread(ray.nodes)
                 self.coordination.room = room_on(nodes, self._plan.needs)
+                there = {machine for machine, room in self.coordination.room.items() if room}
+                addresses = {str(node["NodeID"]): str(node["NodeManagerAddress"]) for node in nodes}
+                self.coordination.addresses = {one: at for one, at in addresses.items() if one in there}
             await asyncio.sleep(MACHINES_S)
 
     def _save(self, kept: CoordinatorRecord) -> None:

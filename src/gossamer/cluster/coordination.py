@@ -18,7 +18,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.cluster.aggregate import SILENT, whole
+from gossamer.cluster.aggregate import SILENT, machines_of, whole
 from gossamer.cluster.balance import Balance
 from gossamer.cluster.moves import Moves, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
@@ -84,7 +84,7 @@ class Tenancy:
         return 0.0
 
     def release(self, shard: int) -> None:
-        """Lease a shard to whoever asks next: its holder is known to have ended."""
+        """End the lease of a shard whose holder has ended."""
         self._holdings[shard] = Holding("", -math.inf)
 
     def holder(self, shard: int) -> str:
@@ -211,8 +211,10 @@ class Coordination:
         """Set to move shards between machines automatically."""
         self.room: Mapping[str, int] = {}
         """For how many shards each machine has room."""
+        self.addresses: Mapping[str, str] = {}
+        """Addresses of the machines that are there and may get shards."""
         self.leaving: dict[int, str] = {}
-        """Shards that are ending on their machine, and the machine on which they go on; empty: on any."""
+        """Shards that are ending on their machine, and the machine on which they continue; empty: on any."""
         self._arrivals: dict[int, tuple[float, str]] = {}
         """When each shard that moved was started on its new machine, until it answers from there."""
         self._stranded: set[int] = set()
@@ -315,14 +317,14 @@ class Coordination:
 
     @property
     def departed(self) -> list[tuple[int, str]]:
-        """Return shards that have ended to go on elsewhere, and the machine; empty: any."""
+        """Return shards that have ended to continue on another machine, and that machine; empty: any."""
         if self.kept.end:
             return []
         done = [shard for shard, answer in self.seen.items() if answer.state == "done"]
         return [(shard, self.leaving.get(shard, "")) for shard in {*done, *self._stranded}]
 
     def arrive(self, shard: int) -> None:
-        """Note that a departed shard was started elsewhere. If its process has ended, its lease is free at once."""
+        """Note that a departed shard was started again. If its process has ended, its lease is free at once."""
         if self.seen[shard].state == "done":
             self._tenancy.release(shard)
         self._stranded.discard(shard)
@@ -369,6 +371,7 @@ class Coordination:
             **whole([{**status, **limits} for status in statuses]),
             "bytes_between_shards": sum(count for count, _ in carried),
             "frames_between_shards": sum(count for _, count in carried),
+            "machines": msgspec.to_builtins(machines_of(statuses, self.addresses)),
             "partitions_balanced": sum(end - first for first, end in self.kept.moves.balanced),
         }
 
@@ -486,7 +489,7 @@ class Coordination:
             )
 
     def _check_arrivals(self) -> None:
-        """Have shards that Ray does not start on their new machine go elsewhere."""
+        """Have shards that Ray does not start on their new machine start on any other."""
         for shard, (at, machine) in list(self._arrivals.items()):
             is_heard = self._heard_at[shard] > at
             if not is_heard and self._now - at <= ARRIVE_S_MAX:
@@ -495,7 +498,7 @@ class Coordination:
             if not is_heard:
                 self._avoided.add(machine)
                 self._stranded.add(shard)
-                self.notes.append(f"shard {shard} does not start on machine {machine[:8]}: it goes elsewhere")
+                self.notes.append(f"shard {shard} does not start on machine {machine[:8]}: it goes to another one")
 
     def _is_low(self, reports: Sequence[ShardReport]) -> bool:
         """Say whether few hosts are left after there were enough. Hosts of partitions that are moving, and of links

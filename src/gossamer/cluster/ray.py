@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 import ray
 import ray.exceptions
-from ray._private import ray_constants
+from ray._private import ray_constants, worker
 from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.runtime_env import RuntimeEnv
 from ray.util.placement_group import placement_group
@@ -81,7 +81,7 @@ class Engine:
             self.shards.append(_shard_actor(encode(plan), shard, namespace, "SPREAD", options))
 
     async def move(self, plan: ClusterPlan, shard: int, machine: str, options: ClusterOptions) -> None:
-        """Start a shard that has ended anew: on a machine while it is there; empty: on any. Raises ConnectionError."""
+        """Start an ended shard again: on a machine while it is there; empty: on any. Raises ConnectionError."""
         namespace = ray.get_runtime_context().namespace
         place = NodeAffinitySchedulingStrategy(machine, soft=True) if machine else "SPREAD"
         ray.kill(self.shards[shard])
@@ -133,6 +133,7 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
         ConfigError: there is no such cluster, it is of another version, or Ray refuses the options.
         CrawlFailedError: a private Ray does not start.
     """
+    worker._worker_logs_enabled = False  # noqa: SLF001 - it prints errors of Ray's processes here, with their stacks
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
     reaper = None if options.address else _own(options, namespace)
     if options.address:

@@ -33,7 +33,7 @@ class CrawlFailedError(Exception):
 
 
 class HeadLostError(CrawlFailedError):
-    """The head of the cluster is gone, and all processes of the crawl with it: it goes on in a new process."""
+    """The head of the cluster is gone, and all processes of the crawl with it: it continues in a new process."""
 
 
 class DamagedError(CrawlFailedError):

@@ -24,6 +24,7 @@ export function show(status, at, own) {
   ranking("media", status.media_types, (name) => harmless(name || "(none given)"), "No pages so far.");
   hosts(status, at);
   shards(status);
+  machines((status.machines ?? []).slice(0, SHARDS_MAX));
   caches(status.counters ?? {});
   changes(status.changes ?? []);
 }
@@ -211,6 +212,19 @@ function shards(status) {
     ["alarms", "<alarms", (s) => cell(harmless((s.alarms ?? []).join(", ") || "none"), (s.alarms ?? []).length ? "text bad-text" : "text")],
   ].filter(([key]) => has(key));
   fill(by("shards"), columns.map(([, title]) => title), shards.map((shard) => make("tr", {}, ...columns.map(([, , made]) => made(shard)))), "The crawl is not running.");
+}
+
+function machines(found) {
+  by("machines").parentElement.hidden = found.length < 2;
+  const columns = ["<machine", "<shards", "pages/s", "memory", "free disk", "silent for"];
+  fill(by("machines"), columns, found.map((one) => make("tr", {},
+    make("th", { scope: "row" }, harmless(one.address || one.machine)),
+    text(one.shards.join(", ") || "none"),
+    cell(decimal(one.pages_s)),
+    cell(size(one.memory_bytes)),
+    cell(one.disk_free_bytes === null ? "–" : size(one.disk_free_bytes)),
+    cell(one.heard_s ? seconds(one.heard_s) : "–", one.heard_s ? "bad-text" : ""),
+  )), "");
 }
 
 function caches(counted) {
