@@ -268,7 +268,7 @@ class ClusterCrawler(BaseCrawler):
         return plan_of(self.config, self._cluster, self.directory, partitions, balances=not stays)
 
     async def _start(self, plan: ClusterPlan) -> Engine | None:
-        """Start the engine. A crawl that is resumed waits for the head of its cluster; None: it was stopped meanwhile."""
+        """Start the engine. A resumed crawl waits for the head of its cluster; None: it was stopped meanwhile."""
         clock = WallClock()
         ends_at = clock.now() + (self.config.cluster.head_s_max if self._resuming else 0.0)
         while not self._stop:

@@ -87,11 +87,6 @@ class Tenancy:
         """End the lease of a shard whose holder has ended."""
         self._holdings[shard] = Holding("", -math.inf)
 
-    def holder(self, shard: int) -> str:
-        """Return the holder of a shard; empty if none is known."""
-        held = self._holdings.get(shard)
-        return held.holder if held is not None else ""
-
 
 End = Literal["", "finished", "limit", "low_water", "patience", "stopped"]
 TENURE_MARGIN_S = 2.0

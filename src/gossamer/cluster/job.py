@@ -46,17 +46,11 @@ def address_of_job(environment: Mapping[str, str]) -> str:
     return environment.get("RAY_ADDRESS", "") if "RAY_JOB_CONFIG_JSON_ENV_VAR" in environment else ""
 
 
-def quiet(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return settings for a Ray that reports nothing to its makers, and no error with its stack to the terminal."""
-    level = environment.get("RAY_BACKEND_LOG_LEVEL", "fatal")
-    return {"RAY_USAGE_STATS_ENABLED": "0", "RAY_BACKEND_LOG_LEVEL": level}
-
-
 def environment_of_our_own(environment: Mapping[str, str]) -> dict[str, str]:
     """Return the environment to set before the import of Ray, for a private Ray: it listens on loopback, requires a
     token, and sends no usage statistics.
     """
-    fixed = {**quiet(environment), "RAY_AUTH_MODE": "token", "RAY_DEDUP_LOGS": "0"}
+    fixed = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "token", "RAY_DEDUP_LOGS": "0"}
     return {"RAY_AUTH_TOKEN": environment.get("RAY_AUTH_TOKEN") or secrets.token_hex(32), **fixed}
 
 
@@ -65,10 +59,10 @@ def environment_of_a_cluster(environment: Mapping[str, str], address: str) -> di
     cluster requires a token: a client with a token rejects a cluster that has none.
     """
     # Ray would end this process a while after the head is lost; the crawl notices by itself, and continues.
-    common = {**quiet(environment), "RAY_gcs_rpc_server_reconnect_timeout_s": "3600"}
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_gcs_rpc_server_reconnect_timeout_s": "3600"}
     if "RAY_AUTH_MODE" in environment:
-        return common
-    return {**common, "RAY_AUTH_MODE": "token" if asks_for_token(environment, address) else "disabled"}
+        return quiet
+    return {**quiet, "RAY_AUTH_MODE": "token" if asks_for_token(environment, address) else "disabled"}
 
 
 def asks_for_token(environment: Mapping[str, str], address: str) -> bool:
