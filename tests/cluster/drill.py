@@ -53,6 +53,7 @@ class Service:
     def __init__(self, words: Sequence[str], temporary: Path, inside: int = 0) -> None:
         self._words = words
         self._temporary = temporary
+        self.log = temporary / "log"
         self._inside = inside
         self._running: subprocess.Popen[bytes] | None = None
 
@@ -63,8 +64,12 @@ class Service:
         environment |= {f"RAY_{name}": str(value) for name, value in SYSTEM.items()}
         loop = f"while :; do {shlex.join([RAY, 'start', '--block', *STORE, *self._words])}; sleep 1; done"
         within = ["nsenter", "-t", str(self._inside), "-n", "-m"] if self._inside else []
-        with (self._temporary / "log").open("ab") as log:
+        with self.log.open("ab") as log:
             self._running = subprocess.Popen([*within, "sh", "-c", loop], env=environment, stdout=log, stderr=log)
+
+    def has_started(self) -> bool:
+        """Say whether it has joined, or begun, the cluster."""
+        return b"runtime started" in self.log.read_bytes()
 
     def off(self) -> None:
         """End it with all that it has started."""
@@ -113,11 +118,13 @@ class Machine(Service):
 
     def on(self) -> None:
         self.is_on = True
+        sh("ip", "link", "set", self.wire, "up")
         super().on()
 
     def off(self) -> None:
         """Switch it off, with all that was on its disk."""
         self.is_on = False
+        sh("ip", "link", "set", self.wire, "down")  # What loses its power says no good-bye.
         super().off()
         sh("umount", "--lazy", str(self._disk), inside=self.spaces.pid)
         sh("mount", "-t", "tmpfs", "none", str(self._disk), inside=self.spaces.pid)
@@ -154,23 +161,27 @@ class Drill:
         self.head = Service((*head, "--include-dashboard", "false"), folder / "m0")
         self.machines = [Machine(folder, number + 1) for number in range(MACHINES)]
         self.faults: list[dict[str, object]] = []
+        self.crawling: subprocess.Popen[bytes] | None = None
 
     def begin(self, settings: Sequence[str], uri: str) -> subprocess.Popen[bytes]:
         """Start all machines and the crawl; return its command when each machine has a shard."""
-        for service in (self.head, *self.machines):
-            service.on()
-        until(lambda: self.head.processes("gcs_server"), 60, "no head")
+        self.head.on()
+        until(self.head.has_started, LIMIT_S, "the head does not start")
+        for machine in self.machines:
+            machine.on()
+        for machine in self.machines:
+            until(machine.has_started, LIMIT_S, "a machine does not join")
         words = ["crawl", *self.web.seeds, "--scope", "any", "--allow-private", "--quiet", "--workers", str(MACHINES)]
         words += ["--hosts", str(self.web.hosts_file), "-o", str(self.directory), "--cluster", f"{HEAD}:{PORT}"]
         places = (f"state.checkpoint_uri='{uri}'", f"cluster.work_directory='{self.folder}/disk'")
         delays = (f"politeness.delay_s_min={self.delay_s}", f"politeness.delay_s_max={self.delay_s}")
         words += [word for one in (*settings, *places, *delays) for word in ("--set", one)]
-        time.sleep(5.0)  # All are to join before shards are placed.
         with (self.folder / "errors").open("wb") as errors:
-            crawling = subprocess.Popen([sys.executable, "-m", "gossamer", *words], stderr=errors)
+            command = [sys.executable, "-m", "gossamer", *words]
+            self.crawling = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         until(lambda: len(self.hosts()) > 0 and self.moves(), LIMIT_S, "it does not crawl")
         until(self.is_spread, LIMIT_S, "shards do not spread")
-        return crawling
+        return self.crawling
 
     # ---- what can happen
 
@@ -242,9 +253,8 @@ class Drill:
 
     def shards(self) -> list[dict[str, object]]:
         """Return the states of the shards."""
-        found = self.standing().get("shards", [])
-        assert isinstance(found, list)
-        return found
+        found = self.standing().get("shards")
+        return found if isinstance(found, list) else []
 
     def is_spread(self) -> bool:
         """Say whether all shards run, each machine that is on has one, and none has two more than another."""
@@ -260,9 +270,9 @@ class Drill:
         status = self.standing()
         waits = str(status.get("waiting_for"))
         shards = status.get("shards")
-        assert isinstance(shards, list)
-        is_waiting = "the coordinator" in waits or "Ray" in waits or not shards
-        return is_waiting or any(one["state"] != "running" for one in shards)
+        if not isinstance(shards, list) or not shards:  # Of a crawl that does not run at this moment.
+            return True
+        return "the coordinator" in waits or "Ray" in waits or any(one["state"] != "running" for one in shards)
 
     def do(self, fault: str) -> None:
         """Let something happen, and wait until all sites move again."""
@@ -307,7 +317,7 @@ def main() -> None:
     options, delay_s, seconds = SimwebOptions(**json.loads(sys.argv[4])), float(sys.argv[5]), float(sys.argv[6])
     faults, dice = sys.argv[7:], random.Random(1)
     lay_wires()
-    drill, crawling = None, None
+    drill = None
     try:
         with SimwebProcess(options, shared) as web:
             drill = Drill(folder, web, delay_s)
@@ -324,7 +334,7 @@ def main() -> None:
         told = {"status": status, "faults": drill.faults, "broken": broken}
         print(json.dumps({**told, "errors": (folder / "errors").read_text()[-2000:]}))
     finally:
-        end(crawling)
+        end(drill.crawling if drill is not None else None)
         for service in [drill.head, *drill.machines] if drill is not None else []:
             service.off()
         end(*[machine.spaces for machine in drill.machines] if drill is not None else [])

@@ -193,6 +193,7 @@ function shards(status) {
   ].filter(Boolean);
   say(by("machine"), machine.join(" · ") || "State of each shard.");
   const shards = (status.shards ?? []).slice(0, SHARDS_MAX);
+  const places = Object.fromEntries((status.machines ?? []).map((one) => [one.machine, one.address]));
   const has = (key) => shards.some((shard) => shard[key] !== undefined);
   const columns = [
     ["shard", "<shard", (s) => make("th", { scope: "row" }, count(s.shard))],
@@ -207,7 +208,7 @@ function shards(status) {
     ["memory_bytes", "memory", (s) => cell(size(s.memory_bytes))],
     ["open_files", "open files", (s) => cell(count(s.open_files))],
     ["deaths", "deaths", (s) => cell(count(s.deaths))],
-    ["node", "<machine", (s) => text(harmless(s.node))],
+    ["node", "<machine", (s) => text(harmless(places[s.node] || s.node))],
     ["commit_stage", "<stage", (s) => text(harmless(s.commit_stage || "–"))],
     ["alarms", "<alarms", (s) => cell(harmless((s.alarms ?? []).join(", ") || "none"), (s.alarms ?? []).length ? "text bad-text" : "text")],
   ].filter(([key]) => has(key));
