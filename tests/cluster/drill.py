@@ -179,7 +179,8 @@ class Drill:
         with (self.folder / "errors").open("wb") as errors:
             command = [sys.executable, "-m", "gossamer", *words]
             self.crawling = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
-        until(lambda: len(self.hosts()) > 0 and self.moves(), LIMIT_S, "it does not crawl")
+        all_hosts = self.web.web.options.hosts
+        until(lambda: len(self.hosts()) == all_hosts and self.moves(), LIMIT_S, "it does not crawl")
         until(self.is_spread, LIMIT_S, "shards do not spread")
         return self.crawling
 
