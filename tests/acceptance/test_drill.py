@@ -32,6 +32,11 @@ WEB = SimwebOptions.plain(
     hosts=16, hosts_per_site=1, names_per_address=1, pages=int(3_500 + 17 * SECONDS), latency_s=0.02,
     bytes_median=2_000, zipf_exponent=0.1,
 )  # fmt: skip
+NOTICED_S = 20.0
+MOVES_S = {"headless": 60.0}
+"""Goals: within which a fault shows in the status, and all sites move again; other than 30 s where leases have to end
+after the head was given up and started again.
+"""
 BUSY = 3.0
 """By which factor the machine of these tests may exceed the goals of the drill: it has two processors for all of it."""
 
@@ -72,7 +77,7 @@ def test_a_crawl_survives_the_loss_of_machines_and_of_its_head(
         assert differences(found, alone) == []
         assert found.faults() == []
         for fault in told["faults"]:
-            assert (fault["noticed_s"] or 0.0) <= BUSY * 20.0, fault
-            assert fault["moves_s"] <= BUSY * 30.0, fault
+            assert (fault["noticed_s"] or 0.0) <= BUSY * NOTICED_S, fault
+            assert fault["moves_s"] <= BUSY * MOVES_S.get(fault["fault"], 30.0), fault
     finally:
         shutil.rmtree(folder, ignore_errors=True)

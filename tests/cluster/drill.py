@@ -31,8 +31,6 @@ from tests.cluster.partition import HEAD, PORT, RAY, STORE, end, ended, sh, unti
 
 MACHINES = 3
 FAULTS = ("lost", "cut", "headless", "shard", "keeper", "coordinator")
-NOTICED_S_MAX, MOVES_S_MAX = 20.0, 30.0
-"""Goals."""
 SYSTEM = {
     "health_check_period_ms": 1_000, "health_check_timeout_ms": 3_000, "health_check_failure_threshold": 5,
     "gcs_rpc_server_reconnect_timeout_s": 10,
