@@ -71,7 +71,7 @@ fuzz: $(VENV)/dev.stamp  ## fuzz what reads bytes, for SECONDS
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),120)
 chaos: $(VENV)/dev.stamp parts  ## crawl real servers under faults of processes, disk, network and clock, for SECONDS
 	$(BIN)/python -m tests.acceptance.chaos --seconds $(or $(SECONDS),3600)
-nightly: installed  ## all long checks, and three hours of fault trials, their mutants, fuzzing and chaos
+nightly: installed  ## all long checks, and four hours of fault trials, their mutants, fuzzing, chaos, and a drill of a cluster
 	@sh .ci/nightly
 
 figures: $(VENV)/run.stamp  ## print the figures of the code's structure, and of a page's way through it

@@ -215,3 +215,12 @@ def test_the_servers_unit_gives_crawls_time_to_end_and_leaves_them_when_it_dies(
     assert "gossamer serve --folder" in service["ExecStart"]
     assert (service["KillMode"], service["RestartPreventExitStatus"]) == ("process", "2")
     assert int(service["TimeoutStopSec"]) > STOP_S_MAX
+
+
+@pytest.mark.parametrize("kind", ["head", "worker"])
+def test_ray_is_started_again_when_it_ends(kind: str) -> None:
+    service = service_of(f"gossamer-ray-{kind}.service")
+    assert (service["Restart"], service["Type"]) == ("always", "exec")
+    command = shlex.split(service["ExecStart"])
+    assert "--block" in command
+    start.make_context("start", command[2:])  # Raises for an option that Ray does not know.

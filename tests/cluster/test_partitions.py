@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gossamer.api.shards import map_of
 from gossamer.cluster.partitions import FILE, PartitionMap
+from gossamer.config import configure
 from gossamer.model.errors import ConfigError
 from gossamer.url.site import PARTITIONS, partition_of
 
@@ -68,3 +70,25 @@ def test_many_sites_are_spread_evenly() -> None:
     for shards in (2, 8, 64):
         most, mean = PartitionMap.even(shards).evenness(weights)
         assert most / mean < 1.1
+
+
+@given(st.integers(1, 64), st.sets(st.integers(0, PARTITIONS - 1)))
+def test_partitions_that_are_shared_out_are_even_and_the_others_stay(shards: int, partitions: set[int]) -> None:
+    even = PartitionMap.even(shards)
+    found = even.share_out(partitions)
+    counts = Counter(found.owners[partition] for partition in partitions)
+    assert max(counts.values(), default=0) - min((counts[shard] for shard in range(shards)), default=0) <= 1
+    assert all(found.owners[one] == even.owners[one] for one in range(PARTITIONS) if one not in partitions)
+    assert PartitionMap.decode(found.encode(), "the map") == found
+
+
+def test_a_crawl_of_few_sites_divides_them_evenly(tmp_path: Path) -> None:
+    """By their hash alone, one of three shards had six of nine sites."""
+    sites = [site for site in (f"site{number}.example" for number in range(60)) if partition_of(site) < PARTITIONS // 3]
+    seeds = tuple(f"https://www.{site}/{page}" for site in sites[:9] for page in range(3))
+    config = configure(options={"output": str(tmp_path)}, sets=["cluster.workers=3"], seeds=seeds)
+    found = map_of(config, tmp_path)
+    assert sorted(Counter(found.owner(partition_of(site)) for site in sites[:9]).values()) == [3, 3, 3]
+    found.save(tmp_path)
+    other = configure(options={"output": str(tmp_path)}, sets=["cluster.workers=3"], seeds=("https://late.example/",))
+    assert map_of(other, tmp_path) == found, "the map of a crawl that has one stays"

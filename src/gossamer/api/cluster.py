@@ -42,6 +42,7 @@ from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.job import address_of_job
+from gossamer.cluster.local import LocalEngine
 from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.config import Config, effective_toml
 from gossamer.config.flags import Options
@@ -50,7 +51,7 @@ from gossamer.engine.control import ControlSocket, Verb
 from gossamer.engine.counters import Point, Timeline
 from gossamer.engine.logs import Logs
 from gossamer.engine.shard import End
-from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.errors import ConfigError, CrawlFailedError, HeadLostError, NoClusterError
 from gossamer.model.verbs import (
     VERBS,
     ConflictError,
@@ -73,6 +74,10 @@ LOOK_S = 0.25
 """Interval of status requests to the coordinator."""
 DEAD_S = 20.0
 """Time for which Ray must report the coordinator as dead before it is given up; Ray restarts it whenever it can."""
+HEAD_S = 15.0
+"""Time without an answer after which the head of a cluster is given up: Ray restarts a coordinator in less."""
+HEAD_LOOK_S = 2.0
+"""Interval of attempts to reach the head of a cluster."""
 PLACE_S = 20.0
 """Longest wait of a stop for shards that have not begun: the cluster may have no machine for them."""
 KEEP_S = 2.0
@@ -114,6 +119,7 @@ class ClusterCrawler(BaseCrawler):
         self._calls = EngineCalls()
         self._begun: ClusterPlan | None = None
         """The plan by which the first shards were started."""
+        self._is_head_lost = False
         self._is_placed = False
         self._starts_by = 0.0
         """Whether all shards have answered from a machine, and the time by which they must."""
@@ -161,7 +167,9 @@ class ClusterCrawler(BaseCrawler):
             if self._following is not None:
                 await asyncio.to_thread(self._following.skip)
             self._begun = await self._write_down()
-            engine = self._calls.engine = await asyncio.to_thread(start, self._begun, self._cluster)
+            if (engine := await self._start(self._begun)) is None:
+                return "stopped"
+            self._calls.engine = engine
             if self._cluster.address:
                 hear_signals_as_before()
             try:
@@ -179,7 +187,10 @@ class ClusterCrawler(BaseCrawler):
                 raise errors.exceptions[0] from errors
             finally:
                 self._calls.engine = None
-                await asyncio.to_thread(engine.close)
+                if self._is_head_lost and not isinstance(engine, LocalEngine):
+                    engine.abandon()
+                else:
+                    await asyncio.to_thread(engine.close)
         finally:
             with suppress(OSError):
                 keep_standing(self.directory, self._status)
@@ -258,11 +269,27 @@ class ClusterCrawler(BaseCrawler):
         stays = not self._cluster.rebalance or keeps_partitions(self.config) or self._following is not None
         return plan_of(self.config, self._cluster, self.directory, partitions, balances=not stays)
 
+    async def _start(self, plan: ClusterPlan) -> Engine | None:
+        """Start the engine. A resumed crawl waits for the head of its cluster; None: it was stopped meanwhile."""
+        clock = WallClock()
+        ends_at = clock.now() + (self.config.cluster.head_s_max if self._resuming else 0.0)
+        while not self._stop:
+            try:
+                return await asyncio.to_thread(start, plan, self._cluster)
+            except NoClusterError as error:
+                if clock.now() > ends_at:
+                    raise
+                if not self._status["waiting_for"]:
+                    self._tell(f"{error}; the crawl waits for it")
+                    self._status["waiting_for"] = f"the Ray cluster at {self._cluster.address}"
+                    await asyncio.to_thread(keep_standing, self.directory, self._status)
+            await asyncio.sleep(HEAD_LOOK_S)
+        return None
+
     async def _until_over(self, engine: Engine) -> End:
         clock = WallClock()
-        start_s_max = self.config.cluster.start_s_max
         heard_at = kept_at = clock.now()
-        self._starts_by = heard_at + start_s_max
+        self._starts_by = heard_at + self.config.cluster.start_s_max
         # A shard that was killed ends cleanly only after it began.
         waits_until = heard_at + PLACE_S if self._cluster.address else self._starts_by
         asked = ""
@@ -278,13 +305,9 @@ class ClusterCrawler(BaseCrawler):
             try:
                 standing = await engine.standing()
             except ConnectionError as error:
-                limit_s = DEAD_S if isinstance(error, ConnectionAbortedError) else start_s_max
                 if not began and gives_up:
                     return "stopped"
-                if clock.now() - heard_at > limit_s:
-                    asks = "; has every machine the same RAY_AUTH_MODE?" if self._cluster.address else ""
-                    how = "come back" if began else f"begin{asks}"
-                    raise CrawlFailedError(f"the coordinator does not {how} ({error})") from error
+                self._require_patience(error, clock.now() - heard_at, began=began)
                 if began:
                     self._note_silence(clock.now() - heard_at, first=not is_silent)
                     is_silent = True
@@ -296,6 +319,7 @@ class ClusterCrawler(BaseCrawler):
             heard_at = clock.now()
             began = True
             self._take(standing, heard_at)
+            await self._start_departed(engine, standing["departed"])
             if standing["is_over"]:
                 return self._end_of(standing)
             self._is_placed = self._is_placed or not (missing := no_machine(self._status))
@@ -307,6 +331,29 @@ class ClusterCrawler(BaseCrawler):
                 kept_at = heard_at
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
             await asyncio.sleep(LOOK_S)
+
+    async def _start_departed(self, engine: Engine, departed: Iterable[tuple[int, str]]) -> None:
+        """Start departed shards again, on another machine."""
+        if isinstance(engine, LocalEngine):
+            return
+        for shard, machine in departed:
+            assert self._begun is not None
+            plan = msgspec.structs.replace(self._begun, config=effective_toml(self.config))
+            with suppress(ConnectionError):  # The next status has it again.
+                await engine.move(plan, shard, machine, self._cluster)
+
+    def _require_patience(self, error: ConnectionError, age_s: float, *, began: bool) -> None:
+        """Raise CrawlFailedError when the coordinator, silent for `age_s`, is given up."""
+        is_lost = began and bool(self._cluster.address)
+        dead_s = DEAD_S if isinstance(error, ConnectionAbortedError) else self.config.cluster.start_s_max
+        if age_s <= (HEAD_S if is_lost else dead_s):
+            return
+        self._is_head_lost = is_lost
+        if is_lost:
+            raise HeadLostError(f"the head of the Ray cluster at {self._cluster.address} is gone") from error
+        asks = "; has every machine the same RAY_AUTH_MODE?" if self._cluster.address else ""
+        how = "come back" if began else f"begin{asks}"
+        raise CrawlFailedError(f"the coordinator does not {how} ({error})") from error
 
     def _note_silence(self, age_s: float, *, first: bool) -> None:
         if first:

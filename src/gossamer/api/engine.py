@@ -13,7 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.cluster.coordination import Limits
-from gossamer.cluster.job import HERE, ClusterPlan, environment_of_a_cluster
+from gossamer.cluster.job import HERE, ClusterPlan, environment_of_a_cluster, no_cluster, reach
 from gossamer.cluster.local import LocalEngine
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
@@ -70,6 +70,7 @@ def plan_of(
     work = ""
     if config.state.checkpoint_uri:
         work = cluster.work_directory or str(directory.resolve() / "machines")
+    moves = cluster.rebalance and cluster.placement == "spread" and bool(cluster.address)
     return ClusterPlan(
         directory=str(directory.resolve()),
         shards=cluster.workers,
@@ -84,6 +85,8 @@ def plan_of(
         answer_s_max=cluster.answer_s_max,
         process_s_max=config.crawl.process_s_max,
         balances=balances,
+        needs=cluster.ray_resources,
+        moves=moves,
     )
 
 
@@ -106,6 +109,10 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
     """
     if not options.address:
         return LocalEngine(plan)
+    try:
+        reach(options.address)  # Before Ray reads whether the cluster requires a token, which it does once.
+    except (OSError, ValueError) as error:
+        raise no_cluster(options.address, error) from error
     os.environ.update(environment_of_a_cluster(os.environ, options.address))
     from gossamer.cluster import ray  # noqa: PLC0415
 

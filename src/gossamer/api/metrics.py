@@ -64,6 +64,10 @@ SHARD_GAUGES = (
     ("loop_lag_seconds", "loop_lag_s", "How late the event loop was at its last beat"),
     ("silent_seconds", "heard_s", "How long the shard has not answered; 0 while it does"),
 )
+MACHINE_GAUGES = (
+    ("machine_silent_seconds", "heard_s", "How long a shard of the machine has not answered; 0 while all do"),
+    ("machine_disk_free_bytes", "disk_free_bytes", "Of the fullest file system that shards of the machine write to"),
+)
 WATCH_GAUGES = (
     ("loop_lag_max_seconds", "loop_lag_s_max", "The most in the last minute"),
     ("memory_bytes", "memory_bytes", "Memory that the process holds"),
@@ -187,6 +191,9 @@ class _StatusMetrics:
         for name, key, what in SHARD_GAUGES:
             values = {str(shard.shard): _float(getattr(shard, key)) for shard in shards}
             yield _by_label(name, what, "shard", values)
+        for name, key, what in MACHINE_GAUGES:
+            machines = {one.address or one.machine: getattr(one, key) for one in self._status.machines or ()}
+            yield _by_label(name, what, "machine", {one: value for one, value in machines.items() if value is not None})
 
     def _machine(self) -> Iterator[Metric]:
         watch = self._status.watch

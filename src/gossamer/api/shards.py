@@ -66,7 +66,9 @@ def map_of(config: Config, directory: Path) -> PartitionMap:
     """
     from gossamer.assembly.mapping import map_in  # noqa: PLC0415 - a crawl of one shard has no use for it
 
-    found = map_in(directory) or PartitionMap.even(config.cluster.workers)
+    if (found := map_in(directory)) is None:  # Sites known at the start are divided evenly, others by their hash.
+        named = map(namer_for(config).name_typed, config.seeds.urls)
+        found = PartitionMap.even(config.cluster.workers).share_out({one.partition for one in named if one is not None})
     if found.shards != config.cluster.workers:
         raise ConfigError(
             f"{directory} has {found.shards} shards and not {config.cluster.workers}; "

@@ -22,7 +22,14 @@ from gossamer.cli.directory import holds_crawl, unmake_refused
 from gossamer.cli.job import AGAIN, CrawlJob, CrawlRequest, Spool, decode, encode, is_maintained, read_words, toml_text
 from gossamer.cli.output import Exit, complain
 from gossamer.cli.status_text import failures_of, seeds_not_fetched_lines, summary_of, to_upload_of, waits_of
-from gossamer.model.errors import ComponentFailedError, ConfigError, CrawlFailedError, DamagedError, is_fatal
+from gossamer.model.errors import (
+    ComponentFailedError,
+    ConfigError,
+    CrawlFailedError,
+    DamagedError,
+    HeadLostError,
+    is_fatal,
+)
 from gossamer.model.status import SandboxState, read_status
 from gossamer.model.words import shell_word
 from gossamer.plugins import loading
@@ -151,6 +158,9 @@ def run_guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
                 return AGAIN  # A command was quicker.
             complain(str(mistake))
             return Exit.REFUSED
+        if isinstance(error, HeadLostError):
+            complain(f"{error}; the crawl continues when it is back")
+            return AGAIN
         says = reason(error, Path(job.directory))
         note_end(Path(job.directory) / "state", "failed", says)
         if isinstance(error, DamagedError):

@@ -32,7 +32,7 @@ from gossamer.cli.status_text import (
     warnings_of,
 )
 from gossamer.model.health import health_of
-from gossamer.model.status import ShardHealth, Status
+from gossamer.model.status import MachineState, ShardHealth, Status
 from gossamer.model.words import cost_text, count, counted, duration, size
 
 SHOWN_MAX = 6
@@ -81,6 +81,7 @@ def status_text(status: Status) -> str:
     rows[4:4] = revisits_of(status)
     if len(status.shards) > 1:  # One alone is the crawl: the rows above are its own.
         rows += [("shard", _shard_counts(one)) for one in status.shards]
+    rows += [("machine", _machine_counts(one)) for one in status.machines or ()]
     rows.append(("sandbox", sandbox_of(status)))
     rows += [("warning", warning) for warning in warnings_of(status)]
     rows += [("trap", harmless(trap)) for trap in status.traps]
@@ -113,6 +114,19 @@ def _shard_counts(one: ShardHealth) -> str:
         parts.append("idle (no URLs)")
     if one.deaths:
         parts.append(f"started again {'once' if one.deaths == 1 else f'{count(one.deaths)} times'}")
+    return ", ".join(parts)
+
+
+def _machine_counts(one: MachineState) -> str:
+    parts = [
+        f"{harmless(one.address or one.machine[:8])}: {counted(len(one.shards), 'shard')}",
+        f"{one.pages_s:.1f}/s",
+        f"{size(one.memory_bytes)} memory",
+    ]
+    if one.disk_free_bytes is not None:
+        parts.append(f"{size(one.disk_free_bytes)} free")
+    if one.heard_s:
+        parts.append(f"silent for {one.heard_s:.0f} s")
     return ", ".join(parts)
 
 

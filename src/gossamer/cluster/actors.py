@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,15 @@ from gossamer.cluster.coordination import Look, ShardAnswer
 from gossamer.cluster.coordinator import ASK_S_MAX, Coordinator, decoded, encoded, refusal
 from gossamer.cluster.job import ClusterPlan
 from gossamer.cluster.shard_process import ShardProcess, start_of
+from gossamer.cluster.spreading import Spreading, room_on
 from gossamer.world.clock import WallClock
 
 CARRY_S_MAX = 10.0
 """A frame that has not arrived after this time counts as lost and is sent again."""
 CALL_S_MAX = 10.0
 """Longest wait for the coordinator, since Ray queues calls to an actor that has not started."""
+MACHINES_S = 2.0
+"""Interval of looks for machines that joined or were lost."""
 
 
 def shard_name(shard: int) -> str:
@@ -81,7 +85,9 @@ class ShardActor:
                     self._peers[to] = await asyncio.to_thread(ray.get_actor, shard_name(to), self._namespace)
                 arrived: bool = await self._peers[to].deliver.remote(self._shard, frame)
                 return arrived
-        except (ray.exceptions.RayError, TimeoutError, ValueError):
+        except (ray.exceptions.RayError, TimeoutError, ValueError) as error:
+            if isinstance(error, ray.exceptions.ActorDiedError):
+                self._peers.pop(to, None)  # It may be started again, by the same name.
             return False
 
 
@@ -91,16 +97,25 @@ class CoordinatorActor(Coordinator):
     def __init__(self, plan: bytes, namespace: str) -> None:
         super().__init__(msgspec.json.decode(plan, type=ClusterPlan))
         self._namespace = namespace
+        self.coordination.spreading = Spreading() if self._plan.moves else None
         self._shards: dict[int, Any] = {}
-        self._going: asyncio.Task[None] | None = None
+        self._going: list[asyncio.Task[None]] = []
 
     async def standing(self) -> bytes:
         """Return the status of the crawl, encoded. The first call, also after a restart, starts the rounds."""
-        if self._going is None:
+        if not self._going:
             await self._meet(self.coordination.shards)
-            self._going = asyncio.create_task(self.run())
-            self._going.add_done_callback(_exit_on_failure)
+            self._going = [asyncio.create_task(one) for one in (self.run(), self._watch_machines())]
+            for task in self._going:
+                task.add_done_callback(_exit_on_failure)
         return encoded(self.report())
+
+    async def arrive(self, *, shard: int) -> None:
+        """Meet a departed shard that was started again."""
+        self._shards.pop(shard, None)
+        self._asked.pop(shard, None)
+        await self._meet(self.coordination.shards)
+        self.coordination.arrive(shard)
 
     async def scale(self, *, shards: int) -> None:
         await self._meet(shards)
@@ -127,6 +142,16 @@ class CoordinatorActor(Coordinator):
         except ray.exceptions.RayError:
             return None
         return decoded(answer, type=ShardAnswer)
+
+    async def _watch_machines(self) -> None:
+        while True:
+            with suppress(ray.exceptions.RayError, RuntimeError):
+                nodes = await asyncio.to_thread(ray.nodes)
+                self.coordination.room = room_on(nodes, self._plan.needs)
+                there = {machine for machine, room in self.coordination.room.items() if room}
+                addresses = {str(node["NodeID"]): str(node["NodeManagerAddress"]) for node in nodes}
+                self.coordination.addresses = {one: at for one, at in addresses.items() if one in there}
+            await asyncio.sleep(MACHINES_S)
 
 
 def _exit_on_failure(task: asyncio.Task[None]) -> None:

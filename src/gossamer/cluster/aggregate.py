@@ -7,7 +7,7 @@ from typing import Any
 
 from gossamer.model.modules import sum_modules
 from gossamer.model.outcomes import SUCCEEDED
-from gossamer.model.status import fields_together
+from gossamer.model.status import MachineState, fields_together
 
 Status = Mapping[str, object]
 
@@ -114,6 +114,24 @@ def brief(number: int, status: Status) -> dict[str, object]:
         **{key: health[key] for key in HEALTH if key in health},
         **{key: status[key] for key in keys if key in status},
     }
+
+
+def machines_of(statuses: Sequence[Status], addresses: Mapping[str, str]) -> list[MachineState]:
+    """Return the machines that are there, by their addresses, and those that shards were on when they were heard."""
+    found = {machine: MachineState(machine=machine, address=address) for machine, address in addresses.items()}
+    for number, status in enumerate(statuses):
+        if not (machine := str(status.get("node", ""))):
+            continue
+        one = found.setdefault(machine, MachineState(machine=machine))
+        watch = status.get("watch")
+        gauges = watch if isinstance(watch, Mapping) else {}
+        one.shards.append(number)
+        one.pages_s += _number(status.get("pages_s"))
+        one.memory_bytes += int(_number(gauges.get("memory_bytes")))
+        one.heard_s = max(one.heard_s, _number(status.get("heard_s")))
+        free = [one.disk_free_bytes, *(disk["free_bytes"] for disk in gauges.get("disks", ()))]
+        one.disk_free_bytes = min((count for count in free if count is not None), default=None)
+    return sorted(found.values(), key=lambda one: (one.address, one.machine))
 
 
 def _number(value: object) -> float | int:

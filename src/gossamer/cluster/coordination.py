@@ -12,16 +12,18 @@ at the same rate.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
-from gossamer.cluster.aggregate import SILENT, whole
+from gossamer.cluster.aggregate import SILENT, machines_of, whole
 from gossamer.cluster.balance import Balance
 from gossamer.cluster.moves import Moves, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import LimitShare, Orders, Quotas, ScopeFinal, ShardReport, Termination, all_taken
+from gossamer.cluster.spreading import Spreading
 from gossamer.model.decodable import decodable
 
 
@@ -81,10 +83,9 @@ class Tenancy:
         self._holdings[shard] = Holding(holder, now + self._term_s)
         return 0.0
 
-    def holder(self, shard: int) -> str:
-        """Return the holder of a shard; empty if none is known."""
-        held = self._holdings.get(shard)
-        return held.holder if held is not None else ""
+    def release(self, shard: int) -> None:
+        """End the lease of a shard whose holder has ended."""
+        self._holdings[shard] = Holding("", -math.inf)
 
 
 End = Literal["", "finished", "limit", "low_water", "patience", "stopped"]
@@ -93,6 +94,8 @@ TENURE_MARGIN_S = 2.0
 NOTES_HELD_MAX = 1_000
 SILENT_S = 10.0
 """Time without an answer after which a shard is shown as silent: longer than a stalled process's parent takes."""
+ARRIVE_S_MAX = 60.0
+"""Time in which Ray must start a shard on the machine to which it moves; then that machine is avoided."""
 UNLIMITED = 1 << 62
 """Pages of a crawl whose limit was removed."""
 
@@ -199,6 +202,19 @@ class Coordination:
         """Set to move partitions between shards automatically; None: only for `scale`."""
         self._balanced: set[tuple[int, int]] = set()
         """Pairs of shards between which partitions moved and that the operator was notified about."""
+        self.spreading: Spreading | None = None
+        """Set to move shards between machines automatically."""
+        self.room: Mapping[str, int] = {}
+        """For how many shards each machine has room."""
+        self.addresses: Mapping[str, str] = {}
+        """Addresses of the machines that are there and may get shards."""
+        self.leaving: dict[int, str] = {}
+        """Shards that are ending on their machine, and the machine on which they continue; empty: on any."""
+        self._arrivals: dict[int, tuple[float, str]] = {}
+        """When each shard that moved was started on its new machine, until it answers from there."""
+        self._stranded: set[int] = set()
+        self._avoided: set[str] = set()
+        """Machines on which a shard that moved did not begin."""
         self._securing = False
         self._is_scope_final = False
         self._few: Sequence[ShardReport] = []
@@ -218,8 +234,9 @@ class Coordination:
             share = self._quotas.shares[shard]
             quota, serial = self._quota.get(shard, (share.quota, share.serial))
         kept = self.kept
+        end = kept.end or ("stopped" if shard in self.leaving else "")
         orders = Orders(
-            quota=quota, quota_serial=serial, scope_final=self._is_scope_final, paused=kept.paused, end=kept.end
+            quota=quota, quota_serial=serial, scope_final=self._is_scope_final, paused=kept.paused, end=end
         )  # fmt: skip
         if self.balance is not None:
             orders = msgspec.structs.replace(orders, survey=self.balance.survey(shard))
@@ -243,6 +260,8 @@ class Coordination:
         self.moves.take_round(reports, begins=not self.kept.end)
         if self.balance is not None:
             self._even(reports, self.balance)
+        if self.spreading is not None:
+            self._spread(self.spreading)
         if self._quotas is not None:
             for report in reports:
                 self._quota[report.shard] = self._quotas.order(report)
@@ -291,6 +310,24 @@ class Coordination:
         self.kept.paused = paused
         self._save(self.kept)
 
+    @property
+    def departed(self) -> list[tuple[int, str]]:
+        """Return shards that have ended to continue on another machine, and that machine; empty: any."""
+        if self.kept.end:
+            return []
+        done = [shard for shard, answer in self.seen.items() if answer.state == "done"]
+        return [(shard, self.leaving.get(shard, "")) for shard in {*done, *self._stranded}]
+
+    def arrive(self, shard: int) -> None:
+        """Note that a departed shard was started again. If its process has ended, its lease is free at once."""
+        if self.seen[shard].state == "done":
+            self._tenancy.release(shard)
+        self._stranded.discard(shard)
+        self.seen[shard] = msgspec.structs.replace(self.seen[shard], state="starting", report=None)
+        self._heard_at[shard] = self._now
+        if machine := self.leaving.pop(shard, ""):
+            self._arrivals[shard] = (self._now, machine)
+
     def note_seeds(self) -> None:
         """Say that seeds were added: their redirects may widen the scope again."""
         self._is_scope_final = False
@@ -329,6 +366,7 @@ class Coordination:
             **whole([{**status, **limits} for status in statuses]),
             "bytes_between_shards": sum(count for count, _ in carried),
             "frames_between_shards": sum(count for _, count in carried),
+            "machines": msgspec.to_builtins(machines_of(statuses, self.addresses)),
             "partitions_balanced": sum(end - first for first, end in self.kept.moves.balanced),
         }
 
@@ -427,6 +465,35 @@ class Coordination:
                 f"shard {pair[0]} has more hosts ready than it can request, and shard {pair[1]} has free requests: "
                 f"{partitions} partitions move there, and more later if needed (cluster.rebalance)"
             )
+
+    def _spread(self, spreading: Spreading) -> None:
+        """Move a shard from the machine with most shards to one that has fewer, if nothing else changes."""
+        kept = self.kept
+        self._check_arrivals()
+        is_calm = len(self.seen) == self.shards and all(one.state == "running" for one in self.seen.values())
+        if not is_calm or self._silent or self.leaving or kept.end or kept.paused or kept.held or self.moves.is_moving:
+            spreading.forget()
+            return
+        machines = {shard: answer.node for shard, answer in self.seen.items()}
+        room = {machine: count for machine, count in self.room.items() if machine not in self._avoided}
+        if (found := spreading.take_round(machines, room)) is not None:
+            self.leaving[found.shard] = found.to
+            self.notes.append(
+                f"shard {found.shard} moves from machine {found.sender[:8]}, which has most shards, to "
+                f"{found.to[:8]} (cluster.rebalance)"
+            )
+
+    def _check_arrivals(self) -> None:
+        """Have shards that Ray does not start on their new machine start on any other."""
+        for shard, (at, machine) in list(self._arrivals.items()):
+            is_heard = self._heard_at[shard] > at
+            if not is_heard and self._now - at <= ARRIVE_S_MAX:
+                continue
+            del self._arrivals[shard]
+            if not is_heard:
+                self._avoided.add(machine)
+                self._stranded.add(shard)
+                self.notes.append(f"shard {shard} does not start on machine {machine[:8]}: it goes to another one")
 
     def _is_low(self, reports: Sequence[ShardReport]) -> bool:
         """Say whether few hosts are left after there were enough. Hosts of partitions that are moving, and of links

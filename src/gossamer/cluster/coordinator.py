@@ -84,6 +84,7 @@ class Coordinator(ABC):
             "failure": failure,
             "refused": refused,
             "is_copied": self.coordination.moves.is_copied,
+            "departed": self.coordination.departed,
         }
 
     async def run(self) -> None:

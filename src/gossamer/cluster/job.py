@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -12,12 +13,29 @@ import msgspec
 
 from gossamer.cluster.coordination import Limits
 from gossamer.model.decodable import decodable
+from gossamer.model.errors import NoClusterError
 
+CONNECT_S_MAX = 5.0
 KNOCK_S_MAX = 20.0
 ASKED = 3
 """Exit status of a probe whose cluster requires a token."""
 HERE = "here"
 """Name of the machine in a crawl on one machine."""
+
+
+def reach(address: str) -> None:
+    """Connect to the head of a cluster, since Ray itself tries for minutes. Raises OSError or ValueError."""
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()
+
+
+def no_cluster(address: str, error: Exception) -> NoClusterError:
+    """Return the line for an address without a cluster that this machine has joined."""
+    says = " ".join(str(error).split())[:200]
+    return NoClusterError(
+        f"--cluster {address}: no Ray cluster there that this machine is part of ({says}); "
+        f"`ray start --address={address}` joins one, `ray start --head` begins one"
+    )
 
 
 def address_of_job(environment: Mapping[str, str]) -> str:
@@ -31,7 +49,8 @@ def environment_of_a_cluster(environment: Mapping[str, str], address: str) -> di
     """Return the environment to set before the import of Ray, to join a cluster. Ray must know by then whether the
     cluster requires a token: a client with a token rejects a cluster that has none.
     """
-    quiet = {"RAY_USAGE_STATS_ENABLED": "0"}
+    # Ray would end this process a while after the head is lost; the crawl notices by itself, and continues.
+    quiet = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_gcs_rpc_server_reconnect_timeout_s": "3600"}
     if "RAY_AUTH_MODE" in environment:
         return quiet
     return {**quiet, "RAY_AUTH_MODE": "token" if asks_for_token(environment, address) else "disabled"}
@@ -76,6 +95,10 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     process_s_max: float
     balances: bool = False
     """Whether partitions move automatically from shards that are behind to those that are free."""
+    needs: dict[str, float] = {}
+    """What Ray reserves for a shard."""
+    moves: bool = False
+    """Whether shards move automatically to machines that have fewer."""
 
     def directory_on(self, node: str) -> str:
         """Return the directory in which the shards of a machine work."""

@@ -84,7 +84,8 @@ class ClusterOptions(Section, frozen=True):
         bool,
         Key(
             "While a shard has more hosts ready than it can request and another one could request more, move "
-            "partitions there. Not where `gossamer scale` stops a running crawl."
+            "partitions there (not where `gossamer scale` stops a running crawl). With `placement` spread, also move "
+            "shards to machines that join or come back."
         ),
     ] = True
     answer_s_max: Annotated[
@@ -102,6 +103,14 @@ class ClusterOptions(Section, frozen=True):
     start_s_max: Annotated[
         float, Key("How long Ray may take to place all shards, in seconds, before the crawl gives up.", gt=0)
     ] = 180.0
+    head_s_max: Annotated[
+        float,
+        Key(
+            "How long a crawl that is resumed, or whose cluster lost its head, waits for the head to come back, in "
+            "seconds.",
+            ge=0,
+        ),
+    ] = 86_400.0
     object_store_bytes: Annotated[
         int, Key("Without effect: shards on one machine run without Ray. Kept for older configurations.", ge=80 << 20)
     ] = 80 << 20

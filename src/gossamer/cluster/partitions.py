@@ -5,7 +5,7 @@ fixed; scaling moves partitions.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final, Self
 
@@ -73,9 +73,12 @@ class PartitionMap:
         """Return the shard that has a partition."""
         return self.owners[partition]
 
-    def partitions(self, shard: int) -> list[int]:
-        """Return the partitions of a shard, ascending."""
-        return [partition for partition, owner in enumerate(self.owners) if owner == shard]
+    def share_out(self, partitions: Collection[int]) -> PartitionMap:
+        """Return a map that divides these partitions evenly among the shards; all others keep their owners."""
+        owners = array("H", self.owners)
+        for place, partition in enumerate(sorted(partitions)):
+            owners[partition] = place * self.shards // len(partitions)
+        return PartitionMap(self.version, self.shards, owners)
 
     def runs(self) -> list[tuple[int, int, int]]:
         """Return first partition, first partition after it, and owner, of each run of partitions with one owner."""

@@ -8,17 +8,17 @@ import asyncio
 import logging
 import os
 import secrets
-import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import msgspec
 import ray
 import ray.exceptions
-from ray._private import ray_constants
+from ray._private import ray_constants, worker
 from ray._raylet import GcsClient  # type: ignore[attr-defined]
 from ray.runtime_env import RuntimeEnv
 from ray.util.placement_group import placement_group
@@ -26,13 +26,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, Place
 
 from gossamer.cluster.actors import CALL_S_MAX, CoordinatorActor, ShardActor, shard_name
 from gossamer.cluster.coordinator import decoded, encoded
-from gossamer.cluster.job import ASKED, ClusterPlan, encode
+from gossamer.cluster.job import ASKED, ClusterPlan, encode, no_cluster, reach
 from gossamer.cluster.options import ClusterOptions
 from gossamer.model.errors import ConfigError
 
-CONNECT_S_MAX = 5.0
 COMMON: Any = {"max_restarts": -1, "max_task_retries": 0}
 """Options of all actors. Ray repeats no call: the caller repeats queries, the sender frames."""
+NAME_TRIES_MAX = 100
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 
 
@@ -72,6 +72,22 @@ class RayEngine:
         for shard in range(len(self.shards), shards):
             self.shards.append(_shard_actor(encode(plan), shard, namespace, "SPREAD", self._options))
 
+    async def move(self, plan: ClusterPlan, shard: int, machine: str, options: ClusterOptions) -> None:
+        """Start an ended shard again: on a machine while it is there; empty: on any. Raises ConnectionError."""
+        namespace = ray.get_runtime_context().namespace
+        place = NodeAffinitySchedulingStrategy(machine, soft=True) if machine else "SPREAD"
+        ray.kill(self.shards[shard])
+        for _ in range(NAME_TRIES_MAX):
+            try:
+                self.shards[shard] = await asyncio.to_thread(
+                    _shard_actor, encode(plan), shard, namespace, place, options
+                )
+            except ValueError:  # Ray frees the name of a killed actor a little later.
+                await asyncio.sleep(0.1)
+            else:
+                return await self.call("arrive", shard=shard)
+        raise ConnectionError(f"Ray does not free the name of shard {shard}")
+
     async def call(self, name: str, **arguments: object) -> None:
         """Call a method of the coordinator, such as `stop`. Raises ConnectionError as `standing`."""
         try:
@@ -98,6 +114,10 @@ class RayEngine:
         with suppress(Exception):
             ray.shutdown()
 
+    def abandon(self) -> None:
+        """Leave a cluster whose head is gone, which would keep `close` waiting for it."""
+        Thread(target=self.close, daemon=True).start()
+
 
 def start(plan: ClusterPlan, options: ClusterOptions) -> RayEngine:
     """Start the actors on the cluster at `options.address`.
@@ -105,6 +125,7 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> RayEngine:
     Raises:
         ConfigError: there is no such cluster, it is of another version, or Ray refuses the options.
     """
+    worker._worker_logs_enabled = False  # noqa: SLF001 - it prints errors of Ray's processes here, with their stacks
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
     _connect(options, namespace)
     try:
@@ -153,8 +174,6 @@ def _connect(options: ClusterOptions, namespace: str) -> None:
     if address.startswith(LOOPBACK):
         ray_constants.ENABLE_RAY_CLUSTER = False  # It would look for that cluster at this machine's other address.
     try:
-        host, _, port = address.rpartition(":")
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()  # Ray itself takes minutes.
         ray.init(
             address=address,
             namespace=namespace,
@@ -163,10 +182,7 @@ def _connect(options: ClusterOptions, namespace: str) -> None:
             logging_level=logging.CRITICAL,
         )
     except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
-        raise ConfigError(
-            f"--cluster {address}: no Ray cluster there that this machine is part of ({_line(error)}); "
-            f"`ray start --address={address}` joins one, `ray start --head` begins one"
-        ) from error
+        raise no_cluster(address, error) from error
 
 
 def _runtime_env(options: ClusterOptions) -> RuntimeEnv | None:
@@ -198,8 +214,7 @@ def _line(error: Exception) -> str:
 def _knock(address: str) -> int:
     """Connect to a cluster with this process's settings; return `ASKED` if it requires a token."""
     try:
-        host, _, port = address.rpartition(":")
-        socket.create_connection((host.strip("[]"), int(port)), CONNECT_S_MAX).close()
+        reach(address)
         GcsClient(address=address)
     except ray.exceptions.AuthenticationError:
         return ASKED

@@ -24,8 +24,16 @@ class OtherFormatError(ConfigError):
     """A crawl's directory that another version of Gossamer made, in a format that this one does not read."""
 
 
+class NoClusterError(ConfigError):
+    """No cluster at the address, or this machine has not joined it: a crawl that is resumed waits for both."""
+
+
 class CrawlFailedError(Exception):
     """A failure that ends a crawl; its state is saved. The text is one line for people."""
+
+
+class HeadLostError(CrawlFailedError):
+    """The head of the cluster is gone, and all processes of the crawl with it: it continues in a new process."""
 
 
 class DamagedError(CrawlFailedError):

@@ -101,6 +101,18 @@ class ShardHealth(msgspec.Struct, kw_only=True):
     idle: Annotated[bool | UnsetType, _meta(says="It has no URLs: no site of the crawl is its own.")] = UNSET
 
 
+class MachineState(msgspec.Struct, kw_only=True):
+    """A machine of a cluster: what its shards use of it."""
+
+    machine: str
+    address: str = ""
+    shards: list[int] = []
+    pages_s: float = 0.0
+    memory_bytes: int = 0
+    disk_free_bytes: int | None = None
+    heard_s: Annotated[float, _meta(says="Age of the oldest figures in seconds, while a shard is silent.")] = 0.0
+
+
 class SandboxState(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the kernel bounds what the process that reads pages can open."""
 
@@ -179,6 +191,7 @@ class Status(msgspec.Struct, kw_only=True):
     counters: Annotated[dict[str, float], _meta("sums", "DNS lookups and caches, in this process.")] = {}
     watch: Annotated[dict[str, Any], _meta(says="What it uses of the machine; empty when it does not run.")] = {}
     shards: list[ShardHealth] = []
+    machines: Annotated[list[MachineState] | UnsetType, _meta(says="Of a cluster.")] = UNSET
     concurrency: Annotated[int, _meta("sum")] = 0
     closings: Annotated[list[Closing], _meta("list")] = []
     uploads: Annotated[dict[str, Any] | None, _meta(says="To an object store.")] = None

@@ -24,6 +24,7 @@ export function show(status, at, own) {
   ranking("media", status.media_types, (name) => harmless(name || "(none given)"), "No pages so far.");
   hosts(status, at);
   shards(status);
+  machines((status.machines ?? []).slice(0, SHARDS_MAX));
   caches(status.counters ?? {});
   changes(status.changes ?? []);
 }
@@ -192,6 +193,7 @@ function shards(status) {
   ].filter(Boolean);
   say(by("machine"), machine.join(" · ") || "State of each shard.");
   const shards = (status.shards ?? []).slice(0, SHARDS_MAX);
+  const places = Object.fromEntries((status.machines ?? []).map((one) => [one.machine, one.address]));
   const has = (key) => shards.some((shard) => shard[key] !== undefined);
   const columns = [
     ["shard", "<shard", (s) => make("th", { scope: "row" }, count(s.shard))],
@@ -206,11 +208,24 @@ function shards(status) {
     ["memory_bytes", "memory", (s) => cell(size(s.memory_bytes))],
     ["open_files", "open files", (s) => cell(count(s.open_files))],
     ["deaths", "deaths", (s) => cell(count(s.deaths))],
-    ["node", "<machine", (s) => text(harmless(s.node))],
+    ["node", "<machine", (s) => text(harmless(places[s.node] || s.node))],
     ["commit_stage", "<stage", (s) => text(harmless(s.commit_stage || "–"))],
     ["alarms", "<alarms", (s) => cell(harmless((s.alarms ?? []).join(", ") || "none"), (s.alarms ?? []).length ? "text bad-text" : "text")],
   ].filter(([key]) => has(key));
   fill(by("shards"), columns.map(([, title]) => title), shards.map((shard) => make("tr", {}, ...columns.map(([, , made]) => made(shard)))), "The crawl is not running.");
+}
+
+function machines(found) {
+  by("machines").parentElement.hidden = found.length < 2;
+  const columns = ["<machine", "<shards", "pages/s", "memory", "free disk", "silent for"];
+  fill(by("machines"), columns, found.map((one) => make("tr", {},
+    make("th", { scope: "row" }, harmless(one.address || one.machine)),
+    text(one.shards.join(", ") || "none"),
+    cell(decimal(one.pages_s)),
+    cell(size(one.memory_bytes)),
+    cell(one.disk_free_bytes === null ? "–" : size(one.disk_free_bytes)),
+    cell(one.heard_s ? seconds(one.heard_s) : "–", one.heard_s ? "bad-text" : ""),
+  )), "");
 }
 
 function caches(counted) {

@@ -1,0 +1,70 @@
+"""Spreading: moves shards to machines that have fewer of them: one that joined, or came back. No I/O, no clock.
+
+A shard moves only where the machine that it leaves has at least two more, so the numbers of the two never change
+places, and the moves end. The difference must last for several rounds, and shards move one after the other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple
+
+ROUNDS_MIN: Final = 20
+"""Consecutive rounds in which the same shard should move before it does: 10 s."""
+
+
+class ShardMove(NamedTuple):
+    """A shard that should go to another machine."""
+
+    shard: int
+    sender: str
+    to: str
+
+
+class Spreading:
+    """Compares the machines in each round. After a restart of the coordinator, counting begins again."""
+
+    def __init__(self, rounds_min: int = ROUNDS_MIN) -> None:
+        self._rounds_min = rounds_min
+        self._rounds = 0
+        self._found: ShardMove | None = None
+
+    def forget(self) -> None:
+        """Begin to count again."""
+        self._rounds = 0
+        self._found = None
+
+    def take_round(self, machines: Mapping[int, str], room: Mapping[str, int]) -> ShardMove | None:
+        """Return the shard that should move now. `machines` are those of the shards, by shard; `room` says for how many
+        shards each machine has room.
+        """
+        found = _move(machines, room)
+        self._rounds = self._rounds + 1 if found == self._found else 1
+        self._found = found
+        if found is None or self._rounds < self._rounds_min:
+            return None
+        self.forget()
+        return found
+
+
+def _move(machines: Mapping[int, str], room: Mapping[str, int]) -> ShardMove | None:
+    held = Counter(dict.fromkeys(room, 0))
+    held.update(machines.values())
+    free = [machine for machine in room if held[machine] < room[machine]]
+    if not free or not machines:
+        return None
+    to = min(free, key=lambda one: (held[one], one))
+    sender = max(machines.values(), key=lambda one: (held[one], one))
+    if held[sender] - held[to] < 2:
+        return None
+    return ShardMove(max(shard for shard, machine in machines.items() if machine == sender), sender, to)
+
+
+def room_on(nodes: Iterable[Mapping[str, Any]], needs: Mapping[str, float]) -> dict[str, int]:
+    """Return for how many shards each living machine has room, from Ray's list of them and the needs of a shard."""
+    return {
+        str(node["NodeID"]): min(int(node["Resources"].get(name, 0.0) / count) for name, count in needs.items())
+        for node in nodes
+        if node["Alive"]
+    }

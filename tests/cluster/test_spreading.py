@@ -1,0 +1,180 @@
+"""Shards move to machines that have fewer of them, one after the other, and then stay."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from msgspec import UNSET
+
+from gossamer.api.metrics import metrics_of
+from gossamer.cli.status_view import status_text
+from gossamer.cluster.coordination import ARRIVE_S_MAX, SILENT_S, Coordination, CoordinatorRecord, Limits, ShardAnswer
+from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.reports import ShardReport
+from gossamer.cluster.spreading import ROUNDS_MIN, ShardMove, Spreading, room_on
+from gossamer.model.status import Status, read_status
+
+TENURE_S = 20.0
+
+
+def moved(spreading: Spreading, machines: dict[int, str], room: dict[str, int], rounds: int) -> list[ShardMove]:
+    """Move shards for a number of rounds; return the moves."""
+    found = []
+    for _ in range(rounds):
+        if (move := spreading.take_round(machines, room)) is not None:
+            found.append(move)
+            machines[move.shard] = move.to
+    return found
+
+
+@pytest.mark.parametrize("lost", [1, 2])
+def test_shards_return_to_machines_that_came_back_and_stay(lost: int) -> None:
+    machines = {shard: f"m{shard % (4 - lost)}" for shard in range(8)}
+    room = {f"m{number}": 1_000 for number in range(4)}
+    found = moved(Spreading(), machines, room, 40 * ROUNDS_MIN)
+    assert set(Counter(machines.values()).values()) == {2}
+    assert len(found) == 2 * lost  # As few as possible, and none again.
+
+
+def test_a_difference_of_one_or_a_brief_one_moves_nothing() -> None:
+    room = {"a": 9, "b": 9}
+    assert not moved(Spreading(), {0: "a", 1: "a", 2: "b"}, room, 100)
+    spreading = Spreading()
+    machines = {0: "a", 1: "a"}
+    for _ in range(10):
+        assert not moved(spreading, machines, room, ROUNDS_MIN - 1)
+        assert spreading.take_round(machines, {"a": 9}) is None  # The other one is away again.
+
+
+def test_a_machine_gets_no_more_shards_than_it_has_room_for() -> None:
+    machines = dict.fromkeys(range(6), "a")
+    assert len(moved(Spreading(), machines, {"a": 6, "b": 1, "c": 0}, 100)) == 1
+    needs = {"CPU": 1.0, "memory": 4e9}
+    nodes = [
+        {"NodeID": "head", "Alive": True, "Resources": {"memory": 8e9}},
+        {"NodeID": "gone", "Alive": False, "Resources": {"CPU": 4.0, "memory": 32e9}},
+        {"NodeID": "here", "Alive": True, "Resources": {"CPU": 4.0, "memory": 9e9}},
+    ]
+    assert room_on(nodes, needs) == {"head": 0, "here": 2}
+
+
+class Crawl:
+    """A coordinator with two shards, both on machine `a`, and an empty machine `b`."""
+
+    def __init__(self) -> None:
+        self.now = 1_000.0
+        even = PartitionMap.even(2)
+        self.coordination = Coordination(even, Limits(), TENURE_S, self.now, CoordinatorRecord(), lambda _: None)
+        self.coordination.spreading = Spreading()
+        self.coordination.room = {"a": 9, "b": 9}
+
+    def take(self, **states: str) -> None:
+        """Take a round of answers, `s0="running@a/1"`: state, machine and process of each shard."""
+        self.now += 0.5
+        answers = []
+        for name, said in states.items():
+            shard = int(name[1:])
+            state, _, holder = said.partition("@")
+            report = ShardReport(shard=shard, opening=1, passive=False, activity=1) if state == "running" else None
+            node = holder.partition("/")[0]
+            held = {"holder": holder, "renews": state == "running"}
+            answers.append(ShardAnswer(shard=shard, state=state, node=node, report=report, **held))  # type: ignore[arg-type]
+        self.coordination.took(answers, self.now)
+
+    def until_it_leaves(self) -> None:
+        for _ in range(ROUNDS_MIN):
+            assert self.coordination.look(1).orders.end == ""
+            self.take(s0="running@a/0", s1="running@a/1")
+
+
+def test_a_shard_ends_where_it_is_and_begins_elsewhere_without_waiting_for_its_lease() -> None:
+    crawl = Crawl()
+    crawl.until_it_leaves()
+    coordination = crawl.coordination
+    assert [coordination.look(shard).orders.end for shard in (0, 1)] == ["", "stopped"]
+    assert "shard 1 moves from machine a" in coordination.take_notes()[-1]
+    assert coordination.departed == []
+    crawl.take(s0="running@a/0", s1="done@a/1")
+    assert coordination.departed == [(1, "b")]
+    assert coordination.kept.end == ""
+    coordination.arrive(1)
+    assert coordination.departed == []
+    crawl.take(s0="running@a/0", s1="starting@b/2")
+    look = coordination.look(1)
+    assert (look.orders.end, look.granted is not None) == ("", True)
+    for _ in range(5 * ROUNDS_MIN):
+        crawl.take(s0="running@a/0", s1="running@b/2")
+    assert not coordination.leaving
+    assert not coordination.departed
+
+
+def test_a_shard_that_ended_while_the_coordinator_restarted_is_started_on_any_machine() -> None:
+    crawl = Crawl()
+    crawl.take(s0="running@a/0", s1="done@a/1")
+    assert crawl.coordination.departed == [(1, "")]
+
+
+def test_a_machine_on_which_a_shard_does_not_start_is_avoided_and_its_lease_is_kept() -> None:
+    crawl = Crawl()
+    crawl.until_it_leaves()
+    coordination = crawl.coordination
+    crawl.take(s0="running@a/0", s1="done@a/1")
+    coordination.arrive(1)
+    for _ in range(int(ARRIVE_S_MAX * 2) + 2):
+        crawl.take(s0="running@a/0")
+    assert coordination.departed == [(1, "")]
+    assert "does not start on machine b" in " ".join(coordination.take_notes())
+    coordination.arrive(1)
+    assert coordination.departed == []
+    for _ in range(3 * ROUNDS_MIN):
+        crawl.take(s0="running@a/0", s1="running@a/3")
+    assert not coordination.leaving
+
+
+@pytest.mark.parametrize("how", ["pause", "hold", "end"])
+def test_no_shard_moves_while_the_crawl_is_paused_held_or_ends(how: str) -> None:
+    crawl = Crawl()
+    if how == "pause":
+        crawl.coordination.pause(paused=True)
+    elif how == "hold":
+        crawl.coordination.hold(held=True)
+    else:
+        crawl.coordination.end("stopped")
+    for _ in range(2 * ROUNDS_MIN):
+        crawl.take(s0="running@a/0", s1="running@a/1")
+    assert not crawl.coordination.leaving
+    assert not crawl.coordination.departed
+
+
+def disk_of(path: str, free_bytes: int) -> dict[str, object]:
+    return {"path": path, "free_bytes": free_bytes, "total_bytes": 10}
+
+
+def test_the_status_lists_machines_with_what_their_shards_use_and_those_without_shards() -> None:
+    crawl = Crawl()
+    crawl.coordination.addresses = {"a": "10.0.0.2", "b": "10.0.0.3"}
+    statuses = [
+        {"pages_s": 2.0, "watch": {"memory_bytes": 5, "disks": [disk_of("/a", 9), disk_of("/b", 7)]}},
+        {"pages_s": 1.5, "watch": {"memory_bytes": 6, "disks": [disk_of("/a", 8)]}},
+    ]
+    answers = [
+        ShardAnswer(shard=shard, state="running", node="a", holder=f"a/{shard}", renews=True, status=status)
+        for shard, status in enumerate(statuses)
+    ]
+    crawl.coordination.took(answers, crawl.now)
+    crawl.coordination.took(answers[:1], crawl.now + 2 * SILENT_S)
+    status = read_status(crawl.coordination.status())
+    assert status.machines is not UNSET
+    here, empty = status.machines
+    assert (here.machine, here.address, here.shards) == ("a", "10.0.0.2", [0, 1])
+    assert (here.pages_s, here.memory_bytes, here.disk_free_bytes) == (2.0, 11, 7)  # The silent one fetches nothing.
+    assert here.heard_s == 2 * SILENT_S
+    assert (empty.machine, empty.address, empty.shards, empty.disk_free_bytes) == ("b", "10.0.0.3", [], None)
+    text = status_text(Status(state="running", machines=status.machines))
+    assert "machine      10.0.0.2: 2 shards, 2.0/s, 11 B memory, 7 B free, silent for 20 s" in text
+    assert "machine      10.0.0.3: 0 shards, 0.0/s, 0 B memory" in text
+    exported = metrics_of(crawl.coordination.status()).decode()
+    assert 'gossamer_machine_silent_seconds{machine="10.0.0.2"} 20.0' in exported
+    assert 'gossamer_machine_disk_free_bytes{machine="10.0.0.2"} 7.0' in exported
+    assert 'gossamer_machine_disk_free_bytes{machine="10.0.0.3"}' not in exported
