@@ -72,7 +72,7 @@ def test_a_coordinator_that_dies_is_noted_once(tmp_path: Path, run: Run) -> None
 
     run(over())
     assert notes == [
-        "The coordinator does not answer: the shards crawl on, and Ray starts it again.",
+        "The coordinator does not answer: the shards crawl on, and it is started again.",
         "The coordinator answers again.",
     ]
 
