@@ -73,6 +73,7 @@ FILES_ALLOWED = {
     "console/access.py": "the token is a file that only its owner reads",
     "engine/control.py": "its socket is a file",
     "cluster/coordinator.py": "what a coordinator must find again is a file",
+    "cluster/ray.py": "reads a file of the operator",
     "config": "the operator's file, and the effective one beside the crawl",
     "stages/fetch/file.py": "its web is a tree of files",
     "forget": "rewrites the files of a crawl",
