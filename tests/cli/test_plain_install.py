@@ -229,7 +229,7 @@ def test_commands_on_a_crawl_that_runs(run: Gossamer, site: str) -> None:
 def test_several_shards_of_one_machine(run: Gossamer, site: str) -> None:
     crawl(run, site, "several", "--workers", "2")
     assert {path.name for path in (run.directory / "several/state").glob("shard-*")} == {"shard-0", "shard-1"}
-    status, out, err = run("scale", "several", "--workers", "3")
+    status, out, err = run("scale", "several", "--workers", "3", "--quiet")
     assert (status, err) == (Exit.FINISHED, "")
     assert "2 shards became 3" in out
     assert run("resume", "several", "--quiet")[0] == Exit.FINISHED
