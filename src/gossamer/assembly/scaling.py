@@ -160,11 +160,12 @@ def _plan(config: Config, directory: Path, shards: int) -> ScalingPlan:
 
 def refuse_indivisible(config: Config, directory: Path, shards: int) -> PartitionMap:
     """Raise ConfigError if a crawl cannot be divided among `shards` shards; return its partition map."""
-    if config.components.url_seen:
-        raise ConfigError(
-            f"components.url_seen = {config.components.url_seen!r} cannot be divided: a component keeps what it knows "
-            "in its own form; scale crawls begun without it"
-        )
+    for key in ("url_seen", "frontier"):
+        if name := getattr(config.components, key):
+            raise ConfigError(
+                f"components.{key} = {name!r} cannot be divided: a component keeps URLs in its own form; "
+                "scale crawls begun without it"
+            )
     if config.frontier.strategy == "walk":
         raise ConfigError("frontier.strategy = 'walk' walks in one shard and cannot be scaled")
     if moves_in(directory).under_way:
@@ -514,6 +515,8 @@ def _repack(batch: Batch, receiver: int, repacked: Repacked, target: PartitionMa
 def _finish(directory: Path, plan: ScalingPlan, target: PartitionMap, write_config: Callable[[int], None]) -> None:
     target.save(directory)
     write_config(plan.after)
+    for rest in directory.glob("remainder*.parquet"):  # Of an offline crawl, by the numbers of shards.
+        rest.unlink()
     for number in range(plan.after, plan.before):
         _remove(Home(directory, number, 2).state)
     if plan.after == 1:
