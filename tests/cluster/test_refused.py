@@ -16,7 +16,7 @@ HEADING = "## What several shards do not do"
 SETS = {
     "frontier.strategy": ("frontier.strategy=walk",),
     "frontier.hosts_min": ("frontier.hosts_min=2", "crawl.mode=offline", "state.checkpoint_uri=file:///tmp/none"),
-    "frontier.more_seeds_command": ("frontier.more_seeds_command=['seeds']",),
+    "frontier.more_seeds_command": ("frontier.more_seeds_command=['seeds']", "crawl.mode=offline"),
     "crawl.render": ("crawl.render=auto",),
     "websub": ("crawl.mode=continuous", "websub.callback_url=https://crawler.example.org/", "console.port=0"),
 }

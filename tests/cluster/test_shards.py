@@ -7,10 +7,14 @@ import threading
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer.api import scale_crawl
 from gossamer.api.life import ShardLife
+from gossamer.api.looking import merge_answers
+from gossamer.api.low_water import bring_seeds
+from gossamer.api.seeding import Seeding
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
 from gossamer.lab.simweb.judge import judge, repeats
@@ -18,6 +22,8 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import SEED_ARGUMENT
+from gossamer.model.verbs import Seed
 from gossamer.results.offline.segment import Segment
 from gossamer.state.schema import SEEDED
 from gossamer.url.name import Namer
@@ -163,6 +169,39 @@ def test_shards_take_in_a_segment_each_its_part_of_it(tmp_path: Path) -> None:
         ends, _ = crawl(config, tmp_path / "crawl", 3)
     assert sorted(ends) == sorted(url.key for front in fronts if (url := Namer().name(front)) is not None)
     assert set(ends.values()) == {"fetched"}
+
+
+@pytest.mark.promise("Several shards", "More seeds are requested when few hosts are left in all shards.")
+def test_a_command_brings_seeds_to_all_shards_until_it_has_none(tmp_path: Path) -> None:
+    """It prints one seed at a time; each is in the scope of all shards."""
+    with SimwebProcess(SimwebOptions.plain(seed=3, hosts=6, pages=60), tmp_path / "web") as simweb:
+        seeds = simweb.web.fronts
+        (tmp_path / "seeds").write_text("".join(f"{seed}\n" for seed in seeds[1:]))
+        (tmp_path / "more.sh").write_text(f"head -n 1 {tmp_path}/seeds; sed -i 1d {tmp_path}/seeds")
+        command = f"frontier.more_seeds_command=['sh', '{tmp_path}/more.sh']"
+        given = config_of(simweb, tmp_path / "crawl", 3, command, seeds=seeds[:1], scope="host")
+        told: list[str] = []
+
+        async def meddle(running: Shards) -> None:
+            async def add(request: Seed) -> object:
+                added = []
+                for member in running.members.values():
+                    assert member.assembled is not None
+                    seeding = Seeding(member.assembled)
+                    added.append(msgspec.structs.asdict(seeding.add(request.urls, SEED_ARGUMENT)))
+                return merge_answers(added)
+
+            if running.coordination.wants_seeds:
+                if await bring_seeds(given, tmp_path / "crawl", add, told.append):
+                    running.coordination.note_seeds()
+                else:
+                    running.coordination.end_seeds()
+
+        ends, _ = crawl(given, tmp_path / "crawl", 3, meddle)
+        walked = Truth(simweb.web).walk(seeds, "host")
+        assert walked.differences(ends, simweb.web) == []
+        assert repeats(simweb.requests(), simweb.web) == {}
+    assert told == ["few hosts are left, and there are no more seeds"]
 
 
 LAST_FIRST = r"""

@@ -33,8 +33,8 @@ REFUSED: Final[Mapping[str, tuple[Callable[[Config], bool], str]]] = {
         "offline crawls with state.checkpoint_uri save no remainder; leave out one of the two",
     ),
     "frontier.more_seeds_command": (
-        lambda config: bool(config.frontier.more_seeds_command),
-        "for one worker; add seeds to several with `gossamer seed`",
+        lambda config: bool(config.frontier.more_seeds_command) and config.crawl.mode == "offline",
+        "offline crawls of several shards take no more segments; add seeds with `gossamer seed`",
     ),
     "crawl.render": (
         lambda config: config.crawl.render != "never",

@@ -25,7 +25,7 @@ from gossamer.model.visits import Failure
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.moving import HOST, FrontierMoves
 from gossamer.stages.frontier.record import decode_block, lengthen
-from gossamer.stages.seen.moved import Cursor, ListsMoved, UrlsOf, listed
+from gossamer.stages.seen.moved import Cursor, MovedUrls, UrlsOf, listed
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FAMILIES, partition_range
 from gossamer.url.url import Url
@@ -87,8 +87,7 @@ class PartitionMoves:
         self._epochs = epochs
         self._pending_scope = pending_scope
         self._revisits = ring.recrawl.schedule.moves if ring.recrawl is not None else None
-        seen = ring.urls.url_seen
-        self._listing = seen.moved if isinstance(seen, ListsMoved) else None
+        self._listing: MovedUrls | None = getattr(ring.urls.url_seen, "moved", None)
         self._urls_of = urls_in(ring.urls.namer.name)
         self._copies: dict[int, Copy] = {}
         """Moves that are ours to give and not given, by version."""

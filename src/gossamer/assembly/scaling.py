@@ -41,7 +41,7 @@ from gossamer.features.revisit.state import RevisitState, decode_memory, decode_
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.stages.frontier.record import QueueCounts, decode_record
-from gossamer.stages.seen.moved import Cursor, ListsMoved, listed
+from gossamer.stages.seen.moved import Cursor, MovedUrls, listed
 from gossamer.stages.seen.offers import FOLDER as SEEN_FOLDER
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import ManifestEntry, Phase
@@ -360,11 +360,12 @@ def _list_known(
         seen = url_seen_of(config, epochs, journals)
         with ExitStack() as undo:
             undo.callback(close, seen)
-            assert isinstance(seen, ListsMoved)
+            moved: MovedUrls | None = getattr(seen, "moved", None)
+            assert moved is not None
             for begin, end, owner, _ in _moves(partitions, target):
                 cursor: Cursor | None = (0, b"") if owner == source else None
                 while cursor is not None:
-                    cursor = seen.moved.list_known(begin, end, cursor, STEP_KEYS_MAX, urls_of)
+                    cursor = moved.list_known(begin, end, cursor, STEP_KEYS_MAX, urls_of)
                     epochs.close_at_once()
 
 

@@ -162,6 +162,7 @@ class CoordinatorActor:
                 "failure": failure,
                 "refused": refused,
                 "is_copied": self.coordination.moves.is_copied,
+                "wants_seeds": self.coordination.wants_seeds,
             }
         )
 
@@ -198,6 +199,10 @@ class CoordinatorActor:
     async def note_seeds(self) -> None:
         """Note that seeds were added."""
         self.coordination.note_seeds()
+
+    async def end_seeds(self) -> None:
+        """Note that there are no more seeds to request."""
+        self.coordination.end_seeds()
 
     async def ask(self, question: bytes, shards: list[int]) -> list[bytes]:
         """Return the answers of shards to a verb."""

@@ -107,6 +107,8 @@ class Limits(msgspec.Struct, frozen=True):
     """The crawl ends if fewer hosts than this are left in all shards, after there were at least as many; 0: no such
     limit.
     """
+    asks_seeds: bool = False
+    """More seeds can be requested: few hosts, or none, are no end until there are none."""
 
 
 @decodable
@@ -126,6 +128,8 @@ class CoordinatorRecord(msgspec.Struct):
     """Whether automatic moves are held, because checkpoints of all shards are being made."""
     limits: Limits | None = None
     """Limits that were set since the crawl was started."""
+    seeds_over: bool = False
+    """Whether there are no more seeds to request."""
     closed: bool = False
     """Whether every shard's process has ended as instructed and none was started since, so that no lease exists."""
 
@@ -201,6 +205,8 @@ class Coordination:
         """Pairs of shards between which partitions moved and that the operator was notified about."""
         self._securing = False
         self._is_scope_final = False
+        self.wants_seeds = False
+        """Whether few hosts are left, and more seeds may be requested."""
         self._few: Sequence[ShardReport] = []
         """Reports of the first of the consecutive rounds in which few hosts were left."""
         self.seen: dict[int, ShardAnswer] = {}
@@ -295,6 +301,15 @@ class Coordination:
         """Say that seeds were added: their redirects may widen the scope again."""
         self._is_scope_final = False
         self._scope_final = ScopeFinal(self.shards)
+        self.wants_seeds = False
+        self._termination = Termination(self.shards)  # What was reported before does not count.
+        self._few = []
+
+    def end_seeds(self) -> None:
+        """Say that there are no more seeds to request."""
+        self.wants_seeds = False
+        self.kept.seeds_over = True
+        self._save(self.kept)
 
     @property
     def is_over(self) -> bool:
@@ -404,7 +419,12 @@ class Coordination:
             and self._quotas.is_exhausted(reports)
             and not self.moves.is_moving
         )
-        if not (is_finished or out_of_pages) and self._is_low(reports):
+        asks = limits.asks_seeds and not self.kept.seeds_over and not out_of_pages
+        is_low = not (is_finished or out_of_pages) and self._is_low(reports)
+        self.wants_seeds = asks and (is_finished or is_low)
+        if self.wants_seeds:
+            return
+        if is_low:
             self.kept.end = "low_water"
             self.notes.append(f"fewer hosts are left than frontier.hosts_min = {limits.hosts_min}; the rest is saved")
         self._securing = is_finished or out_of_pages

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import META_PARTITION
@@ -29,7 +29,9 @@ Cursor = tuple[int, bytes]
 
 
 class MovedUrls:
-    """The listed URLs of a shard. A lookup costs 1.5 µs, and nothing where no partition came from another shard."""
+    """The listed URLs of a shard: `moved` of a backend whose own tables stay when partitions move. A lookup costs
+    1.5 µs, and nothing where no partition came from another shard.
+    """
 
     def __init__(self, epochs: Epochs, find: Callable[[int, int], int | None]) -> None:
         """`find` returns the path (`offers.way_of`) that a backend's own tables have to a partition's fingerprint."""
@@ -73,13 +75,6 @@ class MovedUrls:
             way = self._find(partition, fingerprint) or 0
             self._epochs.put("seen", _key(partition, fingerprint), way.to_bytes(3))
         return (source, begin) if source < len(SOURCES) else None
-
-
-@runtime_checkable
-class ListsMoved(Protocol):
-    """A backend whose own tables stay when partitions move."""
-
-    moved: MovedUrls
 
 
 def listed(partition: int) -> tuple[bytes, bytes]:
