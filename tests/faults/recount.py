@@ -67,10 +67,9 @@ def _places(store: Store) -> PlacesRecord:
 def _elsewhere(store: Store, shard: int, owners: Sequence[int], places: PlacesRecord) -> Iterator[str]:
     """Yield the partitions of other shards of which keys are here."""
     for family in FAMILIES:
-        keys = (key for key, _ in store.scan(family, *PARTITIONED) if family != STAYS)
-        if family == "seen" and store.get("meta", SEEN_FORM) != b"rocksdb":  # The other keys are tables of all URLs.
-            keys = (key for key in keys if key[2:3] == b"m")
-        found = {key[:2] for key in keys}
+        # The keys of other backends are tables of all URLs.
+        stays = family == STAYS or (family == "seen" and store.get("meta", SEEN_FORM) != b"rocksdb")
+        found = {key[:2] for key, _ in store.scan(family, *PARTITIONED)} if not stays else ()
         for partition in sorted(found):
             number = int.from_bytes(partition)
             owner = next((run.owner for run in places.moved if run.first <= number < run.end), owners[number])

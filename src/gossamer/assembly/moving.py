@@ -25,7 +25,7 @@ from gossamer.model.visits import Failure
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.moving import HOST, FrontierMoves
 from gossamer.stages.frontier.record import decode_block, lengthen
-from gossamer.stages.seen.moved import Cursor, MovedUrls, UrlsOf, listed
+from gossamer.stages.seen.moved import Cursor, MovedUrls, UrlsOf
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FAMILIES, partition_range
 from gossamer.url.url import Url
@@ -329,7 +329,7 @@ def moving_ranges(family: str, first: int, end: int, *, lists: bool) -> list[tup
     if family == "scope":
         return [open_seeds(number) for number in range(first, end)]
     if family == "seen" and lists:
-        return [listed(number) for number in range(first, end)]
+        return []
     return [partition_range(first, end)]
 
 

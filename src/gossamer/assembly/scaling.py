@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +40,7 @@ from gossamer.features.revisit.state import RevisitState, decode_memory, decode_
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.stages.frontier.record import QueueCounts, decode_record
-from gossamer.stages.seen.moved import Cursor, MovedUrls, listed
+from gossamer.stages.seen.moved import Cursor, MovedUrls
 from gossamer.stages.seen.offers import FOLDER as SEEN_FOLDER
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import ManifestEntry, Phase
@@ -381,10 +380,9 @@ def _keep_held(stores: list[Store], plan: ScalingPlan) -> None:
         _pour(((HELD_LINKS + at.to_bytes(8), value) for at, (_, value) in held), stores[0], "seen")
 
 
-def _ranges(config: Config, family: str, begin: int, end: int) -> list[tuple[bytes, bytes]]:
-    if family == "seen" and _lists(config):
-        return [listed(number) for number in range(begin, end)]
-    return [partition_range(begin, end)]
+def _moving(config: Config) -> list[str]:
+    """Return the families whose keys move: the tables of a backend that lists URLs stay."""
+    return [family for family in FAMILIES if family != "seen" or not _lists(config)]
 
 
 def _copy(
@@ -394,11 +392,8 @@ def _copy(
     moved = keys = 0
     states = [_visits_of(store) for store in stores]
     for begin, end, source, to in _moves(partitions, target):
-        for family in FAMILIES:
-            ranges = _ranges(config, family, begin, end)
-            pairs: Iterator[tuple[bytes, bytes]] = chain.from_iterable(
-                stores[source].scan(family, *one) for one in ranges
-            )
+        for family in _moving(config):
+            pairs = stores[source].scan(family, *partition_range(begin, end))
             theirs = states[source]
             mine = states[to]
             if family == MEMORIES and theirs is not None and mine is not None:
@@ -431,9 +426,7 @@ def _pour(pairs: Iterator[tuple[bytes, bytes]], store: Store, family: str) -> in
 
 def _clear(config: Config, stores: list[Store], partitions: PartitionMap, target: PartitionMap) -> None:
     for begin, end, source, _ in _moves(partitions, target):
-        ranges = [
-            (number, *one) for number, family in enumerate(FAMILIES) for one in _ranges(config, family, begin, end)
-        ]
+        ranges = [(FAMILIES.index(family), *partition_range(begin, end)) for family in _moving(config)]
         _commit(stores[source], ranges, {})
 
 

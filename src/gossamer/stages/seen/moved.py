@@ -8,17 +8,16 @@ receiver looks URLs of these partitions up there too. A key takes about 27 bytes
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import islice
 from typing import Final
 
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import META_PARTITION
-from gossamer.url.site import PARTITIONS
+from gossamer.state.schema import PARTITIONED
 from gossamer.url.url import Url
 
-_MARK: Final = b"m"
-"""After the partition: larger than the first byte of an epoch's number in the keys of `offers`."""
-_END: Final = b"n"
+LISTED: Final = "walk"
+"""The family of listed URLs. A new one would keep older versions from opening the store."""
+_MARK: Final = b"s"
+"""After the partition: larger than the letters of `frontier.walked`, which has the other keys of the family."""
 SOURCES: Final = ("page", "queue", "due")
 """Families that together have each URL that was offered and may still be requested."""
 
@@ -46,13 +45,13 @@ class MovedUrls:
         """Return the listed path to a URL, or None."""
         if partition not in self.partitions:
             return None
-        value = self._epochs.get("seen", _key(partition, fingerprint))
+        value = self._epochs.get(LISTED, _key(partition, fingerprint))
         return None if value is None else int.from_bytes(value)
 
     def note(self, url: Url, way: int) -> None:
         """List a URL if its partition is leaving."""
         if url.partition in self.leaving:
-            self._epochs.put("seen", _key(url.partition, url.fingerprint), way.to_bytes(3))
+            self._epochs.put(LISTED, _key(url.partition, url.fingerprint), way.to_bytes(3))
 
     def list_known(self, first: int, end: int, cursor: Cursor, urls_max: int, urls_of: UrlsOf) -> Cursor | None:
         """List about `urls_max` more URLs of the partitions from `first` up to, but without, `end`; return where to go
@@ -73,14 +72,8 @@ class MovedUrls:
             begin = b""
         for partition, fingerprint in urls:
             way = self._find(partition, fingerprint) or 0
-            self._epochs.put("seen", _key(partition, fingerprint), way.to_bytes(3))
+            self._epochs.put(LISTED, _key(partition, fingerprint), way.to_bytes(3))
         return (source, begin) if source < len(SOURCES) else None
-
-
-def listed(partition: int) -> tuple[bytes, bytes]:
-    """Return the first key of the listed URLs of a partition, and the end key (not included)."""
-    prefix = partition.to_bytes(2)
-    return prefix + _MARK, prefix + _END
 
 
 def _key(partition: int, fingerprint: int) -> bytes:
@@ -88,13 +81,12 @@ def _key(partition: int, fingerprint: int) -> bytes:
 
 
 def _partitions(epochs: Epochs) -> Iterator[int]:
-    """Yield the partitions with listed URLs. A seek for each, and for each group of offers."""
-    begin = bytes(2) + _MARK
-    while found := next(islice(epochs.scan("seen", begin, META_PARTITION), 1), None):
-        partition = int.from_bytes(found[0][:2])
-        has = found[0][2:3] == _MARK
-        if has:
-            yield partition
-        if partition + has >= PARTITIONS:
-            return
-        begin = (partition + has).to_bytes(2) + _MARK
+    """Yield the partitions with listed URLs. A seek for each."""
+    begin = PARTITIONED[0]
+    while found := next(epochs.scan(LISTED, begin + _MARK, PARTITIONED[1]), None):
+        key = found[0]
+        begin = key[:2]
+        if key[2:3] == _MARK:
+            yield int.from_bytes(begin)
+        if key[2:3] >= _MARK:
+            begin = (int.from_bytes(begin) + 1).to_bytes(2)

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from gossamer.state.epoch import Epochs
+from gossamer.state.schema import PARTITIONED
 from gossamer.url.site import PARTITIONS
 
 GROUPS = 16
@@ -56,8 +57,6 @@ def depth_and_hops(way: int) -> tuple[int, int]:
 VALUE_URLS_MAX = 16_384
 """URLs of one value: 192 KiB. Putting a larger value holds up the loop."""
 _ENTRY_BYTES = 12
-EPOCHS_END = 1 << 56
-"""No epoch has this number; `moved` has the keys above it."""
 
 
 class Offers:
@@ -88,10 +87,13 @@ class Offers:
 
     def replay(self) -> Iterator[tuple[int, array[int], array[int]]]:
         """Yield group, fingerprints and paths of all committed offers in the log, the oldest of a group first."""
-        for group in range(GROUPS):
-            for _, value in self._epochs.scan("seen", _key(group, 0, 0), _key(group, EPOCHS_END, 0)):
-                count = len(value) // _ENTRY_BYTES
-                yield group, array_of("Q", value[: 8 * count]), array_of("I", value[8 * count :])
+        for key, value in self._epochs.scan("seen", *PARTITIONED):
+            count = len(value) // _ENTRY_BYTES
+            yield (
+                int.from_bytes(key[:2]) >> GROUP_SHIFT,
+                array_of("Q", value[: 8 * count]),
+                array_of("I", value[8 * count :]),
+            )
 
     def forget(self, group: int, through: int) -> None:
         """Drop a group's offers of epochs up to `through`: the files that the open epoch commits have them."""
