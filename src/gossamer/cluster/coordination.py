@@ -449,8 +449,9 @@ class Coordination:
             )
 
     def _is_low(self, reports: Sequence[ShardReport]) -> bool:
-        """Say whether few hosts are left after there were enough. Hosts of partitions that are moving, and of links
-        between shards, are counted nowhere. So the number must stay low until all sent links were taken.
+        """Say whether few hosts are left after there were enough, or while more seeds can be requested. Hosts of
+        partitions that are moving, and of links between shards, are counted nowhere. So the number must stay low until
+        all sent links were taken.
         """
         hosts_min = self._limits.hosts_min
         counts = [report.hosts_left for report in reports if report.hosts_left is not None]
@@ -459,7 +460,8 @@ class Coordination:
         if not hosts_min or len(counts) < self.shards or self.moves.is_moving:
             return False
         self.kept.had_hosts = self.kept.had_hosts or sum(counts) >= hosts_min
-        if not self.kept.had_hosts or self.kept.paused or not 0 < sum(counts) < hosts_min:
+        asks = self._limits.asks_seeds and not self.kept.seeds_over
+        if not (self.kept.had_hosts or asks) or self.kept.paused or not 0 < sum(counts) < hosts_min:
             return False
         is_same = [report.incarnation for report in before] == [report.incarnation for report in reports]
         self._few = before if is_same else reports
