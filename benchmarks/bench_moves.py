@@ -1,6 +1,6 @@
 """How long a partition is paused when it moves between two running shards, by the URLs that it has.
 
-    python benchmarks/bench_moves.py [--urls 100 1000 10000 100000] [--continuous]
+    python benchmarks/bench_moves.py [--urls 100 1000 10000 100000] [--continuous] [--backend diskmerge]
 
 Two shards in one process, with RocksDB. All URLs are of one site and wait; nothing is in flight, as after the drain.
 The pause is the time from the last URL that the giver may request (the begin of the commit in which the partition is
@@ -47,22 +47,23 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description="Move one partition between two shards; print the pause.")
     parser.add_argument("--urls", type=int, nargs="+", default=[100, 1_000, 10_000, 100_000])
     parser.add_argument("--continuous", action="store_true", help="the crawl visits pages again")
+    parser.add_argument("--backend", default="rocksdb", help="seen.backend")
     given = parser.parse_args()
     logging.disable(logging.CRITICAL)
     print("| URLs | keys | pause, s | whole move, s | commits of the giver | longest of them, s |")
     print("| ---: | ---: | ---: | ---: | ---: | ---: |")
     for urls in given.urls:
         with tempfile.TemporaryDirectory(prefix="gossamer-moves-") as folder:
-            row = await moved(Path(folder), urls, "continuous" if given.continuous else "batch")
+            row = await moved(Path(folder), urls, "continuous" if given.continuous else "batch", given.backend)
             print(
                 f"| {urls:,} | {row.keys:,} | {row.pause_s:.3f} | {row.whole_s:.2f} | {row.commits} | "
                 f"{row.longest_s:.3f} |", flush=True,
             )  # fmt: skip
 
 
-async def moved(folder: Path, urls: int, mode: str) -> Row:
+async def moved(folder: Path, urls: int, mode: str, backend: str) -> Row:
     """Move a partition with this number of URLs."""
-    config = config_of_two(folder, f"crawl.mode={mode}")
+    config = config_of_two(folder, f"crawl.mode={mode}", f"seen.backend={backend}")
     shards = [assemble(config, folder, shard=number, shards=2) for number in range(2)]
     partition = partition_of(shards[0])
     sender = PartitionMap.even(2).owner(partition)

@@ -32,7 +32,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.state.schema import PARTITIONED
 from tests.acceptance.test_workers import answer, crawl_of, gossamer
 from tests.acceptance.test_workers import begun as begun_command
-from tests.cluster.crawls import begun, config_of, ended, is_divided
+from tests.cluster.crawls import BACKENDS, begun, config_of, ended, is_divided
 from tests.cluster.nodes import command_of, descendants
 from tests.cluster.test_scale import WEB, asked_twice, opened
 from tests.crash.harvest import Harvest, differences
@@ -63,12 +63,14 @@ AGAIN = (
 SCALE = "import sys; from gossamer.api import scale_crawl; print(scale_crawl(sys.argv[1], int(sys.argv[2])).after)"
 
 
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("backend", [(), *BACKENDS], ids=("rocksdb", "memory", "bloom", "diskmerge"))
 @pytest.mark.long
-def test_a_scaling_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_scaling_that_is_killed_goes_on_where_it_was(tmp_path: Path, backend: tuple[str, ...]) -> None:
     """Killed at eighteen moments from the first step to the last; the crawl refuses to run meanwhile."""
     directory = tmp_path / "crawl"
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
-        config = config_of(simweb, directory, 4)
+        config = config_of(simweb, directory, 4, *backend)
         begun(config, directory, 4, pages=250)
         kills = refused = 0
         for shards in (7, 2):
@@ -138,7 +140,8 @@ def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:
         ways: list[tuple[str, bool]] = []
         for number in range(ROUNDS):
             directory = tmp_path / f"crawl-{number}"
-            with slow_crawl(web, directory, 2) as (running, complaints):
+            backend = ((), *BACKENDS)[number % 4]
+            with slow_crawl(web, directory, 2, *backend) as (running, complaints):
                 for pages, shards in ((10, 5), (50, 3)):
                     until(partial(has_pages, directory, pages), 90)
                     victim = next(victims)

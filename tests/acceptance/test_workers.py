@@ -306,7 +306,6 @@ def test_a_cluster_without_a_machine_for_shards_is_named_and_can_be_stopped(web:
         (("--set", "cluster.runtime_env=/proc/version"), "set cluster.address"),
         (("--set", "state.checkpoint_uri=file:///proc/nowhere"), "state.checkpoint_uri"),
         (("--set", "cluster.work_directory=/tmp"), "state.checkpoint_uri"),
-        (("--set", "frontier.more_seeds_command=['true']"), "frontier.more_seeds_command"),
         (("--set", "frontier.strategy=walk"), "frontier.strategy"),
         (("--set", "crawl.mode=continuous", "--set", "websub.callback_url=https://me.example/", "--serve"), "websub"),
     ],
@@ -318,6 +317,22 @@ def test_a_mistake_is_one_line(web: SimwebProcess, tmp_path: Path, words: tuple[
     assert said in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "crawl").exists()
+
+
+@pytest.mark.promise("Several shards", "More seeds are requested when few hosts are left in all shards.")
+def test_a_command_brings_seeds_to_all_shards(web: SimwebProcess, alone: Harvest, tmp_path: Path) -> None:
+    fronts = web.web.fronts
+    (tmp_path / "seeds").write_text("\n".join(["no address", *fronts[1:], ""]))
+    (tmp_path / "more.sh").write_text(f"head -n 9 {tmp_path}/seeds; sed -i 1,9d {tmp_path}/seeds")
+    words = crawl_of(web, tmp_path / "crawl", 2, f"frontier.more_seeds_command=['sh', '{tmp_path}/more.sh']")
+    words = [word for word in words if word not in web.seeds and word != "--quiet"]
+    done = gossamer(*words, fronts[0], "--scope", "host")
+    assert done.returncode == 0, done.stderr
+    assert "1 of 9 more seeds refused" in done.stderr + done.stdout
+    assert "there are no more seeds" in done.stderr + done.stdout
+    found = Harvest(tmp_path / "crawl")
+    assert {str(row["url"]) for row in found.rows} >= set(fronts)
+    assert found.faults() == []
 
 
 def one_of_each(directory: Path, harvest: Harvest) -> dict[int, str]:

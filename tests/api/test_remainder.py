@@ -22,7 +22,7 @@ def test_segments_that_were_not_read_leave_what_was_never_offered(form: str, tmp
     opened.commit()
     unread = ((Link(url, "anchor", 1), 5) for url in urls[10:])
 
-    left = write_remainder(tmp_path, Config(), opened.store, named, [unread], opened.seen)
+    left = write_remainder(tmp_path / REMAINDER, Config(), opened.store, named, [unread], opened.seen)
 
     assert left == 5
     with closing(Segment(tmp_path / REMAINDER)) as found:

@@ -24,6 +24,16 @@ WORKERS = (
 )
 """Servers here always answer. On a busy machine a brief limit would end requests and have pages asked for twice."""
 
+BACKENDS = (
+    ("seen.backend='memory'",),
+    ("seen.backend='bloom'", "seen.log_urls_max=100", "seen.false_positive_rate=1e-9", "seen.expected_urls=2000"),
+    (
+        "seen.backend='diskmerge'", "seen.front_urls_max=40", "seen.popular_urls_max=8", "seen.held_urls_max=30",
+        "seen.filter_bits=2", "seen.expected_urls=20",
+    ),
+)  # fmt: skip
+"""With bounds so small that most URLs are in files when partitions move, and many links wait for their answer."""
+
 
 def config_of(
     simweb: SimwebProcess,

@@ -261,3 +261,24 @@ def test_a_shard_that_does_not_answer_is_silent_with_its_last_figures_and_their_
     story.round(seen(0, status=status), seen(1, status=status))
     assert story.coordination.take_notes() == ["shard 1: answers again"]
     assert [one["state"] for one in story.coordination.status()["shards"]] == ["running", "running"]  # type: ignore[attr-defined]
+
+
+def test_more_seeds_are_requested_before_the_end_and_with_few_hosts() -> None:
+    story = Story(limits=Limits(hosts_min=5, asks_seeds=True))
+    coordination = story.coordination
+    assert few(story, 3, 3) == ""
+    assert few(story, 3, 3) == ""
+    assert coordination.wants_seeds, "few hosts are left, though there were never enough"
+    coordination.note_seeds()
+    assert not coordination.wants_seeds
+    over = [seen(shard, hosts=0) for shard in (0, 1)]
+    story.round(*over)
+    assert not coordination.wants_seeds, "what came before the seeds is no sign of the end"
+    story.round(*over)
+    story.round(*over)
+    assert (coordination.wants_seeds, coordination.kept.end) == (True, "")
+    coordination.end_seeds()
+    later = Story(limits=coordination._limits, kept=msgspec.json.decode(story.saved[-1], type=CoordinatorRecord))
+    for _ in range(3):
+        later.round(*over)
+    assert (later.coordination.wants_seeds, later.coordination.kept.end) == (False, "finished")

@@ -183,7 +183,7 @@ def test_a_stopped_crawl_with_partitions_on_their_way_is_not_scaled(crawl: Path)
 @pytest.mark.parametrize(
     "sets",
     [
-        "crawl.mode=offline", "seen.backend=diskmerge", "cluster.placement=pack", "cluster.cpus=1",
+        "crawl.mode=offline", "cluster.placement=pack", "cluster.cpus=1",
     ],
 )  # fmt: skip
 def test_what_cannot_move_while_it_runs_stops_the_crawl(sets: str, tmp_path: Path) -> None:
@@ -197,6 +197,9 @@ def test_what_cannot_move_while_it_runs_stops_the_crawl(sets: str, tmp_path: Pat
 
 def test_what_ray_reserved_stops_a_change_of_number_but_no_moves_between_the_same_shards() -> None:
     assert [keeps_partitions(config_with(one)) for one in ("cluster.placement=pack", "cluster.cpus=1")] == ["", ""]
+    assert [keeps_partitions(config_with(f"seen.backend={one}")) for one in ("memory", "bloom", "diskmerge")] == [
+        ""
+    ] * 3
     requests = "seeds.requests_file=requests.jsonl"
     assert [keeps_partitions(config_with(one)) for one in (LOGIN, requests, "crawl.mode=continuous")] == ["", "", ""]
 

@@ -20,7 +20,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
 from gossamer.state.schema import FAMILIES, PARTITIONED
 from gossamer.state.store import Store
-from tests.cluster.crawls import config_of
+from tests.cluster.crawls import BACKENDS, config_of
 from tests.faults.shards import LabShard, Shards, Wire, ends_of
 from tests.ring.test_politeness import PROMISES, keys
 
@@ -62,13 +62,14 @@ def moved(
     meddle: Callable[[Shards], object],
     kind: type[Shards] = Shards,
     kills: Sequence[float] = (),
+    backend: Sequence[str] = (),
     **wire: float,
 ) -> tuple[Shards, list[str], list[Violation]]:
     """Crawl the web with moves, with two shards at first; return the shards, how the pages differ from the truth, and
     what the log shows. `kills` has the instants at which shards were killed.
     """
     with SimwebProcess(WEB, tmp_path / "web") as simweb:
-        config = config_of(simweb, tmp_path / "crawl", 2, *keys("polite"))
+        config = config_of(simweb, tmp_path / "crawl", 2, *keys("polite"), *backend)
         running = kind(config, tmp_path / "crawl", 2, assemble, Wire(random.Random(7), **wire))  # type: ignore[arg-type]
         assert asyncio.run(running.run(meddle, WITHIN_S)) == "finished"
         ends = ends_of(config, tmp_path / "crawl", running.shards)
@@ -115,6 +116,30 @@ def test_kills_and_a_bad_wire_change_nothing_while_partitions_move(tmp_path: Pat
     # What a killed shard had not committed is requested once more.
     assert (differences, [one for one in broken if one.kind != "repeated"]) == ([], [])
     assert set(running.coordination.moves.owners) == {0, 1, 2, 3}
+    require_kept_where_owned(running, tmp_path / "crawl")
+
+
+@pytest.mark.heavy
+@pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
+@pytest.mark.parametrize("kind", [Shards, ManyCommits])
+@pytest.mark.parametrize("backend", BACKENDS, ids=("memory", "bloom", "diskmerge"))
+@pytest.mark.long
+def test_each_backend_moves_with_its_partitions(tmp_path: Path, kind: type[Shards], backend: tuple[str, ...]) -> None:
+    """Partitions also come back to shards that had them, and shards die meanwhile."""
+    scaler, dice = Scaler((20, 5), (80, 2), (160, 4), (220, 2)), random.Random(5)
+    killed: list[float] = []
+
+    async def meddle(running: Shards) -> None:
+        await scaler(running)
+        if running.coordination.moves.is_moving and len(killed) < 8 and dice.random() < 0.2:
+            number = dice.choice(sorted(running.members))
+            killed.append(time.time())
+            await running.kill(number)
+            await running.start(number)
+
+    running, differences, broken = moved(tmp_path, meddle, kind, killed, backend)
+    assert scaler.done == [5, 2, 4, 2]
+    assert (differences, [one for one in broken if one.kind != "repeated"]) == ([], [])
     require_kept_where_owned(running, tmp_path / "crawl")
 
 
@@ -172,6 +197,7 @@ def require_kept_where_owned(running: Shards, directory: Path) -> None:
     for number in range(running.shards):
         store = Store(Home(directory, number, running.shards).store)
         for family in FAMILIES:
-            found = {int.from_bytes(key[:2]) for key, _ in store.scan(family, *PARTITIONED) if family != "scope"}
+            stays = family == "scope" or (family == "seen" and running.config.seen.backend != "rocksdb")
+            found = {int.from_bytes(key[:2]) for key, _ in store.scan(family, *PARTITIONED) if not stays}
             assert {owners[partition] for partition in found} <= {number}, family
         store.close()

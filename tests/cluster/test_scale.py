@@ -7,13 +7,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer.api import scale_crawl
 from gossamer.assembly.home import homes, load
 from gossamer.assembly.integrity import open_store
+from gossamer.assembly.scaling import refuse_indivisible
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.partitions import RECORD_FILE
-from gossamer.config import Config, effective_toml
+from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.features.revisit.state import (
     AgePromise,
@@ -34,7 +36,7 @@ from gossamer.stages.frontier.record import QueueCounts
 from gossamer.state.schema import ENROLLED, FAMILIES, FRONTIER_COUNTS, PARTITIONED, REVISIT_STATE
 from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
-from tests.cluster.crawls import begun, config_of, ended
+from tests.cluster.crawls import BACKENDS, begun, config_of, ended
 from tests.faults.recount import wrong_sums
 from tests.faults.shards import ends_of
 
@@ -80,6 +82,24 @@ def test_a_crawl_goes_on_with_another_number_of_shards(tmp_path: Path) -> None:
         ends = ended(config, directory, 2)
         walked = Truth(simweb.web).walk(simweb.seeds)
         assert walked.differences(ends, simweb.web) == []
+        assert asked_twice(simweb) == {}
+
+
+@pytest.mark.heavy
+@pytest.mark.promise("Several shards", "A change of the number of shards keeps everything that is known of each site.")
+@pytest.mark.parametrize("backend", BACKENDS, ids=("memory", "bloom", "diskmerge"))
+@pytest.mark.long
+def test_each_backend_goes_on_with_another_number_of_shards(tmp_path: Path, backend: tuple[str, ...]) -> None:
+    directory = tmp_path / "crawl"
+    with SimwebProcess(WEB, tmp_path / "web") as simweb:
+        config = config_of(simweb, directory, 2, *backend)
+        begun(config, directory, 2, pages=150)
+        for shards, pages in ((4, 300), (1, 0), (3, 400), (2, 500)):
+            assert scale_crawl(directory, shards).after == shards
+            if pages:
+                begun(opened(directory), directory, shards, pages=pages)
+        ends = ended(opened(directory), directory, 2)
+        assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
         assert asked_twice(simweb) == {}
 
 
@@ -211,12 +231,12 @@ def test_what_cannot_be_scaled_is_refused_in_one_line(tmp_path: Path) -> None:
         scale_crawl(tmp_path, 2)
     directory = tmp_path / "crawl"
     with SimwebProcess(SimwebOptions.plain(hosts=4, pages=20), tmp_path / "web") as simweb:
-        config = config_of(simweb, directory, 2, "seen.backend='bloom'")
+        config = config_of(simweb, directory, 2)
         assert set(ended(config, directory, 2).values()) == {"fetched"}
-        with pytest.raises(ConfigError, match=r"seen.backend = 'bloom' cannot be divided"):
-            scale_crawl(directory, 3)
-        other = reopen(directory / "crawl.toml", sets=["seen.backend='rocksdb'"])
-        (directory / "crawl.toml").write_text(effective_toml(other))
+        with pytest.raises(ConfigError, match=r"components.url_seen = 'own:Seen' cannot be divided"):
+            refuse_indivisible(
+                replace(config, components=replace(config.components, url_seen="own:Seen")), directory, 3
+            )
         with pytest.raises(ConfigError, match="1 to 1024 shards"):
             scale_crawl(directory, 0)
         assert ends_of(config, directory, 2), "nothing was touched"

@@ -7,20 +7,28 @@ import threading
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from gossamer.api.feeding import REMAINDER
+from gossamer.api import scale_crawl
 from gossamer.api.life import ShardLife
+from gossamer.api.looking import merge_answers
+from gossamer.api.low_water import bring_seeds
+from gossamer.api.seeding import Seeding
 from gossamer.assembly.building import assemble
 from gossamer.config import configure
-from gossamer.lab.simweb.judge import judge
+from gossamer.lab.simweb.judge import judge, repeats
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Scope, Truth
+from gossamer.model.errors import ConfigError
+from gossamer.model.links import SEED_ARGUMENT
+from gossamer.model.verbs import Seed
+from gossamer.results.offline.segment import Segment
 from gossamer.state.schema import SEEDED
 from gossamer.url.name import Namer
 from tests.answering import Answering, serving
-from tests.cluster.crawls import WORKERS, config_of, crawl
+from tests.cluster.crawls import WORKERS, begun, config_of, crawl, ended
 from tests.faults.shards import Shards, ends_of
 from tests.further import with_further
 from tests.results.offline.segments import segment_of
@@ -163,13 +171,100 @@ def test_shards_take_in_a_segment_each_its_part_of_it(tmp_path: Path) -> None:
     assert set(ends.values()) == {"fetched"}
 
 
-def test_shards_that_reach_a_limit_leave_no_remainder_of_one_of_them(tmp_path: Path) -> None:
-    with SimwebProcess(SimwebOptions.plain(seed=3, hosts=12, pages=40), tmp_path / "web") as simweb:
-        segment = segment_of(tmp_path / "one.segment", [(front, 3, 0) for front in simweb.web.fronts])
-        sets = ("crawl.mode='offline'", "limits.max_pages=3")
+@pytest.mark.promise("Several shards", "More seeds are requested when few hosts are left in all shards.")
+def test_a_command_brings_seeds_to_all_shards_until_it_has_none(tmp_path: Path) -> None:
+    """It prints one seed at a time; each is in the scope of all shards."""
+    with SimwebProcess(SimwebOptions.plain(seed=3, hosts=6, pages=60), tmp_path / "web") as simweb:
+        seeds = simweb.web.fronts
+        (tmp_path / "seeds").write_text("".join(f"{seed}\n" for seed in seeds[1:]))
+        (tmp_path / "more.sh").write_text(f"head -n 1 {tmp_path}/seeds; sed -i 1d {tmp_path}/seeds")
+        command = f"frontier.more_seeds_command=['sh', '{tmp_path}/more.sh']"
+        given = config_of(simweb, tmp_path / "crawl", 3, command, seeds=seeds[:1], scope="host")
+        told: list[str] = []
+
+        async def meddle(running: Shards) -> None:
+            async def add(request: Seed) -> object:
+                added = []
+                for member in running.members.values():
+                    assert member.assembled is not None
+                    seeding = Seeding(member.assembled)
+                    added.append(msgspec.structs.asdict(seeding.add(request.urls, SEED_ARGUMENT)))
+                return merge_answers(added)
+
+            if running.coordination.wants_seeds:
+                if await bring_seeds(given, tmp_path / "crawl", add, told.append):
+                    running.coordination.note_seeds()
+                else:
+                    running.coordination.end_seeds()
+
+        ends, _ = crawl(given, tmp_path / "crawl", 3, meddle)
+        walked = Truth(simweb.web).walk(seeds, "host")
+        assert walked.differences(ends, simweb.web) == []
+        assert repeats(simweb.requests(), simweb.web) == {}
+    assert told == ["few hosts are left, and there are no more seeds"]
+
+
+LAST_FIRST = r"""
+import msgspec
+from gossamer.model.links import Link
+from gossamer.stages.frontier.strategy import Strategy
+
+KEY = b"\xff\xfflast_first"
+
+
+class LastFirst(Strategy):
+    def __init__(self, *, gates, epochs, name_url, dice):
+        self._gates, self._epochs = gates, epochs
+        stored = epochs.get("meta", KEY)
+        self._held = [] if stored is None else msgspec.msgpack.decode(stored, type=list[tuple[Link, int]])
+
+    def hold(self, link, level, now):
+        self._held.append((link, level))
+        return True
+
+    def can_offer(self):
+        return bool(self._held) and self._gates.counts.pending < 8
+
+    def offer(self, now):
+        while self.can_offer():
+            self._gates.queue(*self._held.pop(), now)
+
+    def cut(self, now):
+        self._epochs.put("meta", KEY, msgspec.msgpack.encode(self._held))
+"""
+
+
+def test_each_shard_has_a_frontier_component_of_its_own(tmp_path: Path) -> None:
+    """It holds the shard's URLs, across a stop; the crawl cannot be divided otherwise."""
+    (tmp_path / "last_first.py").write_text(LAST_FIRST)
+    own = f"components.frontier='{tmp_path / 'last_first.py'}:LastFirst'"
+    directory = tmp_path / "crawl"
+    with SimwebProcess(SimwebOptions.plain(seed=3, hosts=6, pages=60), tmp_path / "web") as simweb:
+        config = config_of(simweb, directory, 3, own)
+        begun(config, directory, 3, pages=20)
+        with pytest.raises(ConfigError, match=r"components.frontier = .* cannot be divided"):
+            scale_crawl(directory, 2)
+        ends = ended(config, directory, 3)
+        assert Truth(simweb.web).walk(simweb.seeds).differences(ends, simweb.web) == []
+        assert repeats(simweb.requests(), simweb.web) == {}
+
+
+@pytest.mark.promise("Offline crawls", "Each URL of a segment is fetched or listed in the remainder.")
+@pytest.mark.parametrize("limit", ["limits.max_pages=3", "frontier.hosts_min=9"])
+def test_each_shard_leaves_a_remainder_of_its_own(tmp_path: Path, limit: str) -> None:
+    options = SimwebOptions.plain(seed=3, hosts=12, pages=240, latency_s=0.05)
+    with SimwebProcess(options, tmp_path / "web") as simweb:
+        urls = sorted(Truth(simweb.web).walk(simweb.seeds).pages)
+        segment = segment_of(tmp_path / "one.segment", [(url, 3, 0) for url in urls])
+        sets = ("crawl.mode='offline'", "crawl.concurrency=4", limit)
         config = config_of(simweb, tmp_path / "crawl", 2, *sets, seeds=(str(segment),))
-        assert asyncio.run(Shards(config, tmp_path / "crawl", 2, assemble).run()) == "limit"
-    assert not (tmp_path / "crawl" / REMAINDER).exists()
+        end = asyncio.run(Shards(config, tmp_path / "crawl", 2, assemble).run())
+        ends = ends_of(config, tmp_path / "crawl", 2)
+    assert end == ("limit" if "pages" in limit else "low_water")
+    rests = [Segment(path) for path in sorted((tmp_path / "crawl").glob("remainder-00[01].parquet"))]
+    left = [link.url.key for rest in rests for batch in rest.links() for link in batch.links]
+    assert left
+    assert sorted([*ends, *left]) == urls
 
 
 def test_a_shard_that_takes_in_a_segment_of_others_is_not_idle(tmp_path: Path) -> None:

@@ -99,8 +99,9 @@ BACKENDS = (
         "seen.expected_urls=5",
     ),
     ("seen.backend='bloom'", "seen.log_urls_max=10", "seen.expected_urls=20000", "seen.false_positive_rate=1e-12"),
+    ("seen.backend='memory'",),
 )
-"""A quarter of the seeds of one shard find out in another way whether a URL was seen."""
+"""A quarter of the seeds find out in another way whether a URL was seen."""
 
 
 def sets_of(seed: int, shards: int = 1) -> tuple[str, ...]:
@@ -109,7 +110,7 @@ def sets_of(seed: int, shards: int = 1) -> tuple[str, ...]:
     found = list(SETS)
     if dice.below(2):
         found += [row[at] for row in VARIED if (at := dice.below(2 * len(row))) < len(row)]
-        if shards == 1 and not dice.below(2):
+        if not dice.below(2):
             found += BACKENDS[dice.below(len(BACKENDS))]
     return tuple(found)
 

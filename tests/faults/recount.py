@@ -23,7 +23,7 @@ from gossamer.stages.frontier.record import (
     range_end,
 )
 from gossamer.state.journals import ManifestEntry, lacking
-from gossamer.state.schema import FAMILIES, FRONTIER_COUNTS, MANIFEST, PARTITIONED, PLACES, REVISIT_STATE
+from gossamer.state.schema import FAMILIES, FRONTIER_COUNTS, MANIFEST, PARTITIONED, PLACES, REVISIT_STATE, SEEN_FORM
 from gossamer.state.store import Store
 
 INDEXES = ("ready", "sleep", "deferred", "waiting")
@@ -67,7 +67,9 @@ def _places(store: Store) -> PlacesRecord:
 def _elsewhere(store: Store, shard: int, owners: Sequence[int], places: PlacesRecord) -> Iterator[str]:
     """Yield the partitions of other shards of which keys are here."""
     for family in FAMILIES:
-        found = {key[:2] for key, _ in store.scan(family, *PARTITIONED)} if family != STAYS else ()
+        # The keys of other backends are tables of all URLs.
+        stays = family == STAYS or (family == "seen" and store.get("meta", SEEN_FORM) != b"rocksdb")
+        found = {key[:2] for key, _ in store.scan(family, *PARTITIONED)} if not stays else ()
         for partition in sorted(found):
             number = int.from_bytes(partition)
             owner = next((run.owner for run in places.moved if run.first <= number < run.end), owners[number])

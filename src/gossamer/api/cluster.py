@@ -31,6 +31,7 @@ from gossamer.api.growing import (
     write_number,
 )
 from gossamer.api.looking import merge_answers
+from gossamer.api.low_water import bring_seeds
 from gossamer.api.page import NOT_ENTERED, CrawledPage
 from gossamer.api.restoring import begin_copies, check_vault, gather
 from gossamer.api.shards import check_several, keep_standing, map_of, require_states
@@ -57,6 +58,7 @@ from gossamer.model.verbs import (
     ConflictError,
     Nothing,
     ScaleCrawl,
+    Seed,
     StopCrawl,
     VerbRequest,
 )
@@ -130,6 +132,8 @@ class ClusterCrawler(BaseCrawler):
         self._course = Timeline()
         self._warned = False
         self._following: CommittedPages | None = None
+        self._wants_seeds = False
+        """Whether few hosts are left, and more seeds are requested."""
         self._is_copied = True
         """Whether all moves of partitions are beside the shards' checkpoints, if there are any."""
 
@@ -179,6 +183,8 @@ class ClusterCrawler(BaseCrawler):
                     if self.config.state.checkpoint_uri:
                         copying = keep_copies(engine, self.config, self.directory, lambda: self._is_copied, self._tell)
                         beside.append(group.create_task(copying))
+                    if self.config.frontier.more_seeds_command:
+                        beside.append(group.create_task(self._keep_seeded()))
                     end = await self._until_over(engine)
                     await self._make_views()
                     for task in beside:
@@ -261,6 +267,7 @@ class ClusterCrawler(BaseCrawler):
             kept.end = ""
             kept.hurried = False
             kept.held = False
+            kept.seeds_over = False
             kept.limits = None
             if kept.closed:  # No shard uses its quota any more, and the limit may be another one.
                 kept.shares = []
@@ -285,6 +292,23 @@ class ClusterCrawler(BaseCrawler):
                     await asyncio.to_thread(keep_standing, self.directory, self._status)
             await asyncio.sleep(HEAD_LOOK_S)
         return None
+
+    async def _keep_seeded(self) -> None:
+        """Bring more seeds when few hosts are left, as long as some of them are new."""
+        is_new = True
+        while True:
+            await asyncio.sleep(LOOK_S)
+            if self._wants_seeds and not self._stop:
+                is_new = is_new and await bring_seeds(self.config, self.directory, self._add_seeds, self._tell)
+                with suppress(ConflictError):  # The coordinator is restarting, and will request them again.
+                    await self._calls.call("note_seeds" if is_new else "end_seeds")
+                    self._wants_seeds = False
+
+    async def _add_seeds(self, request: Seed) -> object:
+        while True:
+            with suppress(ConflictError):
+                return await self._for_all("seed")(request)
+            await asyncio.sleep(LOOK_S)  # The coordinator is restarting.
 
     async def _until_over(self, engine: Engine) -> End:
         clock = WallClock()
@@ -363,6 +387,7 @@ class ClusterCrawler(BaseCrawler):
     def _take(self, standing: Mapping[str, Any], now: float) -> None:
         """Store the status from the coordinator for later requests, and report its changes to listeners."""
         self._status, self._is_copied = standing["status"], standing["is_copied"]
+        self._wants_seeds = standing["wants_seeds"]
         if not self._one_at_a_time.locked():
             self._count(len(cast("list[object]", self._status["shards"])))
         self._course.add(_point(now, self._status))

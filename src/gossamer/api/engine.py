@@ -93,12 +93,14 @@ def plan_of(
 def limits_of(config: Config) -> Limits:
     """Return what the coordinator obeys for all shards together."""
     limits = config.limits
-    return Limits(limits.max_pages, limits.max_time_s, limits.max_bytes, config.frontier.hosts_min)
+    asks_seeds = bool(config.frontier.more_seeds_command)
+    return Limits(limits.max_pages, limits.max_time_s, limits.max_bytes, config.frontier.hosts_min, asks_seeds)
 
 
 def without_limits(config: Config) -> Config:
     """Return the configuration of each shard: the coordinator sends its quota, and counts the hosts of all."""
-    return replace(config, limits=LimitsOptions(), frontier=replace(config.frontier, hosts_min=0))
+    frontier = replace(config.frontier, hosts_min=0, more_seeds_command=())
+    return replace(config, limits=LimitsOptions(), frontier=frontier)
 
 
 def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:

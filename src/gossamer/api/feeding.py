@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from xxhash import xxh3_128_hexdigest
 
+from gossamer.assembly.home import Home
 from gossamer.config import Config
 from gossamer.config.seeds import Visitable
 from gossamer.engine.explain import offer_test
@@ -151,11 +152,12 @@ class Feeding:
 
     def remainders(self) -> list[Iterator[tuple[Link, int]]]:
         """Return, for each segment that was given, what was not taken in of it, with levels, as the file is sorted."""
-        found = []
+        found: list[Iterator[tuple[Link, int]]] = []
         for path in self._given:
             taken = self._progress_of(SEGMENTS + identity(path))
             if taken is None or not taken.whole:
-                found.append(_rest(path, taken.at if taken is not None else 0))
+                rest = _rest(path, taken.at if taken is not None else 0)
+                found.append((link, level) for link, level in rest if self._has is None or self._has(link.url))
         return found
 
     def _waiting(self) -> Path | None:
@@ -216,7 +218,13 @@ def identity(path: Path) -> bytes:
 
 
 REMAINDER = "remainder.parquet"
-"""In the crawl's directory."""
+
+
+def remainder_of(home: Home) -> Path:
+    """Return the path of the segment that a shard leaves: each of several has its own."""
+    return home.directory / (REMAINDER if home.shards == 1 else f"remainder-{home.shard:03d}.parquet")
+
+
 URLS_WRITTEN_AT_ONCE = 8_192
 
 Left = Iterator[tuple[Link, int]]
@@ -224,11 +232,12 @@ Left = Iterator[tuple[Link, int]]
 
 
 def write_remainder(
-    directory: Path, config: Config, store: Store, name_url: Callable[[str], Url | None], others: list[Left],
+    path: Path, config: Config, store: Store, name_url: Callable[[str], Url | None], others: list[Left],
     url_seen: UrlSeen,
 ) -> int:  # fmt: skip
-    """Write what the last commit has in its queues, and of `others` what this crawl never saw, and return how many URLs
-    that is; where nothing is left there is no file. Blocks, for a thread: about 10 µs a URL; memory does not grow.
+    """Write to `path` what the last commit has in its queues, and of `others` what this crawl never saw, and return how
+    many URLs that is; where nothing is left there is no file. Blocks, for a thread: about 10 µs a URL; memory does not
+    grow.
 
     Raises:
         OSError: the disk refuses; there is no file then.
@@ -236,7 +245,6 @@ def write_remainder(
     # It brings pyarrow.compute: only an offline crawl has a use for it.
     from gossamer.results.offline.segment import SegmentInfo, SegmentWriter, rules_of  # noqa: PLC0415
 
-    path = directory / REMAINDER
     was_offered = offer_test(url_seen)
     unseen = (((link, level) for link, level in left if not was_offered(link.url)) for left in others)
     rows = merge(remaining(store, name_url), *unseen, key=lambda row: (row[0].url.partition, row[0].url.site))
@@ -244,7 +252,7 @@ def write_remainder(
     if first is None:
         path.unlink(missing_ok=True)
         return 0
-    about = SegmentInfo(made_by=f"{PRODUCT} {__version__}: what {directory.name} left", rules=rules_of(config.url))
+    about = SegmentInfo(made_by=f"{PRODUCT} {__version__}: what {path.parent.name} left", rules=rules_of(config.url))
     with SegmentWriter(path, about) as writer:
         step = [first, *islice(rows, URLS_WRITTEN_AT_ONCE)]
         while step:

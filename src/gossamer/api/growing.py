@@ -53,7 +53,6 @@ def keeps_partitions(config: Config) -> str:
     found = {
         "crawl.mode": config.crawl.mode == "offline",
         "a component of your own": any(own_components(config)),  # A new shard would not get what it keeps.
-        "seen.backend": bool(config.components.url_seen) or config.seen.backend != "rocksdb",
     }
     return next((key for key, stays in found.items() if stays), "")
 

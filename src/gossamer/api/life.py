@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from gossamer.api.feeding import REMAINDER, Feeding, write_remainder
+from gossamer.api.feeding import Feeding, remainder_of, write_remainder
 from gossamer.api.low_water import LowWater, MoreSeeds
 from gossamer.api.restoring import Vault
 from gossamer.api.seeding import Seeding
@@ -107,7 +107,7 @@ class ShardLife:
         if self._settle and ended in ENDED:
             shard.ring.loop.end_early(ENDED[ended])
         else:
-            (shard.kept.home.directory / REMAINDER).unlink(missing_ok=True)
+            remainder_of(shard.kept.home).unlink(missing_ok=True)
             if ended == "low_water":
                 shard.ring.frontier.count_anew()  # This run fetches the remainder.
             await retry_logins(shard.ring, counters.totals.logins, controls.telemetry.clock)
@@ -156,21 +156,19 @@ class ShardLife:
                     work.cancel()
 
     async def _save_remainder(self, end: End) -> None:
-        """Write the URLs that an offline crawl leaves to a segment for the next one. Each of several shards would
-        replace that of another.
-        """
+        """Write the URLs that an offline crawl leaves to a segment for the next one."""
         shard = self.shard
         config = shard.controls.settings.config
-        if config.crawl.mode != "offline" or end not in ("low_water", "limit") or shard.membership is not None:
+        if config.crawl.mode != "offline" or end not in ("low_water", "limit"):
             return
         store = shard.kept.storage.store
         urls = shard.ring.urls
-        directory = shard.kept.home.directory
+        path = remainder_of(shard.kept.home)
         saved = await asyncio.to_thread(
-            write_remainder, directory, config, store, urls.namer.name, self._feeding.remainders(), urls.url_seen
+            write_remainder, path, config, store, urls.namer.name, self._feeding.remainders(), urls.url_seen
         )
         if saved:
-            says = f"{saved:,} URLs are left: {directory / REMAINDER} is a segment of them"
+            says = f"{saved:,} URLs are left: {path} is a segment of them"
             shard.controls.telemetry.counters.note(says)
 
 

@@ -9,14 +9,20 @@ import inspect
 import os
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from signal import SIGKILL
 from subprocess import DEVNULL, PIPE
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from gossamer.config import Config
 from gossamer.config.seeds import check_addresses, local_hosts
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_FILE
+from gossamer.model.verbs import Added, Seed
+from gossamer.stages.frontier.options import FrontierOptions
 from gossamer.stages.scope.roots import seed_url
 from gossamer.world.workers import end_process
 
@@ -60,9 +66,8 @@ class LowWater:
         self._watches = feeding.watches
         self._watch_s_max = settings.config.seeds.watch_s_max
         self._idle_since: float | None = None
-        self._command = options.more_seeds_command
-        self._command_s_max = options.more_seeds_s_max
-        self._source: MoreSeeds | None = more_seeds or (self._run_command if self._command else None)
+        command = partial(run_command, options, self._directory, self._tell) if options.more_seeds_command else None
+        self._source: MoreSeeds | None = more_seeds or command
         asks = self._source is not None or self._watches
         self._hosts_min = max(options.hosts_min, 1) if asks else options.hosts_min
         self._stops = options.hosts_min > 0
@@ -170,41 +175,68 @@ class LowWater:
         check_addresses(self._settings.config, [address], local)
         return address
 
-    async def _run_command(self) -> list[str]:
-        """Return what the configured command prints, one URL a line; `#` begins a comment.
-
-        Raises:
-            OSError: it cannot be started.
-            RuntimeError: it failed.
-            TimeoutError: it took too long, and was killed.
-        """
-        environment = {**os.environ, "GOSSAMER_DIRECTORY": str(self._directory)}
-        process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=environment, start_new_session=True
-        )
-        assert process.stdout is not None
-        try:
-            async with asyncio.timeout(self._command_s_max):
-                output = bytearray()
-                while len(output) < OUTPUT_BYTES_MAX and (part := await process.stdout.read(1 << 16)):
-                    output += part
-                if len(output) >= OUTPUT_BYTES_MAX:
-                    del output[output.rfind(b"\n") + 1 :]
-                    self._tell(
-                        f"{self._command[0]} prints without end: its first {OUTPUT_BYTES_MAX >> 20} MiB are taken"
-                    )
-                elif await process.wait():
-                    raise RuntimeError(f"{self._command[0]} ended with status {process.returncode}")
-        except TimeoutError:
-            raise TimeoutError(f"{self._command[0]} took more than {self._command_s_max:g} s") from None
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, SIGKILL)  # With all that it has started.
-            await end_process(process)
-        return await asyncio.to_thread(_lines, output)
-
     def _tell(self, sentence: str) -> None:
         self._counters.note(sentence)
+
+
+async def run_command(options: FrontierOptions, directory: Path, tell: Callable[[str], None]) -> list[str]:
+    """Return what `more_seeds_command` prints, one URL a line; `#` begins a comment.
+
+    Raises:
+        OSError: it cannot be started.
+        RuntimeError: it failed.
+        TimeoutError: it took too long, and was killed.
+    """
+    command = options.more_seeds_command
+    environment = {**os.environ, "GOSSAMER_DIRECTORY": str(directory)}
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL, env=environment, start_new_session=True
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(options.more_seeds_s_max):
+            output = bytearray()
+            while len(output) < OUTPUT_BYTES_MAX and (part := await process.stdout.read(1 << 16)):
+                output += part
+            if len(output) >= OUTPUT_BYTES_MAX:
+                del output[output.rfind(b"\n") + 1 :]
+                tell(f"{command[0]} prints without end: its first {OUTPUT_BYTES_MAX >> 20} MiB are taken")
+            elif await process.wait():
+                raise RuntimeError(f"{command[0]} ended with status {process.returncode}")
+    except TimeoutError:
+        raise TimeoutError(f"{command[0]} took more than {options.more_seeds_s_max:g} s") from None
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, SIGKILL)  # With all that it has started.
+        await end_process(process)
+    return await asyncio.to_thread(_lines, output)
+
+
+async def bring_seeds(
+    config: Config, directory: Path, add: Callable[[Seed], Awaitable[object]], tell: Callable[[str], None]
+) -> bool:
+    """Give what `more_seeds_command` prints to all shards of a crawl by `add`; return whether any of it was new."""
+    try:
+        texts = await run_command(config.frontier, directory, tell)
+    except (OSError, RuntimeError, TimeoutError) as error:
+        tell(f"no more seeds: {type(error).__name__}: {error}")
+        return False
+    local = local_hosts(config)
+    good = []
+    for text in texts:
+        with suppress(ConfigError):
+            address = seed_url(text, config.scope.schemes)
+            check_addresses(config, [address], local)
+            good.append(address)
+    if len(good) < len(texts):
+        tell(f"{len(texts) - len(good):,} of {len(texts):,} more seeds refused")
+    new = 0
+    for start in range(0, len(good), SEEDS_A_STEP_MAX):
+        added = await add(Seed(urls=tuple(good[start : start + SEEDS_A_STEP_MAX])))
+        new += msgspec.convert(added, Added).added
+    if not new:
+        tell("few hosts are left, and there are no more seeds")
+    return new > 0
 
 
 def _lines(output: bytearray) -> list[str]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 from gossamer.assembly.home import Home, homes, lock_directory
 from gossamer.assembly.revisits import may_be_called_back
@@ -21,6 +22,29 @@ from gossamer.world.files import write_whole
 STANDING = "state/standing.json"
 """The last status of the crawl: the only trace here of shards whose state is elsewhere."""
 
+REFUSED: Final[Mapping[str, tuple[Callable[[Config], bool], str]]] = {
+    "frontier.strategy": (
+        lambda config: config.frontier.strategy == "walk",
+        "a walk is one shard's; leave out --workers, or sweep",
+    ),
+    "frontier.hosts_min": (
+        lambda config: (
+            config.frontier.hosts_min > 0 and config.crawl.mode == "offline" and bool(config.state.checkpoint_uri)
+        ),
+        "offline crawls with state.checkpoint_uri save no remainder; leave out one of the two",
+    ),
+    "frontier.more_seeds_command": (
+        lambda config: bool(config.frontier.more_seeds_command) and config.crawl.mode == "offline",
+        "offline crawls of several shards take no more segments; add seeds with `gossamer seed`",
+    ),
+    "crawl.render": (
+        lambda config: config.crawl.render != "never",
+        "a crawl of several shards does not render; set cluster.workers = 1",
+    ),
+    "websub": (may_be_called_back, "hubs are for one worker; leave out --workers, or set websub.enabled=false"),
+}
+"""Options that exclude several shards: when they do, and the remedy. docs/how-to/cluster.md has the reasons."""
+
 
 def check_several(config: Config) -> None:
     """Check the requirements of a crawl of several shards.
@@ -34,16 +58,9 @@ def check_several(config: Config) -> None:
         require("ray", "cluster.address")
     elif config.cluster.runtime_env:
         raise ConfigError("cluster.runtime_env: it is for a Ray cluster; set cluster.address, or leave it out")
-    if config.frontier.strategy == "walk":
-        raise ConfigError("frontier.strategy: a walk is one shard's; leave out --workers, or sweep")
-    if config.frontier.hosts_min and config.crawl.mode == "offline":
-        raise ConfigError("frontier.hosts_min: offline crawls of several workers save no remainder; leave it out")
-    if config.frontier.more_seeds_command:
-        raise ConfigError("frontier.more_seeds_command: for one worker; add seeds to several with `gossamer seed`")
-    if config.crawl.render != "never":
-        raise ConfigError("crawl.render: a crawl of several shards does not render; set cluster.workers = 1")
-    if may_be_called_back(config):
-        raise ConfigError("websub: hubs are for one worker; leave out --workers, or set websub.enabled=false")
+    for key, (is_set, remedy) in REFUSED.items():
+        if is_set(config):
+            raise ConfigError(f"{key}: {remedy}")
     if config.cluster.work_directory and not config.state.checkpoint_uri:
         raise ConfigError("cluster.work_directory: its shards' state must be elsewhere too; set state.checkpoint_uri")
 

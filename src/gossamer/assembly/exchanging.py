@@ -46,8 +46,6 @@ def exchange_of(
     clock = setup.clock
     if config.frontier.strategy == "walk":
         raise ConfigError("frontier.strategy = 'walk' walks in one shard: leave out --workers")
-    if config.components.frontier:
-        raise ConfigError("components.frontier is for one shard: leave out --workers")
     partitions = partitions or PartitionMap.even(home.shards)
     rules = politeness(config.politeness)
     cluster = config.cluster

@@ -9,7 +9,7 @@ changes, and not on the size. A process that dies copies again: the first part h
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
 
@@ -24,8 +24,11 @@ from gossamer.model.links import Prerequisite
 from gossamer.model.visits import Failure
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.moving import HOST, FrontierMoves
+from gossamer.stages.frontier.record import decode_block, lengthen
+from gossamer.stages.seen.moved import Cursor, MovedUrls, UrlsOf
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FAMILIES, partition_range
+from gossamer.url.url import Url
 
 if TYPE_CHECKING:
     from gossamer.assembly.ring import CrawlRing
@@ -42,6 +45,8 @@ class Copy(msgspec.Struct):
     move: Move
     sums: CopiedSums | None
     """Over what is copied; None in a batch crawl."""
+    unlisted: Cursor | None = None
+    """Where to go on listing what is known of the URLs, before anything is copied; None: all are listed."""
     has_begun: bool = False
     part: int = 0
     """Number of the next part."""
@@ -82,6 +87,8 @@ class PartitionMoves:
         self._epochs = epochs
         self._pending_scope = pending_scope
         self._revisits = ring.recrawl.schedule.moves if ring.recrawl is not None else None
+        self._listing: MovedUrls | None = getattr(ring.urls.url_seen, "moved", None)
+        self._urls_of = urls_in(ring.urls.namer.name)
         self._copies: dict[int, Copy] = {}
         """Moves that are ours to give and not given, by version."""
         self.step_keys_max = STEP_KEYS_MAX
@@ -91,7 +98,8 @@ class PartitionMoves:
         for move in moves:
             if move.sender == self._exchange.shard and self._places.is_new(move) and move.version not in self._copies:
                 sums = self._revisits.copying() if self._revisits is not None else None
-                self._copies[move.version] = Copy(move, sums)
+                unlisted = None if self._listing is None else (0, b"")
+                self._copies[move.version] = Copy(move, sums, unlisted)
         for copy in [copy for copy in self._copies.values() if copy.is_complete and not copy.is_frozen]:
             taken, last = self._exchange.progress(copy.move.to)
             copy.through = last if copy.through is None else copy.through
@@ -109,6 +117,9 @@ class PartitionMoves:
         """Copy, with the epoch that closes, and give what is ready. Only the exchange is cut later."""
         left = self.step_keys_max
         for copy in [copy for copy in self._copies.values() if self._places.is_new(copy.move)]:
+            if copy.unlisted is not None:
+                self._list(copy, copy.unlisted)
+                continue
             had_begun = copy.has_begun
             if copy.sums is not None:
                 self._count_changes(copy, copy.sums)
@@ -129,7 +140,7 @@ class PartitionMoves:
         self._places.takes(part)
         if part.number == 0:  # An earlier try of the giver, which was restored since, may have left some.
             for family in FAMILIES:
-                for begin, end in _ranges(family, part.first, part.end):
+                for begin, end in self._ranges(family, part.first, part.end):
                     self._epochs.delete_range(family, begin, end)
         family = FAMILIES[part.family]
         for begin, end in part.cleared:
@@ -178,6 +189,12 @@ class PartitionMoves:
             refused = Failure("host_closed", "its host moved to another shard", retry=True)
             self._ring.pipeline.prerequisites.answer(prerequisite, b"", refused, now)
 
+    def _list(self, copy: Copy, cursor: Cursor) -> None:
+        """List more of what is known of the URLs, as keys that move."""
+        assert self._listing is not None
+        move = copy.move
+        copy.unlisted = self._listing.list_known(move.first, move.end, cursor, self.step_keys_max, self._urls_of)
+
     def _copy(self, copy: Copy, keys_max: int, now: float) -> int:
         """Put up to `keys_max` further keys into the outbox; return how many."""
         move = copy.move
@@ -185,7 +202,7 @@ class PartitionMoves:
         copy.has_begun = True
         while not copy.is_complete:
             family = FAMILIES[copy.family]
-            for begin, end in _ranges(family, move.first, move.end):
+            for begin, end in self._ranges(family, move.first, move.end):
                 if end <= copy.begin:
                     continue
                 pairs = list(islice(self._epochs.scan(family, max(begin, copy.begin), end), keys_max - keys))
@@ -219,7 +236,7 @@ class PartitionMoves:
     def _send_changes(self, copy: Copy, now: float) -> None:
         """Put into the outbox what the open epoch changed: also keys that are copied later, which is no harm."""
         for number, family in enumerate(FAMILIES):
-            for begin, end in _ranges(family, copy.move.first, copy.move.end):
+            for begin, end in self._ranges(family, copy.move.first, copy.move.end):
                 cleared, changed = self._epochs.changes(family, begin, end)
                 gone = [key for key, value in changed if value is None]
                 if gone or cleared:
@@ -234,10 +251,12 @@ class PartitionMoves:
         if self._revisits is not None and copy.sums is not None:
             revisits = self._revisits.release(move.first, move.end, copy.sums)
         for family in FAMILIES:
-            for begin, end in _ranges(family, move.first, move.end):
+            for begin, end in self._ranges(family, move.first, move.end):
                 self._epochs.delete_range(family, begin, end)
         for moved in self._ring.middlewares.moved:
             moved(move.first, move.end)
+        if self._listing is not None:
+            self._listing.leaving.difference_update(range(move.first, move.end))
         linking = self._reputation
         moves = self.frontier
         linking_max = linking.linking_max if linking is not None else 0.0
@@ -281,6 +300,8 @@ class PartitionMoves:
             moved(first, end)
         if (forget := getattr(self._ring.urls.url_seen, "forget", None)) is not None:
             forget()
+        if self._listing is not None:
+            self._listing.partitions.update(range(first, end))
         self._ring.scope.trapping.admit(self._names(first, end), first, end)
         self._pending_scope.move_partitions(first, end, 1)
         if (reputation := self._reputation) is not None:
@@ -297,9 +318,30 @@ class PartitionMoves:
     def _names(self, first: int, end: int) -> list[str]:
         return [key[2:-1].decode() for key, _ in self._epochs.scan(HOST, *partition_range(first, end))]
 
+    def _ranges(self, family: str, first: int, end: int) -> list[tuple[bytes, bytes]]:
+        return moving_ranges(family, first, end, lists=self._listing is not None)
 
-def _ranges(family: str, first: int, end: int) -> list[tuple[bytes, bytes]]:
-    """Return the ranges of keys that move with partitions: all of them, but for links that wait for the scope to grow.
-    Those stay where they were found.
+
+def moving_ranges(family: str, first: int, end: int, *, lists: bool) -> list[tuple[bytes, bytes]]:
+    """Return the ranges of keys that move with partitions: all of them, but for links that wait for the scope to grow,
+    which stay where they were found, and, with a backend that `lists` URLs before they move, its own.
     """
-    return [open_seeds(number) for number in range(first, end)] if family == "scope" else [partition_range(first, end)]
+    if family == "scope":
+        return [open_seeds(number) for number in range(first, end)]
+    if family == "seen" and lists:
+        return []
+    return [partition_range(first, end)]
+
+
+def urls_in(name: Callable[[str], Url | None]) -> UrlsOf:
+    """Return a function that reads the URLs of the families that are listed before partitions move."""
+
+    def read(family: str, key: bytes, value: bytes) -> list[tuple[int, int]]:
+        partition = int.from_bytes(key[:2])
+        if family != "queue":
+            return [(partition, int.from_bytes(key[-8:]))]
+        host = key[2 : key.index(0, 2)].decode()
+        texts = [lengthen(text, host) for run in decode_block(value).runs for text in run.urls]
+        return [(partition, url.fingerprint) for url in map(name, texts) if url is not None]
+
+    return read

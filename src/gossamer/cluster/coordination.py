@@ -110,6 +110,8 @@ class Limits(msgspec.Struct, frozen=True):
     """The crawl ends if fewer hosts than this are left in all shards, after there were at least as many; 0: no such
     limit.
     """
+    asks_seeds: bool = False
+    """More seeds can be requested: few hosts, or none, are no end until there are none."""
 
 
 @decodable
@@ -129,6 +131,8 @@ class CoordinatorRecord(msgspec.Struct):
     """Whether automatic moves are held, because checkpoints of all shards are being made."""
     limits: Limits | None = None
     """Limits that were set since the crawl was started."""
+    seeds_over: bool = False
+    """Whether there are no more seeds to request."""
     closed: bool = False
     """Whether every shard's process has ended as instructed and none was started since, so that no lease exists."""
 
@@ -217,6 +221,8 @@ class Coordination:
         """Machines on which a shard that moved did not begin."""
         self._securing = False
         self._is_scope_final = False
+        self.wants_seeds = False
+        """Whether few hosts are left, and more seeds may be requested."""
         self._few: Sequence[ShardReport] = []
         """Reports of the first of the consecutive rounds in which few hosts were left."""
         self.seen: dict[int, ShardAnswer] = {}
@@ -332,6 +338,15 @@ class Coordination:
         """Say that seeds were added: their redirects may widen the scope again."""
         self._is_scope_final = False
         self._scope_final = ScopeFinal(self.shards)
+        self.wants_seeds = False
+        self._termination = Termination(self.shards)  # What was reported before does not count.
+        self._few = []
+
+    def end_seeds(self) -> None:
+        """Say that there are no more seeds to request."""
+        self.wants_seeds = False
+        self.kept.seeds_over = True
+        self._save(self.kept)
 
     @property
     def is_over(self) -> bool:
@@ -442,7 +457,12 @@ class Coordination:
             and self._quotas.is_exhausted(reports)
             and not self.moves.is_moving
         )
-        if not (is_finished or out_of_pages) and self._is_low(reports):
+        asks = limits.asks_seeds and not self.kept.seeds_over and not out_of_pages
+        is_low = not (is_finished or out_of_pages) and self._is_low(reports)
+        self.wants_seeds = asks and (is_finished or is_low)
+        if self.wants_seeds:
+            return
+        if is_low:
             self.kept.end = "low_water"
             self.notes.append(f"fewer hosts are left than frontier.hosts_min = {limits.hosts_min}; the rest is saved")
         self._securing = is_finished or out_of_pages
@@ -496,8 +516,9 @@ class Coordination:
                 self.notes.append(f"shard {shard} does not start on machine {machine[:8]}: it goes to another one")
 
     def _is_low(self, reports: Sequence[ShardReport]) -> bool:
-        """Say whether few hosts are left after there were enough. Hosts of partitions that are moving, and of links
-        between shards, are counted nowhere. So the number must stay low until all sent links were taken.
+        """Say whether few hosts are left after there were enough, or while more seeds can be requested. Hosts of
+        partitions that are moving, and of links between shards, are counted nowhere. So the number must stay low until
+        all sent links were taken.
         """
         hosts_min = self._limits.hosts_min
         counts = [report.hosts_left for report in reports if report.hosts_left is not None]
@@ -506,7 +527,8 @@ class Coordination:
         if not hosts_min or len(counts) < self.shards or self.moves.is_moving:
             return False
         self.kept.had_hosts = self.kept.had_hosts or sum(counts) >= hosts_min
-        if not self.kept.had_hosts or self.kept.paused or not 0 < sum(counts) < hosts_min:
+        asks = self._limits.asks_seeds and not self.kept.seeds_over
+        if not (self.kept.had_hosts or asks) or self.kept.paused or not 0 < sum(counts) < hosts_min:
             return False
         is_same = [report.incarnation for report in before] == [report.incarnation for report in reports]
         self._few = before if is_same else reports

@@ -85,6 +85,7 @@ class Coordinator(ABC):
             "refused": refused,
             "is_copied": self.coordination.moves.is_copied,
             "departed": self.coordination.departed,
+            "wants_seeds": self.coordination.wants_seeds,
         }
 
     async def run(self) -> None:
@@ -128,6 +129,10 @@ class Coordinator(ABC):
     async def note_seeds(self) -> None:
         """Note that seeds were added."""
         self.coordination.note_seeds()
+
+    async def end_seeds(self) -> None:
+        """Note that there are no more seeds to request."""
+        self.coordination.end_seeds()
 
     async def ask(self, question: bytes, shards: list[int]) -> list[bytes]:
         """Return the answers of shards to a verb."""

@@ -195,6 +195,7 @@ class Discovery:
             ours = [link for link in links if not stages.chain.reason(link)]
         if len(ours) < len(links):
             stages.trapping.reject(links)
+        ours = stages.exchange.own(ours)  # Their partitions may have moved since they were held.
         self._enqueue(ours, self._offer_now(ours), {}, self._clock.now())
 
     def _enqueue(self, links: Sequence[Link], answers: Sequence[int], risen: dict[int, int], now: float) -> None:

@@ -18,6 +18,7 @@ from rbloom import Bloom
 from xxhash import xxh3_64_intdigest
 
 from gossamer.ports import KNOWN, NEW
+from gossamer.stages.seen.moved import MovedUrls
 from gossamer.stages.seen.offers import FOLDER, GROUPS, Offers
 from gossamer.stages.seen.options import SeenOptions
 from gossamer.state.epoch import Epochs
@@ -79,6 +80,7 @@ class BloomUrlSeen:
         self._chains: list[list[_Filter]] = [[] for _ in range(GROUPS)]
         self._saving: _Saving | None = None
         self._serial = 0
+        self.moved = MovedUrls(epochs, lambda *_: None)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="seen")
         self._open_filters()
         for group, fingerprints, _ in self._offers.replay():
@@ -96,9 +98,12 @@ class BloomUrlSeen:
                 if fingerprint in one.bits:
                     break
             else:
+                if self.moved.way(url.partition, fingerprint) is not None:
+                    continue
                 answers[index] = NEW
                 self._add(group, fingerprint)
                 self._offers.note(group, fingerprint, 0)
+                self.moved.note(url, 0)
                 self._logged[group] += 1
         return answers
 
@@ -108,6 +113,8 @@ class BloomUrlSeen:
 
     def knows(self, url: Url) -> bool:
         """Say whether a URL was offered. Also True for the configured share of other URLs."""
+        if self.moved.way(url.partition, url.fingerprint) is not None:
+            return True
         return any(url.fingerprint in one.bits for one in self._chains[url.fingerprint >> _GROUP_AT])
 
     def cut(self, now: float) -> None:

@@ -20,7 +20,8 @@ from gossamer.model.counters import Counters
 from gossamer.model.links import Link
 from gossamer.ports import HELD, KNOWN, NEW, SHORTER
 from gossamer.stages.seen.held import HeldBatch, HeldLinks, Name
-from gossamer.stages.seen.offers import FOLDER, GROUP_SHIFT, GROUPS, Offers, depth_and_hops, least_of
+from gossamer.stages.seen.moved import MovedUrls
+from gossamer.stages.seen.offers import FOLDER, GROUP_SHIFT, GROUPS, Offers, depth_and_hops, least_of, shortest
 from gossamer.stages.seen.options import SeenOptions
 from gossamer.stages.seen.popular import WAITS, Popular
 from gossamer.stages.seen.runs import (
@@ -119,6 +120,7 @@ class DiskMergeUrlSeen:
         self._working: Future[Work] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="seen")
         self._serial = 0
+        self.moved = MovedUrls(epochs, self._find)
         self._open_runs()
         for group, fingerprints, ways in self._offers.replay():
             self._front[group].update(zip(fingerprints, ways, strict=True))
@@ -139,8 +141,9 @@ class DiskMergeUrlSeen:
             group = urls[index].partition >> GROUP_SHIFT
             known = self._popular.way(fingerprint)
             if known is None or known >= WAITS:
-                known = self._find(group, fingerprint) if may_have(fingerprint) else None
-            answers[index] = self._note(group, fingerprint, ways[index], known)
+                known = self._find_here(group, fingerprint) if may_have(fingerprint) else None
+                known = shortest(known, self.moved.way(urls[index].partition, fingerprint))
+            answers[index] = self._note(urls[index], ways[index], known)
         return answers
 
     def offer_or_hold(self, links: Sequence[Link]) -> Sequence[int]:
@@ -173,9 +176,10 @@ class DiskMergeUrlSeen:
                         answers[index] = HELD
                         popular.note(fingerprint, least + WAITS)
                     continue
-                if known == NOWHERE:
-                    known = None
-            answers[index] = self._note(group, fingerprint, way, known)
+                known = shortest(
+                    None if known == NOWHERE else known, self.moved.way(urls[index].partition, fingerprint)
+                )
+            answers[index] = self._note(urls[index], way, known)
         if held:
             self._held.hold(
                 [links[index] for index in held],
@@ -183,6 +187,10 @@ class DiskMergeUrlSeen:
                 [urls[index].partition >> GROUP_SHIFT for index in held],
             )
         return answers
+
+    def forget(self) -> None:
+        """Clear the cache, after partitions have arrived whose URLs were in another shard."""
+        self._popular.forget()
 
     @property
     def links_held(self) -> int:
@@ -218,7 +226,7 @@ class DiskMergeUrlSeen:
         """Return the least depth and hops, or None if the URL was never offered."""
         way = self._popular.way(url.fingerprint)
         if way is None or way >= WAITS:
-            way = self._find(url.partition >> GROUP_SHIFT, url.fingerprint)
+            way = self._find(url.partition, url.fingerprint)
         return None if way is None else depth_and_hops(way)
 
     def cut(self, now: float) -> None:
@@ -272,19 +280,21 @@ class DiskMergeUrlSeen:
             for run in of_group:
                 run.close()
 
-    def _note(self, group: int, fingerprint: int, way: int, known: int | None) -> int:
+    def _note(self, url: Url, way: int, known: int | None) -> int:
         """Record an offered path to a URL, and return the answer; `known` is the shortest path before."""
+        fingerprint = url.fingerprint
+        group = url.partition >> GROUP_SHIFT
         least = way if known is None else least_of(way, known)
         self._popular.note(fingerprint, least)
         if least == known:
             return KNOWN
         self._front[group][fingerprint] = least
         self._offers.note(group, fingerprint, least)
-        if known is not None:
-            return SHORTER
-        assert self._filter is not None
-        self._filter.add(fingerprint)
-        return NEW
+        self.moved.note(url, least)
+        if known is None or url.partition in self.moved.partitions:  # The filter lacks listed URLs.
+            assert self._filter is not None
+            self._filter.add(fingerprint)
+        return NEW if known is None else SHORTER
 
     def _build_filter(self) -> UrlFilter:
         """Build the filter of all URLs, and return it: reads all runs, about 0.05 µs a URL."""
@@ -298,9 +308,14 @@ class DiskMergeUrlSeen:
             filled.add_all(np.sort(np.fromiter(added.keys(), np.uint64, len(added))))
         return filled
 
-    def _find(self, group: int, fingerprint: int) -> int | None:
-        """Return the shortest path to a URL, or None. Reads from the newest run to the oldest: the newest path is the
-        shortest.
+    def _find(self, partition: int, fingerprint: int) -> int | None:
+        """Return the shortest path to a URL, or None."""
+        here = self._find_here(partition >> GROUP_SHIFT, fingerprint)
+        return shortest(here, self.moved.way(partition, fingerprint))
+
+    def _find_here(self, group: int, fingerprint: int) -> int | None:
+        """Return the shortest path to a URL in memory and files, or None. Reads from the newest run to the oldest: the
+        newest path is the shortest.
         """
         way = self._in_memory(group, fingerprint)
         if way is None:

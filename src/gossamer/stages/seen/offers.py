@@ -42,6 +42,13 @@ def least_of(one: int, other: int) -> int:
     return min(one | HOPS_MAX, other | HOPS_MAX) & ~HOPS_MAX | min(one & HOPS_MAX, other & HOPS_MAX)
 
 
+def shortest(one: int | None, other: int | None) -> int | None:
+    """Return `least_of` two paths of which each may be unknown."""
+    if one is None or other is None:
+        return other if one is None else one
+    return least_of(one, other)
+
+
 def depth_and_hops(way: int) -> tuple[int, int]:
     """Return depth and hops of a number by `way_of`."""
     return way >> 8, way & HOPS_MAX

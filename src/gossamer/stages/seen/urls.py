@@ -8,7 +8,8 @@ from xxhash import xxh32_intdigest
 
 from gossamer.model.counters import Counters
 from gossamer.ports import KNOWN, NEW, SHORTER
-from gossamer.stages.seen.offers import GROUP_SHIFT, Offers, depth_and_hops, least_of, way_of
+from gossamer.stages.seen.moved import MovedUrls
+from gossamer.stages.seen.offers import GROUP_SHIFT, Offers, depth_and_hops, least_of, shortest, way_of
 from gossamer.stages.seen.popular import Popular
 from gossamer.state.epoch import Epochs
 from gossamer.url.url import Url
@@ -127,14 +128,16 @@ class MemoryUrlSeen:
         """
         for _, fingerprints, ways in self._offers.replay():
             self._known.update(zip(fingerprints, map(self._once, ways), strict=True))
+        self.moved = MovedUrls(epochs, self._find)
 
     def offer(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> Sequence[int]:
         """Return `KNOWN`, `NEW` or `SHORTER` for each URL. About 0.2 µs each."""
         answers = [KNOWN] * len(urls)
         find = self._known.get
+        moved = self.moved.partitions
         for index, url in enumerate(urls):
             way = way_of(depths[index], hops[index])
-            known = find(url.fingerprint)
+            known = find(url.fingerprint) if url.partition not in moved else self._find(url.partition, url.fingerprint)
             if known == way:
                 continue
             least = way if known is None else least_of(way, known)
@@ -142,16 +145,20 @@ class MemoryUrlSeen:
                 answers[index] = NEW if known is None else SHORTER
                 self._known[url.fingerprint] = self._once(least)
                 self._offers.note(url.partition >> GROUP_SHIFT, url.fingerprint, least)
+                self.moved.note(url, least)
         return answers
 
     def way(self, url: Url) -> tuple[int, int] | None:
         """Return the least depth and hops, or None when the URL was never offered."""
-        way = self._known.get(url.fingerprint)
+        way = self._find(url.partition, url.fingerprint)
         return None if way is None else depth_and_hops(way)
 
     def cut(self, now: float) -> None:
         """Put the offers of this epoch into the store."""
         self._offers.cut()
+
+    def _find(self, partition: int, fingerprint: int) -> int | None:
+        return shortest(self._known.get(fingerprint), self.moved.way(partition, fingerprint))
 
     def _once(self, way: int) -> int:
         return self._ways.setdefault(way, way)
