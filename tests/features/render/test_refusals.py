@@ -26,7 +26,6 @@ def config_of(*settings: str) -> Config:
     ("settings", "says"),
     [
         (("render.program=no-such-browser",), "there is no 'no-such-browser': install it"),
-        (("cookies.enabled=true",), "browsers get no cookies"),
     ],
 )
 def test_a_crawl_that_cannot_render_does_not_begin(tmp_path: Path, settings: tuple[str, ...], says: str) -> None:

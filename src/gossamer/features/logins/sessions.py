@@ -113,6 +113,8 @@ class Sessions(VisitMiddleware):
         self.logins = logins
         self._sent: dict[int, str] = {}
         """By fingerprint of a URL that is being requested: its cookies."""
+        self.is_without_session: Callable[[Url], bool] = lambda _: False
+        """Returns whether a request was sent without its site's session."""
 
     def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
         found = self.headers(url, visit, now)
@@ -166,16 +168,25 @@ class Sessions(VisitMiddleware):
         """Store the cookies of a reply; return the reply with their values redacted."""
         if not self._jars.has(url.site) or not any(_is_set_cookie(name) for name, _ in reply.headers):
             return reply
-        jar = self._jars.of(url.site)
-        for name, value in reply.headers:
-            if _is_set_cookie(name):
-                jar.take(value, url, now)
-        self._jars.keep(url.site, jar)
+        if not self.is_without_session(url):
+            jar = self._jars.of(url.site)
+            for name, value in reply.headers:
+                if _is_set_cookie(name):
+                    jar.take(value, url, now)
+            self._jars.keep(url.site, jar)
         shown = tuple((name, _redact(value) if _is_set_cookie(name) else value) for name, value in reply.headers)
         return msgspec.structs.replace(reply, headers=shown)
 
     def moved(self, first: int, end: int) -> None:
         self._jars.forget()
+
+    def jar(self, site: str) -> Jar | None:
+        """Return the cookies of a site; None if none are kept."""
+        return self._jars.of(site) if self._jars.has(site) else None
+
+    def keep(self, site: str, jar: Jar) -> None:
+        """Put a changed jar into the open epoch."""
+        self._jars.keep(site, jar)
 
     def names(self, site: str, now: float) -> set[str]:
         """Return the names of a site's cookies."""

@@ -17,6 +17,7 @@ from contextlib import suppress
 from typing import Final
 
 import msgspec
+from xxhash import xxh3_64_hexdigest
 
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.examine import Examined, Examiner
@@ -33,6 +34,7 @@ from gossamer.features.render.choice import (
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.page import Dom, PageError, Supply
 from gossamer.features.render.renderer import Renderer
+from gossamer.features.render.session import NO_SESSION, Asked, PageSession, SiteSessions
 from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite, Verdict
 from gossamer.model.modules import ModuleError
 from gossamer.model.pages import PARTIAL, RENDERED, Findings, PageCapture, Rendered
@@ -68,6 +70,7 @@ class Gates(msgspec.Struct, frozen=True):
     chain: Chain
     judge: Callable[[Url, float], Verdict]
     control: HostControl
+    sessions: SiteSessions | None = None
 
 
 class Wanted(msgspec.Struct, eq=False):
@@ -78,6 +81,9 @@ class Wanted(msgspec.Struct, eq=False):
     page_id: str
     via: str
     """Address of the page that needs the resource."""
+    asked: Asked
+    session: str
+    """Of the headers that it carries beyond those of all requests; empty without any."""
     conditions: Headers
     began: float
     answer: asyncio.Future[Reply | Failure]
@@ -87,6 +93,7 @@ class Wanted(msgspec.Struct, eq=False):
     """Time limit of its request, once that was sent."""
     others: int = 0
     """Further pages that wait for it."""
+    is_sent: bool = False
 
 
 class PageResources(VisitMiddleware):
@@ -103,6 +110,7 @@ class PageResources(VisitMiddleware):
         options: RenderOptions,
     ) -> None:
         self.namer = gates.namer
+        self._sessions = gates.sessions
         self._chain = gates.chain
         self._judge = gates.judge
         self.control = gates.control
@@ -117,7 +125,22 @@ class PageResources(VisitMiddleware):
 
     # ---- for pages
 
-    async def get(self, text: str, kind: str, page_id: str, via: str, patience_s: float = math.inf) -> Reply | Failure:
+    def session_of(self, page: Url) -> PageSession | None:
+        """Return the session for a page; None if its site has none."""
+        jar = self._sessions.jar(page.site) if self._sessions is not None else None
+        if self._sessions is None or jar is None:
+            return None
+        return PageSession(page, jar, self._sessions.keep, self.namer.name, self._clock.now)
+
+    async def get(
+        self,
+        text: str,
+        kind: str,
+        page_id: str,
+        via: str,
+        patience_s: float = math.inf,
+        asked: Asked = NO_SESSION,
+    ) -> Reply | Failure:
         """Return a resource for a page, with its content decoded, or why there is none. `patience_s` is how long its
         host may be slow.
         """
@@ -125,18 +148,21 @@ class PageResources(VisitMiddleware):
         if url is None:
             return Failure("unsupported", "its URL cannot be requested")
         while (other := self._wanted.get(url.text)) is not None:
-            other.others += 1
-            if (found := await asyncio.shield(other.over)) is not None:
+            is_same = other.session == _digest(self._headers(url, asked))
+            other.others += is_same
+            if (found := await asyncio.shield(other.over)) is not None and is_same:
                 self._counters.rendering("resources_reused", 1)
                 return found
-        entry = self._cache.find(url.text)
+        session = _digest(self._headers(url, asked))
+        entry = self._cache.find(url.text, session)
         if entry is not None and entry.fresh_until > self._clock.now():
             self._counters.rendering("resources_reused", 1)
             return entry.reply
         conditions = entry.conditions if entry is not None else ()
         future = asyncio.get_running_loop().create_future
         began = self._clock.now()
-        wanted = self._wanted[url.text] = Wanted(url, kind, page_id, via, conditions, began, future(), future())
+        wanted = Wanted(url, kind, page_id, via, asked, session, conditions, began, future(), future())
+        self._wanted[url.text] = wanted
         result: Reply | Failure | None = None
         try:
             async with asyncio.timeout(self._options.resource_s_max):
@@ -212,8 +238,27 @@ class PageResources(VisitMiddleware):
 
     def fetch(self, prerequisite: Prerequisite, request: Request, now: float) -> Request:
         wanted = self._wanted.get(prerequisite.url.text)
-        headers = wanted.conditions if wanted is not None else ()
+        headers: Headers = ()
+        if wanted is not None:
+            own = self._headers(wanted.url, wanted.asked)
+            headers = wanted.conditions if _digest(own) == wanted.session else ()
+            headers += own
+            wanted.session = _digest(own)
+            wanted.is_sent = True
         return msgspec.structs.replace(request, headers=headers, body_bytes_max=self._options.resource_bytes_max)
+
+    def is_without_session(self, url: Url) -> bool:
+        """Say whether the request that was sent for a URL has no session: then its reply changes none."""
+        wanted = self._wanted.get(url.text)
+        return wanted is not None and wanted.is_sent and not wanted.asked.has_session
+
+    def _headers(self, url: Url, asked: Asked) -> Headers:
+        """Return the headers of a request beyond those of all requests: of the session, but for those of scripts."""
+        if self._sessions is None or not asked.has_session:
+            return asked.headers
+        own = {name.lower() for name, _ in asked.headers}
+        found = self._sessions.headers(url, None, self._clock.now())
+        return (*(one for one in found if one[0].lower() not in own), *asked.headers)
 
     def bound(self, prerequisite: Prerequisite, limit: asyncio.Timeout) -> None:
         """Have the request for a resource end when no page waits for it any more."""
@@ -236,7 +281,7 @@ class PageResources(VisitMiddleware):
 
     def _accept(self, url: Url, wanted: Wanted, reply: Reply, now: float) -> Reply | Failure:
         if reply.status == NOT_MODIFIED and wanted.conditions:
-            confirmed = self._cache.confirm(url.text, reply, now)
+            confirmed = self._cache.confirm(url.text, reply, now, wanted.session)
             return confirmed or Failure("protocol_error", "304 for what is not held any more")
         if reply.file is not None or reply.truncated:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
@@ -244,7 +289,7 @@ class PageResources(VisitMiddleware):
         if len(body) > self._options.resource_bytes_max:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
         reply = msgspec.structs.replace(reply, body=body, request_head=b"")
-        self._cache.store(url.text, reply, now)
+        self._cache.store(url.text, reply, now, wanted.session)
         return reply
 
 
@@ -387,16 +432,17 @@ class PageRendering:
         page_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{reply.url} {reply.started_at!r}"))
         slow_s = self._options.settle_s_max
 
-        async def get(text: str, kind: str) -> Reply | Failure:
+        async def get(text: str, kind: str, asked: Asked) -> Reply | Failure:
             nonlocal slow_s
-            found = await self.resources.get(text, kind, page_id, reply.url, slow_s)
+            found = await self.resources.get(text, kind, page_id, reply.url, slow_s, asked)
             slow_s = min(SLOW_AGAIN_S, slow_s / 2) if found is SLOW else slow_s
             return found
 
         self._begin(url)
         try:
             document = msgspec.structs.replace(reply, body=examined.content.body)
-            supply = Supply(get, lambda: self.resources.is_delayed(page_id))
+            session = self.resources.session_of(url)
+            supply = Supply(get, lambda: self.resources.is_delayed(page_id), session)
             dom = await self._renderer.render(document, supply, url.host)
         except PageError as error:
             self._counters.count_rendering(error.reason)
@@ -453,6 +499,10 @@ class PageRendering:
     async def close(self) -> None:
         """End all browsers."""
         await self._renderer.close()
+
+
+def _digest(headers: Headers) -> str:
+    return xxh3_64_hexdigest(msgspec.json.encode(headers)) if headers else ""
 
 
 def _new_links(sent: Findings, rendered: Findings) -> list[str]:
