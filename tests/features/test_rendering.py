@@ -15,7 +15,7 @@ from gossamer.features.render.choice import RenderBudget, RenderChoice
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.renderer import Renderer
 from gossamer.features.render.rendering import HOST_VISITS_MAX, SLOW, Auto, Gates, PageRendering, PageResources
-from gossamer.features.render.session import NO_SESSION, Asked, SiteSessions
+from gossamer.features.render.session import SiteSessions
 from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
 from gossamer.testing.fakes import Answers, reply
@@ -35,18 +35,19 @@ class Rendering:
     ) -> None:
         self.ring = ring
         made = convert(RenderOptions, options)
-        kept = SiteSessions(sessions.jar, sessions.keep, sessions.headers) if sessions is not None else None
+        kept = SiteSessions(sessions.jars.find, sessions.jars.keep, sessions.headers) if sessions is not None else None
         gates = Gates(ring.namer, ring.chain, ring.stages.middlewares.judge_resource, ring.frontier.control, kept)
         examiner = ring.stages.examiner
         self.resources = PageResources(gates, ring.archive, examiner, ring.telemetry, made)
         self.pages = PageRendering(made, Renderer(made), self.resources, ring.telemetry, auto)
         ring.with_feature(self.resources, rendering=self.pages)
 
-    def get(self, *texts: str, kind: str = "script", asked: Asked = NO_SESSION) -> list[Reply | Failure]:
+    def get(self, *texts: str, kind: str = "script", has_session: bool = False) -> list[Reply | Failure]:
         async def all_of() -> list[Reply | Failure]:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self.resources.get(text, kind, PAGE_ID, PAGE, asked=asked)) for text in texts
+                    group.create_task(self.resources.get(text, kind, PAGE_ID, PAGE, has_session=has_session))
+                    for text in texts
                 ]
                 while not all(task.done() for task in tasks):
                     await asyncio.sleep(0)
@@ -54,9 +55,6 @@ class Rendering:
             return [task.result() for task in tasks]
 
         return asyncio.run(all_of())
-
-
-SESSION = Asked(has_session=True)
 
 
 class WithCookies(Rendering):
@@ -310,12 +308,11 @@ def test_a_resource_carries_the_cookies_of_its_session_alone(tmp_path: Path) -> 
     with Ring(tmp_path, {API: reply(b"{}"), **SCRIPTS}) as ring:
         rendering = WithCookies(ring)
         rendering.set_cookie("sid=1; HttpOnly")
-        rendering.get(API, asked=SESSION)
+        rendering.get(API, has_session=True)
         rendering.get(API)
-        rendering.get(API, asked=Asked((("X-CSRF", "z"),), has_session=True))
-        rendering.get("https://cdn.test/a.js", asked=SESSION)
+        rendering.get("https://cdn.test/a.js", has_session=True)
         cookie = ("Cookie", "sid=1")
-        assert [one.headers for one in ring.web.requests] == [(cookie,), (), (cookie, ("X-CSRF", "z")), ()]
+        assert [one.headers for one in ring.web.requests] == [(cookie,), (), ()]
 
 
 def test_what_a_session_was_sent_is_not_for_the_next_one(tmp_path: Path) -> None:
@@ -323,9 +320,9 @@ def test_what_a_session_was_sent_is_not_for_the_next_one(tmp_path: Path) -> None
     with Ring(tmp_path, {API: answers}) as ring:
         rendering = WithCookies(ring)
         bodies = []
-        for text, asked in (("sid=1", SESSION), ("sid=1", SESSION), ("sid=2", SESSION), ("sid=2", NO_SESSION)):
+        for text, has_session in (("sid=1", True), ("sid=1", True), ("sid=2", True), ("sid=2", False)):
             rendering.set_cookie(text)
-            [found] = rendering.get(API, asked=asked)
+            [found] = rendering.get(API, has_session=has_session)
             assert isinstance(found, Reply)
             bodies.append(found.body)
         assert bodies == [b"jo", b"jo", b"kim", b"none"]
@@ -340,8 +337,8 @@ def test_pages_with_and_without_a_session_do_not_share_a_request(tmp_path: Path)
         async def both() -> list[bytes]:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(rendering.resources.get(API, "fetch", PAGE_ID, PAGE, asked=asked))
-                    for asked in (SESSION, NO_SESSION, SESSION)
+                    group.create_task(rendering.resources.get(API, "fetch", PAGE_ID, PAGE, has_session=has_session))
+                    for has_session in (True, False, True)
                 ]
                 while not all(task.done() for task in tasks):
                     await asyncio.sleep(0)
@@ -360,7 +357,7 @@ def test_a_reply_to_a_request_without_the_session_does_not_end_it(tmp_path: Path
         rendering.set_cookie("sid=1")
         rendering.get(API)
         assert rendering.sessions.headers(url_of(API), None, 0.0) == (("Cookie", "sid=1"),)
-        rendering.get("https://a.test/in", asked=SESSION)
+        rendering.get("https://a.test/in", has_session=True)
         assert rendering.sessions.headers(url_of(API), None, 0.0) == (("Cookie", "sid=2"),)
         shown = [value for one, *_ in ring.archive.prerequisites for name, value in one.headers if name == "Set-Cookie"]
         assert shown == ["sid=[redacted]"] * 2

@@ -34,8 +34,6 @@ def check_several(config: Config) -> None:
         raise ConfigError("frontier.hosts_min: offline crawls of several workers save no remainder; leave it out")
     if config.frontier.more_seeds_command:
         raise ConfigError("frontier.more_seeds_command: for one worker; add seeds to several with `gossamer seed`")
-    if config.crawl.render != "never":
-        raise ConfigError("crawl.render: a crawl of several shards does not render; set cluster.workers = 1")
     if may_be_called_back(config):
         raise ConfigError("websub: hubs are for one worker; leave out --workers, or set websub.enabled=false")
     if config.cluster.work_directory and not config.state.checkpoint_uri:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from platform import node
 from typing import TYPE_CHECKING
 
 from gossamer.assembly.home import Setup
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.examine import Examiner
+from gossamer.engine.optional import ShardExchange
 from gossamer.features.render.behaviors import behaviors_of
 from gossamer.features.render.browser import require_browser
 from gossamer.features.render.choice import RenderBudget, RenderChoice
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 def page_rendering(
     setup: Setup,
-    gates: tuple[Namer, Chain, Callable[[Url, float], Verdict], HostControl, Sessions | None],
+    gates: tuple[Namer, Chain, Callable[[Url, float], Verdict], HostControl, Sessions | None, ShardExchange],
     archive: PrerequisiteArchive,
     examiner: Examiner,
     telemetry: Telemetry,
@@ -43,17 +45,20 @@ def page_rendering(
     config = setup.config
     require_browser(config.render)
     own = behaviors_of(config.render.behavior_files)
-    namer, chain, judge, control, sessions = gates
-    own_sessions = SiteSessions(sessions.jar, sessions.keep, sessions.headers) if sessions is not None else None
-    resources = PageResources(
-        Gates(namer, chain, judge, control, own_sessions), archive, examiner, telemetry, config.render
-    )
+    namer, chain, judge, control, sessions, exchange = gates
+    kept = SiteSessions(sessions.jars.find, sessions.jars.keep, sessions.headers) if sessions is not None else None
+    passes = Gates(namer, chain, judge, control, kept, exchange)
+    resources = PageResources(passes, archive, examiner, telemetry, config.render)
     if sessions is not None:
         sessions.is_without_session = resources.is_without_session
     auto = None
     if config.crawl.render == "auto":
         budget = RenderBudget(config.render.cpu_share_max, processors(), telemetry.clock.now())
         auto = Auto(RenderChoice(epochs, setup.dice), budget)
-    rendering = PageRendering(config.render, Renderer(config.render, own), resources, telemetry, auto)
+    state = setup.home.directory / "state"
+    places = [
+        state / f"browser-{node()}-{n}.lock" for n in range(config.render.browsers if setup.home.shards > 1 else 0)
+    ]
+    rendering = PageRendering(config.render, Renderer(config.render, own, places), resources, telemetry, auto)
     setup.closing.push_async_callback(rendering.close)
     return rendering

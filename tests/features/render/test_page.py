@@ -10,7 +10,6 @@ import pytest
 from gossamer.features.render.browser import Browser
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.page import Dom, Rendering, Supply
-from gossamer.features.render.session import Asked
 from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
 from tests.chromium import require_chromium
@@ -21,7 +20,7 @@ LINK = "document.body.insertAdjacentHTML('beforeend', '<a href=/found>x</a>');"
 WAITS_S = {"/slow": 3.0, "/hang": 60.0}
 
 
-async def _get(url: str, kind: str, asked: Asked) -> Reply | Failure:
+async def _get(url: str, kind: str, has_session: bool) -> Reply | Failure:
     path = url.removeprefix("http://a.test").partition("?")[0]
     await asyncio.sleep(WAITS_S.get(path, 0.01))
     headers = (("Content-Type", "application/json"),)

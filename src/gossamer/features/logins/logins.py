@@ -247,7 +247,8 @@ class FormLogins(VisitMiddleware):
     def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
         url = page.visit.url
         login = self._of(url)
-        why = self.why_logged_out(url, page.reply, now, page.content.body, _script_targets(page))
+        targets = [one.url for one in page.findings.links if one.link_type == SCRIPT] if login is not None else ()
+        why = self.why_logged_out(url, page.reply, now, page.content.body, targets)
         if not why and login is not None and login.phase == "in":
             login.endings.note_page(url, now)
         return self._conclusion(page.visit, why, now)
@@ -466,10 +467,6 @@ class FormLogins(VisitMiddleware):
         login.phase = "failed"
         login.reason = reason
         self._on_given_up(login.name, reason)
-
-
-def _script_targets(page: ExaminedPage) -> list[str]:
-    return [found.url for found in page.findings.links if found.link_type == SCRIPT]
 
 
 def _check_of(login: FormLogin, origin: Url) -> Prerequisite:

@@ -53,9 +53,7 @@ class ResourceCache:
         self._held_bytes = 0
 
     def find(self, url: str, session: str = "") -> Entry | None:
-        """Return what is stored for a URL, fresh or stale. `session` differs for requests with different headers; it is
-        empty for those without a session.
-        """
+        """Return what is stored for a URL and a session (empty: none), fresh or stale."""
         keys = (f"{url}\n{session}", f"{url}\n") if session else (url,)
         key = next((one for one in keys if one in self._entries), "")
         if not key:

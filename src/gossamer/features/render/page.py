@@ -22,7 +22,7 @@ from gossamer.features.render.behaviors import FRAME, STEP, BehaviorFile, script
 from gossamer.features.render.browser import Browser, BrowserError, Event, ignore
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.patience import PagePatience
-from gossamer.features.render.session import NO_SESSION, Asked, PageSession
+from gossamer.features.render.session import PageSession
 from gossamer.model.visits import Failure, Reply
 from gossamer.world.loop import wait_at_most
 
@@ -75,8 +75,8 @@ READ_DOM: Final = script("read.js")
 class Supply(NamedTuple):
     """Where the resources of a page come from."""
 
-    get: Callable[[str, str, Asked], Awaitable[Reply | Failure]]
-    """Returns what a URL and a type of resource bring: a reply with its content decoded, or why there is none."""
+    get: Callable[[str, str, bool], Awaitable[Reply | Failure]]
+    """Returns what a URL, a type of resource, and whether to use the session bring: a reply, decoded, or why not."""
     is_delayed: Callable[[], bool] = bool
     """Returns whether the page waits because of the delay of a host."""
     session: PageSession | None = None
@@ -478,7 +478,7 @@ class Rendering:
         self._patience.begin(request)
         shared = self._site_session
         try:
-            reply = await self._get(url, kind, await shared.asked(url, headers) if shared is not None else NO_SESSION)
+            reply = await self._get(url, kind, shared is not None and await shared.carries(url, headers))
             if shared is not None:
                 await shared.give()
         finally:

@@ -12,55 +12,30 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from gossamer.features.render.browser import BrowserError, Event
-from gossamer.stages.fetch.cookies import AGE_S_MAX, Cookie, Jar, within
-from gossamer.stages.fetch.http import sendable
+from gossamer.stages.fetch.cookies import Cookie, Jar, within
 from gossamer.url.url import Url
 
 MARKER: Final = "gossamer-session"
-MARGIN_S: Final = 60.0
-"""By which cookies in the browser end before the longest lifetime: it cuts longer ones by its own clock."""
 Headers = tuple[tuple[str, str], ...]
 
 
 class SiteSessions(NamedTuple):
-    """The sessions of a crawl."""
+    """The sessions of a crawl: return the cookies of a site, store changed ones, and return headers of a request."""
 
     jar: Callable[[str], Jar | None]
-    """Returns the cookies of a site; None if none are kept."""
     keep: Callable[[str, Jar], None]
-    """Stores a changed jar."""
     headers: Callable[[Url, None, float], Headers]
-    """Returns the headers of the session for a request."""
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """What a request of a page carries beyond that of any other page."""
-
-    headers: Headers = ()
-    """Those that scripts add, and a session may need."""
-    has_session: bool = False
-
-
-NO_SESSION: Final = Asked()
 
 
 class PageSession:
     """The session of one page, whose site alone it is for. `begin` first, for each browser."""
 
     def __init__(
-        self,
-        page: Url,
-        jar: Jar,
-        keep: Callable[[str, Jar], None],
-        name: Callable[[str], Url | None],
-        now: Callable[[], float],
+        self, page: Url, sessions: SiteSessions, name: Callable[[str], Url | None], now: Callable[[], float]
     ) -> None:
         self._page = page
-        self._jar = jar
-        self._keep = keep
+        self._sessions = sessions
         self._name = name
         self._now = now
         self._given: dict[tuple[str, str, str], Event] = {}
@@ -68,8 +43,6 @@ class PageSession:
         self._known: dict[tuple[str, str, str], Event] = {}
         """All that the browser has."""
         self._lock = asyncio.Lock()
-        self._call: Callable[[str, Event], Awaitable[Event]]
-        self._context: Event = {}
 
     async def begin(self, call: Callable[[str, Event], Awaitable[Event]], context: Event) -> None:
         """Give a browser the cookies. `call` and `context` are those of its page."""
@@ -84,7 +57,8 @@ class PageSession:
         """Let the browser know what has changed in the jar."""
         async with self._lock:
             now = self._now()
-            shown = {one.identity: self._params(one, now) for one in self._jar if not one.is_over(now)}
+            jar = self._sessions.jar(self._page.site) or Jar()
+            shown = {one.identity: self._params(one) for one in jar if not one.is_over(now)}
             changed = [{**one, "expires": 1} for identity, one in self._given.items() if identity not in shown]
             changed += [dict(one) for identity, one in shown.items() if not _is_same(one, self._known.get(identity))]
             self._given = shown
@@ -101,28 +75,24 @@ class PageSession:
                 changed = [one for identity, one in found.items() if not _is_same(one, self._known.get(identity))]
                 changed += [{**one, "expires": 1} for identity, one in self._known.items() if identity not in found]
                 self._known = found
-                now = self._now()
+                jar = self._sessions.jar(self._page.site) or Jar()
                 for one in changed:
                     if not one["httpOnly"]:
-                        self._take_cookie(one, now)
-                self._keep(self._page.site, self._jar)
+                        self._take_cookie(one, jar, self._now())
+                self._sessions.keep(self._page.site, jar)
 
-    async def asked(self, text: str, headers: Mapping[str, str]) -> Asked:
-        """Return what a request carries that the browser would send with these headers."""
+    async def carries(self, text: str, headers: Mapping[str, str]) -> bool:
+        """Say whether a request that the browser would send with these headers carries the session."""
         url = self._name(text)
-        if url is None or url.site != self._page.site:
-            return NO_SESSION
-        own = [one for one in headers.items() if one[0].lower().startswith(("authorization", "x-")) and sendable(*one)]
-        has_session = f"{MARKER}=1" in headers.get("Cookie", "").split("; ")
-        if has_session:
-            await self.take()
-        return Asked(tuple(own), has_session)
+        if url is None or url.site != self._page.site or f"{MARKER}=1" not in headers.get("Cookie", "").split("; "):
+            return False
+        await self.take()
+        return True
 
-    def _params(self, cookie: Cookie, now: float) -> Event:
+    def _params(self, cookie: Cookie) -> Event:
         """Return a cookie as the protocol of browsers has it; without its value if no script of the page may see it."""
         host = self._page.host
         is_visible = host == cookie.domain or (not cookie.host_only and within(host, cookie.domain))
-        end = int(min(cookie.expires_at, now + AGE_S_MAX - MARGIN_S))
         return {
             "name": _to_browser(cookie.name),
             "value": _to_browser(cookie.value) if is_visible and not cookie.http_only else "",
@@ -130,11 +100,11 @@ class PageSession:
             "path": cookie.path,
             "secure": cookie.secure,
             "httpOnly": cookie.http_only,
-            **({"expires": end} if end else {}),
+            **({"expires": int(cookie.expires_at)} if cookie.expires_at else {}),
             **({"sameSite": cookie.same_site.capitalize()} if cookie.same_site else {}),
         }
 
-    def _take_cookie(self, one: Event, now: float) -> None:
+    def _take_cookie(self, one: Event, jar: Jar, now: float) -> None:
         domain = one["domain"].removeprefix(".")
         url = self._name(f"{self._page.scheme}://{domain}/")
         if url is not None and url.site == self._page.site:  # Frames of other sites have cookies too.
@@ -142,24 +112,20 @@ class PageSession:
             text += f"; Domain={domain}" if one["domain"].startswith(".") else ""
             text += "; Secure" if one["secure"] else ""
             text += f"; Max-Age={int(one['expires'] - now)}" if one.get("expires", -1) > 0 else ""
-            self._jar.take(text.encode().decode("latin-1"), url, now, by_script=True)
+            jar.take(text.encode().decode("latin-1"), url, now, by_script=True)
 
     async def _set(self, cookies: list[dict[str, Any]]) -> None:
-        """Set cookies, or those that the browser accepts: one that it does not would keep out all."""
-        for some in (cookies, *([one] for one in cookies)):
+        """Set cookies, each alone: one that the browser does not accept would keep out all."""
+        for one in cookies:
             with suppress(BrowserError):
-                await self._call("Storage.setCookies", {"cookies": some, **self._context})
-                if some is cookies:
-                    return
+                await self._call("Storage.setCookies", {"cookies": [one], **self._context})
 
 
 def _is_same(one: Event, known: Event | None) -> bool:
     """Say whether a cookie is one that both sides have. Its end may be rounded."""
-    return (
-        known is not None
-        and one["value"] == known["value"]
-        and (abs(one.get("expires", -1) - known.get("expires", -1)) <= 1)
-    )
+    if known is None or one["value"] != known["value"]:
+        return False
+    return bool(abs(one.get("expires", -1) - known.get("expires", -1)) <= 1)
 
 
 def _to_browser(text: str) -> str:
