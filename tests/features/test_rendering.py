@@ -18,7 +18,9 @@ from gossamer.features.render.rendering import HOST_VISITS_MAX, SLOW, Auto, Gate
 from gossamer.features.render.session import SiteSessions
 from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
+from gossamer.ports import VisitMiddleware
 from gossamer.testing.fakes import Answers, reply
+from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 from tests.engine.ring import Ring, url_of
 
@@ -42,11 +44,13 @@ class Rendering:
         self.pages = PageRendering(made, Renderer(made), self.resources, ring.telemetry, auto)
         ring.with_feature(self.resources, rendering=self.pages)
 
-    def get(self, *texts: str, kind: str = "script", has_session: bool = False) -> list[Reply | Failure]:
+    def get(
+        self, *texts: str, kind: str = "script", has_session: bool = False, via: str = PAGE
+    ) -> list[Reply | Failure]:
         async def all_of() -> list[Reply | Failure]:
             async with asyncio.TaskGroup() as group:
                 tasks = [
-                    group.create_task(self.resources.get(text, kind, PAGE_ID, PAGE, has_session=has_session))
+                    group.create_task(self.resources.get(text, kind, PAGE_ID, via, has_session=has_session))
                     for text in texts
                 ]
                 while not all(task.done() for task in tasks):
@@ -361,3 +365,24 @@ def test_a_reply_to_a_request_without_the_session_does_not_end_it(tmp_path: Path
         assert rendering.sessions.headers(url_of(API), None, 0.0) == (("Cookie", "sid=2"),)
         shown = [value for one, *_ in ring.archive.prerequisites for name, value in one.headers if name == "Set-Cookie"]
         assert shown == ["sid=[redacted]"] * 2
+
+
+class WithCredentials(VisitMiddleware):
+    """Marks replies as the operator's rules do for requests to their place, whatever page needs it."""
+
+    name = "credentials"
+
+    def received(self, url: Url, reply: Reply, now: float) -> Reply:
+        return msgspec.structs.replace(reply, authenticated=True)
+
+
+def test_what_was_requested_with_credentials_is_for_pages_of_its_site_alone(tmp_path: Path) -> None:
+    answer = reply(b"secret", headers=(("Cache-Control", "max-age=60"),))
+    with Ring(tmp_path, {API: answer}) as ring:
+        rendering = Rendering(ring)
+        ring.with_feature(WithCredentials())
+        assert [outcome(one) for one in rendering.get(API, via="https://b.test/")] == ["excluded"]
+        assert [outcome(one) for one in rendering.get(API, via="https://www.a.test/")] == [200]
+        assert [outcome(one) for one in rendering.get(API)] == [200]
+        assert [outcome(one) for one in rendering.get(API, via="https://b.test/")] == ["excluded"]
+        assert ring.web.counts[API] == 3

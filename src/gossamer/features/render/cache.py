@@ -1,8 +1,7 @@
 """Cache: resources that may be used again, as HTTP allows it to a private cache (RFC 9111).
 
 Requests without a session carry the same headers, so that `Vary` matches always, `Vary: *` never. Replies to others
-are for their session alone, or, if the server says for how long and does not vary them, for all sessions of the site:
-cookies of visits change with each page. About 5 µs a lookup.
+are for their session, or, if the server says for how long and does not vary them, for all of the site. 5 µs a lookup.
 """
 
 from __future__ import annotations

@@ -85,7 +85,6 @@ class Wanted(msgspec.Struct, eq=False):
     """Address of the page that needs the resource."""
     has_session: bool
     session: str
-    """Of the headers that it carries beyond those of all requests; empty without any."""
     conditions: Headers
     began: float
     answer: asyncio.Future[Reply | Failure]
@@ -115,7 +114,6 @@ class PageResources(VisitMiddleware):
         self._sessions = gates.sessions
         self._exchange = gates.exchange
         self.served: set[asyncio.Task[None]] = set()
-        """Resources that are requested for other shards."""
         self._chain = gates.chain
         self._judge = gates.judge
         self.control = gates.control
@@ -146,14 +144,14 @@ class PageResources(VisitMiddleware):
         if url is None:
             return Failure("unsupported", "its URL cannot be requested")
         while (other := self._wanted.get(url.text)) is not None:
-            is_same = other.session == _digest(self._headers(url, has_session=has_session))
+            is_same = other.session == _digest(self._headers(url, has_session=has_session)) and other.via == via
             other.others += is_same
             if (found := await asyncio.shield(other.over)) is not None and is_same:
                 self._counters.rendering("resources_reused", 1)
                 return found
         session = _digest(self._headers(url, has_session=has_session))
         entry = self._cache.find(url.text, session)
-        if entry is not None and entry.fresh_until > self._clock.now():
+        if entry is not None and entry.fresh_until > self._clock.now() and self._is_for(entry.reply, via, url):
             self._counters.rendering("resources_reused", 1)
             return entry.reply
         conditions = entry.conditions if entry is not None else ()
@@ -297,7 +295,14 @@ class PageResources(VisitMiddleware):
             result = self._accept(prerequisite.url, wanted, result, now) if is_ours else read
         wanted.answer.set_result(result)
 
+    def _is_for(self, reply: Reply, via: str, url: Url) -> bool:
+        """Say whether a page may have a reply: one to a request with credentials is for pages of its own site alone."""
+        page = self.namer.name(via)
+        return not reply.authenticated or (page is not None and page.site == url.site)
+
     def _accept(self, url: Url, wanted: Wanted, reply: Reply, now: float) -> Reply | Failure:
+        if not self._is_for(reply, wanted.via, url):
+            return Failure("excluded", "it was requested with credentials, which are not for pages of other sites")
         if reply.status == NOT_MODIFIED and wanted.conditions:
             confirmed = self._cache.confirm(url.text, reply, now, wanted.session)
             return confirmed or Failure("protocol_error", "304 for what is not held any more")

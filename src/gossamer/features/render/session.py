@@ -39,9 +39,8 @@ class PageSession:
         self._name = name
         self._now = now
         self._given: dict[tuple[str, str, str], Event] = {}
-        """The cookies of the jar, as the browser has them."""
         self._known: dict[tuple[str, str, str], Event] = {}
-        """All that the browser has."""
+        """The cookies that the browser has; those of the jar among them are in `_given`."""
         self._lock = asyncio.Lock()
 
     async def begin(self, call: Callable[[str, Event], Awaitable[Event]], context: Event) -> None:
@@ -123,9 +122,8 @@ class PageSession:
 
 def _is_same(one: Event, known: Event | None) -> bool:
     """Say whether a cookie is one that both sides have. Its end may be rounded."""
-    if known is None or one["value"] != known["value"]:
-        return False
-    return bool(abs(one.get("expires", -1) - known.get("expires", -1)) <= 1)
+    off_s = abs(one.get("expires", -1) - known.get("expires", -1)) if known is not None else 0
+    return known is not None and bool(one["value"] == known["value"] and off_s <= 1)
 
 
 def _to_browser(text: str) -> str:
