@@ -73,6 +73,10 @@ class VisitMiddleware:
         """Return whether a URL may be requested now. Pure: the first verdict that is not allowed counts."""
         return ALLOWED
 
+    def judge_resource(self, url: Url, now: float) -> Verdict:
+        """Return what `judge` does, for a resource of a rendered page, whose visit is not over."""
+        return self.judge(url, now)
+
     def reserve(self, url: Url, now: float) -> None:
         """Note that all have allowed a visit's request. `release` follows in any case."""
 

@@ -16,6 +16,7 @@ class Site:
 
     def __init__(self, pages: Mapping[str, str | None], robots: str = "", address: str = "127.0.0.1") -> None:
         self.log: list[tuple[float, str, str, dict[str, str]]] = []
+        self.pages = dict(pages)
         site = self
 
         class Handler(Answering):
@@ -24,7 +25,7 @@ class Site:
                 if self.path == "/robots.txt":
                     self.answer(200 if robots else 404, robots.encode(), media_type="text/plain")
                     return
-                text = pages.get(self.path.partition("?")[0], None)
+                text = site.pages.get(self.path.partition("?")[0], None)
                 kinds = {".js": "text/javascript", ".json": "application/json", ".css": "text/css"}
                 kind = kinds.get(Path(self.path).suffix, "text/html; charset=utf-8")
                 if text is None:

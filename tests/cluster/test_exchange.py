@@ -13,7 +13,7 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.home import Home
 from gossamer.cluster.channels import Outbox
 from gossamer.cluster.exchange import Exchange, RecentlySent, ShardRun
-from gossamer.cluster.frames import FramePacker, Linking, Root, encode
+from gossamer.cluster.frames import FRAME_BYTES_MAX, FramePacker, Linking, Root, encode
 from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.prerequisites import RemotePrerequisites, answer_of, result_of
@@ -446,6 +446,28 @@ def test_a_prerequisite_is_run_by_the_shard_whose_host_it_is_and_answered_once(p
     assert isinstance(result, Reply)
     assert (result.status, result.ip) == (200, "192.0.2.1")
     assert one.exchange.idle
+
+
+def test_resources_of_rendered_pages_are_asked_for_with_what_they_are_about(pair: tuple[Member, Member]) -> None:
+    one, other = pair
+    wanted = [
+        Prerequisite(url(0, 0), theirs, owner="rendering", subject="script id", is_about_origin=False)
+        for theirs in THEIRS[:3]
+    ]
+    for resource in wanted:
+        assert one.exchange.run_prerequisite(resource)
+    now = WallClock().now()
+    carry(one, other, now)
+    assert [(asked.url, asked.subject, asked.is_about_origin) for asked in other.ring.asked] == [
+        (resource.url, "script id", False) for resource in wanted
+    ]
+    body = b"x" * (FRAME_BYTES_MAX - 1_000)
+    for asked in other.ring.asked:
+        other.exchange.answer_prerequisite(asked, Reply(asked.url.text, 200, (), b"", "192.0.2.1", 5.0, 0.1, 10), body)
+    frames = [len(list(other.exchange.outgoing(now + 0.1 * number))) for number in range(4)]
+    assert frames == [1, 1, 1, 0], "large ones go one by one"
+    carry(one, other, now + RESEND_S + 1.0)
+    assert len(other.ring.asked) == 6, "what was lost is asked for again: answers are not kept"
 
 
 def test_a_prerequisite_without_an_answer_ends_with_a_failure(pair: tuple[Member, Member]) -> None:

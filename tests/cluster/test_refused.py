@@ -17,7 +17,6 @@ SETS = {
     "frontier.strategy": ("frontier.strategy=walk",),
     "frontier.hosts_min": ("frontier.hosts_min=2", "crawl.mode=offline", "state.checkpoint_uri=file:///tmp/none"),
     "frontier.more_seeds_command": ("frontier.more_seeds_command=['seeds']", "crawl.mode=offline"),
-    "crawl.render": ("crawl.render=auto",),
     "websub": ("crawl.mode=continuous", "websub.callback_url=https://crawler.example.org/", "console.port=0"),
 }
 ELSEWHERE = {"url.split_sites", "state.hosts_store", "state.checkpoint_uri", "crawl.mode"}

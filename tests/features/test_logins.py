@@ -509,3 +509,23 @@ def test_a_redirect_is_requested_again_for_other_cookies_also_after_a_restart(tm
     visit(first, "a=last")
     assert not sessions().bounces(PAGE, "redirected", 0.0), "a chain that sets a new cookie each time ends"
     store.close()
+
+
+def test_resources_of_a_page_use_its_session_and_wait_for_a_login_only(book: Book) -> None:
+    resource = named("https://www.a.test/api")
+    assert book.logins.judge_resource(resource, 0.0).allowed, "of a page that needs no login"
+    first = book.begin()
+    assert book.logins.judge_resource(resource, 0.0).park
+    assert book.answer(book.answer(first, reply(), FORM), reply(), b"<p>Log out") is None
+    assert book.verdict(PAGE, 0.0).allowed
+    assert not book.verdict(OTHER_HOST, 0.0).allowed, "its session is used by one visit at a time"
+    assert book.logins.judge_resource(resource, 0.0).allowed
+    assert book.logins.judge_resource(named(LOGIN), 0.0).outcome == "excluded"
+
+
+def test_a_script_that_leads_to_the_login_page_ends_the_session(book: Book) -> None:
+    book.log_in()
+    assert book.logins.why_logged_out(PAGE, reply(), 0.0, b"<p>Page", ["https://www.a.test/other"]) == ""
+    why = book.logins.why_logged_out(PAGE, reply(), 0.0, b"<p>Page", ["https://www.a.test/login?next=/page"])
+    assert why == "it redirects to the page of login.a"
+    assert not book.logins.judge(PAGE, 0.0).allowed

@@ -10,13 +10,17 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from gossamer.features.logins.sessions import Jars, Sessions
 from gossamer.features.render.choice import RenderBudget, RenderChoice
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.renderer import Renderer
 from gossamer.features.render.rendering import HOST_VISITS_MAX, SLOW, Auto, Gates, PageRendering, PageResources
+from gossamer.features.render.session import SiteSessions
 from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
+from gossamer.ports import VisitMiddleware
 from gossamer.testing.fakes import Answers, reply
+from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 from tests.engine.ring import Ring, url_of
 
@@ -28,25 +32,46 @@ SCRIPTS: Mapping[str, Answers] = {f"https://cdn.test/{name}.js": reply(b"code", 
 class Rendering:
     """A ring whose pages are rendered, without a page."""
 
-    def __init__(self, ring: Ring, auto: Auto | None = None, **options: object) -> None:
+    def __init__(
+        self, ring: Ring, auto: Auto | None = None, sessions: Sessions | None = None, **options: object
+    ) -> None:
         self.ring = ring
         made = convert(RenderOptions, options)
-        gates = Gates(ring.namer, ring.chain, ring.stages.middlewares.judge, ring.frontier.control)
+        kept = SiteSessions(sessions.jars.find, sessions.jars.keep, sessions.headers) if sessions is not None else None
+        gates = Gates(ring.namer, ring.chain, ring.stages.middlewares.judge_resource, ring.frontier.control, kept)
         examiner = ring.stages.examiner
         self.resources = PageResources(gates, ring.archive, examiner, ring.telemetry, made)
         self.pages = PageRendering(made, Renderer(made), self.resources, ring.telemetry, auto)
         ring.with_feature(self.resources, rendering=self.pages)
 
-    def get(self, *texts: str, kind: str = "script") -> list[Reply | Failure]:
+    def get(
+        self, *texts: str, kind: str = "script", has_session: bool = False, via: str = PAGE
+    ) -> list[Reply | Failure]:
         async def all_of() -> list[Reply | Failure]:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self.resources.get(text, kind, PAGE_ID, PAGE)) for text in texts]
+                tasks = [
+                    group.create_task(self.resources.get(text, kind, PAGE_ID, via, has_session=has_session))
+                    for text in texts
+                ]
                 while not all(task.done() for task in tasks):
                     await asyncio.sleep(0)
                     await self.ring.turns()
             return [task.result() for task in tasks]
 
         return asyncio.run(all_of())
+
+
+class WithCookies(Rendering):
+    """The same with the cookies of a crawl."""
+
+    def __init__(self, ring: Ring) -> None:
+        self.sessions = Sessions(Jars(ring.epochs, None))
+        super().__init__(ring, sessions=self.sessions)
+        self.sessions.is_without_session = self.resources.is_without_session
+        ring.with_feature(self.sessions)
+
+    def set_cookie(self, text: str) -> None:
+        self.sessions.received(url_of(PAGE), reply(headers=(("Set-Cookie", text),)), 0.0)
 
 
 def outcome(result: Reply | Failure) -> str | int:
@@ -278,3 +303,86 @@ def test_auto_starts_no_browser_for_pages_without_scripts_or_beyond_its_budget(t
             "https://b.test/": ("fetched", "", "budget"),
         }
         assert ring.counters.totals.rendering == {"pages_budget": 1}
+
+
+API = "https://a.test/api"
+
+
+def test_a_resource_carries_the_cookies_of_its_session_alone(tmp_path: Path) -> None:
+    with Ring(tmp_path, {API: reply(b"{}"), **SCRIPTS}) as ring:
+        rendering = WithCookies(ring)
+        rendering.set_cookie("sid=1; HttpOnly")
+        rendering.get(API, has_session=True)
+        rendering.get(API)
+        rendering.get("https://cdn.test/a.js", has_session=True)
+        cookie = ("Cookie", "sid=1")
+        assert [one.headers for one in ring.web.requests] == [(cookie,), (), ()]
+
+
+def test_what_a_session_was_sent_is_not_for_the_next_one(tmp_path: Path) -> None:
+    answers = [reply(name, headers=(("ETag", '"1"'),)) for name in (b"jo", b"kim", b"none")]
+    with Ring(tmp_path, {API: answers}) as ring:
+        rendering = WithCookies(ring)
+        bodies = []
+        for text, has_session in (("sid=1", True), ("sid=1", True), ("sid=2", True), ("sid=2", False)):
+            rendering.set_cookie(text)
+            [found] = rendering.get(API, has_session=has_session)
+            assert isinstance(found, Reply)
+            bodies.append(found.body)
+        assert bodies == [b"jo", b"jo", b"kim", b"none"]
+        assert all(name != "If-None-Match" for one in ring.web.requests for name, _ in one.headers)
+
+
+def test_pages_with_and_without_a_session_do_not_share_a_request(tmp_path: Path) -> None:
+    with Ring(tmp_path, {API: [reply(b"jo"), reply(b"none")]}) as ring:
+        rendering = WithCookies(ring)
+        rendering.set_cookie("sid=1")
+
+        async def both() -> list[bytes]:
+            async with asyncio.TaskGroup() as group:
+                tasks = [
+                    group.create_task(rendering.resources.get(API, "fetch", PAGE_ID, PAGE, has_session=has_session))
+                    for has_session in (True, False, True)
+                ]
+                while not all(task.done() for task in tasks):
+                    await asyncio.sleep(0)
+                    await ring.turns()
+            return [found.body for task in tasks if isinstance(found := task.result(), Reply)]
+
+        assert asyncio.run(both()) == [b"jo", b"none", b"jo"]
+        assert ring.web.counts[API] == 2
+
+
+def test_a_reply_to_a_request_without_the_session_does_not_end_it(tmp_path: Path) -> None:
+    """A server that sees no cookie sets a new one, which belongs to nobody."""
+    answer = reply(b"{}", headers=(("Set-Cookie", "sid=nobody"),))
+    with Ring(tmp_path, {API: answer, "https://a.test/in": reply(b"{}", headers=(("Set-Cookie", "sid=2"),))}) as ring:
+        rendering = WithCookies(ring)
+        rendering.set_cookie("sid=1")
+        rendering.get(API)
+        assert rendering.sessions.headers(url_of(API), None, 0.0) == (("Cookie", "sid=1"),)
+        rendering.get("https://a.test/in", has_session=True)
+        assert rendering.sessions.headers(url_of(API), None, 0.0) == (("Cookie", "sid=2"),)
+        shown = [value for one, *_ in ring.archive.prerequisites for name, value in one.headers if name == "Set-Cookie"]
+        assert shown == ["sid=[redacted]"] * 2
+
+
+class WithCredentials(VisitMiddleware):
+    """Marks replies as the operator's rules do for requests to their place, whatever page needs it."""
+
+    name = "credentials"
+
+    def received(self, url: Url, reply: Reply, now: float) -> Reply:
+        return msgspec.structs.replace(reply, authenticated=True)
+
+
+def test_what_was_requested_with_credentials_is_for_pages_of_its_site_alone(tmp_path: Path) -> None:
+    answer = reply(b"secret", headers=(("Cache-Control", "max-age=60"),))
+    with Ring(tmp_path, {API: answer}) as ring:
+        rendering = Rendering(ring)
+        ring.with_feature(WithCredentials())
+        assert [outcome(one) for one in rendering.get(API, via="https://b.test/")] == ["excluded"]
+        assert [outcome(one) for one in rendering.get(API, via="https://www.a.test/")] == [200]
+        assert [outcome(one) for one in rendering.get(API)] == [200]
+        assert [outcome(one) for one in rendering.get(API, via="https://b.test/")] == ["excluded"]
+        assert ring.web.counts[API] == 3

@@ -37,10 +37,6 @@ REFUSED: Final[Mapping[str, tuple[Callable[[Config], bool], str]]] = {
         lambda config: bool(config.frontier.more_seeds_command) and config.crawl.mode == "offline",
         "offline crawls of several shards take no more segments; add seeds with `gossamer seed`",
     ),
-    "crawl.render": (
-        lambda config: config.crawl.render != "never",
-        "a crawl of several shards does not render; set cluster.workers = 1",
-    ),
     "websub": (may_be_called_back, "hubs are for one worker; leave out --workers, or set websub.enabled=false"),
 }
 """Options that exclude several shards: when they do, and the remedy. docs/how-to/cluster.md has the reasons."""

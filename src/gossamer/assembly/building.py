@@ -47,7 +47,7 @@ from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, UrlMemory
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
-from gossamer.engine.optional import Ending, NoHints, NoOthers, NoRendering
+from gossamer.engine.optional import Ending, NoHints, NoOthers, NoRendering, ShardExchange
 from gossamer.engine.pending_scope import PendingScope, ScopeMemory
 from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.shard import CrawlLoop
@@ -209,7 +209,7 @@ def ring_of(
         config, epochs, namer, frontier.control, exclusions, robots, scope.trapping, looks, quarantine,
         telemetry.logs, recrawl, hints, sessions, requests, counters.proxy_changed,
     ))  # fmt: skip
-    gates = (namer, scope.chain, Middlewares(listed).judge, frontier.control)
+    gates = (namer, scope.chain, Middlewares(listed).judge_resource, frontier.control, sessions, exchange or NoOthers())
     rendering = _rendering(setup, gates, archives, looks, telemetry, epochs)
     middlewares = Middlewares([*listed, rendering.resources] if rendering is not None else listed)
     stages = Stages(
@@ -444,7 +444,7 @@ def _requests(config: Config, epochs: Epochs) -> Requests | None:
 
 def _rendering(
     setup: Setup,
-    gates: tuple[Namer, Chain, Callable[[Url, float], Verdict], HostControl],
+    gates: tuple[Namer, Chain, Callable[[Url, float], Verdict], HostControl, Sessions | None, ShardExchange],
     archives: Archives,
     looks: Examiner,
     telemetry: Telemetry,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from gossamer.assembly.home import Setup
 from gossamer.cluster.addresses import Addresses
@@ -30,6 +30,7 @@ from gossamer.world.loop import wait_at_most
 if TYPE_CHECKING:
     from gossamer.assembly.moving import PartitionMoves
     from gossamer.assembly.ring import CrawlRing
+    from gossamer.features.render.rendering import PageResources
 
 
 def exchange_of(
@@ -242,6 +243,10 @@ class Membership:
         self.discover(self._pending_scope.take_regained())
 
     def run_for_another(self, prerequisite: Prerequisite) -> bool:
+        if not prerequisite.is_about_origin:
+            resources = cast("PageResources", self._ring.middlewares.of("rendering"))
+            resources.serve(prerequisite, self.exchange.answer_prerequisite)
+            return True
         started = self._frontier.control.run_prerequisite(prerequisite, self._clock.now())
         self._loop.stir()
         return started

@@ -484,7 +484,7 @@ class Exchange:
         if named is None or target is None or self._ring is None or not self.has(target):
             return
         self.activity += 1
-        prerequisite = Prerequisite(named, target, ask.hops)
+        prerequisite = Prerequisite(named, target, ask.hops, subject=ask.resource, is_about_origin=not ask.resource)
         if self.prerequisites.note_request(sender, opening, ask) and not self._ring.run_for_another(prerequisite):
             self.prerequisites.note_result(prerequisite, Failure("host_closed", "its host is closed"), b"")
 

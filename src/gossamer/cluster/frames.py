@@ -124,10 +124,12 @@ class AskPrerequisite(msgspec.Struct, array_like=True, frozen=True):
     origin: str
     url: str
     hops: int
+    resource: str = ""
+    """Of a resource of a rendered page at `origin`: what it is about. Empty for a document about an origin."""
 
 
 class PrerequisiteAnswer(msgspec.Struct, array_like=True, frozen=True):
-    """What it brought. Of a reply only what robots rules are made of."""
+    """What it brought. Of a reply only what robots rules and browsers need."""
 
     number: int
     url: str

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Final
 
 import msgspec
 
-from gossamer.cluster.frames import AskPrerequisite, PrerequisiteAnswer
+from gossamer.cluster.frames import FRAME_BYTES_MAX, AskPrerequisite, PrerequisiteAnswer
 from gossamer.model.links import Prerequisite
 from gossamer.model.visits import Failure, Reply
 from gossamer.url.url import Url
@@ -66,11 +67,9 @@ class RemotePrerequisites:
         for number, out in self._out.items():
             if out.to == to and out.send_at <= now:
                 out.send_at = now + self._resend_s
-                due.append(
-                    AskPrerequisite(
-                        number, out.prerequisite.origin.text, out.prerequisite.url.text, out.prerequisite.hops
-                    )
-                )
+                one = out.prerequisite
+                resource = "" if one.is_about_origin else one.subject
+                due.append(AskPrerequisite(number, one.origin.text, one.url.text, one.hops, resource))
         return due
 
     def readdress(self, shard: int, owner: Callable[[Url], int]) -> list[Prerequisite]:
@@ -116,14 +115,20 @@ class RemotePrerequisites:
         """Note the result of a fetch."""
         for sender, opening, number in self._running.pop((prerequisite.origin.text, prerequisite.url.text), []):
             answer = answer_of(number, prerequisite.url.text, result, body)
-            self._answers[sender, opening, number] = answer
+            if prerequisite.is_about_origin:  # A resource is requested again: it may be large, and has a cache.
+                self._answers[sender, opening, number] = answer
             while len(self._answers) > ANSWERS_MAX:
                 self._answers.popitem(last=False)
             self._ready.setdefault(sender, []).append(answer)
 
     def answers(self, to: int) -> list[PrerequisiteAnswer]:
-        """Return the answers to send to a shard now."""
-        return self._ready.pop(to, [])
+        """Return the answers to send to a shard now: as many as one frame holds, one at the least."""
+        ready = self._ready.pop(to, [])
+        sizes = accumulate([len(one.body) for one in ready])
+        count = max(1, sum([size <= FRAME_BYTES_MAX for size in sizes]))
+        if len(ready) > count:
+            self._ready[to] = ready[count:]
+        return ready[:count]
 
 
 def answer_of(number: int, url: str, result: Reply | Failure, body: bytes) -> PrerequisiteAnswer:

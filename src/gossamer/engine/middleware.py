@@ -25,6 +25,7 @@ class Middlewares:
         backwards = listed[::-1]
         self._by_name = {one.name: one for one in listed}
         self._judges = tuple(one.judge for one in listed if one.judges and _overrides(one, base.judge))
+        self._resources = tuple(one.judge_resource for one in listed if one.judges and _overrides(one, base.judge))
         self._unresolved = tuple(one.judge for one in listed if one.judges_unresolved)
         self.reserves = tuple(one.reserve for one in listed if _overrides(one, base.reserve))
         self.releases = tuple(one.release for one in listed if _overrides(one, base.release))
@@ -45,19 +46,15 @@ class Middlewares:
 
     def judge(self, url: Url, now: float) -> Verdict:
         """Return whether a URL may be requested now. 5 µs if the rules of its site are in memory."""
-        for judge in self._judges:
-            verdict = judge(url, now)
-            if not verdict.allowed:
-                return verdict
-        return ALLOWED
+        return _first_refusal(self._judges, url, now)
+
+    def judge_resource(self, url: Url, now: float) -> Verdict:
+        """Return whether a resource of a rendered page may be requested now."""
+        return _first_refusal(self._resources, url, now)
 
     def judge_unresolved(self, url: Url, now: float) -> Verdict:
         """Return whether the address of a URL's host is worth a lookup."""
-        for judge in self._unresolved:
-            verdict = judge(url, now)
-            if not verdict.allowed:
-                return verdict
-        return ALLOWED
+        return _first_refusal(self._unresolved, url, now)
 
     def is_page(self, page: ExaminedPage) -> bool:
         """Say whether a document is the page that was requested."""
@@ -74,6 +71,14 @@ class Middlewares:
     def of(self, name: str) -> VisitMiddleware:
         """Return the middleware that prerequisite fetches and verdicts name as their owner."""
         return self._by_name[name]
+
+
+def _first_refusal(judges: Sequence[Callable[[Url, float], Verdict]], url: Url, now: float) -> Verdict:
+    for judge in judges:
+        verdict = judge(url, now)
+        if not verdict.allowed:
+            return verdict
+    return ALLOWED
 
 
 def _overrides(one: VisitMiddleware, method: Callable[..., object]) -> bool:

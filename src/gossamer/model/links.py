@@ -36,7 +36,7 @@ RELATED = "related"
 """By a `link` element or a `Link` header whose relation names a document: contents, search, license and others."""
 SCRIPT = "script"
 """To where a script of a rendered page would have navigated."""
-LEADING_ON = frozenset(("redirect", "meta_refresh"))
+LEADING_ON = frozenset(("redirect", "meta_refresh", SCRIPT))
 """Types of link that a browser follows without a click."""
 NOT_SEED = 0
 SEED_ARGUMENT = 1

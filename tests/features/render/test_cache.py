@@ -95,3 +95,42 @@ def test_without_memory_nothing_is_stored() -> None:
     cache = ResourceCache(0, 500.0)
     cache.store(URL, reply(), NOW)
     assert cache.find(URL) is None
+
+
+FRESH = ("Cache-Control", "max-age=60")
+
+
+@pytest.mark.parametrize(
+    ("headers", "shared"),
+    [
+        ((FRESH,), True),
+        ((("Cache-Control", "public, max-age=60"), ("Vary", "Accept-Encoding")), True),
+        ((("Expires", "Tue, 14 Nov 2023 23:13:20 GMT"),), True),
+        ((), False),
+        ((("Last-Modified", "Tue, 14 Nov 2000 21:13:20 GMT"),), False),
+        ((("Cache-Control", "private, max-age=60"),), False),
+        ((("Cache-Control", 'private="set-cookie", max-age=60'),), False),
+        ((FRESH, ("Vary", "Accept-Encoding"), ("Vary", "Origin, Cookie")), False),
+        ((FRESH, ("Vary", "authorization")), False),
+    ],
+)
+def test_a_reply_of_a_session_is_for_others_only_if_its_server_says_so(
+    headers: tuple[tuple[str, str], ...], shared: bool
+) -> None:
+    cache = ResourceCache(1 << 20, 500.0)
+    cache.store(URL, reply(*headers), NOW, "one")
+    assert cache.find(URL, "one") is not None
+    assert (cache.find(URL, "two") is not None) == shared
+    assert cache.find(URL) is None, "pages of other sites have no session"
+
+
+def test_a_reply_without_a_session_is_for_no_session() -> None:
+    cache = ResourceCache(1 << 20, 500.0)
+    cache.store(URL, reply(FRESH, body=b"nobody"), NOW)
+    assert cache.find(URL, "one") is None
+    cache.store(URL, reply(("ETag", "1"), body=b"one"), NOW, "one")
+    confirmed = cache.confirm(URL, reply(FRESH, status=304), NOW, "one")
+    assert confirmed is not None
+    assert confirmed.body == b"one"
+    assert cache.confirm(URL, reply(FRESH, status=304), NOW, "two") is not None
+    assert cache.confirm(URL, reply(FRESH, status=304), NOW) is not None

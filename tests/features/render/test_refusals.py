@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.api.shards import check_several
 from gossamer.assembly.building import assemble
 from gossamer.config.footprint import BROWSERS, ORIGIN, browser_bytes, fit_budget, fixed_bytes
 from gossamer.config.gather import configure
@@ -26,7 +25,6 @@ def config_of(*settings: str) -> Config:
     ("settings", "says"),
     [
         (("render.program=no-such-browser",), "there is no 'no-such-browser': install it"),
-        (("cookies.enabled=true",), "browsers get no cookies"),
     ],
 )
 def test_a_crawl_that_cannot_render_does_not_begin(tmp_path: Path, settings: tuple[str, ...], says: str) -> None:
@@ -35,11 +33,6 @@ def test_a_crawl_that_cannot_render_does_not_begin(tmp_path: Path, settings: tup
         assemble(config_of(*settings), tmp_path, opening_min=1)
     assert str(refused.value).startswith("crawl.render")
     assert "\n" not in str(refused.value)
-
-
-def test_several_shards_do_not_render() -> None:
-    with pytest.raises(ConfigError, match="several shards"):
-        check_several(config_of())
 
 
 def test_a_program_is_a_name_or_a_path(tmp_path: Path) -> None:

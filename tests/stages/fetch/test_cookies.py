@@ -130,6 +130,18 @@ def test_an_insecure_page_does_not_replace_a_secure_cookie() -> None:
     assert jar.header(named(HOME), NOW) == "a=1"
 
 
+def test_a_script_replaces_no_cookie_that_it_must_not_see() -> None:
+    """RFC 6265bis, section 5.7: a cookie of a non-HTTP API."""
+    jar = Jar()
+    jar.take("a=1; Path=/; HttpOnly", named(HOME), NOW)
+    jar.take("b=1; Path=/", named(HOME), NOW)
+    for text in ("a=2; Path=/", "a=; Path=/; Max-Age=0", "b=2; Path=/"):
+        jar.take(text, named(HOME), NOW, by_script=True)
+    assert jar.header(named(HOME), NOW) == "a=1; b=2"
+    jar.take("a=2; Path=/", named(HOME), NOW)
+    assert jar.header(named(HOME), NOW) == "a=2; b=2"
+
+
 def test_parts_of_other_sites_pages_get_those_that_say_so_alone() -> None:
     jar = Jar()
     for header in ("a=1", "b=1; SameSite=Lax", "c=1; SameSite=None; Secure"):

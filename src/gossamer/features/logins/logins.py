@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, Literal
 from urllib.parse import parse_qsl
 
@@ -21,7 +21,7 @@ from gossamer.engine.history import PageRecord
 from gossamer.engine.options import LoginRule
 from gossamer.features.logins.endings import SessionEndings
 from gossamer.features.logins.sessions import Sessions
-from gossamer.model.links import ALLOWED, Prerequisite, RevisitPlan, Verdict, Visit
+from gossamer.model.links import ALLOWED, SCRIPT, Prerequisite, RevisitPlan, Verdict, Visit
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.options import to_table
 from gossamer.ports import Conclusion, ExaminedPage, VisitMiddleware
@@ -170,12 +170,10 @@ class FormLogins(VisitMiddleware):
     # ---- before a request
 
     def judge(self, url: Url, now: float) -> Verdict:
-        for one in self._logins.values():
-            if what := one.excludes(url):
-                return Verdict(outcome="excluded", reason=f"login.{one.name}: the URL {what}")
         login = self._of(url)
-        if login is None:
-            return ALLOWED
+        excluded = self.judge_resource(url, now)
+        if login is None or excluded.outcome:
+            return excluded
         if login.phase == "failed":
             return Verdict(outcome=LOGIN_REQUIRED, reason=f"login.{login.name}: {login.reason}")
         is_free = login.phase == "in" and not login.is_used
@@ -190,6 +188,14 @@ class FormLogins(VisitMiddleware):
             step = _first(login, url)
         is_lost = step is not None and url.host == step.origin.host
         return Verdict(prerequisite=step if is_lost else None, park=True, owner=self.name)
+
+    def judge_resource(self, url: Url, now: float) -> Verdict:
+        """As `judge`, for what the page that uses a session needs: it waits for a login that is under way only."""
+        for one in self._logins.values():
+            if what := one.excludes(url):
+                return Verdict(outcome="excluded", reason=f"login.{one.name}: the URL {what}")
+        login = self._of(url)
+        return ALLOWED if login is None or login.prerequisite is None else Verdict(park=True, owner=self.name)
 
     def reserve(self, url: Url, now: float) -> None:
         """Have a session used by one visit at a time."""
@@ -241,7 +247,8 @@ class FormLogins(VisitMiddleware):
     def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
         url = page.visit.url
         login = self._of(url)
-        why = self.why_logged_out(url, page.reply, now, page.content.body)
+        targets = [one.url for one in page.findings.links if one.link_type == SCRIPT] if login is not None else ()
+        why = self.why_logged_out(url, page.reply, now, page.content.body, targets)
         if not why and login is not None and login.phase == "in":
             login.endings.note_page(url, now)
         return self._conclusion(page.visit, why, now)
@@ -256,14 +263,16 @@ class FormLogins(VisitMiddleware):
             again = RevisitPlan(visit.url, now, visit.attempt + 1, visit.hops, why)
         return Conclusion(LOGIN_REQUIRED, why, again, was_acted_on=False)
 
-    def why_logged_out(self, url: Url, reply: Reply, now: float, body: bytes | None = None) -> str:
-        """Return why a reply shows that the session has ended, and so is not content; empty if it is content. `body` is
-        known after the reply was examined.
+    def why_logged_out(
+        self, url: Url, reply: Reply, now: float, body: bytes | None = None, targets: Sequence[str] = ()
+    ) -> str:
+        """Return why a reply shows that the session has ended, and so is not content; empty if it is content. `body`,
+        and `targets` to which scripts would have navigated, are known after the reply was examined.
         """
         login = self._of(url)
         if login is None or login.phase != "in":
             return ""
-        why = self._why_out(login, reply, body)
+        why = self._why_out(login, reply, body, targets)
         if not why:
             if body is not None:
                 login.has_worked = True
@@ -280,10 +289,10 @@ class FormLogins(VisitMiddleware):
             self._give_up(login, f"{login.fruitless} logins in a row brought no page: {why}")
         return why
 
-    def _why_out(self, login: FormLogin, reply: Reply, body: bytes | None) -> str:
+    def _why_out(self, login: FormLogin, reply: Reply, body: bytes | None, targets: Sequence[str] = ()) -> str:
         target = redirect_target(reply.url, reply.headers) if 300 <= reply.status < 400 else None
-        to = self._namer.name(target) if target else None
-        if to is not None and login.is_login_page(to):
+        named = map(self._namer.name, (target, *targets) if target else targets)
+        if any(to is not None and login.is_login_page(to) for to in named):
             return f"it redirects to the page of login.{login.name}"
         if reply.status == 401:
             return f"HTTP 401 in spite of login.{login.name}"

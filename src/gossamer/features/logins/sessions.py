@@ -66,6 +66,10 @@ class Jars:
         """Say whether cookies of a site are kept."""
         return self._sites is None or site in self._sites
 
+    def find(self, site: str) -> Jar | None:
+        """Return a site's jar; None if its cookies are not kept."""
+        return self.of(site) if self.has(site) else None
+
     def of(self, site: str) -> Jar:
         """Return a site's jar."""
         jar = self._jars.get(site)
@@ -108,11 +112,13 @@ class Sessions(VisitMiddleware):
     name = "sessions"
 
     def __init__(self, jars: Jars, logins: FormLogins | None = None) -> None:
-        self._jars = jars
+        self.jars = jars
         self.epochs = jars.epochs
         self.logins = logins
         self._sent: dict[int, str] = {}
         """By fingerprint of a URL that is being requested: its cookies."""
+        self.is_without_session: Callable[[Url], bool] = lambda _: False
+        """Returns whether a request was sent without its site's session."""
 
     def request(self, url: Url, visit: Visit | None, request: Request, now: float) -> Request:
         found = self.headers(url, visit, now)
@@ -131,9 +137,9 @@ class Sessions(VisitMiddleware):
         return found
 
     def _cookies(self, url: Url, visit: Visit | None, now: float) -> str:
-        if not (self._jars.has(url.site) and url.text.startswith("http")):
+        if not (self.jars.has(url.site) and url.text.startswith("http")):
             return ""
-        cookies = self._jars.of(url.site).header(url, now, embedded_elsewhere=_is_foreign_embed(url, visit))
+        cookies = self.jars.of(url.site).header(url, now, embedded_elsewhere=_is_foreign_embed(url, visit))
         return cookies if sendable("Cookie", cookies) else ""
 
     def concluded(self, visited: Visited, now: float) -> None:
@@ -164,22 +170,23 @@ class Sessions(VisitMiddleware):
 
     def received(self, url: Url, reply: Reply, now: float) -> Reply:
         """Store the cookies of a reply; return the reply with their values redacted."""
-        if not self._jars.has(url.site) or not any(_is_set_cookie(name) for name, _ in reply.headers):
+        if not self.jars.has(url.site) or not any(_is_set_cookie(name) for name, _ in reply.headers):
             return reply
-        jar = self._jars.of(url.site)
-        for name, value in reply.headers:
-            if _is_set_cookie(name):
-                jar.take(value, url, now)
-        self._jars.keep(url.site, jar)
+        if not self.is_without_session(url):
+            jar = self.jars.of(url.site)
+            for name, value in reply.headers:
+                if _is_set_cookie(name):
+                    jar.take(value, url, now)
+            self.jars.keep(url.site, jar)
         shown = tuple((name, _redact(value) if _is_set_cookie(name) else value) for name, value in reply.headers)
         return msgspec.structs.replace(reply, headers=shown)
 
     def moved(self, first: int, end: int) -> None:
-        self._jars.forget()
+        self.jars.forget()
 
     def names(self, site: str, now: float) -> set[str]:
         """Return the names of a site's cookies."""
-        return self._jars.of(site).names(now)
+        return self.jars.of(site).names(now)
 
 
 def jar_key(site: str) -> bytes:

@@ -1,6 +1,7 @@
 """Cache: resources that may be used again, as HTTP allows it to a private cache (RFC 9111).
 
-All requests for resources carry the same headers, so that `Vary` matches always, `Vary: *` never. About 5 µs a lookup.
+Requests without a session carry the same headers, so that `Vary` matches always, `Vary: *` never. Replies to others
+are for their session, or, if the server says for how long and does not vary them, for all of the site. 5 µs a lookup.
 """
 
 from __future__ import annotations
@@ -50,15 +51,19 @@ class ResourceCache:
         self._entries: OrderedDict[str, Entry] = OrderedDict()
         self._held_bytes = 0
 
-    def find(self, url: str) -> Entry | None:
-        """Return what is stored for a URL, fresh or stale."""
-        entry = self._entries.get(url)
-        if entry is not None:
-            self._entries.move_to_end(url)
-        return entry
+    def find(self, url: str, session: str = "") -> Entry | None:
+        """Return what is stored for a URL and a session (empty: none), fresh or stale."""
+        keys = (f"{url}\n{session}", f"{url}\n") if session else (url,)
+        key = next((one for one in keys if one in self._entries), "")
+        if not key:
+            return None
+        self._entries.move_to_end(key)
+        return self._entries[key]
 
-    def store(self, url: str, reply: Reply, now: float) -> None:
+    def store(self, url: str, reply: Reply, now: float, session: str = "") -> None:
         """Store what came for a URL, where that is allowed; it replaces what was there."""
+        if session:
+            url += f"\n{'' if _is_for_all_sessions(reply) else session}"
         self._drop(url)
         fresh_s = self._lifetime_s(reply)
         size = len(reply.body) + OVERHEAD_BYTES
@@ -72,16 +77,16 @@ class ResourceCache:
         while self._held_bytes > self._bytes_max:
             self._drop(next(iter(self._entries)))
 
-    def confirm(self, url: str, answer: Reply, now: float) -> Reply | None:
+    def confirm(self, url: str, answer: Reply, now: float, session: str = "") -> Reply | None:
         """Return the stored reply that a 304 confirms, fresh again; None where there is none (any more)."""
-        entry = self._entries.get(url)
+        entry = self.find(url, session)
         if entry is None:
             return None
         newer = {name.lower() for name, _ in answer.headers}
         kept = tuple((name, value) for name, value in entry.reply.headers if name.lower() not in newer)
         news = tuple((name, value) for name, value in answer.headers if not name.lower().startswith("content-"))
         reply = msgspec.structs.replace(entry.reply, headers=kept + news)
-        self.store(url, reply, now)
+        self.store(url, reply, now, session)
         return reply
 
     def _drop(self, url: str) -> None:
@@ -109,6 +114,14 @@ class ResourceCache:
         if modified is None:
             return self._fresh_s
         return min(HEURISTIC_S_MAX, max(0.0, HEURISTIC_SHARE * (reply.started_at - modified)))
+
+
+def _is_for_all_sessions(reply: Reply) -> bool:
+    """Say whether a reply of a session may be used in another one of the same site."""
+    stated = _directives(reply)
+    vary = ",".join(value for name, value in reply.headers if name.lower() == "vary").lower()
+    says_when = "max-age" in stated or reply.header("expires") is not None
+    return says_when and not ("private" in stated or "cookie" in vary or "authorization" in vary)
 
 
 def _directives(reply: Reply) -> dict[str, str]:

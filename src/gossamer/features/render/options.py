@@ -39,7 +39,7 @@ class RenderOptions(Section, frozen=True):
             le=1,
         ),
     ] = 0.3
-    browsers: Annotated[int, Key("Browsers at once; each renders one page at a time", ge=1, le=4)] = 2
+    browsers: Annotated[int, Key("Browsers at once on a machine; each renders one page at a time", ge=1, le=4)] = 2
     waiting_max: Annotated[
         int, Key("Pages that may wait for a browser; while there are more, no page is fetched", ge=1)
     ] = 32

@@ -22,6 +22,7 @@ from gossamer.features.render.behaviors import FRAME, STEP, BehaviorFile, script
 from gossamer.features.render.browser import Browser, BrowserError, Event, ignore
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.patience import PagePatience
+from gossamer.features.render.session import PageSession
 from gossamer.model.visits import Failure, Reply
 from gossamer.world.loop import wait_at_most
 
@@ -74,10 +75,11 @@ READ_DOM: Final = script("read.js")
 class Supply(NamedTuple):
     """Where the resources of a page come from."""
 
-    get: Callable[[str, str], Awaitable[Reply | Failure]]
-    """Returns what a URL and a type of resource bring: a reply with its content decoded, or why there is none."""
+    get: Callable[[str, str, bool], Awaitable[Reply | Failure]]
+    """Returns what a URL, a type of resource, and whether to use the session bring: a reply, decoded, or why not."""
     is_delayed: Callable[[], bool] = bool
     """Returns whether the page waits because of the delay of a host."""
+    session: PageSession | None = None
 
 
 class PageError(Exception):
@@ -130,6 +132,7 @@ class Rendering:
         self._document = document
         self._options = options
         self._get = supply.get
+        self._site_session = supply.session
         self._patience = PagePatience(options.settle_s_max, supply.is_delayed)
         self._call_s_max = WALL_FACTOR * options.stall_s_max
         self._cut = ""
@@ -232,6 +235,8 @@ class Rendering:
             ("Network.setBypassServiceWorker", {"bypass": True}),
         ):  # fmt: skip
             await call(method, params, session)
+        if self._site_session is not None:
+            await self._site_session.begin(call, context)
         await self._hold(session)
         await self._jump()
         loaded = await call("Page.navigate", {"url": self._document.url}, session, self._call_s_max)
@@ -356,6 +361,8 @@ class Rendering:
         return answer.get("result", {}).get("value")
 
     async def _read(self) -> Dom:
+        if self._site_session is not None:
+            await self._site_session.take()
         most = self._options.dom_bytes_max
         value = await self._evaluate(READ_DOM.replace("BYTES_MAX", str(most)))
         if not isinstance(value, dict):
@@ -439,7 +446,7 @@ class Rendering:
         elif reason:
             await self._refuse(session, number, reason)
         else:
-            await self._request(session, number, url, kind)
+            await self._request(session, number, url, kind, request["headers"])
 
     def _refusal(self, url: str, kind: str, method: str, headers: Mapping[str, str]) -> str:
         """Return why a request is not made; empty where it may be."""
@@ -465,12 +472,15 @@ class Rendering:
             return "late"
         return "too_large" if self._bytes_left <= 0 else ""
 
-    async def _request(self, session: str, number: str, url: str, kind: str) -> None:
+    async def _request(self, session: str, number: str, url: str, kind: str, headers: Mapping[str, str]) -> None:
         self._requested += 1
         request = self._requested
         self._patience.begin(request)
+        shared = self._site_session
         try:
-            reply = await self._get(url, kind)
+            reply = await self._get(url, kind, shared is not None and await shared.carries(url, headers))
+            if shared is not None:
+                await shared.give()
         finally:
             self._patience.end(request)
             self._replied_cpu_s = self._browser.cpu_s

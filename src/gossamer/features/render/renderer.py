@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 from gossamer.features.render.behaviors import BehaviorFile
@@ -12,19 +15,25 @@ from gossamer.features.render.page import Dom, PageError, Rendering, Supply
 from gossamer.features.render.shares import QUICK_S, BrowserShares, HostShare
 from gossamer.model.errors import CrawlFailedError
 from gossamer.model.visits import Reply
+from gossamer.world.process import DirectoryLock
 
 STARTS_MAX: Final = 3
 """Browsers in a row that do not start, after which the crawl ends: its pages would all be incomplete."""
 PAGES_EACH_MAX: Final = 200
 """A browser is replaced after this number of pages: what they left in it goes with it."""
+PLACE_POLL_S: Final = 0.1
 
 
 class Renderer:
     """Renders `render.browsers` pages at once, each in a browser that it has alone, in a context of its own."""
 
-    def __init__(self, options: RenderOptions, behaviors: tuple[BehaviorFile, ...] = ()) -> None:
+    def __init__(
+        self, options: RenderOptions, behaviors: Sequence[BehaviorFile] = (), places: Sequence[Path] = ()
+    ) -> None:
+        """`places` are files of locks, one for each browser that the shards on this machine may have at once."""
         self._options = options
-        self._behaviors = behaviors
+        self._places = places
+        self._behaviors = tuple(behaviors)
         self._shares = BrowserShares(options.browsers)
         self._idle: list[tuple[Browser, int]] = []
         self._busy: set[Browser] = set()
@@ -45,13 +54,25 @@ class Renderer:
             CrawlFailedError: no browser starts.
         """
         for attempt in range(1, self._options.attempts_max + 1):
-            async with self._shares.turn(host, is_again=attempt > 1) as share:
+            async with self._shares.turn(host, is_again=attempt > 1) as share, self._place():
                 try:
                     return await self._render(document, supply, share)
                 except BrowserError as error:
                     if attempt == self._options.attempts_max:
                         raise PageError(error.reason, f"{error} ({attempt} attempts)") from error
         raise AssertionError("there is one attempt at the least")
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        """Wait for a place of this machine. The kernel frees those of a shard that is killed."""
+        locks = [DirectoryLock(path) for path in self._places]
+        try:
+            while locks and not any(lock.acquire(0.0) for lock in locks):  # noqa: ASYNC110 - other processes free them
+                await asyncio.sleep(PLACE_POLL_S)
+            yield
+        finally:
+            for lock in locks:
+                lock.release()
 
     async def close(self) -> None:
         """End all browsers."""
@@ -72,11 +93,11 @@ class Renderer:
             dom = await Rendering(browser, document, self._options, supply, self._behaviors).dom()
             failed = False
             is_quick = not dom.cut and browser.cpu_s - began_cpu_s <= QUICK_S
-            keep = pages + 1 < PAGES_EACH_MAX
+            keep = pages + 1 < PAGES_EACH_MAX and not self._places
             return dom
         except PageError:
             failed = False
-            keep = not browser.ended
+            keep = not (browser.ended or self._places)
             raise
         finally:
             share.note(now() - began, now(), is_quick=is_quick, failed=failed)

@@ -17,9 +17,11 @@ from contextlib import suppress
 from typing import Final
 
 import msgspec
+from xxhash import xxh3_64_hexdigest
 
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.examine import Examined, Examiner
+from gossamer.engine.optional import NoOthers, ShardExchange
 from gossamer.features.render.cache import ResourceCache
 from gossamer.features.render.choice import (
     FOR_SAMPLE,
@@ -33,6 +35,7 @@ from gossamer.features.render.choice import (
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.page import Dom, PageError, Supply
 from gossamer.features.render.renderer import Renderer
+from gossamer.features.render.session import PageSession, SiteSessions
 from gossamer.model.links import EMBED, SCRIPT, Found, Link, Prerequisite, Verdict
 from gossamer.model.modules import ModuleError
 from gossamer.model.pages import PARTIAL, RENDERED, Findings, PageCapture, Rendered
@@ -68,6 +71,8 @@ class Gates(msgspec.Struct, frozen=True):
     chain: Chain
     judge: Callable[[Url, float], Verdict]
     control: HostControl
+    sessions: SiteSessions | None = None
+    exchange: ShardExchange = NoOthers()
 
 
 class Wanted(msgspec.Struct, eq=False):
@@ -78,6 +83,8 @@ class Wanted(msgspec.Struct, eq=False):
     page_id: str
     via: str
     """Address of the page that needs the resource."""
+    has_session: bool
+    session: str
     conditions: Headers
     began: float
     answer: asyncio.Future[Reply | Failure]
@@ -87,6 +94,7 @@ class Wanted(msgspec.Struct, eq=False):
     """Time limit of its request, once that was sent."""
     others: int = 0
     """Further pages that wait for it."""
+    is_sent: bool = False
 
 
 class PageResources(VisitMiddleware):
@@ -103,6 +111,9 @@ class PageResources(VisitMiddleware):
         options: RenderOptions,
     ) -> None:
         self.namer = gates.namer
+        self._sessions = gates.sessions
+        self._exchange = gates.exchange
+        self.served: set[asyncio.Task[None]] = set()
         self._chain = gates.chain
         self._judge = gates.judge
         self.control = gates.control
@@ -117,7 +128,15 @@ class PageResources(VisitMiddleware):
 
     # ---- for pages
 
-    async def get(self, text: str, kind: str, page_id: str, via: str, patience_s: float = math.inf) -> Reply | Failure:
+    def session_of(self, page: Url) -> PageSession | None:
+        """Return the session for a page; None if its site has none."""
+        if self._sessions is None or self._sessions.jar(page.site) is None:
+            return None
+        return PageSession(page, self._sessions, self.namer.name, self._clock.now)
+
+    async def get(
+        self, text: str, kind: str, page_id: str, via: str, patience_s: float = math.inf, *, has_session: bool = False
+    ) -> Reply | Failure:
         """Return a resource for a page, with its content decoded, or why there is none. `patience_s` is how long its
         host may be slow.
         """
@@ -125,18 +144,21 @@ class PageResources(VisitMiddleware):
         if url is None:
             return Failure("unsupported", "its URL cannot be requested")
         while (other := self._wanted.get(url.text)) is not None:
-            other.others += 1
-            if (found := await asyncio.shield(other.over)) is not None:
+            is_same = other.session == _digest(self._headers(url, has_session=has_session)) and other.via == via
+            other.others += is_same
+            if (found := await asyncio.shield(other.over)) is not None and is_same:
                 self._counters.rendering("resources_reused", 1)
                 return found
-        entry = self._cache.find(url.text)
-        if entry is not None and entry.fresh_until > self._clock.now():
+        session = _digest(self._headers(url, has_session=has_session))
+        entry = self._cache.find(url.text, session)
+        if entry is not None and entry.fresh_until > self._clock.now() and self._is_for(entry.reply, via, url):
             self._counters.rendering("resources_reused", 1)
             return entry.reply
         conditions = entry.conditions if entry is not None else ()
         future = asyncio.get_running_loop().create_future
         began = self._clock.now()
-        wanted = self._wanted[url.text] = Wanted(url, kind, page_id, via, conditions, began, future(), future())
+        wanted = Wanted(url, kind, page_id, via, has_session, session, conditions, began, future(), future())
+        self._wanted[url.text] = wanted
         result: Reply | Failure | None = None
         try:
             async with asyncio.timeout(self._options.resource_s_max):
@@ -156,25 +178,46 @@ class PageResources(VisitMiddleware):
         rejected = self._chain.rejects_resource(Link(url, EMBED, 0, referrer=wanted.via))
         if rejected:
             return Failure("excluded", f"the filter `{rejected}` rejects it")
-        refused = await self._wait_permission(url, wanted, patience_s)
-        if refused is not None:
+        is_ours = self._exchange.has(url)
+        if is_ours and (refused := await self._wait_permission(url, wanted, patience_s)) is not None:
             return refused
-        fetch = Prerequisite(url, url, owner=self.name, subject=wanted.kind, is_about_origin=False)
-        if not self.control.run_prerequisite(fetch, self._clock.now()):
+        # The shard that keeps a host's delay checks its rules, too.
+        origin = url if is_ours else self.namer.name(wanted.via) or url
+        about = f"{wanted.kind} {wanted.page_id}"
+        fetch = Prerequisite(origin, url, owner=self.name, subject=about, is_about_origin=False)
+        now = self._clock.now()
+        if not (self.control.run_prerequisite(fetch, now) if is_ours else self._exchange.run_prerequisite(fetch)):
             return Failure("host_closed", "its host cannot be requested now")
         while not (await asyncio.wait((wanted.answer,), timeout=POLL_S))[0]:
             if self._is_slow(url, wanted, patience_s):
                 return SLOW
         return wanted.answer.result()
 
+    def serve(self, prerequisite: Prerequisite, answer: Callable[[Prerequisite, Reply | Failure, bytes], None]) -> None:
+        """Get a resource for a page of another shard, as for a page of this one."""
+
+        async def get() -> None:
+            kind, _, page_id = prerequisite.subject.partition(" ")
+            via = prerequisite.origin.text
+            found = await self.get(prerequisite.url.text, kind, page_id, via, self._options.settle_s_max)
+            answer(prerequisite, found, found.body if isinstance(found, Reply) else b"")
+
+        task = asyncio.create_task(get())
+        self.served.add(task)
+        task.add_done_callback(self.served.discard)
+
     def is_delayed(self, page_id: str) -> bool:
         """Say whether a page waits because of the delay of a host."""
         now = self._clock.now()
-        return any(one.page_id == page_id and self.control.free_at(one.url) > now for one in self._wanted.values())
+        return any(one.page_id == page_id and self._free_at(one.url) > now for one in self._wanted.values())
+
+    def _free_at(self, url: Url) -> float:
+        """Return when the delay of a host ends; that of another shard's host is for that shard to know."""
+        return self.control.free_at(url) if self._exchange.has(url) else math.inf
 
     def _is_slow(self, url: Url, wanted: Wanted, patience_s: float) -> bool:
         """Say whether a host has let a page wait too long, its delay not included."""
-        return self._clock.now() - max(wanted.began, self.control.free_at(url)) > patience_s
+        return self._clock.now() - max(wanted.began, self._free_at(url)) > patience_s
 
     async def _wait_permission(self, url: Url, wanted: Wanted, patience_s: float) -> Failure | None:
         """Wait until a resource may be requested; return why it may not."""
@@ -212,8 +255,23 @@ class PageResources(VisitMiddleware):
 
     def fetch(self, prerequisite: Prerequisite, request: Request, now: float) -> Request:
         wanted = self._wanted.get(prerequisite.url.text)
-        headers = wanted.conditions if wanted is not None else ()
+        headers: Headers = ()
+        if wanted is not None:
+            own = self._headers(wanted.url, has_session=wanted.has_session)
+            headers = wanted.conditions if _digest(own) == wanted.session else ()
+            headers += own
+            wanted.session = _digest(own)
+            wanted.is_sent = True
         return msgspec.structs.replace(request, headers=headers, body_bytes_max=self._options.resource_bytes_max)
+
+    def is_without_session(self, url: Url) -> bool:
+        """Say whether the request that was sent for a URL has no session: then its reply changes none."""
+        wanted = self._wanted.get(url.text)
+        return wanted is not None and wanted.is_sent and not wanted.has_session
+
+    def _headers(self, url: Url, *, has_session: bool) -> Headers:
+        sessions = self._sessions
+        return sessions.headers(url, None, self._clock.now()) if has_session and sessions is not None else ()
 
     def bound(self, prerequisite: Prerequisite, limit: asyncio.Timeout) -> None:
         """Have the request for a resource end when no page waits for it any more."""
@@ -222,21 +280,31 @@ class PageResources(VisitMiddleware):
 
     def answered(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> None:
         wanted = self._wanted.get(prerequisite.url.text)
+        kind = prerequisite.subject.partition(" ")[0]
         reply = result if isinstance(result, Reply) else result.came
-        if reply is not None:
+        is_ours = self._exchange.has(prerequisite.url)
+        if reply is not None and is_ours:
             self._counters.rendering("resources_requested", 1)
             page_id, via = (wanted.page_id, wanted.via) if wanted is not None else ("", "")
-            ours = msgspec.structs.replace(reply, page_id=page_id, resource_type=prerequisite.subject)
-            self._archive.add_prerequisite(ours, via, prerequisite.subject)
+            ours = msgspec.structs.replace(reply, page_id=page_id, resource_type=kind)
+            self._archive.add_prerequisite(ours, via, kind)
         if wanted is None or wanted.answer.done():
             return  # Its page no longer waits.
-        wanted.answer.set_result(
-            self._accept(prerequisite.url, wanted, result, now) if isinstance(result, Reply) else result
-        )
+        if isinstance(result, Reply):
+            read = msgspec.structs.replace(result, body=body)
+            result = self._accept(prerequisite.url, wanted, result, now) if is_ours else read
+        wanted.answer.set_result(result)
+
+    def _is_for(self, reply: Reply, via: str, url: Url) -> bool:
+        """Say whether a page may have a reply: one to a request with credentials is for pages of its own site alone."""
+        page = self.namer.name(via)
+        return not reply.authenticated or (page is not None and page.site == url.site)
 
     def _accept(self, url: Url, wanted: Wanted, reply: Reply, now: float) -> Reply | Failure:
+        if not self._is_for(reply, wanted.via, url):
+            return Failure("excluded", "it was requested with credentials, which are not for pages of other sites")
         if reply.status == NOT_MODIFIED and wanted.conditions:
-            confirmed = self._cache.confirm(url.text, reply, now)
+            confirmed = self._cache.confirm(url.text, reply, now, wanted.session)
             return confirmed or Failure("protocol_error", "304 for what is not held any more")
         if reply.file is not None or reply.truncated:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
@@ -244,7 +312,7 @@ class PageResources(VisitMiddleware):
         if len(body) > self._options.resource_bytes_max:
             return Failure("too_large", "it is longer than render.resource_bytes_max")
         reply = msgspec.structs.replace(reply, body=body, request_head=b"")
-        self._cache.store(url.text, reply, now)
+        self._cache.store(url.text, reply, now, wanted.session)
         return reply
 
 
@@ -282,13 +350,16 @@ class PageRendering:
         self._counted_s = 0.0
         self._visits: Counter[str] = Counter()
         self._parked: set[str] = set()
-        self.visits = 0
-        """Visits that wait for a browser or a sample, or are in a browser."""
+
+    @property
+    def visits(self) -> int:
+        """Visits that wait for a browser or a sample, or are in a browser, and resources for other shards."""
+        return self._visits.total() + len(self.resources.served)
 
     @property
     def is_full(self) -> bool:
         """Whether no more pages are fetched until a browser is free."""
-        return self.visits >= self._options.waiting_max + self._options.browsers
+        return self._visits.total() >= self._options.waiting_max + self._options.browsers
 
     def wants(self, reply: Reply, examined: Examined) -> bool:
         """Say whether a page may be rendered: a complete web page that was fetched by an ordinary request."""
@@ -313,7 +384,7 @@ class PageRendering:
         await self._wait_sample(choice, url, place)
         reason = choice.choose(place)
         is_blind = reason == FOR_SAMPLE and not place.signal
-        if reason and not auto.budget.allows(self._clock.now(), self.visits, sample=is_blind):
+        if reason and not auto.budget.allows(self._clock.now(), self._visits.total(), sample=is_blind):
             reason = OVER_BUDGET
         if reason:
             self._counters.rendering(f"pages_{reason}", 1)
@@ -334,15 +405,13 @@ class PageRendering:
 
     def _begin(self, url: Url) -> None:
         """Note a visit that waits. Of a host with too many of them, no further page is fetched meanwhile."""
-        self.visits += 1
         self._visits[url.host] += 1
-        most = HOST_VISITS_MAX if self.visits < self._options.waiting_max / 2 else 1
+        most = HOST_VISITS_MAX if self._visits.total() < self._options.waiting_max / 2 else 1
         if self._visits[url.host] >= most and not self.resources.control.is_parked(url):
             self.resources.control.park(url, self._clock.now(), UNREAD)
             self._parked.add(url.host)
 
     def _end(self, url: Url) -> None:
-        self.visits -= 1
         self._visits -= Counter((url.host,))  # Without those that are zero.
         if url.host in self._parked and self._visits[url.host] < HOST_VISITS_MAX:
             self._parked.discard(url.host)
@@ -387,16 +456,17 @@ class PageRendering:
         page_id = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{reply.url} {reply.started_at!r}"))
         slow_s = self._options.settle_s_max
 
-        async def get(text: str, kind: str) -> Reply | Failure:
+        async def get(text: str, kind: str, has_session: bool) -> Reply | Failure:
             nonlocal slow_s
-            found = await self.resources.get(text, kind, page_id, reply.url, slow_s)
-            slow_s = min(SLOW_AGAIN_S, slow_s / 2) if found is SLOW else slow_s
+            found = await self.resources.get(text, kind, page_id, reply.url, slow_s, has_session=has_session)
+            slow_s = min(SLOW_AGAIN_S, slow_s / 2) if found == SLOW else slow_s
             return found
 
         self._begin(url)
         try:
             document = msgspec.structs.replace(reply, body=examined.content.body)
-            supply = Supply(get, lambda: self.resources.is_delayed(page_id))
+            session = self.resources.session_of(url)
+            supply = Supply(get, lambda: self.resources.is_delayed(page_id), session)
             dom = await self._renderer.render(document, supply, url.host)
         except PageError as error:
             self._counters.count_rendering(error.reason)
@@ -452,7 +522,13 @@ class PageRendering:
 
     async def close(self) -> None:
         """End all browsers."""
+        for task in self.resources.served:
+            task.cancel()
         await self._renderer.close()
+
+
+def _digest(headers: Headers) -> str:
+    return xxh3_64_hexdigest(msgspec.json.encode(headers)) if headers else ""
 
 
 def _new_links(sent: Findings, rendered: Findings) -> list[str]:

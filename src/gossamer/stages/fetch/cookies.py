@@ -100,12 +100,16 @@ class Jar:
         sent.sort(key=lambda cookie: (-len(cookie.path), cookie.set_at))
         return "; ".join(f"{cookie.name}={cookie.value}" for cookie in sent)
 
-    def take(self, text: str, url: Url, now: float) -> None:
-        """Process a Set-Cookie header of a reply from `url`; a header that breaks a rule is ignored (section 5.7)."""
+    def take(self, text: str, url: Url, now: float, *, by_script: bool = False) -> None:
+        """Process a Set-Cookie header of a reply from `url`; a header that breaks a rule is ignored (section 5.7). A
+        script replaces no cookie that it must not see.
+        """
         cookie = parse_cookie(text, url, now)
         if cookie is None or (not cookie.secure and url.scheme != "https" and self._shadows_secure(cookie)):
             return
         before = self._cookies.get(cookie.identity)
+        if by_script and before is not None and before.http_only:
+            return
         if not cookie.is_over(now):
             self.put(cookie, before)
             self._evict(now)
