@@ -3,7 +3,7 @@
 Takes    names of WARC, ARC, WACZ and HAR files, of folders, of lists, and addresses of object stores
 Gives    captures, and what was refused, with the place of each
 Keeps    nothing
-Imports  archive, model, url, world
-Touches  disk, and an object store where a source lies in one
+Imports  archive, fetch, model, world
+Touches  disk, and an object store that a source names
 Never    parses a page, or changes a source
 """

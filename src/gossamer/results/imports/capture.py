@@ -1,10 +1,10 @@
-"""Captures: what a record of an archive says of a page, where it lies, and what is no capture.
+"""Captures: what a record of an archive says of a page, its place, and records that are no captures.
 
 from gossamer.results.imports.sources import find_sources
 from gossamer.results.imports.reading import captures_of
 
 for source in find_sources(["crawl.warc.gz", "folder/", "s3://bucket/prefix/"], options):
-    for item in captures_of(source, room, after):  # after: a Place, or None
+    for item in captures_of(source, room, after):  # after: a CapturePlace, or None
         ...
 """
 
@@ -15,12 +15,12 @@ from typing import Literal
 import msgspec
 
 from gossamer.model.content_types import content_type
+from gossamer.model.pages import Original
 from gossamer.model.visits import LargeBody, Reply
 from gossamer.world.spill import Spills
 
 HELD_BYTES_MAX = 1 << 20
-BODY_BYTES_MAX = 1 << 30
-FAULTS_MAX = 1_000
+BODY_BYTES_MAX = 64_000_000
 
 Packing = Literal["", "gzip", "zstd", "deflate"]
 
@@ -35,8 +35,8 @@ class Source(msgspec.Struct, frozen=True):
     """Path of the file, or the address of an object."""
     size: int
     """Bytes of the whole file."""
-    form: Literal["warc", "arc", "har"]
-    """By content."""
+    form: Literal["warc", "arc", "har", ""]
+    """By content; empty with a fault."""
     packing: Packing = ""
     """By content, of the archive itself: gzip or zstd."""
     begin: int = 0
@@ -44,10 +44,12 @@ class Source(msgspec.Struct, frozen=True):
     """The part of the file that is the archive; -1: the rest."""
     is_deflated: bool = False
     """The part is deflated by the package: its records have no places of their own."""
+    fault: str = ""
+    """Why it cannot be read, as the rest of a sentence: `captures_of` refuses it with that."""
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where a record lies. Sources give their records in the order of (`offset`, `within`), each once."""
+class CapturePlace(msgspec.Struct, frozen=True):
+    """Place of a record. Sources give their records in the order of (`offset`, `within`), each once."""
 
     source: int
     """Number of the source."""
@@ -65,18 +67,10 @@ class Place(msgspec.Struct, frozen=True):
     """These bytes are a whole WARC record that a reader can read without the rest of the file."""
 
 
-class Original(msgspec.Struct, frozen=True):
-    """The capture that holds the payload of a revisit; each part is empty or 0 if the record does not say it."""
-
-    url: str = ""
-    fetched_at: float = 0.0
-    record_id: str = ""
-
-
 class Capture(msgspec.Struct, frozen=True):
     """A response, resource or revisit."""
 
-    place: Place
+    place: CapturePlace
     kind: Literal["response", "revisit", "resource"]
     url: str
     """As recorded, an absolute address of http, https, ftp, gemini or another scheme of pages."""
@@ -98,7 +92,7 @@ class Capture(msgspec.Struct, frozen=True):
     record_id: str = ""
     """Without angle brackets."""
     original: Original | None = None
-    """Of a revisit."""
+    """The capture that holds the payload of a revisit; each part is empty or 0 if the record does not say it."""
     ip: str = ""
     method: str = "GET"
     """Of the request, if one is recorded beside the reply."""
@@ -130,7 +124,7 @@ class Refused(msgspec.Struct, frozen=True):
     file: str
     """`Source.name`."""
     offset: int
-    """As in `Place`."""
+    """As in `CapturePlace`."""
     reason: str
     """Rest of a sentence: `ends early`."""
 
@@ -138,7 +132,7 @@ class Refused(msgspec.Struct, frozen=True):
 class Skipped(msgspec.Struct, frozen=True):
     """A record that is sound and no page: a request, `warcinfo`, a DNS answer, a screenshot."""
 
-    place: Place
+    place: CapturePlace
     kind: str
     """The record's type; of one whose address is of no page with its scheme: `resource urn`, `response dns`."""
     url: str = ""

@@ -1,0 +1,32 @@
+"""Reading: the captures of any source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gossamer.results.imports.capture import CapturePlace, Item, Refused, Room, Source
+from gossamer.results.imports.files import open_source
+from gossamer.results.imports.unpack import Unpacked
+from gossamer.results.imports.warc import captures_of_warc
+from gossamer.stages.archive.members import BrokenMemberError
+
+
+def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -> Iterator[Item]:
+    """Yield what the records of a source are, in their order: those behind a place, or all. A damaged record costs
+    itself. In memory: one body up to `Room.held_bytes_max`.
+
+    Raises:
+        OSError: the disk fails, or the file is gone.
+        StoreError: an object store fails.
+    """
+    if source.fault:
+        yield Refused(source.number, source.name, 0, source.fault)
+        return
+    with open_source(source) as file:
+        size = source.length if source.length >= 0 else source.size - source.begin
+        try:
+            unpacked = Unpacked(file, size, source.packing, is_seekable=not source.is_deflated)
+        except BrokenMemberError as error:
+            yield Refused(source.number, source.name, 0, str(error))
+            return
+        yield from captures_of_warc(source, unpacked, room, after)

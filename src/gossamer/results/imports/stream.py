@@ -1,0 +1,242 @@
+"""Stream: the records of a WARC or ARC file, past those that are damaged: reading goes on at the next record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer.results.imports.capture import CapturePlace, Refused, Source
+from gossamer.results.imports.unpack import PIECE_BYTES, Unpacked
+from gossamer.stages.archive.members import HEAD_BYTES_MAX, BrokenMemberError
+
+RECORD_BYTES_MAX = 1 << 34
+_BLANK_LINE = (b"\n\r\n", b"\n\n", b"\n\r\r\n")
+_BLANKS = b"\r\n"
+MARK = b"WARC/"
+_WARC_MARKS = (b"\nWARC/1.", b"\0WARC/1.")
+"""A power cut leaves zeros in place of what precedes a record."""
+_ARC_MARKS = (b"\nhttp", b"\nftp:")
+_LENGTH_DIGITS_MAX = 18
+_DATE_DIGITS = range(12, 19)
+LIES = "has another length than its head says"
+ARC_LINE_BYTES_MAX = 20_000
+
+
+class BrokenRecordError(BrokenMemberError):
+    """The frame of a record is damaged, the member that holds it is not known to be."""
+
+
+class Block:
+    """The content of a record, taken piece by piece."""
+
+    def __init__(self, unpacked: Unpacked, length: int) -> None:
+        self._unpacked = unpacked
+        self.left = length
+
+    def take(self, length: int = PIECE_BYTES) -> bytes:
+        """Take some of the next bytes: at most `length`; none only at the end."""
+        data = self._unpacked.take(min(length, self.left)) if self.left else b""
+        if self.left and not data:
+            raise BrokenRecordError(LIES)
+        self.left -= len(data)
+        return data
+
+    def take_all(self, limit: int) -> bytes:
+        """Take what is left, or its first `limit` bytes."""
+        pieces = []
+        while limit and (data := self.take(min(limit, PIECE_BYTES))):
+            pieces.append(data)
+            limit -= len(data)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def take_head(self) -> bytes:
+        """Take lines to the first blank one, this included; without one, all."""
+        length = self._unpacked.find(_BLANK_LINE, min(self.left, HEAD_BYTES_MAX))
+        if not 0 < length <= self.left:
+            length = self.left
+        if length > HEAD_BYTES_MAX:
+            raise BrokenRecordError("has an HTTP head without an end")
+        return self.take_all(length)
+
+    def begins_with(self, begin: bytes) -> bool:
+        """Return whether the next bytes are these."""
+        return self._unpacked.peek(min(len(begin), self.left)) == begin
+
+
+class ForeignRecord(msgspec.Struct, frozen=True):
+    """A record whose content is to be taken before the next one is read."""
+
+    fields: dict[str, str]
+    """Named fields by their names in lower case; of an ARC record those that a WARC record would have."""
+    block: Block
+
+
+class RecordStream:
+    """Reads the records of a source in order. After each, `finish` gives its place, or `refuse` its fault."""
+
+    def __init__(self, source: Source, unpacked: Unpacked, after: CapturePlace | None) -> None:
+        self._source = source
+        self._unpacked = unpacked
+        self._is_arc = source.form == "arc"
+        self._block: Block | None = None
+        self._start = (0, 0)
+        self._is_damaged = False
+        """The next member is to be found."""
+        self._is_lost = False
+        """The next record of this member is."""
+        self._is_direct = unpacked.is_seekable and not unpacked.packing
+        self._base = source.begin if unpacked.is_seekable else 0
+        self._after = (-1, -1)
+        if after is not None:
+            unpacked.seek(after.offset - self._base)
+            self._after = (after.offset - self._base, after.within)
+
+    def __iter__(self) -> Iterator[ForeignRecord | Refused]:
+        while self._next_member():
+            while True:
+                try:
+                    record = self._next_record()
+                except BrokenMemberError as error:
+                    yield self.refuse(error)
+                    continue
+                if record is None:
+                    break
+                yield record
+
+    def refuse(self, error: Exception) -> Refused:
+        """Return that the last record is refused. A sound one whose content is of no use is finished before."""
+        offset, within = self._start
+        if isinstance(error, BrokenRecordError):
+            self._is_lost = True
+            if self._is_direct:
+                self._unpacked.seek(offset + 1)
+        elif isinstance(error, BrokenMemberError):
+            self._is_damaged = True
+        return Refused(self._source.number, self._source.name, self._base + offset + within, str(error))
+
+    def finish(self) -> CapturePlace:
+        """Return the place of the last record; what is left of its content is skipped.
+
+        Raises:
+            BrokenMemberError: it has another length than it says, or the member is damaged.
+        """
+        unpacked = self._unpacked
+        assert self._block is not None, "there is a record"
+        if unpacked.skip(self._block.left):
+            raise BrokenRecordError(LIES)
+        self._block.left = 0
+        self._skip_blanks()
+        offset, within = self._start
+        is_alone = self._is_direct
+        length = unpacked.within - offset
+        if not is_alone:
+            rest = unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else len(MARK))
+            if rest and not self._begins(rest):
+                raise BrokenRecordError(LIES)
+            is_alone = bool(unpacked.packing) and unpacked.is_seekable and not (rest or within)
+            length = unpacked.end - offset if is_alone else 0
+        linkable = is_alone and not (self._is_arc or unpacked.has_dictionary)
+        return CapturePlace(self._source.number, self._base + offset, within, length, unpacked.packing, linkable)
+
+    def _next_member(self) -> bool:
+        unpacked = self._unpacked
+        if self._is_damaged and not (unpacked.packing and unpacked.search(self._begins, unpacked.offset)):
+            return False
+        self._is_damaged = False
+        self._is_lost = False
+        return unpacked.begin()
+
+    def _next_record(self) -> ForeignRecord | None:
+        """Return the next record behind the place to begin at; None at the end of the member."""
+        while not self._is_damaged:
+            self._start = self._unpacked.place  # Errors of `_find` are of here.
+            if not self._find():
+                return None
+            self._start = self._unpacked.place
+            fields = self._arc_fields() if self._is_arc else self._warc_fields()
+            self._block = Block(self._unpacked, self._length(fields))
+            if self._start > self._after:
+                return ForeignRecord(fields, self._block)
+            self.finish()
+        return None
+
+    def _find(self) -> bool:
+        """Go to the next record of the member; False at its end."""
+        unpacked = self._unpacked
+        while self._is_lost:
+            if not unpacked.drop_until(_ARC_MARKS if self._is_arc else _WARC_MARKS):
+                return False
+            unpacked.take(1)
+            self._is_lost = not self._begins(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else len(MARK)))
+        self._skip_blanks()
+        return bool(unpacked.peek(1))
+
+    def _skip_blanks(self) -> None:
+        while (data := self._unpacked.peek(1)) and data in _BLANKS:
+            self._unpacked.take(1)
+
+    def _begins(self, data: bytes) -> bool:
+        """Return whether a record begins with these bytes."""
+        return arc_fields(data.partition(b"\n")[0]) is not None if self._is_arc else data.startswith(MARK)
+
+    def _warc_fields(self) -> dict[str, str]:
+        length = (
+            self._unpacked.find(_BLANK_LINE, HEAD_BYTES_MAX) if self._begins(self._unpacked.peek(len(MARK))) else -1
+        )
+        if not 0 < length <= HEAD_BYTES_MAX + PIECE_BYTES:
+            raise BrokenRecordError("holds no WARC record" if length < 0 else "has a head without an end")
+        fields: dict[str, str] = {}
+        last = ""
+        for line in self._unpacked.take(length).decode("utf-8", "replace").split("\n")[1:]:
+            name, colon, value = line.partition(":")
+            if line[:1] in (" ", "\t") and last:
+                fields[last] += " " + line.strip()
+            elif colon:
+                last = name.strip().lower()
+                fields.setdefault(last, value.strip())
+        return fields
+
+    def _arc_fields(self) -> dict[str, str]:
+        length = self._unpacked.find((b"\n",), ARC_LINE_BYTES_MAX)
+        fields = arc_fields(self._unpacked.take(length)) if 0 < length <= ARC_LINE_BYTES_MAX else None
+        if fields is None:
+            raise BrokenRecordError("holds no ARC record")
+        return fields
+
+    def _length(self, fields: dict[str, str]) -> int:
+        """Return the length of the content, which is bounded, and as far as it can be seen, true."""
+        text = fields.get("content-length", "")
+        if not (text.isascii() and text.isdigit() and len(text) <= _LENGTH_DIGITS_MAX):
+            raise BrokenRecordError(f"has no valid length ({text[:40]!r})")
+        length = int(text)
+        if length > RECORD_BYTES_MAX:
+            raise BrokenRecordError(f"has a length of {length:,} bytes, more than {RECORD_BYTES_MAX >> 30} GiB")
+        if self._is_direct:
+            # Before it is read: a hundred records that claim the rest of the file would cost a hundred passes.
+            if length > self._unpacked.left:
+                raise BrokenRecordError("ends early")
+            behind = self._unpacked.behind(length, ARC_LINE_BYTES_MAX if self._is_arc else 32).lstrip(b"\r\n\0")
+            if behind and not self._begins(behind):
+                raise BrokenRecordError(LIES)
+        return length
+
+
+def arc_fields(line: bytes) -> dict[str, str] | None:
+    """Return what the first line of an ARC record says, by the names of WARC's fields; None of another line.
+
+    Address, IP, date, type and length (version 1), with result, checksum and others before the length (version 2).
+    Addresses and types may hold spaces.
+    """
+    words = line.decode("utf-8", "replace").strip("\r\n").split(" ")
+    at = next((at for at in range(2, len(words)) if len(words[at]) in _DATE_DIGITS and words[at].isdigit()), 0)
+    if not at or at + 1 >= len(words) or ":" not in words[0]:
+        return None
+    return {
+        "warc-type": "filedesc" if words[0].startswith("filedesc:") else "response",
+        "warc-target-uri": " ".join(words[: at - 1]),
+        "warc-ip-address": words[at - 1],
+        "warc-date": words[at],
+        "content-type": words[at + 1],
+        "content-length": words[-1],
+    }
