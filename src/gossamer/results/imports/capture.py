@@ -17,6 +17,7 @@ import msgspec
 from gossamer.model.content_types import content_type
 from gossamer.model.pages import Original
 from gossamer.model.visits import LargeBody, Reply
+from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.world.spill import Spills
 
 HELD_BYTES_MAX = 1 << 20
@@ -41,9 +42,9 @@ class Source(msgspec.Struct, frozen=True):
     """By content, of the archive itself: gzip or zstd."""
     begin: int = 0
     length: int = -1
-    """The part of the file that is the archive; -1: the rest."""
-    is_deflated: bool = False
-    """The part is deflated by the package: its records have no places of their own."""
+    """The part of the file that is the archive; -1: all."""
+    member: str = ""
+    """Its name in a package that deflates it: then its records have no places in the file."""
     fault: str = ""
     """Why it cannot be read, as the rest of a sentence: `captures_of` refuses it with that."""
 
@@ -146,6 +147,8 @@ class Room(msgspec.Struct, frozen=True):
     """Larger bodies go to a file."""
     body_bytes_max: int = BODY_BYTES_MAX
     """Of larger ones the beginning is kept, marked as cut (`length`)."""
+    store: ArchiveOptions = ArchiveOptions()
+    """Options of object stores; its `store` is not used."""
 
 
 Item = Capture | Refused | Skipped

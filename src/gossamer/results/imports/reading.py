@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import zipfile
+import zlib
 from collections.abc import Iterator
 
 from gossamer.results.imports.capture import CapturePlace, Item, Refused, Room, Source
 from gossamer.results.imports.files import open_source
+from gossamer.results.imports.har import captures_of_har
 from gossamer.results.imports.unpack import Unpacked
 from gossamer.results.imports.warc import captures_of_warc
 from gossamer.stages.archive.members import BrokenMemberError
@@ -22,11 +26,18 @@ def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -
     if source.fault:
         yield Refused(source.number, source.name, 0, source.fault)
         return
-    with open_source(source) as file:
-        size = source.length if source.length >= 0 else source.size - source.begin
+    try:
+        file = open_source(source, room)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        yield Refused(source.number, source.name, 0, f"cannot be unpacked ({error})")
+        return
+    with file:
         try:
-            unpacked = Unpacked(file, size, source.packing, is_seekable=not source.is_deflated)
+            unpacked = Unpacked(file, file.seek(0, io.SEEK_END), source.packing)
         except BrokenMemberError as error:
             yield Refused(source.number, source.name, 0, str(error))
             return
-        yield from captures_of_warc(source, unpacked, room, after)
+        if source.form == "har":
+            yield from captures_of_har(source, unpacked, after)
+        else:
+            yield from captures_of_warc(source, unpacked, room, after)

@@ -85,8 +85,8 @@ class RecordStream:
         """The next member is to be found."""
         self._is_lost = False
         """The next record of this member is."""
-        self._is_direct = unpacked.is_seekable and not unpacked.packing
-        self._base = source.begin if unpacked.is_seekable else 0
+        self._is_direct = not unpacked.packing
+        self._base = source.begin
         self._after = (-1, -1)
         if after is not None:
             unpacked.seek(after.offset - self._base)
@@ -134,9 +134,9 @@ class RecordStream:
             rest = unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else len(MARK))
             if rest and not self._begins(rest):
                 raise BrokenRecordError(LIES)
-            is_alone = bool(unpacked.packing) and unpacked.is_seekable and not (rest or within)
+            is_alone = not (rest or within)
             length = unpacked.end - offset if is_alone else 0
-        linkable = is_alone and not (self._is_arc or unpacked.has_dictionary)
+        linkable = is_alone and not (self._is_arc or unpacked.has_dictionary or self._source.member)
         return CapturePlace(self._source.number, self._base + offset, within, length, unpacked.packing, linkable)
 
     def _next_member(self) -> bool:

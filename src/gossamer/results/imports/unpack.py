@@ -43,12 +43,11 @@ def packing_of(begin: bytes) -> Packing:
 class Unpacked:
     """Reads the unpacked content of a file. Raises BrokenMemberError where a member is damaged."""
 
-    def __init__(self, file: BinaryIO, size: int, packing: Packing, *, is_seekable: bool = True) -> None:
-        """A file that is not seekable can go forward only."""
+    def __init__(self, file: BinaryIO, size: int, packing: Packing) -> None:
+        file.seek(0)
         self._file = file
         self._size = size
         self.packing = packing
-        self.is_seekable = is_seekable
         self._dictionary: zstandard.ZstdCompressionDict | None = None
         self._unpacker: Any = None
         self._raw = b""
@@ -84,7 +83,7 @@ class Unpacked:
         """Where the next byte lies: the member's place in the file and that in the member; of a file that is not
         packed its own place and 0.
         """
-        if self.packing or not self.is_seekable:
+        if self.packing:
             return self.offset, self.within
         return self.within, 0
 
@@ -130,7 +129,7 @@ class Unpacked:
 
     def skip(self, length: int) -> int:
         """Take and drop bytes; return how many were not there."""
-        if not self.packing and self.is_seekable and length > len(self._held) - self._at:
+        if not self.packing and length > len(self._held) - self._at:
             there = min(length, self._size - self.within)
             self.seek(self.within + there)
             return length - there
@@ -184,8 +183,7 @@ class Unpacked:
         at the end. One pass.
         """
         magic = _GZIP_DEFLATE if self.packing == "gzip" else ZSTD
-        if self.is_seekable:
-            self.seek(offset + 1)
+        self.seek(offset + 1)
         at = 0
         while True:
             at = self._raw.find(magic, at)
