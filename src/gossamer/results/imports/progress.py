@@ -1,0 +1,140 @@
+"""Progress: how far each archive is imported, and the table of archives that stay where they are."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from gossamer.model.errors import ConfigError
+from gossamer.results.imports.capture import CapturePlace, Source
+from gossamer.results.imports.files import open_place
+from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.state.epoch import Epochs
+from gossamer.state.schema import IMPORTED, under
+from gossamer.world.files import write_whole
+
+TABLE = "imports.json"
+WARCS = "warc"
+LINK = "linked-{number:05d}-{name}{suffix}"
+NAME_CHARACTERS_MAX = 100
+SEEDS_MAX = 100
+PIECE_BYTES = 1 << 20
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_SUFFIXES = {"gzip": ".warc.gz", "zstd": ".warc.zst"}
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class SourceProgress(msgspec.Struct):
+    """How far an archive is imported. Committed with the rows of its captures."""
+
+    number: int
+    name: str
+    records: int = 0
+    """Records that it has, counted before any is imported."""
+    first_at: float = 0.0
+    """When its first capture was made."""
+    seeds: list[str] = []
+    """Addresses at which its crawl began, as far as it says."""
+    is_counted: bool = False
+    is_done: bool = False
+    last: CapturePlace | None = None
+    """Place of the last record that was imported."""
+    done: int = 0
+    """Records that were imported or left out."""
+    captures: int = 0
+    left_out: dict[str, int] = {}
+    """Captures and records that are no pages, by the reason why they are left out."""
+    refused: int = 0
+    """Records that cannot be read."""
+
+
+class LinkedFile(msgspec.Struct, frozen=True):
+    """An archive that was imported."""
+
+    place: str
+    """Its path, or address."""
+    size: int
+    sha256: str
+    link: str = ""
+    """Name of the link to it in `warc`; empty if its bodies were copied."""
+
+
+class ImportTable(msgspec.Struct):
+    """The archives of a crawl's directory, in `imports.json`."""
+
+    is_done: bool = False
+    """Whether all of them are imported."""
+    files: list[LinkedFile] = []
+
+
+def read_table(directory: Path) -> ImportTable:
+    """Return the table of a crawl; empty if nothing was imported."""
+    try:
+        return msgspec.json.decode((directory / TABLE).read_bytes(), type=ImportTable)
+    except FileNotFoundError:
+        return ImportTable(is_done=True)
+    except msgspec.MsgspecError as error:
+        raise ConfigError(f"{directory / TABLE} is damaged ({error}); put a sound copy in its place") from error
+
+
+def write_table(directory: Path, table: ImportTable) -> None:
+    """Replace the table of a crawl."""
+    write_whole(directory / TABLE, msgspec.json.format(msgspec.json.encode(table)))
+
+
+def sha256_of(source: Source, store: ArchiveOptions) -> str:
+    """Return the SHA-256 of a file. About 0.7 s a GB."""
+    digest = hashlib.sha256()
+    with open_place(source.place, store, source.size) as file:
+        while piece := file.read(PIECE_BYTES):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def is_linkable(source: Source) -> bool:
+    """Say whether the records of a source can be read where they are: it is a whole file on disk."""
+    return source.form == "warc" and source.begin == 0 and source.length < 0 and Path(source.place).is_file()
+
+
+def link(directory: Path, source: Source, number: int) -> str:
+    """Link to an archive from the folder of WARC files; return the link's name."""
+    stem = _UNSAFE.sub("_", Path(source.place).name)[-NAME_CHARACTERS_MAX:]
+    for suffix in (".zst", ".gz", ".warc"):
+        stem = stem.removesuffix(suffix)
+    name = LINK.format(number=number, name=stem, suffix=_SUFFIXES.get(source.packing, ".warc"))
+    path = directory / WARCS / name
+    path.parent.mkdir(exist_ok=True)
+    if path.is_symlink():
+        path.unlink()
+    path.symlink_to(Path(source.place).resolve())
+    return name
+
+
+class Progresses:
+    """The progress of all archives, which each commit stores."""
+
+    def __init__(self, epochs: Epochs) -> None:
+        self._epochs = epochs
+        self._changed: dict[str, SourceProgress] = {}
+        self.known: dict[str, SourceProgress] = dict(self._stored())
+        """By identity."""
+
+    def of(self, identity: str, name: str) -> SourceProgress:
+        """Return the progress of an archive."""
+        if identity not in self.known:
+            self.known[identity] = SourceProgress(len(self.known), name)
+        self._changed[identity] = self.known[identity]
+        return self.known[identity]
+
+    def cut(self, now: float) -> None:
+        """Put what has changed into the open epoch."""
+        for identity, progress in self._changed.items():
+            self._epochs.put("meta", IMPORTED + identity.encode(), _encode(progress))
+
+    def _stored(self) -> Iterator[tuple[str, SourceProgress]]:
+        for key, value in self._epochs.scan("meta", *under(IMPORTED)):
+            yield key[len(IMPORTED) :].decode(), msgspec.msgpack.decode(value, type=SourceProgress)

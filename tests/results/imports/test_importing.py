@@ -1,0 +1,84 @@
+"""Imports: archives of other crawlers become a crawl's directory."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run
+from tests.results.imports.archives import HOST, Stored, do_import, page, rows, site, write_warc
+
+PAGES = 6
+
+
+@pytest.fixture
+def warc(tmp_path: Path) -> Path:
+    robots = Stored(f"{HOST}/robots.txt", b"User-agent: *\nDisallow: /no\n", headers="Content-Type: text/plain\r\n")
+    gone = Stored(f"{HOST}/p40", b"gone", status="404 Not Found")
+    away = Stored(f"{HOST}/old", status="301 Moved", headers=f"Location: {HOST}/p1\r\n")
+    return write_warc(tmp_path / "other.warc.gz", [robots, *site(PAGES), gone, away])
+
+
+def test_import_gives_pages_links_and_queue(warc: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    out = do_import(directory, warc)
+    found = rows(directory, "url, outcome, status, title, depth, warc_type")
+    assert (f"{HOST}/p3", "fetched", 200, "Page 3", 2, "response") in found
+    assert (f"{HOST}/p40", "http_error", 404, "", 0, "response") in found
+    assert (f"{HOST}/old", "redirected", 301, "", 0, "response") in found
+    assert len(found) == PAGES + 2
+    assert (f"{HOST}/p1", f"{HOST}/p4", "anchor", "to 4") in rows(
+        directory, "from_url, to_url, link_type, anchor_text", "links"
+    )
+    # Pages 0 to 5 link to pages 1 to 12, of which 7 are not in the archive.
+    assert "Imported 8 captures; left out: 1 robots.txt" in out
+    assert "Not in the archives: 7 URLs" in out
+    status = json.loads(run("status", str(directory), "--json")[1])
+    assert (status["queued"], status["pages"]) == (7, PAGES)
+
+
+@pytest.mark.parametrize("how", ["--link", "--copy"])
+def test_bodies_are_found(warc: Path, tmp_path: Path, how: str) -> None:
+    directory = tmp_path / "crawl"
+    do_import(directory, warc, how)
+    assert run("verify", str(directory), "--deep")[0] == 0
+    assert run("export", str(directory), "--to", "markdown", "-o", str(tmp_path / "md"))[0] == 0
+    assert "The river of page 3" in "".join(path.read_text() for path in (tmp_path / "md").rglob("*.md*"))
+    names = {name for (name,) in rows(directory, "warc_file")}
+    assert names == ({"linked-00000-other.warc.gz"} if how == "--link" else {"gossamer-000-0001-000001.warc.gz"})
+
+
+def test_filters(warc: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    do_import(directory, warc, "--status", "200", "--exclude", "p2", "--since", "2026-01-01T00:00:01")
+    assert {url for (url,) in rows(directory, "url")} == {f"{HOST}/p{n}" for n in (1, 3, 4, 5)}
+
+
+def test_a_record_is_imported_once(warc: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    do_import(directory, warc)
+    before = rows(directory, "*")
+    again = warc.with_name("copy.warc.gz")
+    again.write_bytes(warc.read_bytes())
+    more = write_warc(tmp_path / "more.warc.gz", [Stored(f"{HOST}/p6", page(6, 13))])
+    do_import(directory, warc, again)
+    assert rows(directory, "*") == before
+    do_import(directory, warc, more)
+    assert len(rows(directory, "url")) == len(before) + 1
+
+
+def test_bad_input_is_one_line(warc: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    for arguments, says in (
+        (["nothing.warc"], "there is no archive"),
+        ([str(warc), "--since", "yesterday"], "--since yesterday: expected a date"),
+        ([str(warc), "--status", "ok"], "--status ok: expected a number"),
+        ([str(warc), "--link", "--copy"], "--copy and --link"),
+    ):
+        status, _, err = run("import", *arguments, "-o", str(directory))
+        assert status == 2
+        assert says in err
+        assert err.count("\n") == 1
+        assert not directory.exists()
