@@ -10,14 +10,13 @@ from msgspec.structs import replace
 
 from gossamer.api.life import ShardLife, record_end
 from gossamer.assembly.building import assemble
-from gossamer.assembly.home import lock_directory, refuse_maintained
+from gossamer.assembly.home import IMPORTS, lock_directory, refuse_maintained
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.live import FILE, save
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.results.imports.importing import Importer, ImportRequest, ImportStatus
-from gossamer.results.imports.progress import TABLE
 from gossamer.results.imports.sources import find_sources
 from gossamer.state.schema import SEEDED
 from gossamer.world.files import make_directory
@@ -37,7 +36,7 @@ async def import_archives(
         OSError: the disk refuses; what was committed stays.
     """
     if (directory / FILE).exists():
-        if not (directory / TABLE).exists():
+        if not (directory / IMPORTS).exists():
             raise ConfigError(f"{directory} already holds a crawl; name another directory with -o DIR")
         config = reopen(directory / FILE)
     sources = find_sources(names, config.archive)

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from gossamer import Crawler
+from gossamer.model.errors import ConfigError
 from tests.commands import run
 from tests.results.imports.archives import HOST, Stored, do_import, page, rows, site, write_warc
 
@@ -82,3 +84,45 @@ def test_bad_input_is_one_line(warc: Path, tmp_path: Path) -> None:
         assert says in err
         assert err.count("\n") == 1
         assert not directory.exists()
+
+
+@pytest.mark.parametrize("change", ["gone", "longer", "other"])
+def test_verify_names_an_archive_that_changed(warc: Path, tmp_path: Path, change: str) -> None:
+    directory = tmp_path / "crawl"
+    do_import(directory, warc)
+    data = warc.read_bytes()
+    if change == "gone":
+        warc.unlink()
+    else:
+        warc.write_bytes(data + b"x" if change == "longer" else data[:-1] + b"x")
+    status, out, _ = run("verify", str(directory), *(["--deep"] if change == "other" else []))
+    assert status == 1
+    (line,) = [one for one in out.splitlines() if "linked-00000-other.warc.gz" in one]
+    assert {"gone": "which is missing", "longer": "bytes and has", "other": "SHA-256 differs"}[change] in line
+
+
+def test_forget_refuses_linked_archives_and_forgets_copies(warc: Path, tmp_path: Path) -> None:
+    linked = tmp_path / "linked"
+    do_import(linked, warc)
+    status, _, err = run("forget", str(linked), f"{HOST}/p2")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "--copy" in err
+    copied = tmp_path / "copied"
+    do_import(copied, warc, "--copy")
+    assert run("forget", str(copied), f"{HOST}/p2")[0] == 0
+    assert b"The river of page 2" not in b"".join(
+        path.read_bytes() for path in copied.rglob("*") if path.is_file() and not path.is_symlink()
+    )
+    assert run("verify", str(copied), "--deep")[0] == 0
+
+
+def test_resume_refuses_half_an_import(warc: Path, tmp_path: Path) -> None:
+    directory = tmp_path / "crawl"
+    do_import(directory, warc)
+    Crawler.resume(directory)
+    table = directory / "imports.json"
+    table.write_text(table.read_text().replace('"is_done": true', '"is_done": false'))
+    with pytest.raises(ConfigError, match=r"interrupted; `gossamer import \S*other.warc.gz … -o \S*crawl`"):
+        Crawler.resume(directory)
+    do_import(directory, warc)
+    Crawler.resume(directory)

@@ -131,7 +131,7 @@ class Importer:
         progress = self._progresses.of(f"{digest}{within}", source.name)
         if not any(file.sha256 == digest for file in self._table.files):
             is_linked = is_linkable(source) and not self._request.copies
-            name = link(self._directory, source, progress.number) if is_linked else ""
+            name = link(self._directory, source, len(self._table.files)) if is_linked else ""
             self._table.files.append(LinkedFile(source.place, source.size, digest, name))
         write_table(self._directory, self._table)
         return progress

@@ -9,7 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.assembly.home import IMPORTS
 from gossamer.model.errors import ConfigError
+from gossamer.model.paths import is_file_name
+from gossamer.model.words import shell_word
 from gossamer.results.imports.capture import CapturePlace, Source
 from gossamer.results.imports.files import open_place
 from gossamer.stages.archive.options import ArchiveOptions
@@ -17,12 +20,10 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.schema import IMPORTED, under
 from gossamer.world.files import write_whole
 
-TABLE = "imports.json"
 WARCS = "warc"
 LINK = "linked-{number:05d}-{name}{suffix}"
 NAME_CHARACTERS_MAX = 100
 SEEDS_MAX = 100
-PIECE_BYTES = 1 << 20
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _SUFFIXES = {"gzip": ".warc.gz", "zstd": ".warc.zst"}
 _encode = msgspec.msgpack.Encoder().encode
@@ -74,25 +75,61 @@ class ImportTable(msgspec.Struct):
 def read_table(directory: Path) -> ImportTable:
     """Return the table of a crawl; empty if nothing was imported."""
     try:
-        return msgspec.json.decode((directory / TABLE).read_bytes(), type=ImportTable)
+        table = msgspec.json.decode((directory / IMPORTS).read_bytes(), type=ImportTable)
     except FileNotFoundError:
         return ImportTable(is_done=True)
     except msgspec.MsgspecError as error:
-        raise ConfigError(f"{directory / TABLE} is damaged ({error}); put a sound copy in its place") from error
+        raise ConfigError(f"{directory / IMPORTS} is damaged ({error}); put a sound copy in its place") from error
+    if any(file.link and not is_file_name(file.link) for file in table.files):
+        raise ConfigError(
+            f"{directory / IMPORTS} names files outside {directory / WARCS}; put a sound copy in its place"
+        )
+    return table
 
 
 def write_table(directory: Path, table: ImportTable) -> None:
     """Replace the table of a crawl."""
-    write_whole(directory / TABLE, msgspec.json.format(msgspec.json.encode(table)))
+    write_whole(directory / IMPORTS, msgspec.json.format(msgspec.json.encode(table)))
+
+
+def refuse_half_imported(directory: Path) -> None:
+    """Raise ConfigError if an import was interrupted: what is not imported yet would never be fetched."""
+    table = read_table(directory)
+    if not table.is_done:
+        first = shell_word(table.files[0].place) if table.files else "SOURCE"
+        raise ConfigError(
+            f"the import into {directory} was interrupted; `gossamer import {first} … -o {shell_word(directory)}`, "
+            "repeated with all its archives, finishes it"
+        )
+
+
+def refuse_linked(directory: Path) -> None:
+    """Raise ConfigError if pages lie in archives of others, which are not changed."""
+    if linked := [file for file in read_table(directory).files if file.link]:
+        raise ConfigError(
+            f"{directory} has pages in {linked[0].place}, which is left as it is; import it with --copy into another "
+            "directory, and forget them there"
+        )
+
+
+def faults_of_links(directory: Path, *, deep: bool) -> Iterator[tuple[str, str]]:
+    """Yield the links to archives that are missing or have changed, and what is wrong; `deep` reads them."""
+    for file in read_table(directory).files:
+        path = directory / WARCS / file.link
+        if not file.link:
+            continue
+        if not path.exists():
+            yield file.link, f"leads to {file.place}, which is missing"
+        elif path.stat().st_size != file.size:
+            yield file.link, f"leads to {file.place}, which had {file.size:,} bytes and has {path.stat().st_size:,}"
+        elif deep and sha256_of(Source(0, file.link, str(path), file.size, ""), ArchiveOptions()) != file.sha256:
+            yield file.link, f"leads to {file.place}, which is not what was imported (its SHA-256 differs)"
 
 
 def sha256_of(source: Source, store: ArchiveOptions) -> str:
-    """Return the SHA-256 of a file. About 0.7 s a GB."""
-    digest = hashlib.sha256()
+    """Return the SHA-256 of a file or object. About 0.7 s a GB."""
     with open_place(source.place, store, source.size) as file:
-        while piece := file.read(PIECE_BYTES):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def is_linkable(source: Source) -> bool:
