@@ -82,7 +82,7 @@ def _capture(entry: _HarEntry, place: CapturePlace) -> Item:
     content = response.content
     text = content.text or ""
     is_text = content.encoding != "base64"
-    body = text.encode("utf-8", "replace") if is_text else base64.b64decode(text)
+    body = text.encode("utf-8", "replace") if is_text else base64.b64decode("".join(text.split()), validate=True)
     return Capture(
         place=place,
         kind="response",

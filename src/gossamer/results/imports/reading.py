@@ -27,17 +27,11 @@ def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -
         yield Refused(source.number, source.name, 0, source.fault)
         return
     try:
-        file = open_source(source, room)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        yield Refused(source.number, source.name, 0, f"cannot be unpacked ({error})")
-        return
-    with file:
-        try:
+        with open_source(source, room) as file:
             unpacked = Unpacked(file, file.seek(0, io.SEEK_END), source.packing)
-        except BrokenMemberError as error:
-            yield Refused(source.number, source.name, 0, str(error))
-            return
-        if source.form == "har":
-            yield from captures_of_har(source, unpacked, after)
-        else:
-            yield from captures_of_warc(source, unpacked, room, after)
+            if source.form == "har":
+                yield from captures_of_har(source, unpacked, after)
+            else:
+                yield from captures_of_warc(source, unpacked, room, after)
+    except (zipfile.BadZipFile, zlib.error, EOFError, BrokenMemberError) as error:
+        yield Refused(source.number, source.name, 0, f"cannot be unpacked: {error}")

@@ -13,6 +13,7 @@ from gossamer.stages.archive.members import HEAD_BYTES_MAX, BrokenMemberError
 RECORD_BYTES_MAX = 1 << 34
 _BLANK_LINE = (b"\n\r\n", b"\n\n", b"\n\r\r\n")
 _BLANKS = b"\r\n"
+_END = b"\r\n\r\n"
 MARK = b"WARC/"
 _WARC_MARKS = (b"\nWARC/1.", b"\0WARC/1.")
 """A power cut leaves zeros in place of what precedes a record."""
@@ -21,6 +22,10 @@ _LENGTH_DIGITS_MAX = 18
 _DATE_DIGITS = range(12, 19)
 LIES = "has another length than its head says"
 ARC_LINE_BYTES_MAX = 20_000
+
+
+class UnreadableError(Exception):
+    """A sound record holds nothing that can be read: the text is its fault, as the rest of a sentence."""
 
 
 class BrokenRecordError(BrokenMemberError):
@@ -56,7 +61,7 @@ class Block:
         if not 0 < length <= self.left:
             length = self.left
         if length > HEAD_BYTES_MAX:
-            raise BrokenRecordError("has an HTTP head without an end")
+            raise UnreadableError("has an HTTP head without an end")
         return self.take_all(length)
 
     def begins_with(self, begin: bytes) -> bool:
@@ -109,8 +114,6 @@ class RecordStream:
         offset, within = self._start
         if isinstance(error, BrokenRecordError):
             self._is_lost = True
-            if self._is_direct:
-                self._unpacked.seek(offset + 1)
         elif isinstance(error, BrokenMemberError):
             self._is_damaged = True
         return Refused(self._source.number, self._source.name, self._base + offset + within, str(error))
@@ -126,15 +129,14 @@ class RecordStream:
         if unpacked.skip(self._block.left):
             raise BrokenRecordError(LIES)
         self._block.left = 0
+        if not self._is_direct:
+            self._require_end(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else 32))
         self._skip_blanks()
         offset, within = self._start
         is_alone = self._is_direct
         length = unpacked.within - offset
         if not is_alone:
-            rest = unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else len(MARK))
-            if rest and not self._begins(rest):
-                raise BrokenRecordError(LIES)
-            is_alone = not (rest or within)
+            is_alone = not (unpacked.peek(1) or within)
             length = unpacked.end - offset if is_alone else 0
         linkable = is_alone and not (self._is_arc or unpacked.has_dictionary or self._source.member)
         return CapturePlace(self._source.number, self._base + offset, within, length, unpacked.packing, linkable)
@@ -164,11 +166,11 @@ class RecordStream:
     def _find(self) -> bool:
         """Go to the next record of the member; False at its end."""
         unpacked = self._unpacked
-        while self._is_lost:
+        while self._is_lost and not self._begins(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else len(MARK))):
             if not unpacked.drop_until(_ARC_MARKS if self._is_arc else _WARC_MARKS):
                 return False
             unpacked.take(1)
-            self._is_lost = not self._begins(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else len(MARK)))
+        self._is_lost = False
         self._skip_blanks()
         return bool(unpacked.peek(1))
 
@@ -176,19 +178,28 @@ class RecordStream:
         while (data := self._unpacked.peek(1)) and data in _BLANKS:
             self._unpacked.take(1)
 
+    def _require_end(self, behind: bytes) -> None:
+        """Refuse a record behind whose content there is neither its end nor another record."""
+        rest = behind.lstrip(b"\r\n\0")
+        if rest and not self._begins(rest) and (self._is_arc or not behind.startswith(_END)):
+            raise BrokenRecordError(LIES)
+
     def _begins(self, data: bytes) -> bool:
         """Return whether a record begins with these bytes."""
         return arc_fields(data.partition(b"\n")[0]) is not None if self._is_arc else data.startswith(MARK)
 
     def _warc_fields(self) -> dict[str, str]:
-        length = (
-            self._unpacked.find(_BLANK_LINE, HEAD_BYTES_MAX) if self._begins(self._unpacked.peek(len(MARK))) else -1
-        )
-        if not 0 < length <= HEAD_BYTES_MAX + PIECE_BYTES:
-            raise BrokenRecordError("holds no WARC record" if length < 0 else "has a head without an end")
+        unpacked = self._unpacked
+        length = unpacked.find(_BLANK_LINE, HEAD_BYTES_MAX) if self._begins(unpacked.peek(len(MARK))) else 0
+        if not 0 < length <= HEAD_BYTES_MAX:
+            unpacked.take(1)
+            raise BrokenRecordError("has a head without an end" if length else "holds no WARC record")
+        if (cut := unpacked.peek(length).rfind(_WARC_MARKS[0])) >= 0:
+            unpacked.take(cut + 1)
+            raise BrokenRecordError("has a head that is cut")
         fields: dict[str, str] = {}
         last = ""
-        for line in self._unpacked.take(length).decode("utf-8", "replace").split("\n")[1:]:
+        for line in unpacked.take(length).decode("utf-8", "replace").split("\n")[1:]:
             name, colon, value = line.partition(":")
             if line[:1] in (" ", "\t") and last:
                 fields[last] += " " + line.strip()
@@ -199,7 +210,7 @@ class RecordStream:
 
     def _arc_fields(self) -> dict[str, str]:
         length = self._unpacked.find((b"\n",), ARC_LINE_BYTES_MAX)
-        fields = arc_fields(self._unpacked.take(length)) if 0 < length <= ARC_LINE_BYTES_MAX else None
+        fields = arc_fields(self._unpacked.take(length if 0 < length <= ARC_LINE_BYTES_MAX else 1))
         if fields is None:
             raise BrokenRecordError("holds no ARC record")
         return fields
@@ -216,9 +227,7 @@ class RecordStream:
             # Before it is read: a hundred records that claim the rest of the file would cost a hundred passes.
             if length > self._unpacked.left:
                 raise BrokenRecordError("ends early")
-            behind = self._unpacked.behind(length, ARC_LINE_BYTES_MAX if self._is_arc else 32).lstrip(b"\r\n\0")
-            if behind and not self._begins(behind):
-                raise BrokenRecordError(LIES)
+            self._require_end(self._unpacked.behind(length, ARC_LINE_BYTES_MAX if self._is_arc else 32))
         return length
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Room, Skipped, Source
-from gossamer.results.imports.content import Dechunked, UnreadableError, date_of, keep, pieces_of, take_head
-from gossamer.results.imports.stream import Block, ForeignRecord, RecordStream
+from gossamer.results.imports.content import Dechunked, date_of, keep, pieces_of, take_head
+from gossamer.results.imports.stream import Block, ForeignRecord, RecordStream, UnreadableError
 from gossamer.results.imports.unpack import Unpacked
 from gossamer.stages.archive.members import HEAD_BYTES_MAX, BrokenMemberError
 
@@ -43,6 +43,8 @@ def captures_of_warc(source: Source, unpacked: Unpacked, room: Room, after: Capt
                 yield stream.refuse(error)
                 continue
             place = stream.finish()
+            if isinstance(content, dict) and content["kind"] != "resource" and not is_http(record.fields):
+                place = replace(place, linkable=False)  # Readers look there for the head.
         except BrokenMemberError as error:
             yield from groups.flush()
             yield stream.refuse(error)
@@ -172,6 +174,11 @@ class _Grouping:
 def url_of(fields: dict[str, str]) -> str:
     """Return the address of a record. wget writes it in angle brackets, as WARC 1.0 has it in its grammar."""
     return fields.get("warc-target-uri", "").strip("<> ")
+
+
+def is_http(fields: dict[str, str]) -> bool:
+    """Return whether a record says that it holds a message of HTTP."""
+    return fields.get("content-type", "").lower().startswith("application/http")
 
 
 def scheme_of(url: str) -> str:
