@@ -51,13 +51,13 @@ def make(path: Path, pages: int) -> None:
 
 
 def loop(path: Path) -> int:
-    """Extract links and text with the libraries alone."""
+    """Extract links and text with the libraries alone. Elements are copied: iterating a live list costs n² here."""
     pages = 0
     with path.open("rb") as file:
         for record in ArchiveIterator(file, WarcRecordType.response, auto_decode="all"):
             body = record.reader.read()
             tree = HTMLTree.parse_from_bytes(body, record.http_charset or detect_encoding(body))
-            links = [link.getattr("href") for link in tree.document.get_elements_by_tag_name("a")]
+            links = [link.getattr("href") for link in tree.document.get_elements_by_tag_name("a")[:]]
             text = extract_plain_text(tree)
             pages += bool(links or text)
     return pages

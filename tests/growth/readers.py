@@ -16,13 +16,13 @@ from gossamer.model.visits import http_date, max_age_s
 from gossamer.ports import ProcessingModule
 from gossamer.results.imports.capture import Room, Source
 from gossamer.results.imports.har import captures_of_har
-from gossamer.results.imports.unpack import Unpacked
 from gossamer.results.imports.warc import captures_of_warc
 from gossamer.results.search.documents import language_of
 from gossamer.results.search.parse import QueryParser
 from gossamer.results.search.snippets import Snippets
 from gossamer.results.search.words import loose_terms, terms_of
 from gossamer.stages.archive.surt import surt
+from gossamer.stages.archive.unpack import Unpacked
 from gossamer.stages.fetch.cookies import cookie_date, parse_cookie
 from gossamer.stages.fetch.digest import best_challenge
 from gossamer.stages.fetch.ftp import place

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from gossamer.model.visits import LargeBody
 from gossamer.results.imports.capture import Room
-from gossamer.results.imports.stream import Block, UnreadableError
+from gossamer.stages.archive.foreign import Block, UnreadableError
 from gossamer.stages.fetch.headers import Head, parse_head
 
 LINE_BYTES_MAX = 4_096

@@ -10,9 +10,8 @@ import msgspec
 
 from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Skipped, Source
 from gossamer.results.imports.content import date_of
-from gossamer.results.imports.unpack import GZIP, Unpacked
 from gossamer.results.imports.warc import SCHEMES, scheme_of
-from gossamer.stages.archive.members import BrokenMemberError
+from gossamer.stages.archive.unpack import GZIP, BrokenMemberError, Unpacked
 
 ENTRY_BYTES_MAX = 64 << 20
 _ENTRIES = re.compile(rb'"entries"[ \t\r\n]{0,99}:[ \t\r\n]{0,99}\[')

@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from gossamer.results.imports.capture import CapturePlace, Item, Refused, Room, Source
 from gossamer.results.imports.files import open_source
 from gossamer.results.imports.har import captures_of_har
-from gossamer.results.imports.unpack import Unpacked
 from gossamer.results.imports.warc import captures_of_warc
-from gossamer.stages.archive.members import BrokenMemberError
+from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 
 
 def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -> Iterator[Item]:

@@ -17,10 +17,9 @@ from msgspec.structs import replace
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.results.imports.capture import Source
 from gossamer.results.imports.files import open_place, part_of, sizes_at
-from gossamer.results.imports.stream import ARC_LINE_BYTES_MAX, MARK, arc_fields
-from gossamer.results.imports.unpack import Unpacked, packing_of
-from gossamer.stages.archive.members import BrokenMemberError
+from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, MARK, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked, packing_of
 
 LIST_BYTES_MAX = 64 << 20
 DIRECTORY_BYTES_MAX = 64 << 20

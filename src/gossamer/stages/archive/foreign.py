@@ -1,15 +1,16 @@
-"""Stream: the records of a WARC or ARC file, past those that are damaged: reading goes on at the next record."""
+"""Foreign: the records of WARC and ARC files of any crawler, past those that are damaged: reading goes on at the next record."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from gossamer.results.imports.capture import CapturePlace, Refused, Source
-from gossamer.results.imports.unpack import PIECE_BYTES, Unpacked
-from gossamer.stages.archive.members import HEAD_BYTES_MAX, BrokenMemberError
+from gossamer.stages.archive.unpack import PIECE_BYTES, BrokenMemberError, Unpacked
 
+HEAD_BYTES_MAX = 1 << 20
 RECORD_BYTES_MAX = 1 << 34
 _BLANK_LINE = (b"\n\r\n", b"\n\n", b"\n\r\r\n")
 _BLANKS = b"\r\n"
@@ -77,13 +78,33 @@ class ForeignRecord(msgspec.Struct, frozen=True):
     block: Block
 
 
-class RecordStream:
-    """Reads the records of a source in order. After each, `finish` gives its place, or `refuse` its fault."""
+class Fault(NamedTuple):
+    """A record that cannot be read, and why, as the rest of a sentence."""
 
-    def __init__(self, source: Source, unpacked: Unpacked, after: CapturePlace | None) -> None:
-        self._source = source
+    offset: int
+    reason: str
+
+
+class ForeignPlace(NamedTuple):
+    """Place of a record."""
+
+    offset: int
+    """Of the member that holds it, or of the record itself."""
+    within: int
+    """In the unpacked member."""
+    length: int
+    """Bytes of the file that hold this record and no other; 0 if there are none."""
+
+
+class RecordStream:
+    """Reads the records of a file in order. After each, `finish` gives its place, or `refuse` its fault; otherwise what
+    is left of it is skipped.
+    """
+
+    def __init__(self, unpacked: Unpacked, *, is_arc: bool = False, after: tuple[int, int] | None = None) -> None:
+        """`after` is the place of a record (`offset`, `within`): those behind it are read."""
         self._unpacked = unpacked
-        self._is_arc = source.form == "arc"
+        self._is_arc = is_arc
         self._block: Block | None = None
         self._start = (0, 0)
         self._is_damaged = False
@@ -91,13 +112,11 @@ class RecordStream:
         self._is_lost = False
         """The next record of this member is."""
         self._is_direct = not unpacked.packing
-        self._base = source.begin
-        self._after = (-1, -1)
+        self._after = after or (-1, -1)
         if after is not None:
-            unpacked.seek(after.offset - self._base)
-            self._after = (after.offset - self._base, after.within)
+            unpacked.seek(after[0])
 
-    def __iter__(self) -> Iterator[ForeignRecord | Refused]:
+    def __iter__(self) -> Iterator[ForeignRecord | Fault]:
         while self._next_member():
             while True:
                 try:
@@ -108,17 +127,21 @@ class RecordStream:
                 if record is None:
                     break
                 yield record
+                if self._block is not None:
+                    try:
+                        self.finish()
+                    except BrokenMemberError as error:
+                        yield self.refuse(error)
 
-    def refuse(self, error: Exception) -> Refused:
+    def refuse(self, error: Exception) -> Fault:
         """Return that the last record is refused. A sound one whose content is of no use is finished before."""
-        offset, within = self._start
-        if isinstance(error, BrokenRecordError):
-            self._is_lost = True
-        elif isinstance(error, BrokenMemberError):
-            self._is_damaged = True
-        return Refused(self._source.number, self._source.name, self._base + offset + within, str(error))
+        if isinstance(error, BrokenMemberError):
+            self._block = None
+            self._is_lost = isinstance(error, BrokenRecordError)
+            self._is_damaged = not self._is_lost
+        return Fault(sum(self._start), str(error))
 
-    def finish(self) -> CapturePlace:
+    def finish(self) -> ForeignPlace:
         """Return the place of the last record; what is left of its content is skipped.
 
         Raises:
@@ -128,18 +151,15 @@ class RecordStream:
         assert self._block is not None, "there is a record"
         if unpacked.skip(self._block.left):
             raise BrokenRecordError(LIES)
-        self._block.left = 0
+        self._block = None
         if not self._is_direct:
             self._require_end(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else 32))
         self._skip_blanks()
         offset, within = self._start
-        is_alone = self._is_direct
-        length = unpacked.within - offset
-        if not is_alone:
-            is_alone = not (unpacked.peek(1) or within)
-            length = unpacked.end - offset if is_alone else 0
-        linkable = is_alone and not (self._is_arc or unpacked.has_dictionary or self._source.member)
-        return CapturePlace(self._source.number, self._base + offset, within, length, unpacked.packing, linkable)
+        if self._is_direct:
+            return ForeignPlace(offset, 0, unpacked.within - offset)
+        is_alone = not (unpacked.peek(1) or within)
+        return ForeignPlace(offset, within, unpacked.end - offset if is_alone else 0)
 
     def _next_member(self) -> bool:
         unpacked = self._unpacked
@@ -147,6 +167,7 @@ class RecordStream:
             return False
         self._is_damaged = False
         self._is_lost = False
+        unpacked.skip_zeros()
         return unpacked.begin()
 
     def _next_record(self) -> ForeignRecord | None:
@@ -249,3 +270,24 @@ def arc_fields(line: bytes) -> dict[str, str] | None:
         "content-type": words[at + 1],
         "content-length": words[-1],
     }
+
+
+class FaultCount:
+    """Damaged records of a file, for people."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._count = 0
+        self._first: Fault | None = None
+
+    def add(self, fault: Fault) -> None:
+        """Count one."""
+        self._count += 1
+        self._first = self._first or fault
+
+    def says(self) -> str:
+        """Return a line about them; empty if there are none."""
+        if self._first is None:
+            return ""
+        many = f"{self._count:,} damaged records were" if self._count > 1 else "1 damaged record was"
+        return f"{self._path}: {many} left out, the first at offset {self._first.offset:,} ({self._first.reason})"
