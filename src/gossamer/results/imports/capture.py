@@ -18,12 +18,11 @@ from gossamer.model.content_types import content_type
 from gossamer.model.pages import Original
 from gossamer.model.visits import LargeBody, Reply
 from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.unpack import Packing
 from gossamer.world.spill import Spills
 
 HELD_BYTES_MAX = 1 << 20
 BODY_BYTES_MAX = 64_000_000
-
-Packing = Literal["", "gzip", "zstd", "deflate"]
 
 
 class Source(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from gossamer.model.visits import LargeBody
 from gossamer.results.imports.capture import Room
-from gossamer.results.imports.stream import Block
+from gossamer.stages.archive.foreign import Block, UnreadableError
 from gossamer.stages.fetch.headers import Head, parse_head
 
 LINE_BYTES_MAX = 4_096
@@ -16,10 +16,6 @@ _CHUNK = re.compile(rb"[ \t]*+([0-9A-Fa-f]{1,15})[ \t]*+(?:;[^\n]*+)?\r?\Z")
 _LINE = re.compile(rb"[^\n]*+\n|[^\n]++")
 _DIGITS = re.compile(r"[0-9]{4,}+")
 _NO_DATE = "19700101000000"
-
-
-class UnreadableError(Exception):
-    """A sound record holds nothing that can be read: the text is its fault, as the rest of a sentence."""
 
 
 def take_head(block: Block) -> Head:

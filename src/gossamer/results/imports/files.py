@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
@@ -54,23 +55,26 @@ class FilePart(io.RawIOBase):
         return len(data)
 
 
-def open_source(source: Source, room: Room) -> BinaryIO:
+@contextmanager
+def open_source(source: Source, room: Room) -> Iterator[BinaryIO]:
     """Open a source at its first byte.
 
     Raises:
         OSError, StoreError: it cannot be read.
         BadZipFile: a deflated member is damaged, or too large.
     """
-    file = open_place(source.place, room.store, source.size)
-    if source.member:
-        spill = room.spills.make()
-        with zipfile.ZipFile(file) as package, package.open(source.member) as member:
-            while piece := member.read(BUFFER_BYTES):
-                spill.write(piece)
-                if spill.size > MEMBER_BYTES_MAX:
-                    raise zipfile.BadZipFile(f"{source.member} has more than {MEMBER_BYTES_MAX >> 30} GiB")
-        return spill.open()
-    return file if source.length < 0 else part_of(file, source)
+    with open_place(source.place, room.store, source.size) as file:
+        if source.member:
+            spill = room.spills.make()
+            with zipfile.ZipFile(file) as package, package.open(source.member) as member:
+                while piece := member.read(BUFFER_BYTES):
+                    spill.write(piece)
+                    if spill.size > MEMBER_BYTES_MAX:
+                        raise zipfile.BadZipFile(f"{source.member} has more than {MEMBER_BYTES_MAX >> 30} GiB")
+            with spill.open() as unpacked:
+                yield unpacked
+        else:
+            yield part_of(file, source) if source.length >= 0 else file
 
 
 def part_of(file: BinaryIO, source: Source) -> BinaryIO:

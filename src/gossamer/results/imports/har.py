@@ -10,13 +10,13 @@ import msgspec
 
 from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Skipped, Source
 from gossamer.results.imports.content import date_of
-from gossamer.results.imports.unpack import GZIP, Unpacked
 from gossamer.results.imports.warc import SCHEMES, scheme_of
-from gossamer.stages.archive.members import BrokenMemberError
+from gossamer.stages.archive.unpack import GZIP, BrokenMemberError, Unpacked
 
 ENTRY_BYTES_MAX = 64 << 20
 _ENTRIES = re.compile(rb'"entries"[ \t\r\n]{0,99}:[ \t\r\n]{0,99}\[')
 _OVERLAP_BYTES = 256
+_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 _TOKEN = re.compile(rb'[{}\[\]"]')
 _CODED = ("content-encoding", "transfer-encoding", "content-length")
 
@@ -82,7 +82,7 @@ def _capture(entry: _HarEntry, place: CapturePlace) -> Item:
     content = response.content
     text = content.text or ""
     is_text = content.encoding != "base64"
-    body = text.encode("utf-8", "replace") if is_text else base64.b64decode(text)
+    body = text.encode("utf-8", "replace") if is_text else base64.b64decode("".join(text.split()), validate=True)
     return Capture(
         place=place,
         kind="response",
@@ -138,32 +138,30 @@ def _entries(pieces: Iterator[bytes]) -> Iterator[bytes | None]:
     at = depth = 0
     is_string = is_large = False
     while True:
+        match = _STRING.match(held, at) if is_string else _TOKEN.search(held, at)
+        at = match.end() if match is not None else len(held)
         if is_string:
-            end = held.find(b'"', at)
-            at = end + 1 if end >= 0 else len(held)
-            run = end - 1
-            while run >= 0 and held[run] == 92:  # A backslash.
-                run -= 1
-            is_string = end < 0 or (end - run) % 2 == 0
+            token = bytes(held[at : at + 1])  # A quote, or a backslash that ends the piece.
+            is_string = token != b'"'
+            at += not is_string
         else:
-            match = _TOKEN.search(held, at)
-            end = match.start() if match is not None else -1
-            at = end + 1 if match is not None else len(held)
-            is_string = end >= 0 and held[end] == 34
-            depth += (held[end] in b"{[") - (held[end] in b"}]") if end >= 0 else 0
+            token = match[0] if match is not None else b""
+            is_string = token == b'"'
+            depth += (token in (b"{", b"[")) - (token in (b"}", b"]"))
             if depth < 0:
                 return
-            if end >= 0 and not depth and not is_string:
+            if token in (b"}", b"]") and not depth:
                 yield None if is_large else bytes(held[:at]).lstrip(b", \t\r\n")
                 is_large = False
                 del held[:at]
                 at = 0
-        if end < 0:
-            if len(held) > ENTRY_BYTES_MAX:
-                is_large = True
-                held = bytearray(b"\\" * ((len(held) - len(held.rstrip(b"\\"))) % 2))
-                at = len(held)
-            piece = next(pieces, b"")
-            if not piece:
-                raise BrokenMemberError("ends early")
-            held += piece
+        if token not in (b"", b"\\"):
+            continue
+        if len(held) > ENTRY_BYTES_MAX:
+            is_large = True
+            del held[:at]
+            at = 0
+        piece = next(pieces, b"")
+        if not piece:
+            raise BrokenMemberError("ends early")
+        held += piece

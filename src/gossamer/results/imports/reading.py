@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from gossamer.results.imports.capture import CapturePlace, Item, Refused, Room, Source
 from gossamer.results.imports.files import open_source
 from gossamer.results.imports.har import captures_of_har
-from gossamer.results.imports.unpack import Unpacked
 from gossamer.results.imports.warc import captures_of_warc
-from gossamer.stages.archive.members import BrokenMemberError
+from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 
 
 def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -> Iterator[Item]:
@@ -27,17 +26,11 @@ def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -
         yield Refused(source.number, source.name, 0, source.fault)
         return
     try:
-        file = open_source(source, room)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        yield Refused(source.number, source.name, 0, f"cannot be unpacked ({error})")
-        return
-    with file:
-        try:
+        with open_source(source, room) as file:
             unpacked = Unpacked(file, file.seek(0, io.SEEK_END), source.packing)
-        except BrokenMemberError as error:
-            yield Refused(source.number, source.name, 0, str(error))
-            return
-        if source.form == "har":
-            yield from captures_of_har(source, unpacked, after)
-        else:
-            yield from captures_of_warc(source, unpacked, room, after)
+            if source.form == "har":
+                yield from captures_of_har(source, unpacked, after)
+            else:
+                yield from captures_of_warc(source, unpacked, room, after)
+    except (zipfile.BadZipFile, zlib.error, EOFError, BrokenMemberError) as error:
+        yield Refused(source.number, source.name, 0, f"cannot be unpacked: {error}")

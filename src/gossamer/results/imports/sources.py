@@ -17,10 +17,9 @@ from msgspec.structs import replace
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.results.imports.capture import Source
 from gossamer.results.imports.files import open_place, part_of, sizes_at
-from gossamer.results.imports.stream import ARC_LINE_BYTES_MAX, MARK, arc_fields
-from gossamer.results.imports.unpack import Unpacked, packing_of
-from gossamer.stages.archive.members import BrokenMemberError
+from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, MARK, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked, packing_of
 
 LIST_BYTES_MAX = 64 << 20
 DIRECTORY_BYTES_MAX = 64 << 20
@@ -36,12 +35,12 @@ _NO_OPTIONS = ArchiveOptions()
 _STORES = ("s3://", "gs://", "az://")
 
 
-def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS, prefix: str = "") -> list[Source]:
+def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS) -> list[Source]:
     """Return the archives that some names lead to, each once, in the order of the names, in a folder in that of paths.
 
     In folders, also those below, and below an address of a store, files count that are named like archives. A text
-    file that is named is a list of paths or addresses, one a line, which `prefix` precedes if they are relative, or
-    else the folder of the list. What a file holds is recognized by its content; one that is none has a `fault`.
+    file that is named is a list of paths or addresses, one a line (see `_base`). What a file holds is recognized by its
+    content; one that is no archive has a `fault`.
 
     Raises:
         ConfigError: a name leads to nothing, or a file that is named is no archive.
@@ -61,7 +60,7 @@ def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS, pref
             if not lines:
                 found[place] = sources
             for line in lines:
-                one = _absolute(line) if _is_whole(line) else (prefix or place.rpartition("/")[0] + "/") + line
+                one = _absolute(line) if _is_whole(line) else _base(place, line) + line
                 if one not in found:
                     found[one] = _look_up(one, store)
     every = [source for sources in found.values() for source in sources]
@@ -70,6 +69,14 @@ def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS, pref
 
 def _is_whole(name: str) -> bool:
     return "://" in name or name.startswith("/")
+
+
+def _base(place: str, line: str) -> str:
+    """Return what precedes a relative path of a list: the folder above it that has the path's first folder, as in
+    `s3://commoncrawl/crawl-data/NAME/warc.paths.gz` with `crawl-data/…`, else the folder of the list.
+    """
+    above, found, _ = place.partition("/" + line.partition("/")[0] + "/")
+    return (above if found else place.rpartition("/")[0]) + "/"
 
 
 def _absolute(name: str) -> str:

@@ -10,44 +10,46 @@ from msgspec.structs import replace
 from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Room, Skipped, Source
-from gossamer.results.imports.content import Dechunked, UnreadableError, date_of, keep, pieces_of, take_head
-from gossamer.results.imports.stream import Block, ForeignRecord, RecordStream
-from gossamer.results.imports.unpack import Unpacked
-from gossamer.stages.archive.members import HEAD_BYTES_MAX, BrokenMemberError
+from gossamer.results.imports.content import Dechunked, date_of, keep, pieces_of, take_head
+from gossamer.stages.archive.foreign import HEAD_BYTES_MAX, Block, Fault, ForeignRecord, RecordStream, UnreadableError
+from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 
 SCHEMES = frozenset(("http", "https", "ftp", "gemini"))
 """Of addresses of pages. Others are `dns:`, `urn:`, `metadata:`, `whois:`, `screenshot:` …"""
 GROUP_MAX = 64
 """Records that belong to one capture and are read as such."""
 _TYPES = frozenset(("response", "resource", "revisit"))
+_HTTP = frozenset(("response", "revisit"))
 _BESIDE = frozenset(("request", "metadata"))
 _HOPS_MAX = 1_000
 
 
 def captures_of_warc(source: Source, unpacked: Unpacked, room: Room, after: CapturePlace | None) -> Iterator[Item]:
     """Yield what the records of a WARC or ARC file are, in their order."""
-    stream = RecordStream(source, unpacked, after)
+    start = (after.offset - source.begin, after.within) if after is not None else None
+    stream = RecordStream(unpacked, is_arc=source.form == "arc", after=start)
     groups = _Grouping()
     reading = _ContentReader(room)
+    is_whole = not (unpacked.has_dictionary or source.member or source.form == "arc")
     for record in stream:
-        if isinstance(record, Refused):
-            yield from groups.flush()
-            yield record
-            continue
-        try:
+        if isinstance(record, Fault):
+            fault = record
+        else:
             try:
                 content = reading.read(record)
-            except UnreadableError as error:
-                stream.finish()
-                yield from groups.flush()
-                yield stream.refuse(error)
+                offset, within, length = stream.finish()
+            except (BrokenMemberError, UnreadableError) as error:
+                fault = stream.refuse(error)
+            else:
+                # Readers find the head of a reply by the type of the record.
+                is_one = is_whole and bool(length) and (kind_of(record.fields) not in _HTTP or _is_http(record.fields))
+                place = CapturePlace(
+                    source.number, source.begin + offset, within, length, unpacked.packing, linkable=is_one
+                )
+                yield from groups.add(record.fields, content, place)
                 continue
-            place = stream.finish()
-        except BrokenMemberError as error:
-            yield from groups.flush()
-            yield stream.refuse(error)
-        else:
-            yield from groups.add(record.fields, content, place)
+        yield from groups.flush()
+        yield Refused(source.number, source.name, source.begin + fault.offset, fault.reason)
     yield from groups.flush()
 
 
@@ -61,7 +63,7 @@ class _ContentReader:
     def read(self, record: ForeignRecord) -> dict[str, Any] | bytes:
         """Return the fields of a capture, or the content of a record that says something of one beside it."""
         fields = record.fields
-        kind = fields.get("warc-type", "").lower()
+        kind = kind_of(fields)
         if kind in _BESIDE:
             return record.block.take_all(HEAD_BYTES_MAX)
         url = url_of(fields)
@@ -128,7 +130,7 @@ class _Grouping:
         url = url_of(fields)
         to = fields.get("warc-concurrent-to", "").strip("<> ")
         belongs = to in self._ids if to and self._ids else url == self._url
-        kind = fields.get("warc-type", "").lower()
+        kind = kind_of(fields)
         is_next = self._at >= 0 if isinstance(content, dict) else kind == "request" and "method" in self._beside
         if not belongs or is_next or len(self._items) >= GROUP_MAX:
             yield from self.flush()
@@ -172,6 +174,15 @@ class _Grouping:
 def url_of(fields: dict[str, str]) -> str:
     """Return the address of a record. wget writes it in angle brackets, as WARC 1.0 has it in its grammar."""
     return fields.get("warc-target-uri", "").strip("<> ")
+
+
+def kind_of(fields: dict[str, str]) -> str:
+    """Return the type of a record."""
+    return fields.get("warc-type", "").lower()
+
+
+def _is_http(fields: dict[str, str]) -> bool:
+    return fields.get("content-type", "").lower().startswith("application/http")
 
 
 def scheme_of(url: str) -> str:

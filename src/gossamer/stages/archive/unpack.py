@@ -7,14 +7,12 @@ read ahead, and what they unpack to, a piece at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, Literal, cast
 
 import zstandard
 from isal import isal_zlib
 
-from gossamer.results.imports.capture import Packing
-from gossamer.stages.archive.members import BrokenMemberError
-
+Packing = Literal["", "gzip", "zstd"]
 READ_BYTES = 1 << 16
 PIECE_BYTES = 1 << 20
 TRIAL_BYTES = 1_024
@@ -31,6 +29,10 @@ _SKIPPABLE = b"\x2a\x4d\x18"
 _DICTIONARY = b"\x5d\x2a\x4d\x18"
 """One that holds the dictionary of all others (IIPC, Zstandard Compression for WARC Files 1.0)."""
 _ERRORS: tuple[type[Exception], ...] = (cast("type[Exception]", isal_zlib.error), zstandard.ZstdError, MemoryError)
+
+
+class BrokenMemberError(Exception):
+    """A member is damaged: the text is its fault, as the rest of a sentence."""
 
 
 def packing_of(begin: bytes) -> Packing:
@@ -97,20 +99,23 @@ class Unpacked:
         self.within = 0 if self.packing else offset
 
     def begin(self) -> bool:
-        """Begin the member at this place, behind zeros and frames without content; False at the end of the file."""
+        """Begin the member at this place, behind frames without content; False at the end of the file."""
         self._held = b""
         self._at = 0
         self.within = 0 if self.packing else self.end
         while self._load(8):
             if self.packing == "zstd" and self._raw[1:4] == _SKIPPABLE and 0x50 <= self._raw[0] <= 0x5F:
                 self._skip(8 + int.from_bytes(self._raw[4:8], "little"))
-            elif self.packing and not self._raw[0]:  # A disk or a tape fills up blocks.
-                self._raw = self._raw.lstrip(b"\0")
             else:
                 self.offset = self.end
                 self._unpacker = self._open()
                 return True
         return False
+
+    def skip_zeros(self) -> None:
+        """Go behind the zeros with which a disk or a tape fills up blocks."""
+        while self.packing and self._load(1) and not self._raw[0]:
+            self._raw = self._raw.lstrip(b"\0")
 
     def peek(self, length: int) -> bytes:
         """Return the next bytes of the member without taking them: fewer only at its end."""

@@ -1,18 +1,20 @@
-"""Stream: the records of a WARC or ARC file, past those that are damaged: reading goes on at the next record."""
+"""Foreign: the records of WARC and ARC files of any crawler, past those that are damaged: reading goes on at the next record."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
-from gossamer.results.imports.capture import CapturePlace, Refused, Source
-from gossamer.results.imports.unpack import PIECE_BYTES, Unpacked
-from gossamer.stages.archive.members import HEAD_BYTES_MAX, BrokenMemberError
+from gossamer.stages.archive.unpack import PIECE_BYTES, BrokenMemberError, Unpacked
 
+HEAD_BYTES_MAX = 1 << 20
 RECORD_BYTES_MAX = 1 << 34
 _BLANK_LINE = (b"\n\r\n", b"\n\n", b"\n\r\r\n")
 _BLANKS = b"\r\n"
+_END = b"\r\n\r\n"
 MARK = b"WARC/"
 _WARC_MARKS = (b"\nWARC/1.", b"\0WARC/1.")
 """A power cut leaves zeros in place of what precedes a record."""
@@ -21,6 +23,10 @@ _LENGTH_DIGITS_MAX = 18
 _DATE_DIGITS = range(12, 19)
 LIES = "has another length than its head says"
 ARC_LINE_BYTES_MAX = 20_000
+
+
+class UnreadableError(Exception):
+    """A sound record holds nothing that can be read: the text is its fault, as the rest of a sentence."""
 
 
 class BrokenRecordError(BrokenMemberError):
@@ -56,7 +62,7 @@ class Block:
         if not 0 < length <= self.left:
             length = self.left
         if length > HEAD_BYTES_MAX:
-            raise BrokenRecordError("has an HTTP head without an end")
+            raise UnreadableError("has an HTTP head without an end")
         return self.take_all(length)
 
     def begins_with(self, begin: bytes) -> bool:
@@ -72,13 +78,33 @@ class ForeignRecord(msgspec.Struct, frozen=True):
     block: Block
 
 
-class RecordStream:
-    """Reads the records of a source in order. After each, `finish` gives its place, or `refuse` its fault."""
+class Fault(NamedTuple):
+    """A record that cannot be read, and why, as the rest of a sentence."""
 
-    def __init__(self, source: Source, unpacked: Unpacked, after: CapturePlace | None) -> None:
-        self._source = source
+    offset: int
+    reason: str
+
+
+class ForeignPlace(NamedTuple):
+    """Place of a record."""
+
+    offset: int
+    """Of the member that holds it, or of the record itself."""
+    within: int
+    """In the unpacked member."""
+    length: int
+    """Bytes of the file that hold this record and no other; 0 if there are none."""
+
+
+class RecordStream:
+    """Reads the records of a file in order. After each, `finish` gives its place, or `refuse` its fault; otherwise what
+    is left of it is skipped.
+    """
+
+    def __init__(self, unpacked: Unpacked, *, is_arc: bool = False, after: tuple[int, int] | None = None) -> None:
+        """`after` is the place of a record (`offset`, `within`): those behind it are read."""
         self._unpacked = unpacked
-        self._is_arc = source.form == "arc"
+        self._is_arc = is_arc
         self._block: Block | None = None
         self._start = (0, 0)
         self._is_damaged = False
@@ -86,13 +112,11 @@ class RecordStream:
         self._is_lost = False
         """The next record of this member is."""
         self._is_direct = not unpacked.packing
-        self._base = source.begin
-        self._after = (-1, -1)
+        self._after = after or (-1, -1)
         if after is not None:
-            unpacked.seek(after.offset - self._base)
-            self._after = (after.offset - self._base, after.within)
+            unpacked.seek(after[0])
 
-    def __iter__(self) -> Iterator[ForeignRecord | Refused]:
+    def __iter__(self) -> Iterator[ForeignRecord | Fault]:
         while self._next_member():
             while True:
                 try:
@@ -103,19 +127,21 @@ class RecordStream:
                 if record is None:
                     break
                 yield record
+                if self._block is not None:
+                    try:
+                        self.finish()
+                    except BrokenMemberError as error:
+                        yield self.refuse(error)
 
-    def refuse(self, error: Exception) -> Refused:
+    def refuse(self, error: Exception) -> Fault:
         """Return that the last record is refused. A sound one whose content is of no use is finished before."""
-        offset, within = self._start
-        if isinstance(error, BrokenRecordError):
-            self._is_lost = True
-            if self._is_direct:
-                self._unpacked.seek(offset + 1)
-        elif isinstance(error, BrokenMemberError):
-            self._is_damaged = True
-        return Refused(self._source.number, self._source.name, self._base + offset + within, str(error))
+        if isinstance(error, BrokenMemberError):
+            self._block = None
+            self._is_lost = isinstance(error, BrokenRecordError)
+            self._is_damaged = not self._is_lost
+        return Fault(sum(self._start), str(error))
 
-    def finish(self) -> CapturePlace:
+    def finish(self) -> ForeignPlace:
         """Return the place of the last record; what is left of its content is skipped.
 
         Raises:
@@ -125,19 +151,15 @@ class RecordStream:
         assert self._block is not None, "there is a record"
         if unpacked.skip(self._block.left):
             raise BrokenRecordError(LIES)
-        self._block.left = 0
+        self._block = None
+        if not self._is_direct:
+            self._require_end(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else 32))
         self._skip_blanks()
         offset, within = self._start
-        is_alone = self._is_direct
-        length = unpacked.within - offset
-        if not is_alone:
-            rest = unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else len(MARK))
-            if rest and not self._begins(rest):
-                raise BrokenRecordError(LIES)
-            is_alone = not (rest or within)
-            length = unpacked.end - offset if is_alone else 0
-        linkable = is_alone and not (self._is_arc or unpacked.has_dictionary or self._source.member)
-        return CapturePlace(self._source.number, self._base + offset, within, length, unpacked.packing, linkable)
+        if self._is_direct:
+            return ForeignPlace(offset, 0, unpacked.within - offset)
+        is_alone = not (unpacked.peek(1) or within)
+        return ForeignPlace(offset, within, unpacked.end - offset if is_alone else 0)
 
     def _next_member(self) -> bool:
         unpacked = self._unpacked
@@ -145,6 +167,7 @@ class RecordStream:
             return False
         self._is_damaged = False
         self._is_lost = False
+        unpacked.skip_zeros()
         return unpacked.begin()
 
     def _next_record(self) -> ForeignRecord | None:
@@ -164,11 +187,11 @@ class RecordStream:
     def _find(self) -> bool:
         """Go to the next record of the member; False at its end."""
         unpacked = self._unpacked
-        while self._is_lost:
+        while self._is_lost and not self._begins(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else len(MARK))):
             if not unpacked.drop_until(_ARC_MARKS if self._is_arc else _WARC_MARKS):
                 return False
             unpacked.take(1)
-            self._is_lost = not self._begins(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else len(MARK)))
+        self._is_lost = False
         self._skip_blanks()
         return bool(unpacked.peek(1))
 
@@ -176,19 +199,28 @@ class RecordStream:
         while (data := self._unpacked.peek(1)) and data in _BLANKS:
             self._unpacked.take(1)
 
+    def _require_end(self, behind: bytes) -> None:
+        """Refuse a record behind whose content there is neither its end nor another record."""
+        rest = behind.lstrip(b"\r\n\0")
+        if rest and not self._begins(rest) and (self._is_arc or not behind.startswith(_END)):
+            raise BrokenRecordError(LIES)
+
     def _begins(self, data: bytes) -> bool:
         """Return whether a record begins with these bytes."""
         return arc_fields(data.partition(b"\n")[0]) is not None if self._is_arc else data.startswith(MARK)
 
     def _warc_fields(self) -> dict[str, str]:
-        length = (
-            self._unpacked.find(_BLANK_LINE, HEAD_BYTES_MAX) if self._begins(self._unpacked.peek(len(MARK))) else -1
-        )
-        if not 0 < length <= HEAD_BYTES_MAX + PIECE_BYTES:
-            raise BrokenRecordError("holds no WARC record" if length < 0 else "has a head without an end")
+        unpacked = self._unpacked
+        length = unpacked.find(_BLANK_LINE, HEAD_BYTES_MAX) if self._begins(unpacked.peek(len(MARK))) else 0
+        if not 0 < length <= HEAD_BYTES_MAX:
+            unpacked.take(1)
+            raise BrokenRecordError("has a head without an end" if length else "holds no WARC record")
+        if (cut := unpacked.peek(length).rfind(_WARC_MARKS[0])) >= 0:
+            unpacked.take(cut + 1)
+            raise BrokenRecordError("has a head that is cut")
         fields: dict[str, str] = {}
         last = ""
-        for line in self._unpacked.take(length).decode("utf-8", "replace").split("\n")[1:]:
+        for line in unpacked.take(length).decode("utf-8", "replace").split("\n")[1:]:
             name, colon, value = line.partition(":")
             if line[:1] in (" ", "\t") and last:
                 fields[last] += " " + line.strip()
@@ -199,7 +231,7 @@ class RecordStream:
 
     def _arc_fields(self) -> dict[str, str]:
         length = self._unpacked.find((b"\n",), ARC_LINE_BYTES_MAX)
-        fields = arc_fields(self._unpacked.take(length)) if 0 < length <= ARC_LINE_BYTES_MAX else None
+        fields = arc_fields(self._unpacked.take(length if 0 < length <= ARC_LINE_BYTES_MAX else 1))
         if fields is None:
             raise BrokenRecordError("holds no ARC record")
         return fields
@@ -216,9 +248,7 @@ class RecordStream:
             # Before it is read: a hundred records that claim the rest of the file would cost a hundred passes.
             if length > self._unpacked.left:
                 raise BrokenRecordError("ends early")
-            behind = self._unpacked.behind(length, ARC_LINE_BYTES_MAX if self._is_arc else 32).lstrip(b"\r\n\0")
-            if behind and not self._begins(behind):
-                raise BrokenRecordError(LIES)
+            self._require_end(self._unpacked.behind(length, ARC_LINE_BYTES_MAX if self._is_arc else 32))
         return length
 
 
@@ -240,3 +270,24 @@ def arc_fields(line: bytes) -> dict[str, str] | None:
         "content-type": words[at + 1],
         "content-length": words[-1],
     }
+
+
+class FaultCount:
+    """Damaged records of a file, for people."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._count = 0
+        self._first: Fault | None = None
+
+    def add(self, fault: Fault) -> None:
+        """Count one."""
+        self._count += 1
+        self._first = self._first or fault
+
+    def says(self) -> str:
+        """Return a line about them; empty if there are none."""
+        if self._first is None:
+            return ""
+        many = f"{self._count:,} damaged records were" if self._count > 1 else "1 damaged record was"
+        return f"{self._path}: {many} left out, the first at offset {self._first.offset:,} ({self._first.reason})"
