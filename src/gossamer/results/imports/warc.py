@@ -11,14 +11,21 @@ from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Room, Skipped, Source
 from gossamer.results.imports.content import Dechunked, date_of, keep, pieces_of, take_head
-from gossamer.stages.archive.foreign import HEAD_BYTES_MAX, Block, Fault, ForeignRecord, RecordStream, UnreadableError
+from gossamer.stages.archive.foreign import (
+    CAPTURES,
+    Block,
+    Fault,
+    ForeignRecord,
+    RecordStream,
+    UnreadableError,
+)
+from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 
 SCHEMES = frozenset(("http", "https", "ftp", "gemini"))
 """Of addresses of pages. Others are `dns:`, `urn:`, `metadata:`, `whois:`, `screenshot:` …"""
 GROUP_MAX = 64
 """Records that belong to one capture and are read as such."""
-_TYPES = frozenset(("response", "resource", "revisit"))
 _HTTP = frozenset(("response", "revisit"))
 _BESIDE = frozenset(("request", "metadata"))
 _HOPS_MAX = 1_000
@@ -67,7 +74,7 @@ class _ContentReader:
         if kind in _BESIDE:
             return record.block.take_all(HEAD_BYTES_MAX)
         url = url_of(fields)
-        if kind not in _TYPES or scheme_of(url) not in SCHEMES:
+        if kind not in CAPTURES or scheme_of(url) not in SCHEMES:
             return b""
         about: dict[str, Any] = {"kind": kind, "url": url}
         if kind == "resource" or (kind == "response" and scheme_of(url) not in ("http", "https")):
@@ -152,7 +159,7 @@ class _Grouping:
             return
         if kind in _BESIDE:
             self._beside |= _request(content) if kind == "request" else _metadata(content)
-        elif kind in _TYPES:
+        elif kind in CAPTURES:
             kind = f"{kind} {scheme_of(url)[:20]}".rstrip()
         self._items.append(Skipped(place, kind[:40] or "unknown", url))
 
