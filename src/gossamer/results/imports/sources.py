@@ -127,10 +127,14 @@ def _paths(name: str) -> Iterator[str]:
 
 def _look_up(place: str, store: ArchiveOptions) -> list[Source]:
     """Look at a file of a list, which may be gone."""
+    gone = [Source(0, place, place, 0, "", fault="is not there")]
     try:
-        return _look(place, sizes_at(place, store).get(place, 0) if "://" in place else 0, store)
+        if "://" not in place:
+            return _look(place, 0, store) if Path(place).exists() else gone
+        sizes = sizes_at(place, store)
+        return _look(place, sizes[place], store) if place in sizes else gone
     except (ConfigError, StoreError) as error:
-        return [Source(0, place, place, 0, "", fault=f"cannot be read: {error}")]
+        return [replace(gone[0], fault=f"cannot be read: {error}")]
 
 
 def _look(place: str, size: int, store: ArchiveOptions) -> list[Source]:
