@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Room, Skipped, Source
-from gossamer.results.imports.content import Dechunked, date_of, keep, pieces_of, take_head
+from gossamer.results.imports.content import date_of, keep, pieces_of, take_head
+from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.foreign import (
     CAPTURES,
     Block,
@@ -48,8 +49,7 @@ def captures_of_warc(source: Source, unpacked: Unpacked, room: Room, after: Capt
             except (BrokenMemberError, UnreadableError) as error:
                 fault = stream.refuse(error)
             else:
-                # Readers find the head of a reply by the type of the record.
-                is_one = is_whole and bool(length) and (kind_of(record.fields) not in _HTTP or _is_http(record.fields))
+                is_one = is_whole and bool(length) and reading.is_regular
                 place = CapturePlace(
                     source.number, source.begin + offset, within, length, unpacked.packing, linkable=is_one
                 )
@@ -66,11 +66,14 @@ class _ContentReader:
     def __init__(self, room: Room) -> None:
         self._room = room
         self._last_date: float | None = None
+        self.is_regular = True
+        """Simple readers find the body of the last record."""
 
     def read(self, record: ForeignRecord) -> dict[str, Any] | bytes:
         """Return the fields of a capture, or the content of a record that says something of one beside it."""
         fields = record.fields
         kind = kind_of(fields)
+        self.is_regular = kind not in _HTTP or fields.get("content-type", "").lower().startswith("application/http")
         if kind in _BESIDE:
             return record.block.take_all(HEAD_BYTES_MAX)
         url = url_of(fields)
@@ -99,13 +102,13 @@ class _ContentReader:
             about["status"] = 0
             about["headers"] = ()
             return ()
-        head = take_head(block)
+        head, is_regular = take_head(block)
+        self.is_regular = self.is_regular and is_regular
         about["status"] = head.status
         about["headers"] = head.headers
         about["reason"] = head.reason
         about["http_version"] = head.http_version
-        codings = [value.lower() for name, value in head.headers if name.lower() == "transfer-encoding"]
-        return Dechunked(pieces_of(block)) if any("chunked" in one for one in codings) else pieces_of(block)
+        return Dechunked(pieces_of(block)) if is_chunked(head.headers) else pieces_of(block)
 
     def _date(self, fields: dict[str, str], headers: tuple[tuple[str, str], ...]) -> float:
         """Return when a record was made: as it says, else as the server says, else when the last one was."""
@@ -186,10 +189,6 @@ def url_of(fields: dict[str, str]) -> str:
 def kind_of(fields: dict[str, str]) -> str:
     """Return the type of a record."""
     return fields.get("warc-type", "").lower()
-
-
-def _is_http(fields: dict[str, str]) -> bool:
-    return fields.get("content-type", "").lower().startswith("application/http")
 
 
 def scheme_of(url: str) -> str:
