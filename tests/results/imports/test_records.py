@@ -14,9 +14,11 @@ import zstandard
 from fastwarc.warc import ArchiveIterator
 from warcio.archiveiterator import ArchiveIterator as WarcioIterator
 
+from gossamer.results.export.bodies import record_of
 from gossamer.results.imports.capture import Capture, Item, Refused, Room, Skipped
 from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import find_sources
+from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.world.spill import Spills
 from tests.stages.archive.test_salvage import BAD
 
@@ -224,6 +226,12 @@ def test_bodies(tmp_path: Path, name: str) -> None:
     assert (found.body, found.truncated) == (body, truncated)
     assert found.status in (200, 204)
     assert found.reply().body == body
+    assert found.place.linkable == (name not in ("lines without CR", "lines with two CR", "an interim reply"))
+    if found.place.linkable:  # The reader of exports finds the same body.
+        alone = next(
+            iter(ArchiveIterator(io.BytesIO((tmp_path / "a.warc").read_bytes()), max_header_len=HEAD_BYTES_MAX))
+        )
+        assert record_of(alone).payload == body
 
 
 ADDRESSES = {

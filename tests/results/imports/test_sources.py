@@ -47,12 +47,19 @@ def test_a_name_that_leads_to_nothing_is_an_error_and_a_file_of_a_folder_a_fault
     with pytest.raises(ConfigError, match="there is no archive"):
         find_sources([str(tmp_path)])
     for content in (b"<p>no archive</p>", b"", bytes(100), gzip.compress(b"text"), b"\x1f\x8b\x08cut"):
-        path = write(tmp_path / "a.warc.gz", content)
-        with pytest.raises(ConfigError, match=r"a\.warc\.gz (is|cannot|has)"):
+        path = write(tmp_path / "a.wacz", content)
+        with pytest.raises(ConfigError, match=r"a\.wacz (is|cannot|has|ends)"):
             find_sources([str(path)])
         (item,) = items_of(tmp_path)
         assert isinstance(item, Refused)
         assert item.file == str(path)
+
+
+@pytest.mark.parametrize("bad", [b"<p>no archive</p>\n", b"\xff" * 60, b"\x1f\x8b\x08cut", gzip.compress(b"text")])
+def test_an_archive_whose_beginning_is_damaged_is_known_by_its_name(tmp_path: Path, bad: bytes) -> None:
+    refused, found = items_of(write(tmp_path / "a.warc.gz", bad + gzip.compress(record())))
+    assert isinstance(refused, Refused)
+    assert isinstance(found, Capture)
 
 
 def test_lists_of_paths(tmp_path: Path) -> None:
@@ -62,7 +69,7 @@ def test_lists_of_paths(tmp_path: Path) -> None:
     lines = f"crawl-data/1.warc.gz\r\n\n# all\n{tmp_path}/crawl-data/2.warc.gz\ncrawl-data/gone.warc.gz\n".encode()
     for path in (write(tmp_path / "warc.paths", lines), write(tmp_path / "warc.paths.gz", gzip.compress(lines))):
         sources = find_sources([str(path)])
-        assert [source.fault[:14] for source in sources] == ["", "", "cannot be read"]
+        assert [source.fault[:14] for source in sources] == ["", "", "is not there"]
     beside = write(tmp_path / "crawl-data/warc.paths", b"crawl-data/1.warc.gz\n")
     assert find_sources([str(beside)])[0].fault == ""
     with pytest.raises(ConfigError, match=f"{UNKNOWN}"):

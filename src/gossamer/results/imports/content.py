@@ -11,79 +11,33 @@ from gossamer.results.imports.capture import Room
 from gossamer.stages.archive.foreign import Block, UnreadableError
 from gossamer.stages.fetch.headers import Head, parse_head
 
-LINE_BYTES_MAX = 4_096
-_CHUNK = re.compile(rb"[ \t]*+([0-9A-Fa-f]{1,15})[ \t]*+(?:;[^\n]*+)?\r?\Z")
 _LINE = re.compile(rb"[^\n]*+\n|[^\n]++")
 _DIGITS = re.compile(r"[0-9]{4,}+")
 _NO_DATE = "19700101000000"
 
 
-def take_head(block: Block) -> Head:
-    """Take the head of the final reply in a record.
+def take_head(block: Block) -> tuple[Head, bool]:
+    """Take the head of the final reply in a record, and whether it is what simple readers expect.
 
     Raises:
         UnreadableError: there is none.
     """
     head = None
+    count = 0
+    data = b""
     while head is None and block.begins_with(b"HTTP/"):
-        head = parse_head(_LINE.findall(block.take_head().replace(b"\r\r\n", b"\r\n")))
+        data = block.take_head()
+        head = parse_head(_LINE.findall(data.replace(b"\r\r\n", b"\r\n")))
+        count += 1
     if head is None:
         raise UnreadableError("holds no HTTP reply")
-    return head
+    return head, count == 1 and data.count(b"\r\n") == data.count(b"\n") == data.count(b"\r")
 
 
 def pieces_of(block: Block) -> Iterator[bytes]:
     """Yield what is left of a record."""
     while piece := block.take():
         yield piece
-
-
-class Dechunked:
-    """Removes the chunked coding. A body that does not begin with a chunk is left as it is: some tools remove the
-    coding and keep the header.
-    """
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self.is_cut = False
-        """A later chunk is missing or broken."""
-
-    def __iter__(self) -> Iterator[bytes]:
-        held = bytearray()
-        is_first = True
-        while True:
-            end = held.find(b"\n")
-            if end < 0 and len(held) < LINE_BYTES_MAX and (piece := next(self._pieces, b"")):
-                held += piece
-                continue
-            match = _CHUNK.match(held[:end]) if end >= 0 else None
-            if match is None:
-                self.is_cut = not is_first
-                if is_first:
-                    yield bytes(held)
-                    yield from self._pieces
-                return
-            is_first = False
-            left = int(match[1], 16)
-            del held[: end + 1]
-            if not left:
-                return
-            while left and (held or self._fill(held)):
-                piece = bytes(held[:left])
-                del held[:left]
-                left -= len(piece)
-                yield piece
-            self.is_cut = left > 0
-            if left:
-                return
-            while len(held) < 2 and self._fill(held):
-                pass
-            del held[: 1 + held.startswith(b"\r\n") if held.startswith((b"\r", b"\n")) else 0]
-
-    def _fill(self, held: bytearray) -> bool:
-        piece = next(self._pieces, b"")
-        held += piece
-        return bool(piece)
 
 
 def keep(pieces: Iterator[bytes], room: Room) -> tuple[bytes, LargeBody | None, bool]:

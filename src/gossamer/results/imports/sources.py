@@ -6,8 +6,10 @@ import fnmatch
 import glob
 import io
 import os
+import re
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -19,7 +21,7 @@ from gossamer.results.imports.capture import Source
 from gossamer.results.imports.files import open_place, part_of, sizes_at
 from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, MARK, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked, packing_of
+from gossamer.stages.archive.unpack import BrokenMemberError, Packing, Unpacked, packing_of
 
 LIST_BYTES_MAX = 64 << 20
 DIRECTORY_BYTES_MAX = 64 << 20
@@ -28,6 +30,7 @@ UNKNOWN = "is no WARC, ARC, WACZ or HAR file"
 _SUFFIXES = (
     ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
 )  # fmt: skip
+_NAME = re.compile(r"\.(w?arc)(\.gz|\.zst)?(?:\.open)?\Z")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _END_OF_DIRECTORY = b"PK\5\6"
 _LOCAL_HEADER_BYTES = 30
@@ -124,10 +127,14 @@ def _paths(name: str) -> Iterator[str]:
 
 def _look_up(place: str, store: ArchiveOptions) -> list[Source]:
     """Look at a file of a list, which may be gone."""
+    gone = [Source(0, place, place, 0, "", fault="is not there")]
     try:
-        return _look(place, sizes_at(place, store).get(place, 0) if "://" in place else 0, store)
+        if "://" not in place:
+            return _look(place, 0, store) if Path(place).exists() else gone
+        sizes = sizes_at(place, store)
+        return _look(place, sizes[place], store) if place in sizes else gone
     except (ConfigError, StoreError) as error:
-        return [Source(0, place, place, 0, "", fault=f"cannot be read: {error}")]
+        return [replace(gone[0], fault=f"cannot be read: {error}")]
 
 
 def _look(place: str, size: int, store: ArchiveOptions) -> list[Source]:
@@ -153,10 +160,16 @@ def _begin(file: BinaryIO, length: int) -> bytes:
 
 
 def _recognize(file: BinaryIO, source: Source) -> Source:
-    """Return a source with its form, by its content."""
+    """Return a source with its form, by its content; of a damaged one by its name."""
     packing = packing_of(_begin(file, 4))
-    unpacked = Unpacked(file, source.length if source.length >= 0 else source.size, packing)
-    begin = unpacked.peek(ARC_LINE_BYTES_MAX) if unpacked.begin() else b""
+    by_name = _NAME.search(source.name.lower())
+    try:
+        unpacked = Unpacked(file, source.length if source.length >= 0 else source.size, packing)
+        begin = unpacked.peek(ARC_LINE_BYTES_MAX) if unpacked.begin() else b""
+    except BrokenMemberError as error:
+        if by_name is None:
+            return replace(source, fault=str(error))
+        begin = b"?"
     begin = begin.removeprefix(_BYTE_ORDER_MARK).lstrip()
     if begin.startswith(MARK):
         return replace(source, form="warc", packing=packing)
@@ -164,6 +177,9 @@ def _recognize(file: BinaryIO, source: Source) -> Source:
         return replace(source, form="arc", packing=packing)
     if begin.startswith(b"{") and b'"log"' in begin:
         return replace(source, form="har", packing=packing)
+    if begin and by_name is not None:
+        packed: dict[str, Packing] = {"": "", ".gz": "gzip", ".zst": "zstd"}
+        return replace(source, form="arc" if by_name[1] == "arc" else "warc", packing=packed[by_name[2] or ""])
     return replace(source, fault=UNKNOWN if begin else "is empty")
 
 
@@ -210,9 +226,10 @@ def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:
         size = file.seek(0, os.SEEK_END)
         unpacked = Unpacked(file, size, packing_of(_begin(file, 4)))
         pieces: list[bytes] = []
-        while unpacked.begin():
-            while len(pieces) << 16 < LIST_BYTES_MAX and (piece := unpacked.take(1 << 16)):
-                pieces.append(piece)
+        with suppress(BrokenMemberError):
+            while unpacked.begin():
+                while len(pieces) << 16 < LIST_BYTES_MAX and (piece := unpacked.take(1 << 16)):
+                    pieces.append(piece)
     lines = [line.strip() for line in b"".join(pieces).decode("utf-8", "replace").splitlines()]
     lines = [line for line in lines if line and line[0] != "#"]
     return lines if all(line.lower().endswith(_SUFFIXES) for line in lines) else []

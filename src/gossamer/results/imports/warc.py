@@ -10,15 +10,23 @@ from msgspec.structs import replace
 from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Room, Skipped, Source
-from gossamer.results.imports.content import Dechunked, date_of, keep, pieces_of, take_head
-from gossamer.stages.archive.foreign import HEAD_BYTES_MAX, Block, Fault, ForeignRecord, RecordStream, UnreadableError
+from gossamer.results.imports.content import date_of, keep, pieces_of, take_head
+from gossamer.stages.archive.chunks import Dechunked, is_chunked
+from gossamer.stages.archive.foreign import (
+    CAPTURES,
+    Block,
+    Fault,
+    ForeignRecord,
+    RecordStream,
+    UnreadableError,
+)
+from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 
 SCHEMES = frozenset(("http", "https", "ftp", "gemini"))
 """Of addresses of pages. Others are `dns:`, `urn:`, `metadata:`, `whois:`, `screenshot:` …"""
 GROUP_MAX = 64
 """Records that belong to one capture and are read as such."""
-_TYPES = frozenset(("response", "resource", "revisit"))
 _HTTP = frozenset(("response", "revisit"))
 _BESIDE = frozenset(("request", "metadata"))
 _HOPS_MAX = 1_000
@@ -41,8 +49,7 @@ def captures_of_warc(source: Source, unpacked: Unpacked, room: Room, after: Capt
             except (BrokenMemberError, UnreadableError) as error:
                 fault = stream.refuse(error)
             else:
-                # Readers find the head of a reply by the type of the record.
-                is_one = is_whole and bool(length) and (kind_of(record.fields) not in _HTTP or _is_http(record.fields))
+                is_one = is_whole and bool(length) and reading.is_regular
                 place = CapturePlace(
                     source.number, source.begin + offset, within, length, unpacked.packing, linkable=is_one
                 )
@@ -59,15 +66,18 @@ class _ContentReader:
     def __init__(self, room: Room) -> None:
         self._room = room
         self._last_date: float | None = None
+        self.is_regular = True
+        """Simple readers find the body of the last record."""
 
     def read(self, record: ForeignRecord) -> dict[str, Any] | bytes:
         """Return the fields of a capture, or the content of a record that says something of one beside it."""
         fields = record.fields
         kind = kind_of(fields)
+        self.is_regular = kind not in _HTTP or fields.get("content-type", "").lower().startswith("application/http")
         if kind in _BESIDE:
             return record.block.take_all(HEAD_BYTES_MAX)
         url = url_of(fields)
-        if kind not in _TYPES or scheme_of(url) not in SCHEMES:
+        if kind not in CAPTURES or scheme_of(url) not in SCHEMES:
             return b""
         about: dict[str, Any] = {"kind": kind, "url": url}
         if kind == "resource" or (kind == "response" and scheme_of(url) not in ("http", "https")):
@@ -92,13 +102,13 @@ class _ContentReader:
             about["status"] = 0
             about["headers"] = ()
             return ()
-        head = take_head(block)
+        head, is_regular = take_head(block)
+        self.is_regular = self.is_regular and is_regular
         about["status"] = head.status
         about["headers"] = head.headers
         about["reason"] = head.reason
         about["http_version"] = head.http_version
-        codings = [value.lower() for name, value in head.headers if name.lower() == "transfer-encoding"]
-        return Dechunked(pieces_of(block)) if any("chunked" in one for one in codings) else pieces_of(block)
+        return Dechunked(pieces_of(block)) if is_chunked(head.headers) else pieces_of(block)
 
     def _date(self, fields: dict[str, str], headers: tuple[tuple[str, str], ...]) -> float:
         """Return when a record was made: as it says, else as the server says, else when the last one was."""
@@ -152,7 +162,7 @@ class _Grouping:
             return
         if kind in _BESIDE:
             self._beside |= _request(content) if kind == "request" else _metadata(content)
-        elif kind in _TYPES:
+        elif kind in CAPTURES:
             kind = f"{kind} {scheme_of(url)[:20]}".rstrip()
         self._items.append(Skipped(place, kind[:40] or "unknown", url))
 
@@ -179,10 +189,6 @@ def url_of(fields: dict[str, str]) -> str:
 def kind_of(fields: dict[str, str]) -> str:
     """Return the type of a record."""
     return fields.get("warc-type", "").lower()
-
-
-def _is_http(fields: dict[str, str]) -> bool:
-    return fields.get("content-type", "").lower().startswith("application/http")
 
 
 def scheme_of(url: str) -> str:

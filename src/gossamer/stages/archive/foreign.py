@@ -1,4 +1,4 @@
-"""Foreign: the records of WARC and ARC files of any crawler, past those that are damaged: reading goes on at the next record."""
+"""Foreign: the records of WARC and ARC files of any crawler, past those that are damaged."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from gossamer.stages.archive.unpack import PIECE_BYTES, BrokenMemberError, Unpacked
+from gossamer.stages.archive.members import HEAD_BYTES_MAX
+from gossamer.stages.archive.unpack import PIECE_BYTES, BrokenMemberError, Unpacked, packing_of
 
-HEAD_BYTES_MAX = 1 << 20
+CAPTURES = frozenset(("response", "resource", "revisit"))
+"""Types of the records of pages."""
 RECORD_BYTES_MAX = 1 << 34
 _BLANK_LINE = (b"\n\r\n", b"\n\n", b"\n\r\r\n")
 _BLANKS = b"\r\n"
@@ -278,16 +280,30 @@ class FaultCount:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._count = 0
-        self._first: Fault | None = None
+        self._first = ""
 
-    def add(self, fault: Fault) -> None:
+    def add(self, offset: int, reason: str) -> None:
         """Count one."""
         self._count += 1
-        self._first = self._first or fault
+        self._first = self._first or f"at or after offset {offset:,}, which {reason}"
 
     def says(self) -> str:
         """Return a line about them; empty if there are none."""
-        if self._first is None:
+        if not self._count:
             return ""
         many = f"{self._count:,} damaged records were" if self._count > 1 else "1 damaged record was"
-        return f"{self._path}: {many} left out, the first at offset {self._first.offset:,} ({self._first.reason})"
+        return f"{self._path}: {many} left out, the first {self._first}"
+
+
+def sound_records(path: Path, faults: FaultCount) -> Iterator[ForeignRecord]:
+    """Yield the sound records of a WARC file, and count the others. Raises OSError: the disk fails."""
+    with path.open("rb") as file:
+        packing = packing_of(file.read(4))
+        try:
+            for record in RecordStream(Unpacked(file, path.stat().st_size, packing)):
+                if isinstance(record, Fault):
+                    faults.add(*record)
+                else:
+                    yield record
+        except BrokenMemberError as error:
+            faults.add(0, str(error))
