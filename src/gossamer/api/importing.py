@@ -15,7 +15,6 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.live import FILE, save
 from gossamer.model.errors import ConfigError
-from gossamer.model.links import SEED_ARGUMENT
 from gossamer.results.imports.importing import Importer, ImportRequest, ImportStatus
 from gossamer.results.imports.sources import find_sources
 from gossamer.state.schema import SEEDED
@@ -47,32 +46,23 @@ async def import_archives(
         with record_end(shard):
             save(config, directory)
             life = ShardLife(shard)
-            importer = Importer(shard, replace(request, sources=tuple(sources)), lambda seeds: _add(life, seeds))
+            importer = Importer(shard, replace(request, sources=tuple(sources)), life.seeding.add, stop)
             shard.kept.storage.epochs.put("meta", SEEDED, b"1")
-            return await _run(importer, life, show, stop)
+            return await _run(importer, life, show)
     finally:
         await shard.close()
 
 
-def _add(life: ShardLife, seeds: list[str]) -> None:
-    life.seeding.add(seeds, SEED_ARGUMENT)
-
-
-async def _run(importer: Importer, life: ShardLife, show: Show, stop: asyncio.Event) -> tuple[bool, int]:
+async def _run(importer: Importer, life: ShardLife, show: Show) -> tuple[bool, int]:
     shard = life.shard
 
     async def watch() -> None:
         while True:
-            show(importer.status)
+            show(importer.status())
             await asyncio.sleep(SHOW_S)
 
-    async def obey() -> None:
-        await stop.wait()
-        importer.is_stopped = True
-
     async with asyncio.TaskGroup() as group:
-        followers = group.create_task(shard.outputs.followers.run(bool))
-        beside = [group.create_task(watch()), group.create_task(obey()), followers]
+        beside = [group.create_task(watch()), group.create_task(shard.outputs.followers.run(bool))]
         is_done = await importer.run()
         for task in beside:
             task.cancel()
@@ -80,5 +70,5 @@ async def _run(importer: Importer, life: ShardLife, show: Show, stop: asyncio.Ev
     shard.controls.telemetry.counters.totals.ended = "finished" if is_done and not pending else "stopped"
     await shard.outputs.followers.wait()
     await life.finish_files()
-    show(importer.status)
+    show(importer.status())
     return is_done, pending

@@ -40,7 +40,7 @@ def import_(
         list[str] | None, typer.Option("--seed", metavar="URL", help="Seed of the scope of links (repeatable).")
     ] = None,
     status: Annotated[
-        list[str] | None, typer.Option("--status", metavar="N", help="Import only this HTTP status (repeatable).")
+        list[int] | None, typer.Option("--status", metavar="N", help="Import only this HTTP status (repeatable).")
     ] = None,
     since: Annotated[
         str | None,
@@ -69,7 +69,7 @@ def import_(
     options["output"] = str(directory)
     made = configure(config, options=options, sets=sets or (), seeds=seed or ())
     request = ImportRequest(
-        (), copies=copy, judges_scope=options.get("scope") is not None, statuses=_statuses(status or []),
+        (), copies=copy, judges_scope=options.get("scope") is not None, statuses=frozenset(status or ()),
         since=_moment(since, "--since", 0.0), until=_moment(until, "--until", float("inf")),
     )  # fmt: skip
     progress = Progress(quiet=bool(quiet))
@@ -130,12 +130,6 @@ class Progress:
             typer.echo(
                 f"Not in the archives: {pending:,} URLs; `gossamer resume {shell_word(directory)}` fetches them."
             )
-
-
-def _statuses(texts: Sequence[str]) -> frozenset[int]:
-    if wrong := [text for text in texts if not (text.isascii() and text.isdigit() and len(text) == 3)]:
-        raise ConfigError(f"--status {wrong[0]}: expected a number such as 200")
-    return frozenset(map(int, texts))
 
 
 def _moment(text: str | None, option: str, default: float) -> float:

@@ -76,7 +76,7 @@ def test_bad_input_is_one_line(warc: Path, tmp_path: Path) -> None:
     for arguments, says in (
         (["nothing.warc"], "there is no archive"),
         ([str(warc), "--since", "yesterday"], "--since yesterday: expected a date"),
-        ([str(warc), "--status", "ok"], "--status ok: expected a number"),
+        ([str(warc), "--status", "ok"], "--status: expected a whole number"),
         ([str(warc), "--link", "--copy"], "--copy and --link"),
     ):
         status, _, err = run("import", *arguments, "-o", str(directory))
@@ -126,3 +126,40 @@ def test_resume_refuses_half_an_import(warc: Path, tmp_path: Path) -> None:
         Crawler.resume(directory)
     do_import(directory, warc)
     Crawler.resume(directory)
+
+
+def test_records_that_cannot_be_read_cost_themselves(tmp_path: Path) -> None:
+    good = site(3)
+    bad = write_warc(tmp_path / "part.gz", good[:1]).read_bytes()
+    archive = write_warc(tmp_path / "bad.warc.gz", [good[0], bad[:60] + b"\0" * 40 + bad[100:], good[1], good[2]])
+    directory = tmp_path / "crawl"
+    status, out, err = run("import", str(archive), "-o", str(directory))
+    assert status == 0
+    assert "Imported 3 captures" in out
+    offset = len(write_warc(tmp_path / "part.gz", good[:1]).read_bytes())
+    assert f"could not read {archive}, offset {offset}: " in err
+    assert err.count("\n") == 1
+    assert "record_refused" in (directory / "logs" / "info.log").read_text()
+    assert {url for (url,) in rows(directory, "url")} == {f"{HOST}/p{number}" for number in range(3)}
+
+
+def test_given_seeds_and_scope_leave_out_other_hosts(warc: Path, tmp_path: Path) -> None:
+    more = write_warc(tmp_path / "more.warc.gz", [Stored("http://b.example/", b"<a href=/x>x</a>")])
+    do_import(tmp_path / "all", warc, more)
+    assert len(rows(tmp_path / "all", "url")) == PAGES + 3
+    out = do_import(tmp_path / "some", warc, more, "--seed", "a.example", "--scope", "host")
+    assert len(rows(tmp_path / "some", "url")) == PAGES + 2
+    assert "1 scope" in out
+    # The pages of the archive that are missing, and the seed.
+    assert "Not in the archives: 8 URLs" in out
+
+
+def test_what_gossamer_writes_gives_the_same_tables(warc: Path, tmp_path: Path) -> None:
+    """The records of a copy are Gossamer's own. They do not say what the network did (`wire_bytes`, `fetch_s`).
+    A page that has depth 0 in them counts as a seed (`link_type`).
+    """
+    do_import(tmp_path / "one", warc, "--copy")
+    do_import(tmp_path / "other", tmp_path / "one" / "warc")
+    but = "* EXCLUDE (wire_bytes, fetch_s, link_type, warc_file, warc_offset, warc_length)"
+    assert rows(tmp_path / "other", but) == rows(tmp_path / "one", but)
+    assert rows(tmp_path / "other", "*", "links") == rows(tmp_path / "one", "*", "links")

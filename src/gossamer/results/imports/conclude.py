@@ -18,7 +18,7 @@ from gossamer.engine.middleware import Middlewares
 from gossamer.engine.outcomes import Outcomes
 from gossamer.engine.ring import Retries
 from gossamer.engine.stages import Stages
-from gossamer.model.links import ANNOUNCING, NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisite, Visit
+from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisite, Visit
 from gossamer.model.pages import Archived, Original, Visited
 from gossamer.model.visits import Reply
 from gossamer.ports import Conclusion, PrerequisiteArchive, VisitMiddleware
@@ -73,8 +73,9 @@ class CapturesEnd:
 
     is_continuous = False
 
-    def __init__(self, revisiting: Revisiting | None) -> None:
+    def __init__(self, revisiting: Revisiting | None, history: PageHistory) -> None:
         self._revisiting = revisiting
+        self._history = history
 
     def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
         revisiting = self._revisiting
@@ -82,6 +83,7 @@ class CapturesEnd:
             return _end
         visit = lease.visit
         sight = revisiting.compare(visit, visited)
+        is_first = self._history.get(visit.url) is None
 
         def finish(archived: Archived, now: float) -> None:
             row = visited.row
@@ -89,7 +91,7 @@ class CapturesEnd:
             original = visited.revisit_of or Original(row.url, row.fetched_at, archived.record_id)
             kept = original if row.outcome == "fetched" and whole else None
             due_at = revisiting.revisits.note_visit(replace(sight, original=kept))
-            if due_at is not None and not revisiting.frontier.move(visit.url, due_at, due_at, now):
+            if due_at is not None and is_first:  # Further captures do not queue it once more.
                 revisiting.frontier.enlist(visit.url, visit.depth, visit.referrer, due_at, now)
 
         return finish
@@ -161,12 +163,12 @@ class Captures:
             archive=self._archive,
             history=cast("PageHistory", LatestHistory(stages.history)),
             frontier=cast("Frontier", NoQueue()),
-            ending=CapturesEnd(recrawl.revisiting if recrawl is not None else None),
+            ending=CapturesEnd(recrawl.revisiting if recrawl is not None else None, stages.history),
         )
         telemetry = shard.controls.telemetry
         self._outcomes = Outcomes(self._stages, Retries(1, 0.0, 0.0, Dice()), telemetry.logs, telemetry.counters)
-        self.seeds: set[str] = set()
-        """Keys of the seeds."""
+        self.seeds: dict[str, str] = {}
+        """Addresses of the seeds by their keys."""
 
     def foresee(self, capture: Capture) -> bool:
         """Note that a capture will be imported, so that no link to it is queued. Return False if it is left out."""
@@ -226,7 +228,7 @@ class Captures:
     async def _examine(self, visit: Visit, reply: Reply) -> Examined:
         stages = self._stages
         fingerprint = visit.url.fingerprint
-        kind = SEED if visit.seed and visit.link_type not in ANNOUNCING else visit.link_type
+        kind = visit.link_type
         if stages.quarantine.suspects(fingerprint):
             examined = await stages.quarantine.examine(reply, fingerprint)
         else:

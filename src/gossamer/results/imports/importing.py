@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from gossamer.model.errors import is_fatal
+from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.pages import Archived
 from gossamer.results.imports.capture import Capture, Item, Refused, Room, Source
 from gossamer.results.imports.conclude import Captures
 from gossamer.results.imports.progress import (
     SEEDS_MAX,
     ImportTable,
-    LinkedFile,
     Progresses,
     SourceProgress,
-    is_linkable,
-    link,
+    enter,
     read_table,
     sha256_of,
     write_table,
@@ -54,7 +54,7 @@ class ImportRequest(msgspec.Struct, frozen=True):
     """Times of captures that are imported."""
 
 
-class ImportStatus(msgspec.Struct):
+class ImportStatus(msgspec.Struct, frozen=True):
     """Counts of an import, for people."""
 
     records: int = 0
@@ -62,7 +62,7 @@ class ImportStatus(msgspec.Struct):
     done: int = 0
     captures: int = 0
     refused: int = 0
-    left_out: dict[str, int] = {}
+    left_out: Mapping[str, int] = {}
     file: str = ""
     """The archive that is read now."""
     is_counting: bool = True
@@ -72,8 +72,13 @@ class ImportStatus(msgspec.Struct):
 class Importer:
     """Imports archives into a shard."""
 
-    def __init__(self, shard: Shard, request: ImportRequest, add_seeds: Callable[[list[str]], object]) -> None:
-        """`add_seeds` adds seeds to the scope and queues those that are not known."""
+    def __init__(
+        self, shard: Shard, request: ImportRequest, add_seeds: Callable[[list[str], int], object], stop: asyncio.Event
+    ) -> None:
+        """`add_seeds` adds seeds to the scope and queues those that are not known. `stop` ends the import after the
+        current record; it can be continued.
+        """
+        self._stop = stop
         self._shard = shard
         self._request = request
         self._add_seeds = add_seeds
@@ -90,9 +95,22 @@ class Importer:
         self._table = ImportTable()
         self._sums: dict[str, str] = {}
         self._last_commit = 0.0
-        self.status = ImportStatus()
-        self.is_stopped = False
-        """Set to end the import after the current record; it can be continued."""
+        self._work: list[tuple[Source, SourceProgress]] = []
+        self._file = ""
+        self._is_counting = True
+        self._refused = 0
+        self._first_refused = ""
+
+    def status(self) -> ImportStatus:
+        """Return the counts so far, with those of earlier runs; of refused records, those of this run."""
+        every = [progress for _, progress in self._work]
+        left_out: Counter[str] = Counter()
+        for progress in every:
+            left_out.update(progress.left_out)
+        return ImportStatus(
+            sum(one.records for one in every), sum(one.done for one in every), sum(one.captures for one in every),
+            self._refused, left_out, self._file, self._is_counting, self._first_refused,
+        )  # fmt: skip
 
     async def run(self) -> bool:
         """Import all archives; return whether they are done.
@@ -101,25 +119,27 @@ class Importer:
             OSError: the disk refuses. What was committed stays.
         """
         self._table = ImportTable(files=read_table(self._directory).files)
-        work = [(source, self._of(source)) for source in self._request.sources if not source.fault]
+        self._begin_seeds(self._shard.controls.settings.config.seeds.urls)
+        work = self._work
+        work += [(source, self._of(source)) for source in self._request.sources if not source.fault]
         for source in self._request.sources:
             if source.fault:
                 self._refuse(Refused(source.number, source.name, 0, source.fault))
         for source, progress in work:
             await self._count(source, progress)
-            if self.is_stopped:
+            if self._stop.is_set():
                 return False
         work.sort(key=lambda pair: (pair[1].first_at, pair[1].number))
-        self._begin_seeds([progress for _, progress in work])
-        self._sum(progress for _, progress in work)
-        self.status.is_counting = False
+        if not self._captures.seeds:
+            self._begin_seeds(text for _, progress in work for text in progress.seeds)
+        self._is_counting = False
         await self._committer.commit()
         for source, progress in work:
             if not progress.is_done:
                 await self._import(source, progress)
-            if self.is_stopped:
+            if self._stop.is_set():
                 return False
-        await self._finish([progress for _, progress in work])
+        await self._finish()
         return True
 
     def _of(self, source: Source) -> SourceProgress:
@@ -129,10 +149,7 @@ class Importer:
             digest = self._sums[source.place] = sha256_of(source, self._room.store)
         within = source.name.rpartition("!")[2] if "!" in source.name else ""
         progress = self._progresses.of(f"{digest}{within}", source.name)
-        if not any(file.sha256 == digest for file in self._table.files):
-            is_linked = is_linkable(source) and not self._request.copies
-            name = link(self._directory, source, len(self._table.files)) if is_linked else ""
-            self._table.files.append(LinkedFile(source.place, source.size, digest, name))
+        enter(self._directory, self._table, source, digest, copies=self._request.copies)
         write_table(self._directory, self._table)
         return progress
 
@@ -143,15 +160,14 @@ class Importer:
         progress.records = 0
         progress.seeds = []
         first = ""
-        self.status.file = source.name
+        self._file = source.name
         room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY)
         for item in captures_of(source, room):
             progress.records += 1
-            self.status.records += 1
             if progress.records % YIELD_RECORDS == 0:
                 await asyncio.sleep(0)
                 await self._shard.ring.loop.relieve()
-                if self.is_stopped:
+                if self._stop.is_set():
                     return
             if not isinstance(item, Capture) or self._why_unwanted(item) or not self._captures.foresee(item):
                 continue
@@ -164,36 +180,22 @@ class Importer:
         progress.seeds = list(dict.fromkeys(progress.seeds or [first] * bool(first)))
         progress.is_counted = True
 
-    def _begin_seeds(self, work: list[SourceProgress]) -> None:
-        """Put the seeds into the scope, before any link is judged."""
+    def _begin_seeds(self, texts: Iterable[str]) -> None:
+        """Put seeds into the scope, before anything is judged."""
         ring = self._shard.ring
-        given = self._shard.controls.settings.config.seeds.urls
-        texts = list(given) or list(dict.fromkeys(text for one in work for text in one.seeds))
         for text in texts:
-            url = ring.urls.namer.name(text)
+            url = ring.urls.namer.name_typed(text)
             if url is not None:
                 ring.scope.roots.add_seed(url)
-                self._captures.seeds.add(url.key)
-
-    def _sum(self, work: Iterator[SourceProgress]) -> None:
-        """Set the counts of what was imported earlier."""
-        status = self.status
-        status.records = 0
-        for one in work:
-            status.records += one.records
-            status.done += one.done
-            status.captures += one.captures
-            status.refused += one.refused
-            for reason, count in one.left_out.items():
-                status.left_out[reason] = status.left_out.get(reason, 0) + count
+                self._captures.seeds[url.key] = url.text
 
     async def _import(self, source: Source, progress: SourceProgress) -> None:
-        self.status.file = source.name
+        self._file = source.name
         digest = self._sums[source.place]
         linked = next((file.link for file in self._table.files if file.sha256 == digest), "")
         for item in captures_of(source, self._room, progress.last):
             await self._take(item, source, progress, linked)
-            if self.is_stopped:
+            if self._stop.is_set():
                 await self._committer.commit()
                 return
         progress.is_done = True
@@ -201,11 +203,8 @@ class Importer:
 
     async def _take(self, item: Item, source: Source, progress: SourceProgress, linked: str) -> None:
         """Import one record, and commit if it is time."""
-        status = self.status
         progress.done += 1
-        status.done += 1
         if isinstance(item, Refused):
-            progress.refused += 1
             self._refuse(item)
             return
         reason = f"record {item.kind}"
@@ -213,10 +212,8 @@ class Importer:
             reason = self._why_unwanted(item) or await self._conclude(item, source, linked)
         if reason:
             progress.left_out[reason] = progress.left_out.get(reason, 0) + 1
-            status.left_out[reason] = status.left_out.get(reason, 0) + 1
         else:
             progress.captures += 1
-            status.captures += 1
         progress.last = item.place
         await self._commit_sometimes()
 
@@ -246,11 +243,9 @@ class Importer:
         return "" if capture.method in ("GET", "") else "method"
 
     def _refuse(self, refused: Refused) -> None:
-        status = self.status
-        status.refused += 1
-        line = f"{refused.file}, offset {refused.offset}: {refused.reason}"
-        status.first_refused = status.first_refused or line
-        if status.refused <= REFUSED_NAMED_MAX:
+        self._refused += 1
+        self._first_refused = self._first_refused or f"{refused.file}, offset {refused.offset}: {refused.reason}"
+        if self._refused <= REFUSED_NAMED_MAX:
             self._logs.info("record_refused", url=refused.file, offset=refused.offset, error=refused.reason)
 
     async def _commit_sometimes(self) -> None:
@@ -262,14 +257,12 @@ class Importer:
             self._last_commit = now
             await asyncio.sleep(0)
 
-    async def _finish(self, work: list[SourceProgress]) -> None:
+    async def _finish(self) -> None:
         """Queue what the archives do not hold."""
         pipeline = self._shard.ring.pipeline
         while pipeline.discovery.links_held and pipeline.take_back(idle=True):
             await self._shard.ring.loop.relieve()
-        given = self._shard.controls.settings.config.seeds.urls
-        if not given:
-            self._add_seeds(list(dict.fromkeys(text for one in work for text in one.seeds)))
+        self._add_seeds(list(self._captures.seeds.values()), SEED_ARGUMENT)
         self._table.is_done = True
         await self._committer.commit()
         write_table(self._directory, self._table)

@@ -49,8 +49,6 @@ class SourceProgress(msgspec.Struct):
     captures: int = 0
     left_out: dict[str, int] = {}
     """Captures and records that are no pages, by the reason why they are left out."""
-    refused: int = 0
-    """Records that cannot be read."""
 
 
 class LinkedFile(msgspec.Struct, frozen=True):
@@ -132,23 +130,24 @@ def sha256_of(source: Source, store: ArchiveOptions) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def is_linkable(source: Source) -> bool:
-    """Say whether the records of a source can be read where they are: it is a whole file on disk."""
-    return source.form == "warc" and source.begin == 0 and source.length < 0 and Path(source.place).is_file()
-
-
-def link(directory: Path, source: Source, number: int) -> str:
-    """Link to an archive from the folder of WARC files; return the link's name."""
-    stem = _UNSAFE.sub("_", Path(source.place).name)[-NAME_CHARACTERS_MAX:]
-    for suffix in (".zst", ".gz", ".warc"):
-        stem = stem.removesuffix(suffix)
-    name = LINK.format(number=number, name=stem, suffix=_SUFFIXES.get(source.packing, ".warc"))
-    path = directory / WARCS / name
-    path.parent.mkdir(exist_ok=True)
-    if path.is_symlink():
-        path.unlink()
-    path.symlink_to(Path(source.place).resolve())
-    return name
+def enter(directory: Path, table: ImportTable, source: Source, digest: str, *, copies: bool) -> None:
+    """Add an archive to a table, once, and link to it from the folder of WARC files if its records can be read where
+    they are: in a whole file on disk.
+    """
+    if any(file.sha256 == digest for file in table.files):
+        return
+    name = ""
+    path = Path(source.place)
+    if source.form == "warc" and source.length < 0 and not source.member and path.is_file() and not copies:
+        stem = _UNSAFE.sub("_", path.name)[-NAME_CHARACTERS_MAX:]
+        for suffix in (".zst", ".gz", ".warc"):
+            stem = stem.removesuffix(suffix)
+        name = LINK.format(number=len(table.files), name=stem, suffix=_SUFFIXES.get(source.packing, ".warc"))
+        link = directory / WARCS / name
+        link.parent.mkdir(exist_ok=True)
+        link.unlink(missing_ok=True)  # A kill left it.
+        link.symlink_to(path.resolve())
+    table.files.append(LinkedFile(source.place, source.size, digest, name))
 
 
 class Progresses:
