@@ -17,6 +17,7 @@ from gossamer.config.live import FILE, save
 from gossamer.model.errors import ConfigError
 from gossamer.results.imports.importing import Importer, ImportRequest, ImportStatus
 from gossamer.results.imports.sources import find_sources
+from gossamer.stages.scope.roots import seed_url
 from gossamer.state.schema import SEEDED
 from gossamer.world.files import make_directory
 
@@ -39,6 +40,8 @@ async def import_archives(
             raise ConfigError(f"{directory} already holds a crawl; name another directory with -o DIR")
         config = reopen(directory / FILE)
     sources = find_sources(names, config.archive)
+    for text in config.seeds.urls:
+        seed_url(text, config.scope.schemes)
     make_directory(directory)
     refuse_maintained(directory)
     shard = assemble(config, directory, lock=lock_directory(directory))

@@ -77,6 +77,7 @@ def test_bad_input_is_one_line(warc: Path, tmp_path: Path) -> None:
         (["nothing.warc"], "there is no archive"),
         ([str(warc), "--since", "yesterday"], "--since yesterday: expected a date"),
         ([str(warc), "--status", "ok"], "--status: expected a whole number"),
+        ([str(warc), "--seed", "a.example"], "did you mean https://a.example/ ?"),
         ([str(warc), "--link", "--copy"], "--copy and --link"),
     ):
         status, _, err = run("import", *arguments, "-o", str(directory))
@@ -147,7 +148,7 @@ def test_given_seeds_and_scope_leave_out_other_hosts(warc: Path, tmp_path: Path)
     more = write_warc(tmp_path / "more.warc.gz", [Stored("http://b.example/", b"<a href=/x>x</a>")])
     do_import(tmp_path / "all", warc, more)
     assert len(rows(tmp_path / "all", "url")) == PAGES + 3
-    out = do_import(tmp_path / "some", warc, more, "--seed", "a.example", "--scope", "host")
+    out = do_import(tmp_path / "some", warc, more, "--seed", f"{HOST}/", "--scope", "host")
     assert len(rows(tmp_path / "some", "url")) == PAGES + 2
     assert "1 scope" in out
     # The pages of the archive that are missing, and the seed.

@@ -184,7 +184,7 @@ class Importer:
         """Put seeds into the scope, before anything is judged."""
         ring = self._shard.ring
         for text in texts:
-            url = ring.urls.namer.name_typed(text)
+            url = ring.urls.namer.name(text)
             if url is not None:
                 ring.scope.roots.add_seed(url)
                 self._captures.seeds[url.key] = url.text
