@@ -50,6 +50,8 @@ def test_a_name_that_leads_to_nothing_is_an_error_and_a_file_of_a_folder_a_fault
         path = write(tmp_path / "a.wacz", content)
         with pytest.raises(ConfigError, match=r"a\.wacz (is|cannot|has|ends)"):
             find_sources([str(path)])
+        beside = write(tmp_path / "sound", record())
+        assert [bool(source.fault) for source in find_sources([str(path), str(beside)])] == [True, False]
         (item,) = items_of(tmp_path)
         assert isinstance(item, Refused)
         assert item.file == str(path)

@@ -46,7 +46,7 @@ def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS) -> l
     content; one that is no archive has a `fault`.
 
     Raises:
-        ConfigError: a name leads to nothing, or a file that is named is no archive.
+        ConfigError: a name leads to nothing, or the only file that is named is no archive.
     """
     found: dict[str, list[Source]] = {}
     for name in names:
@@ -58,7 +58,7 @@ def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS) -> l
             sources = _look(place, size, store)
             fault = sources[0].fault if is_named else ""
             lines = _lines(place, size, store) if fault == UNKNOWN else []
-            if fault and not lines:
+            if fault and not lines and len(names) == 1:
                 raise ConfigError(f"{name} {fault}")
             if not lines:
                 found[place] = sources

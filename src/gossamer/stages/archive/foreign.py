@@ -15,7 +15,6 @@ CAPTURES = frozenset(("response", "resource", "revisit"))
 """Types of the records of pages."""
 RECORD_BYTES_MAX = 1 << 34
 _BLANK_LINE = (b"\n\r\n", b"\n\n", b"\n\r\r\n")
-_BLANKS = b"\r\n"
 _END = b"\r\n\r\n"
 MARK = b"WARC/"
 _WARC_MARKS = (b"\nWARC/1.", b"\0WARC/1.")
@@ -25,6 +24,7 @@ _LENGTH_DIGITS_MAX = 18
 _DATE_DIGITS = range(12, 19)
 LIES = "has another length than its head says"
 ARC_LINE_BYTES_MAX = 20_000
+BLANKS_AT_ONCE = 4_096
 
 
 class UnreadableError(Exception):
@@ -198,8 +198,9 @@ class RecordStream:
         return bool(unpacked.peek(1))
 
     def _skip_blanks(self) -> None:
-        while (data := self._unpacked.peek(1)) and data in _BLANKS:
-            self._unpacked.take(1)
+        while self._unpacked.peek(1) in (b"\r", b"\n"):
+            data = self._unpacked.peek(BLANKS_AT_ONCE)
+            self._unpacked.take(len(data) - len(data.lstrip(b"\r\n")))
 
     def _require_end(self, behind: bytes) -> None:
         """Refuse a record behind whose content there is neither its end nor another record."""

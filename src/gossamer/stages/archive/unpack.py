@@ -17,8 +17,10 @@ READ_BYTES = 1 << 16
 PIECE_BYTES = 1 << 20
 TRIAL_BYTES = 1_024
 """Bytes of a member that are unpacked to see what it holds."""
-ZSTD_BYTES = 2_048
-"""The library bounds no output: 128 KiB for each 4 bytes at most."""
+ZSTD_BYTES = 1_024
+"""Bytes of a frame that are unpacked at once, as the library bounds no output: 128 KiB for each 4 bytes at most."""
+BOMB_BYTES = 32
+"""The same of a frame that is found to be a bomb."""
 DICTIONARY_BYTES_MAX = 16 << 20
 WINDOW_BYTES_MAX = 128 << 20
 GZIP = b"\x1f\x8b"
@@ -54,6 +56,7 @@ class Unpacked:
         self._unpacker: Any = None
         self._raw = b""
         """Read from the file, not unpacked yet."""
+        self._step = ZSTD_BYTES
         self._read = 0
         """Bytes taken from the file, those included."""
         self._held = b""
@@ -108,6 +111,7 @@ class Unpacked:
                 self._skip(8 + int.from_bytes(self._raw[4:8], "little"))
             else:
                 self.offset = self.end
+                self._step = ZSTD_BYTES
                 self._unpacker = self._open()
                 return True
         return False
@@ -228,8 +232,10 @@ class Unpacked:
                 break
             try:
                 if self.packing == "zstd":
-                    rest = self._raw[ZSTD_BYTES:]
-                    piece = unpacker.decompress(self._raw[:ZSTD_BYTES])
+                    rest = self._raw[self._step :]
+                    piece = unpacker.decompress(self._raw[: self._step])
+                    if len(piece) > PIECE_BYTES:
+                        self._step = BOMB_BYTES
                     self._raw = unpacker.unused_data + rest if unpacker.eof else rest
                 else:
                     piece = unpacker.decompress(self._raw, PIECE_BYTES)
