@@ -107,8 +107,7 @@ class Progress:
         since, done = self._began = self._began or (now, status.done)
         rate = (status.done - done) / max(now - since, 0.001)
         left_s = (status.records - status.done) / rate if rate else 0.0
-        share = f" ({status.done / status.records:.0%})" if status.records else ""
-        line = f"{status.done:,} of {status.records:,} records{share}, {rate:,.0f} a second, {duration(left_s)} left"
+        line = f"{status.done:,} of {status.records:,} records, {rate:,.0f} a second, {duration(left_s)} left"
         self._shown.say(line)
 
     def end(self, directory: Path, pending: int, *, is_done: bool) -> None:
@@ -127,9 +126,8 @@ class Progress:
         if not is_done:
             typer.echo("Interrupted: repeat the command to go on.")
         elif pending:
-            typer.echo(
-                f"Not in the archives: {pending:,} URLs; `gossamer resume {shell_word(directory)}` fetches them."
-            )
+            resume = f"`gossamer resume {shell_word(directory)}`"
+            typer.echo(f"Not in the archives: {pending:,} URLs; {resume} fetches them.")
 
 
 def _moment(text: str | None, option: str, default: float) -> float:

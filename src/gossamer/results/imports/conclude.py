@@ -1,6 +1,4 @@
-"""Conclude: captures pass the stages behind the fetch, as live pages do. Nothing is requested, retried or waited for,
-and nothing counts against a host.
-"""
+"""Conclude: captures pass the stages behind the fetch, as live pages do. Nothing is requested, retried or awaited."""
 
 from __future__ import annotations
 
@@ -187,9 +185,7 @@ class Captures:
         return "" if reason == "scope" and not self._judges_scope else reason
 
     async def conclude(self, capture: Capture, place: Archived | None, source: str) -> str:
-        """Import a capture; return why it is left out, or an empty text. `place` is that of its record, if that stays
-        where it is.
-        """
+        """Import a capture; return why it is left out. `place` is that of its record, if that stays where it is."""
         stages = self._stages
         url = stages.namer.name(capture.url)
         if url is None:

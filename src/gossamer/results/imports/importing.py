@@ -46,25 +46,21 @@ class ImportRequest(msgspec.Struct, frozen=True):
     copies: bool = False
     """Whether bodies are copied where they could be read in place."""
     judges_scope: bool = False
-    """Whether captures outside the scope are left out."""
     statuses: frozenset[int] = frozenset()
     """Those of captures that are imported; empty: all."""
     since: float = 0.0
     until: float = float("inf")
-    """Times of captures that are imported."""
 
 
 class ImportStatus(msgspec.Struct, frozen=True):
     """Counts of an import, for people."""
 
     records: int = 0
-    """In all archives, as far as they are counted."""
     done: int = 0
     captures: int = 0
     refused: int = 0
     left_out: Mapping[str, int] = {}
     file: str = ""
-    """The archive that is read now."""
     is_counting: bool = True
     first_refused: str = ""
 

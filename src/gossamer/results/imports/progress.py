@@ -35,15 +35,12 @@ class SourceProgress(msgspec.Struct):
     number: int
     name: str
     records: int = 0
-    """Records that it has, counted before any is imported."""
     first_at: float = 0.0
-    """When its first capture was made."""
     seeds: list[str] = []
     """Addresses at which its crawl began, as far as it says."""
     is_counted: bool = False
     is_done: bool = False
     last: CapturePlace | None = None
-    """Place of the last record that was imported."""
     done: int = 0
     """Records that were imported or left out."""
     captures: int = 0
@@ -55,7 +52,6 @@ class LinkedFile(msgspec.Struct, frozen=True):
     """An archive that was imported."""
 
     place: str
-    """Its path, or address."""
     size: int
     sha256: str
     link: str = ""
@@ -157,7 +153,6 @@ class Progresses:
         self._epochs = epochs
         self._changed: dict[str, SourceProgress] = {}
         self.known: dict[str, SourceProgress] = dict(self._stored())
-        """By identity."""
 
     def of(self, identity: str, name: str) -> SourceProgress:
         """Return the progress of an archive."""
