@@ -79,6 +79,7 @@ FILES_ALLOWED = {
     "forget": "rewrites the files of a crawl",
     "identity": "the key file is the operator's",
     "lab": "stores of simulations, hosts files and logs of the synthetic web; tests look at what was left",
+    "imports": "links to archives, and the table of them, lie in the crawl's directory",
     "offline": "segments, the index of known URLs and what a builder works with are files",
     "features/render/guard.py": "it moves to another user and network, and watches processes, by files of /proc",
     "report": "reads what the archive left",

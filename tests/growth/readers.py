@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
+from io import BytesIO
+from pathlib import Path
+from typing import Literal
 
 from gossamer.model.content_types import content_type
 from gossamer.model.pages import Findings, Page
 from gossamer.model.usage import content_signal, content_usage
 from gossamer.model.visits import http_date, max_age_s
 from gossamer.ports import ProcessingModule
+from gossamer.results.imports.capture import Room, Source
+from gossamer.results.imports.har import captures_of_har
+from gossamer.results.imports.warc import captures_of_warc
 from gossamer.results.search.documents import language_of
 from gossamer.results.search.parse import QueryParser
 from gossamer.results.search.snippets import Snippets
 from gossamer.results.search.words import loose_terms, terms_of
 from gossamer.stages.archive.surt import surt
+from gossamer.stages.archive.unpack import Unpacked
 from gossamer.stages.fetch.cookies import cookie_date, parse_cookie
 from gossamer.stages.fetch.digest import best_challenge
 from gossamer.stages.fetch.ftp import place
@@ -45,7 +53,9 @@ from gossamer.stages.robots.rules import RobotsRules
 from gossamer.stages.scope.templates import templates_of
 from gossamer.url.join import join
 from gossamer.url.name import Namer
+from gossamer.world.spill import Spills
 from tests.growth.measuring import Read
+from tests.growth.shapes import RECORD
 
 BASE = "http://x.test/d/"
 _SCAN = ProcessOptions(tree_tags_max=0, tree_bytes_max=0, text=True)
@@ -76,7 +86,40 @@ def _reply(data: bytes) -> None:
     reader.close()
 
 
+def _archive(form: Literal["warc", "arc", "har"], before: bytes = b"") -> Read:
+    """Return a reader of an archive; with `before`, of the block of a record."""
+
+    def read(data: bytes) -> None:
+        if before:
+            data = b"%bContent-Length: %d\r\n\r\n%b\r\n\r\n" % (before, len(data), data)
+        source = Source(0, "", "", len(data), form)
+        unpacked = Unpacked(BytesIO(data), len(data), "")
+        room = Room(Spills(Path(), "sha1"))
+        deque(
+            captures_of_har(source, unpacked, None)
+            if form == "har"
+            else captures_of_warc(source, unpacked, room, None),
+            0,
+        )
+
+    return read
+
+
+def _list_members(data: bytes) -> None:
+    unpacked = Unpacked(BytesIO(data.replace(b"\x1f\x0b", b"\x1f\x8b")), len(data), "gzip")
+    at = 0
+    while unpacked.search(lambda begin: begin.startswith(b"WARC/"), at):
+        at = unpacked.end
+
+
 READERS: Mapping[str, Mapping[str, Read]] = {
+    "archive": {
+        "warc": _archive("warc"),
+        "warc block": _archive("warc", RECORD.encode() + b"WARC-Date: 2026\r\n"),
+        "arc": _archive("arc"),
+        "har": _archive("har"),
+        "gzip": _list_members,
+    },
     "markup": {
         "links": _module(LinkExtractor(_SCAN), "text/html"),
         "title_and_text": _module(TitleAndText(_SCAN), "text/html"),

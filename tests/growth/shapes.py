@@ -131,6 +131,15 @@ _CSS = (
     "\n",
 )
 
+_ARCHIVES = (
+    "\n", "\r\n", "\0", "a", '"', "\\", "{", "[]", ",", "0\r\n", "1\r\na\r\n", "X: y\r\n", "WARC/1.0\r\n",
+    "WARC/1.0\r\n\r\n",
+    "WARC/1.0\r\nContent-Length: 1\r\n\r\n", "WARC/1.0\r\nContent-Length: 9999\r\n\r\n",
+    "\nhttp://a 1 20260101000000 a 0\n",
+    "\x1f\x0b\x08", "HTTP/1.1 100 Continue\r\n\r\n",
+)  # fmt: skip
+RECORD = "WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://a/\r\n"
+
 _KINDS: dict[str, tuple[tuple[str, ...], tuple[Construct, ...]]] = {
     "markup": (_MARKUP, _TAGS),
     "field": (_WORDS, _FIELDS),
@@ -150,6 +159,9 @@ _KINDS: dict[str, tuple[tuple[str, ...], tuple[Construct, ...]]] = {
     "css": (_CSS, (("", ""), ('a{b:url("', ""), ("@import ", ""), ("a{b:image-set(", ")}"), ("image-set(url(", ""))),
     "status": (_WORDS, (("HTTP/1.1 200", ""), ("HTTP/1.1 200 ", "\r\nx"), ("HTTP/1.1", ""), ("HTTP/1.1 200 OK\r\n",
         "\r\n\r\n"))),
+    "archive": (_ARCHIVES, (("", ""), (RECORD, "\r\n\r\n"), (f"{RECORD}WARC-Date: ", "\r\nContent-Length: 0\r\n\r\n"),
+        ("http://a 1 20260101000000 a ", "\n"), ('{"log":{"entries":[', "]}}"), ('{"log":{"entries":[{"a":"', '"}]}}'),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", ""))),
     "text": ((*_WORDS, "http://a ", "a@b ", "_", "http://"), (("", ""), ("http://", ""), ("$$", ""), ("\\(", ""))),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from gossamer.api.feeding import check_segments
 from gossamer.api.given import check_keywords, require_callable, require_config, seeds_of
 from gossamer.api.page import wait_for_end
 from gossamer.api.verbs import Asking
-from gossamer.assembly.home import refuse_maintained
+from gossamer.assembly.home import IMPORTS, refuse_maintained
 from gossamer.config import Config, configure
 from gossamer.config.flags import Options
 from gossamer.config.gather import reopen
@@ -116,6 +116,10 @@ def config_for(
         if not stored.exists():
             raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
         refuse_maintained(directory)
+        if (directory / IMPORTS).exists():
+            from gossamer.results.imports.progress import refuse_half_imported  # noqa: PLC0415 - of imports alone
+
+            refuse_half_imported(directory)
         with check_keywords(options):
             return config if config is not None else reopen(stored, options=options, sets=sets)
     if stored.exists() and not or_resume:

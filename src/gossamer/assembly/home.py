@@ -29,6 +29,8 @@ OWNED = ("warc", "state/tables", "state/search")
 """Folders of journals: files in them that are not in the manifest belong to an epoch that was not committed."""
 CHECKPOINTS = "checkpoints"
 """Folder of a crawl's checkpoints, each of which is a crawl's directory; an incomplete checkpoint has a hidden name."""
+IMPORTS = "imports.json"
+"""Table of the archives of others that were imported; missing in other crawls."""
 LOCK_S_MAX = 5.0
 """Longest wait for a directory's lock: a child whose supervisor was killed frees it sooner."""
 

@@ -33,6 +33,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "Crawl": {
         "crawl": ("crawl", "Start a crawl in a new directory."),
         "resume": ("crawl", "Continue a crawl after a stop or a crash."),
+        "import": ("importing", "Import the archives of any crawler as a crawl."),
         "login": ("login", "Log in by hand in a browser, and crawl with its cookies."),
         "demo": ("demo", "Crawl a synthetic web on this machine and print a report."),
     },

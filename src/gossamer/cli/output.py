@@ -100,11 +100,14 @@ class Shown:
 
     def advance(self, table: str, done: int, rows: int) -> None:
         """Show the progress if an interval has passed."""
+        self.say(f"{table}: {done:,} of {rows:,} rows" + (f" ({done / rows:.0%})" if rows else ""))
+
+    def say(self, line: str) -> None:
+        """Show a line if an interval has passed."""
         now = time.monotonic()
         if self._quiet or now < self._next:
             return
         self._next = now + self._interval_s
-        line = f"{table}: {done:,} of {rows:,} rows" + (f" ({done / rows:.0%})" if rows else "")
         if self._is_live:
             self._write(f"\r\x1b[K{line}")
             self._is_open = True

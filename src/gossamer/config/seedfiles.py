@@ -183,14 +183,15 @@ def _json(path: Path) -> Iterator[str]:
 
 
 def _warc(path: Path, note: Callable[[str], None]) -> Iterator[str]:
-    from gossamer.stages.archive.salvage import CAPTURES, SalvagedRecords  # noqa: PLC0415 - other crawls have no use for it
+    # Other crawls have no use for it.
+    from gossamer.stages.archive.foreign import CAPTURES, FaultCount, sound_records  # noqa: PLC0415
 
-    records = SalvagedRecords(path, CAPTURES, parse_http=False)
-    for record in records:
-        address = record.headers.get("WARC-Target-URI") or ""
-        if not address.endswith("/robots.txt"):
+    faults = FaultCount(path)
+    for record in sound_records(path, faults):
+        address = record.fields.get("warc-target-uri", "")
+        if record.fields.get("warc-type") in CAPTURES and address and not address.endswith("/robots.txt"):
             yield address.strip("<>")
-    if says := records.says():
+    if says := faults.says():
         note(says)
 
 

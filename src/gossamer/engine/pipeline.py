@@ -101,6 +101,11 @@ class Pipeline:
         self.discovery.judge_again()
 
     @property
+    def stages(self) -> Stages:
+        """Its components, for other sources of replies."""
+        return self._stages
+
+    @property
     def rendering(self) -> int:
         """Visits that have been fetched and are being rendered, or wait for a browser."""
         return self._stages.rendering.visits

@@ -194,6 +194,10 @@ class Visited(msgspec.Struct):
     content: Content | None = None
     findings: Findings | None = None
     rendered: Rendered | None = None
+    place: Archived | None = None
+    """Where the reply lies already: then no record is written."""
+    source: tuple[tuple[str, str], ...] = ()
+    """Fields of its record that say where it comes from."""
 
 
 class EpochRow(msgspec.Struct, frozen=True, gc=False):
@@ -237,6 +241,8 @@ class Archived(msgspec.Struct, frozen=True, gc=False):
     warc_offset: int | None = None
     warc_length: int | None = None
     record_id: str = ""
+    warc_type: str = ""
+    """Type of the record, if another program wrote it."""
 
 
 class Sight(msgspec.Struct, frozen=True, gc=False):

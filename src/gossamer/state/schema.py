@@ -110,6 +110,11 @@ CHANGES: Final = _key(
     "meta", b"set:", "gossamer.api.setting", "list[gossamer.api.setting.StoredSetting]", _COPIED, prefix=True
 )
 """The number of the epoch follows."""
+IMPORTED: Final = _key(
+    "meta", b"import:", "gossamer.results.imports.progress", "gossamer.results.imports.progress.SourceProgress",
+    _COPIED, prefix=True,
+)  # fmt: skip
+"""The SHA-256 of an archive that was imported follows."""
 
 # The scope.
 ROOTS: Final = _key("meta", b"roots:", "gossamer.engine.pending_scope", "bytes", _COPIED, prefix=True)

@@ -30,6 +30,7 @@ from gossamer.model.paths import is_file_name
 from gossamer.model.visits import Reply
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import ExportPiece
+from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.members import HEAD_BYTES_MAX, is_sound, members_of
 
 if TYPE_CHECKING:
@@ -290,6 +291,8 @@ def record_of(record: WarcRecord) -> ArchivedRecord:
         status = http.status_code or 0
     is_revisit = record.record_type == WarcRecordType.revisit
     payload = None if is_revisit else record.reader.read(BODY_BYTES_MAX)
+    if payload and is_chunked(headers):  # Of an archive that another crawler wrote.
+        payload = b"".join(Dechunked(iter([payload])))
     fetched_at = record.record_date.timestamp() if record.record_date is not None else 0.0
     return ArchivedRecord(record.headers["WARC-Target-URI"], status, headers, payload, fetched_at)
 

@@ -28,6 +28,7 @@ from gossamer.results.forget import tables, views, warcs
 from gossamer.results.forget.holdings import FOLDER, ForgottenPages, Holdings, make_folder
 from gossamer.results.forget.keys import Keys
 from gossamer.results.forget.remote import UploadedCopies, replace_checkpoint
+from gossamer.results.imports.progress import refuse_linked
 from gossamer.stages.scope.forgotten import ForgottenEntry, moment
 from gossamer.state.journals import ManifestEntry as FileEntry
 from gossamer.world.files import sync_directory, write_whole
@@ -217,6 +218,7 @@ class _ForgetSteps:
 def _open(config: Config, directory: Path) -> ExitStack:
     """Take a crawl that does not run, all of whose state is here. Raises ConfigError."""
     every = homes(directory, config.cluster.workers)
+    refuse_linked(directory)
     with ExitStack() as undo:
         undo.callback(lock_directory(directory, 0.0).release)
         for home in every:

@@ -7,13 +7,14 @@ page was found: unless an index knows, the page counts as a seed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fastwarc.warc import WarcRecord, WarcRecordType
+from msgspec.structs import replace
 
 from gossamer.assembly.modules import Reader, reader_of
 from gossamer.config import Config
@@ -21,22 +22,24 @@ from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found
 from gossamer.model.pages import Page
-from gossamer.model.visits import Reply
 from gossamer.results.export.export import inputs_of
 from gossamer.results.export.opening import crawl_in
 from gossamer.results.export.source import RowSource, naming, pieces_of
 from gossamer.results.export.work import ExportPiece as TablePiece
+from gossamer.results.imports.capture import Capture, Refused, Room
+from gossamer.results.imports.reading import captures_of
+from gossamer.results.imports.sources import find_sources
 from gossamer.results.offline.segment import plain_type, rules_of
 from gossamer.results.offline.steps import Progress
 from gossamer.results.offline.work import BuildFolder, BuildInputs, BuildPiece
-from gossamer.stages.archive.members import HEAD_BYTES_MAX
-from gossamer.stages.archive.salvage import CAPTURES, SalvagedRecords
+from gossamer.stages.archive.foreign import FaultCount
 from gossamer.stages.archive.schema import LINKS, PAGES
 from gossamer.url.join import absolute
 from gossamer.url.name import Namer
 from gossamer.world.files import publish
+from gossamer.world.spill import Spills
 
-_WARC_NAMES = ("*.warc", "*.warc.gz", "*.warc.zst", "*.warc.lz4")
+_WARC_NAMES = ("*.warc", "*.warc.gz", "*.warc.zst")
 
 
 def find_inputs(places: Sequence[Path], config: Config, folder: Path) -> BuildInputs:
@@ -153,14 +156,13 @@ _FOREIGN = (
 )
 """Columns that a build needs of tables of pages and of links that another program wrote."""
 _REDIRECTS = frozenset((301, 302, 303, 307, 308))
-_NO_PAGES = ("metadata:", "dns:", "urn:", "whois:")
 
 
 def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progress) -> None:
     """Make tables of all WARC files among the inputs, one file after the other. About 0.3 ms a page.
 
     Raises:
-        ConfigError: a file is none, or is damaged.
+        ConfigError: a file is none.
     """
     inputs = work.state.inputs
     assert inputs is not None
@@ -225,45 +227,41 @@ class _Tables:
 
 def _read(path: Path, tables: _Tables, reader: Reader, namer: Namer) -> str:
     """Fill the tables of a file; return a line about damaged records, empty if there are none."""
-    records = SalvagedRecords(path, CAPTURES, auto_decode="transfer", max_header_len=HEAD_BYTES_MAX)
-    try:
-        for record in records:
-            records.take(record, lambda one: _take(one, tables, reader, namer))
-    except OSError as error:
-        said = " ".join(str(error).split())
-        raise ConfigError(f"{path} is damaged, or no WARC file: {said}; leave it out, or repair it") from error
-    if not records.found and path.stat().st_size:
+    if not path.stat().st_size:
+        return ""
+    faults = FaultCount(path)
+    is_archive = False
+    room = Room(Spills(path.parent, "sha1"), BODY_BYTES_MAX, BODY_BYTES_MAX)
+    for source in find_sources([str(path)]):
+        for item in captures_of(source, room):
+            is_archive |= not isinstance(item, Refused)
+            if isinstance(item, Capture):
+                _take(item, tables, reader, namer)
+            elif isinstance(item, Refused):
+                faults.add(item.offset, item.reason)
+    if not is_archive:
         raise ConfigError(f"{path} is no WARC file; name those of a crawler, or the directory of a crawl")
-    return records.says()
+    return faults.says()
 
 
-def _take(record: WarcRecord, tables: _Tables, reader: Reader, namer: Namer) -> None:
-    # wget writes the address in angle brackets, as WARC 1.0 has it in its grammar.
-    address = (record.headers.get("WARC-Target-URI") or "").strip("<> ")
-    text = absolute(address)
+def _take(capture: Capture, tables: _Tables, reader: Reader, namer: Namer) -> None:
+    text = absolute(capture.url)
     url = namer.name(text) if text is not None else None
-    if url is None or address.startswith(_NO_PAGES):
+    if url is None:
         return
-    http = record.http_headers
-    status = http.status_code if http is not None else 200
-    headers = tuple(http.astuples()) if http is not None else ()
-    content_type = (http.get("Content-Type") if http is not None else record.headers.get("Content-Type")) or ""
     page: dict[str, Any] = {
-        "url": url.text, "key": url.key, "fetched_at": record.record_date, "status": status, "depth": None,
-        "link_type": "", "redirect_to": "", "duplicate_of": "", "error": "", "attempt": 1, "referrer": "",
-        "outcome": "fetched" if status is not None and 200 <= status < 300 else "http_error", "nofollow": False,
+        "url": url.text, "key": url.key, "fetched_at": datetime.fromtimestamp(capture.fetched_at, UTC),
+        "status": capture.status or None, "depth": None, "link_type": "", "redirect_to": "", "duplicate_of": "",
+        "error": "", "attempt": 1, "referrer": "", "nofollow": False,
+        "outcome": "fetched" if 200 <= capture.status < 300 else "http_error",
     }  # fmt: skip
-    if status in _REDIRECTS and (target := reader.redirect_target(url.text, headers)) is not None:
+    if capture.status in _REDIRECTS and (target := reader.redirect_target(url.text, capture.headers)) is not None:
         page["outcome"], page["redirect_to"] = "redirected", target
         _add_link(tables, namer, url.text, Found(target, "redirect"))
-    elif page["outcome"] == "fetched" and record.record_type != WarcRecordType.revisit:
-        body = record.reader.read(BODY_BYTES_MAX)
-        media_type, _, parameters = content_type.partition(";")
-        charset = parameters.partition("charset=")[2].partition(";")[0].strip(" \"'")
-        media_type = media_type.strip().lower()
-        reply = Reply(url.text, status or 0, headers, body, "", 0.0, 0.0, len(body), media_type=media_type)
+    elif page["outcome"] == "fetched" and capture.kind != "revisit":
+        reply = replace(capture.reply(), url=url.text)
         content = reader.decoder.decode(reply)
-        findings = reader.find(Page(url.text, media_type, charset, headers, content.body))
+        findings = reader.find(Page(url.text, reply.media_type, reply.charset, reply.headers, content.body))
         page["nofollow"] = findings.nofollow
         for link in findings.links:
             _add_link(tables, namer, url.text, link)

@@ -30,6 +30,7 @@ from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, Damage, DamageKind, OtherFormatError
 from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
+from gossamer.results.imports.progress import faults_of_links
 from gossamer.results.search.folder import FOLDER as SEARCH
 from gossamer.results.search.folder import faults as faults_of_search
 from gossamer.results.search.folder import indexes_of
@@ -113,6 +114,9 @@ class Verification:
             yield from view_losses(self._directory)
         if all(home.is_there for home in every) and not config.state.checkpoint_uri:
             yield from self._find_orphans(manifests)
+        remedy = "put the archive back there, or import a sound copy with --copy into another directory"
+        for name, what in faults_of_links(self._directory, deep=self._deep):
+            yield self._damage(WARCS + name, "warc", what, "the archived responses of its pages", remedy)
         yield from self._search(config, every)
         for checkpoint in sorted((self._directory / CHECKPOINTS).glob("[!.]*")):
             yield from self._checkpoint(checkpoint)
@@ -220,7 +224,9 @@ class Verification:
                 if name.startswith("pages/") and not faults:
                     sound.append(path)
         for path in sorted((self._directory / "warc").glob("*.warc*")):
-            if f"{WARCS}{path.name.removesuffix('.open')}" not in named and path.suffix != ".open":
+            if f"{WARCS}{path.name.removesuffix('.open')}" not in named and not (
+                path.suffix == ".open" or path.is_symlink()
+            ):
                 yield from (self._of_fault(WARCS + path.name, fault) for fault in faults_of_warc(path, None, records))
         index = self._directory / INDEX
         if not self.looked.running:

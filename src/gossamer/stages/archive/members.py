@@ -7,22 +7,15 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO
 
 import msgspec
-import zstandard
-from isal import isal_zlib
 
-PIECE_BYTES = 1 << 20
+from gossamer.stages.archive.unpack import PIECE_BYTES, BrokenMemberError, Unpacked
+
 HEAD_BYTES_MAX = 1 << 20
 """Largest WARC head, and largest HTTP head in a block."""
-ZSTD_BYTES = 512
 _END = b"\r\n\r\n"
-_UNPACKING: tuple[type[Exception], ...] = (cast("type[Exception]", isal_zlib.error), zstandard.ZstdError)
-
-
-class BrokenMemberError(Exception):
-    """A member is damaged: the text is its fault, as the rest of a sentence."""
 
 
 class GzipMember(msgspec.Struct, frozen=True):
@@ -41,14 +34,15 @@ def is_sound(file: BinaryIO, offset: int, length: int, *, zstd: bool) -> str:
 
     About 15 µs and 2 µs a KB of text.
     """
-    file.seek(offset)
-    reader = _MemberReader(file, length, zstd=zstd)
+    unpacked = Unpacked(file, offset + length, "zstd" if zstd else "gzip")
+    unpacked.seek(offset)
     try:
-        for _ in reader.member():
+        unpacked.begin()
+        while unpacked.take(PIECE_BYTES):
             pass
     except BrokenMemberError as broken:
         return str(broken)
-    return "" if reader.position == length else "ends early"
+    return "" if unpacked.end == offset + length else "ends early"
 
 
 def members_of(file: BinaryIO, length: int, *, zstd: bool) -> Iterator[GzipMember]:
@@ -57,112 +51,17 @@ def members_of(file: BinaryIO, length: int, *, zstd: bool) -> Iterator[GzipMembe
 
     About 3 ms a MB of text, for the digests most of all.
     """
-    reader = _MemberReader(file, length, zstd=zstd)
-    while reader.position < length:
-        offset = reader.position
+    unpacked = Unpacked(file, length, "zstd" if zstd else "gzip")
+    while unpacked.begin():
         about = _Record()
         try:
-            for piece in reader.member():
+            while piece := unpacked.take(PIECE_BYTES):
                 about.add(piece)
             fault = about.fault()
         except BrokenMemberError as broken:
             fault = str(broken)
-            reader.skip_to_next(offset)
-        yield GzipMember(offset, reader.position - offset, about.record_type, about.url, fault)
-
-
-def next_member(file: BinaryIO, length: int, offset: int, *, zstd: bool) -> int:
-    """Return the next place behind `offset` at which a WARC record's member begins; -1 where none does."""
-    file.seek(0)
-    reader = _MemberReader(file, length, zstd=zstd)
-    reader.skip_to_next(offset)
-    return reader.position if reader.position < length else -1
-
-
-class _MemberReader:
-    """Reads members one after another."""
-
-    def __init__(self, file: BinaryIO, length: int, *, zstd: bool) -> None:
-        self._file = file
-        self._length = length
-        self._zstd = zstd
-        self._begin = file.tell()
-        self._held = b""
-        self._read = 0
-        """Bytes taken from the file, those that are held included."""
-
-    @property
-    def position(self) -> int:
-        """Bytes of the members that were read so far."""
-        return self._read - len(self._held)
-
-    def member(self) -> Iterator[bytes]:
-        """Yield the unpacked content of the next member."""
-        unpacker: Any = zstandard.ZstdDecompressor().decompressobj() if self._zstd else isal_zlib.decompressobj(31)
-        pending = b""
-        try:
-            while not unpacker.eof:
-                if not pending:
-                    pending = self._next()
-                    if not pending:
-                        raise BrokenMemberError("ends early")
-                if self._zstd:  # It knows no bound of what it returns: 128 KiB for each 4 bytes at most.
-                    piece = unpacker.decompress(pending[:ZSTD_BYTES])
-                    pending = pending[ZSTD_BYTES:]
-                else:
-                    piece = unpacker.decompress(pending, PIECE_BYTES)
-                    pending = unpacker.unconsumed_tail
-                if piece:
-                    yield piece
-            self._held = unpacker.unused_data + (pending if self._zstd else b"")
-        except _UNPACKING as error:
-            raise BrokenMemberError(f"cannot be unpacked ({error})") from error
-
-    def skip_to_next(self, offset: int) -> None:
-        """Go to the next place behind `offset` at which a member may begin, or to the end."""
-        magic = b"\x28\xb5\x2f\xfd" if self._zstd else b"\x1f\x8b\x08"
-        at = offset + 1
-        self._file.seek(self._begin + at)
-        self._read = at
-        self._held = b""
-        while piece := self._next():
-            start = self._read - len(piece)
-            found = piece.find(magic)
-            while found >= 0:
-                if self._begins(start + found):
-                    self._file.seek(self._begin + start + found)
-                    self._read = start + found
-                    self._held = b""
-                    return
-                found = piece.find(magic, found + 1)
-            if len(piece) > len(magic) and self._read < self._length:
-                self._read -= len(magic) - 1  # It may stand across two pieces.
-                self._file.seek(self._begin + self._read)
-        self._held = b""
-
-    def _begins(self, at: int) -> bool:
-        """Return whether a member that holds a WARC record begins at a place."""
-        self._file.seek(self._begin + at)
-        data = self._file.read(min(4096, self._length - at))
-        try:
-            if self._zstd:
-                head = zstandard.ZstdDecompressor().decompressobj().decompress(data)
-            else:
-                head = isal_zlib.decompressobj(31).decompress(data, 16)
-        except _UNPACKING:
-            return False
-        finally:
-            self._file.seek(self._begin + self._read)
-        return bool(head.startswith(b"WARC/"))
-
-    def _next(self) -> bytes:
-        if self._held:
-            held = self._held
-            self._held = b""
-            return held
-        piece = self._file.read(min(PIECE_BYTES // 16, self._length - self._read))
-        self._read += len(piece)
-        return piece
+            unpacked.search(lambda begin: begin.startswith(b"WARC/"), unpacked.offset)
+        yield GzipMember(unpacked.offset, unpacked.end - unpacked.offset, about.record_type, about.url, fault)
 
 
 class _Record:

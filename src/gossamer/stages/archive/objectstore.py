@@ -164,6 +164,21 @@ class ObjectStore:
         except (exceptions.BaseError, OSError, ValueError) as error:
             raise _store_error(error) from error
 
+    def sizes(self, name: str) -> dict[str, int]:
+        """Return the length of an object, or of all objects below a name. Blocks. Raises StoreError."""
+        try:
+            return {name: obstore.head(self._store, name)["size"]} if name else self._sizes_below(None)
+        except FileNotFoundError:
+            return self._sizes_below(name)
+        except (exceptions.BaseError, OSError, ValueError) as error:
+            raise _store_error(error) from error
+
+    def _sizes_below(self, name: str | None) -> dict[str, int]:
+        try:
+            return {one["path"]: one["size"] for page in obstore.list(self._store, name) for one in page}
+        except (exceptions.BaseError, OSError, ValueError) as error:
+            raise _store_error(error) from error
+
     async def names(self) -> list[str]:
         """Return the names of all objects. Raises StoreError."""
         try:

@@ -97,12 +97,16 @@ class WarcArchive:
             row.digest = warc_digest(self._options.digests, reply.body, file=reply.file)
         if original is not None and not row.duplicate_of and original.url != row.url:
             row.duplicate_of = original.url
-        main = self._main_record(reply, row.fetched_at, row.digest, original)
-        place = self._write(main, reply, self._story(visited, reply), visited.rendered)
+        place = visited.place
+        row.warc_type = place.warc_type if place is not None else ""
+        if place is None:
+            main = self._main_record(reply, row.fetched_at, row.digest, original)
+            main.fields.extend(visited.source)
+            place = self._write(main, reply, self._story(visited, reply), visited.rendered)
+            row.warc_type = main.record_type
         row.warc_file = place.warc_file
         row.warc_offset = place.warc_offset
         row.warc_length = place.warc_length
-        row.warc_type = main.record_type
         row.sent_type = (reply.header("content-type") or "")[:SENT_TYPE_MAX]
         return place
 

@@ -1,0 +1,153 @@
+"""Captures: what a record of an archive says of a page, its place, and records that are no captures.
+
+from gossamer.results.imports.sources import find_sources
+from gossamer.results.imports.reading import captures_of
+
+for source in find_sources(["crawl.warc.gz", "folder/", "s3://bucket/prefix/"], options):
+    for item in captures_of(source, room, after):  # after: a CapturePlace, or None
+        ...
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from gossamer.model.content_types import content_type
+from gossamer.model.pages import Original
+from gossamer.model.visits import LargeBody, Reply
+from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.unpack import Packing
+from gossamer.world.spill import Spills
+
+HELD_BYTES_MAX = 1 << 20
+BODY_BYTES_MAX = 64_000_000
+
+
+class Source(msgspec.Struct, frozen=True):
+    """An archive's file, or a file in a package of such."""
+
+    number: int
+    name: str
+    """For people: the path or address, and after `!` the file's name in a package."""
+    place: str
+    """Path of the file, or the address of an object."""
+    size: int
+    """Bytes of the whole file."""
+    form: Literal["warc", "arc", "har", ""]
+    """By content; empty with a fault."""
+    packing: Packing = ""
+    """By content, of the archive itself: gzip or zstd."""
+    begin: int = 0
+    length: int = -1
+    """The part of the file that is the archive; -1: all."""
+    member: str = ""
+    """Its name in a package that deflates it: then its records have no places in the file."""
+    fault: str = ""
+    """Why it cannot be read, as the rest of a sentence: `captures_of` refuses it with that."""
+
+
+class CapturePlace(msgspec.Struct, frozen=True):
+    """Place of a record. Sources give their records in the order of (`offset`, `within`), each once."""
+
+    source: int
+    """Number of the source."""
+    offset: int
+    """First byte in the file of the member or frame that holds the record, or of the record itself. In a source that
+    is deflated: in its unpacked form. In a HAR file: the number of the entry.
+    """
+    within: int = 0
+    """First byte of the record in the unpacked member."""
+    length: int = 0
+    """Bytes of the file that hold the record and no other; 0 if there are none."""
+    packing: Packing = ""
+    """How these are packed."""
+    linkable: bool = False
+    """These bytes are a whole WARC record that a reader can read without the rest of the file."""
+
+
+class Capture(msgspec.Struct, frozen=True):
+    """A response, resource or revisit."""
+
+    place: CapturePlace
+    kind: Literal["response", "revisit", "resource"]
+    url: str
+    """As recorded, an absolute address of http, https, ftp, gemini or another scheme of pages."""
+    fetched_at: float
+    """Seconds since 1970."""
+    status: int
+    """200 of a resource; 0 if a revisit does not say it."""
+    headers: tuple[tuple[str, str], ...]
+    """As in `Reply`, with Content-Type of a resource."""
+    body: bytes = b""
+    """Transfer coding removed, content coding kept. Empty where `file` holds it."""
+    file: LargeBody | None = None
+    reason: str = ""
+    http_version: str = "1.1"
+    truncated: str = ""
+    """Why the body is cut: as in `Reply`, or as the record says."""
+    digest: str = ""
+    """Of the payload as the record says, with its algorithm: `sha1:BASE32`. Not verified."""
+    record_id: str = ""
+    """Without angle brackets."""
+    original: Original | None = None
+    """The capture that holds the payload of a revisit; each part is empty or 0 if the record does not say it."""
+    ip: str = ""
+    method: str = "GET"
+    """Of the request, if one is recorded beside the reply."""
+    request_head: bytes = b""
+    via: str = ""
+    """The page that linked here, from a metadata record (Heritrix, Gossamer)."""
+    depth: int | None = None
+    """Links from a seed, from a metadata record."""
+
+    @property
+    def body_bytes(self) -> int:
+        """Length of the body in memory or in `file`."""
+        return self.file.size if self.file is not None else len(self.body)
+
+    def reply(self) -> Reply:
+        """Return the capture as a reply to a request."""
+        media_type, charset = content_type(self.headers)
+        return Reply(
+            self.url, self.status, self.headers, self.body, self.ip, self.fetched_at, 0.0, self.body_bytes,
+            http_version=self.http_version, reason=self.reason, request_head=self.request_head,
+            truncated=self.truncated, media_type=media_type, charset=charset, file=self.file,
+        )  # fmt: skip
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """A record that cannot be read."""
+
+    source: int
+    file: str
+    """`Source.name`."""
+    offset: int
+    """As in `CapturePlace`."""
+    reason: str
+    """Rest of a sentence: `ends early`."""
+
+
+class Skipped(msgspec.Struct, frozen=True):
+    """A record that is sound and no page: a request, `warcinfo`, a DNS answer, a screenshot."""
+
+    place: CapturePlace
+    kind: str
+    """The record's type; of one whose address is of no page with its scheme: `resource urn`, `response dns`."""
+    url: str = ""
+
+
+class Room(msgspec.Struct, frozen=True):
+    """Where bodies go that are large."""
+
+    spills: Spills
+    held_bytes_max: int = HELD_BYTES_MAX
+    """Larger bodies go to a file."""
+    body_bytes_max: int = BODY_BYTES_MAX
+    """Of larger ones the beginning is kept, marked as cut (`length`)."""
+    store: ArchiveOptions = ArchiveOptions()
+    """Options of object stores; its `store` is not used."""
+
+
+Item = Capture | Refused | Skipped

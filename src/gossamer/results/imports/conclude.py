@@ -1,0 +1,258 @@
+"""Conclude: captures pass the stages behind the fetch, as live pages do. Nothing is requested, retried or awaited."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer.engine.examine import Examined, page_of
+from gossamer.engine.history import PageHistory, PageRecord
+from gossamer.engine.middleware import Middlewares
+from gossamer.engine.outcomes import Outcomes
+from gossamer.engine.ring import Retries
+from gossamer.engine.stages import Stages
+from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisite, Visit
+from gossamer.model.pages import Archived, Original, Visited
+from gossamer.model.visits import Reply
+from gossamer.ports import Conclusion, PrerequisiteArchive, VisitMiddleware
+from gossamer.results.imports.capture import Capture
+from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.host import Lease
+from gossamer.stages.seen.offers import DEPTH_MAX
+from gossamer.url.url import Url
+from gossamer.world.dice import Dice
+
+if TYPE_CHECKING:
+    from gossamer.assembly.values import Shard
+    from gossamer.features.revisit.revisiting import Revisiting
+
+ROBOTS = "/robots.txt"
+NOT_MODIFIED = 304
+_LINK_TYPE = "anchor"
+
+
+class CaptureVisit(msgspec.Struct, frozen=True):
+    """The part of a lease that conclusions read."""
+
+    url: Url
+    visit: Visit
+
+
+class LatestHistory:
+    """The page records of imported URLs: the latest capture counts, in any order of the archives."""
+
+    def __init__(self, history: PageHistory) -> None:
+        self._history = history
+        self.get = history.get
+        self.address = history.address
+        self.stop = history.stop
+
+    def put(self, url: Url, record: PageRecord) -> None:
+        """Store a record, unless that of a later capture is stored."""
+        known = self._history.get(url)
+        if known is None or known.at <= record.at:
+            self._history.put(url, replace(record, final=True))
+
+
+class NoQueue:
+    """A frontier for captures, which were never queued."""
+
+    def retry(self, lease: Lease, again: object, now: float) -> None:
+        """Do nothing: an address that redirects to itself is known."""
+
+
+class CapturesEnd:
+    """How captures end: URLs are finished, or due for a revisit in a continuous crawl."""
+
+    is_continuous = False
+
+    def __init__(self, revisiting: Revisiting | None, history: PageHistory) -> None:
+        self._revisiting = revisiting
+        self._history = history
+
+    def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
+        revisiting = self._revisiting
+        if revisiting is None or lease.visit is None:
+            return _end
+        visit = lease.visit
+        sight = revisiting.compare(visit, visited)
+        is_first = self._history.get(visit.url) is None
+
+        def finish(archived: Archived, now: float) -> None:
+            row = visited.row
+            whole = visited.reply is not None and not visited.reply.truncated
+            original = visited.revisit_of or Original(row.url, row.fetched_at, archived.record_id)
+            kept = original if row.outcome == "fetched" and whole else None
+            due_at = revisiting.revisits.note_visit(replace(sight, original=kept))
+            if due_at is not None and is_first:  # Further captures do not queue it once more.
+                revisiting.frontier.enlist(visit.url, visit.depth, visit.referrer, due_at, now)
+
+        return finish
+
+    def visit_again(self, link: Link, now: float, not_before: float) -> None:
+        """Do nothing: an archive is read once."""
+
+
+class PlacedArchive:
+    """Passes captures to the archives with their place, or with the fields that say where they come from."""
+
+    def __init__(self, archive: PrerequisiteArchive) -> None:
+        self._archive = archive
+        self.place: Archived | None = None
+        self.source: tuple[tuple[str, str], ...] = ()
+        self.cut = archive.cut
+
+    def add(self, visited: Visited) -> Archived:
+        visited.place = self.place
+        visited.source = self.source
+        return self._archive.add(visited)
+
+    def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
+        """Archive a reply that is no page, if its record does not stay where it is."""
+        if self.place is None:
+            self._archive.add_prerequisite(reply, via, link_type)
+
+
+class RevisitRecords(VisitMiddleware):
+    """Concludes captures whose payload another record holds."""
+
+    name = "revisit_records"
+
+    def __init__(self, find: Callable[[bytes, Url], Original | None]) -> None:
+        self._find = find
+        self.capture: Capture | None = None
+
+    def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
+        capture = self.capture
+        if capture is None or capture.kind != "revisit":
+            return None
+        digest = payload_digest(capture.digest)
+        found = self._find(digest, visit.url) if digest else None
+        original = capture.original
+        if original is None or not original.url:
+            original = found or Original(visit.url.text, capture.fetched_at)
+        is_same = capture.status == NOT_MODIFIED or original.url == capture.url
+        if not is_same and not 200 <= capture.status < 300:
+            return None
+        return Conclusion("not_modified" if is_same else "fetched", "", revisit_of=original, digest=digest)
+
+
+class Captures:
+    """Leads captures through the stages of a shard."""
+
+    def __init__(self, shard: Shard, *, judges_scope: bool) -> None:
+        """With `judges_scope`, captures outside the scope are left out."""
+        pipeline = shard.ring.pipeline
+        stages = pipeline.stages
+        recrawl = shard.ring.recrawl
+        self._judges_scope = judges_scope
+        self._discovery = pipeline.discovery
+        self._clock = shard.controls.telemetry.clock
+        self._revisits = RevisitRecords(stages.content_seen.find)
+        self._archive = PlacedArchive(stages.archive)
+        self._stages: Stages = replace(
+            stages,
+            middlewares=Middlewares([self._revisits, stages.middlewares.of("usage")]),
+            archive=self._archive,
+            history=cast("PageHistory", LatestHistory(stages.history)),
+            frontier=cast("Frontier", NoQueue()),
+            ending=CapturesEnd(recrawl.revisiting if recrawl is not None else None, stages.history),
+        )
+        telemetry = shard.controls.telemetry
+        self._outcomes = Outcomes(self._stages, Retries(1, 0.0, 0.0, Dice()), telemetry.logs, telemetry.counters)
+        self.seeds: dict[str, str] = {}
+        """Addresses of the seeds by their keys."""
+
+    def foresee(self, capture: Capture) -> bool:
+        """Note that a capture will be imported, so that no link to it is queued. Return False if it is left out."""
+        url = self._stages.namer.name(capture.url)
+        if url is None or self.why_left_out(capture, url):
+            return False
+        depth = capture.depth if capture.depth is not None else DEPTH_MAX
+        self._stages.url_seen.offer([url], [depth], [0])
+        return True
+
+    def why_left_out(self, capture: Capture, url: Url) -> str:
+        """Return the filter that rejects a capture; empty if none does."""
+        if url.text.partition("?")[0].endswith(ROBOTS):
+            return ""
+        reason = self._stages.chain.explain(Link(url, _LINK_TYPE, 0))
+        return "" if reason == "scope" and not self._judges_scope else reason
+
+    async def conclude(self, capture: Capture, place: Archived | None, source: str) -> str:
+        """Import a capture; return why it is left out. `place` is that of its record, if that stays where it is."""
+        stages = self._stages
+        url = stages.namer.name(capture.url)
+        if url is None:
+            return "address"
+        if reason := self.why_left_out(capture, url):
+            return reason
+        self._archive.place = place
+        self._archive.source = (("WARC-Source-URI", source), ("WARC-Source-Offset", str(capture.place.offset)))
+        reply = capture.reply()
+        now = self._clock.now()
+        if url.text == f"{url.origin}{ROBOTS}":
+            self._read_robots(url, reply)
+            return "robots.txt"
+        self._revisits.capture = capture
+        visit = self._visit(capture, url)
+        lease = cast("Lease", CaptureVisit(url, visit))
+        links = self._outcomes.settle(lease, reply, now)
+        if links is None:
+            examined = await self._examine(visit, reply)
+            links = self._outcomes.document(lease, reply, examined, now)
+        self._discovery.follow(links, url, now)
+        return ""
+
+    def _visit(self, capture: Capture, url: Url) -> Visit:
+        way = self._stages.url_seen.way(url)
+        depth = way[0] if way is not None else DEPTH_MAX
+        is_seed = url.key in self.seeds
+        if is_seed or depth == DEPTH_MAX:  # No page that was imported before links to it.
+            depth = 0
+        # As a revisit, it is no evidence of a trap.
+        return Visit(
+            url, depth, 0, SEED if is_seed else _LINK_TYPE, capture.via, 1, SEED_ARGUMENT if is_seed else NOT_SEED,
+            revisit=True,
+        )  # fmt: skip
+
+    async def _examine(self, visit: Visit, reply: Reply) -> Examined:
+        stages = self._stages
+        fingerprint = visit.url.fingerprint
+        kind = visit.link_type
+        if stages.quarantine.suspects(fingerprint):
+            examined = await stages.quarantine.examine(reply, fingerprint)
+        else:
+            examined = stages.examiner.examine(reply, fingerprint, kind)
+        if stages.isolated.wants(reply.media_type, kind) and not examined.died:
+            seen = await stages.isolated.look(page_of(reply, examined.content, kind), examined.findings)
+            examined.errors += seen.errors
+            examined.ran += seen.ran
+        return examined
+
+    def _read_robots(self, url: Url, reply: Reply) -> None:
+        """Take a robots.txt as if it had been requested then."""
+        stages = self._stages
+        self._archive.add_prerequisite(reply, "", "robots")
+        body = stages.examiner.decode(reply, url.fingerprint) if 200 <= reply.status < 300 else b""
+        stages.robots.answer(Prerequisite(url, url), reply, body, reply.started_at)
+
+
+def _end(_archived: Archived, _now: float) -> None:
+    """Leave a URL finished."""
+
+
+def payload_digest(text: str) -> bytes:
+    """Return the bytes of a SHA-1 digest as WARC files write it; empty for another."""
+    algorithm, _, value = text.partition(":")
+    if algorithm.lower() != "sha1":
+        return b""
+    try:
+        return bytes.fromhex(value) if len(value) == 40 else base64.b32decode(value.upper())
+    except (ValueError, binascii.Error):
+        return b""

@@ -1,0 +1,79 @@
+"""Content: the HTTP reply in a record, its transfer coding removed, its body bounded, and the dates of records."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from gossamer.model.visits import LargeBody
+from gossamer.results.imports.capture import Room
+from gossamer.stages.archive.foreign import Block, UnreadableError
+from gossamer.stages.fetch.headers import Head, parse_head
+
+_LINE = re.compile(rb"[^\n]*+\n|[^\n]++")
+_DIGITS = re.compile(r"[0-9]{4,}+")
+_NO_DATE = "19700101000000"
+
+
+def take_head(block: Block) -> tuple[Head, bool]:
+    """Take the head of the final reply in a record, and whether it is what simple readers expect.
+
+    Raises:
+        UnreadableError: there is none.
+    """
+    head = None
+    count = 0
+    data = b""
+    while head is None and block.begins_with(b"HTTP/"):
+        data = block.take_head()
+        head = parse_head(_LINE.findall(data.replace(b"\r\r\n", b"\r\n")))
+        count += 1
+    if head is None:
+        raise UnreadableError("holds no HTTP reply")
+    return head, count == 1 and data.count(b"\r\n") == data.count(b"\n") == data.count(b"\r")
+
+
+def pieces_of(block: Block) -> Iterator[bytes]:
+    """Yield what is left of a record."""
+    while piece := block.take():
+        yield piece
+
+
+def keep(pieces: Iterator[bytes], room: Room) -> tuple[bytes, LargeBody | None, bool]:
+    """Return a body in memory, or in a file where it is large, and whether it was cut at the bound."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size > room.held_bytes_max:
+            break
+    else:
+        return b"".join(held), None, False
+    spill = room.spills.make()
+    for one in held:
+        spill.write(one[: room.body_bytes_max - spill.size])
+    for piece in pieces:
+        size += len(piece)
+        spill.write(piece[: room.body_bytes_max - spill.size])
+        if size > room.body_bytes_max:
+            break
+    spill.flush()
+    return b"", spill, size > room.body_bytes_max
+
+
+def date_of(text: str) -> float | None:
+    """Return seconds since 1970 of a date as WARC (W3C's profile of ISO 8601) or ARC (digits) has it; None of none."""
+    text = text.strip()
+    if _DIGITS.fullmatch(text):
+        text = (text + _NO_DATE[len(text) :])[:14]
+        text = f"{text[:8]}T{text[8:]}"
+    elif len(text) in (4, 7):
+        text += "-01-01"[: 10 - len(text)]
+    try:
+        moment = datetime.fromisoformat(text)
+        seconds = (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return seconds if seconds > 0 else None

@@ -1,0 +1,167 @@
+"""HAR: the entries of an HTTP Archive 1.2, one in memory at a time, for files have 200 MB."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Skipped, Source
+from gossamer.results.imports.content import date_of
+from gossamer.results.imports.warc import SCHEMES, scheme_of
+from gossamer.stages.archive.unpack import GZIP, BrokenMemberError, Unpacked
+
+ENTRY_BYTES_MAX = 64 << 20
+_ENTRIES = re.compile(rb'"entries"[ \t\r\n]{0,99}:[ \t\r\n]{0,99}\[')
+_OVERLAP_BYTES = 256
+_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
+_TOKEN = re.compile(rb'[{}\[\]"]')
+_CODED = ("content-encoding", "transfer-encoding", "content-length")
+
+
+class _HarHeader(msgspec.Struct):
+    name: str
+    value: str = ""
+
+
+class _HarContent(msgspec.Struct, rename="camel"):
+    size: float | None = 0
+    mime_type: str | None = ""
+    text: str | None = None
+    encoding: str | None = ""
+
+
+class _HarRequest(msgspec.Struct):
+    url: str
+    method: str = "GET"
+
+
+class _HarResponse(msgspec.Struct, rename="camel"):
+    status: int = 0
+    status_text: str | None = ""
+    http_version: str | None = ""
+    headers: list[_HarHeader] = []
+    content: _HarContent = msgspec.field(default_factory=_HarContent)
+
+
+class _HarEntry(msgspec.Struct, rename="camel"):
+    request: _HarRequest
+    response: _HarResponse
+    started_date_time: str = ""
+    ip: str | None = msgspec.field(default="", name="serverIPAddress")
+
+
+def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | None) -> Iterator[Item]:
+    """Yield what the entries of a HAR file are."""
+    number = -1
+    try:
+        for number, entry in enumerate(_entries(_pieces(unpacked))):
+            if after is not None and number <= after.offset:
+                continue
+            place = CapturePlace(source.number, number)
+            try:
+                if entry is None:
+                    raise ValueError(f"has more than {ENTRY_BYTES_MAX >> 20} MiB")
+                yield _capture(msgspec.json.decode(entry, type=_HarEntry, strict=False), place)
+            except (ValueError, RecursionError) as error:  # Errors of msgspec and base64 are such.
+                yield Refused(source.number, source.name, number, " ".join(str(error).split())[:200])
+    except BrokenMemberError as error:
+        yield Refused(source.number, source.name, number + 1, str(error))
+
+
+def _capture(entry: _HarEntry, place: CapturePlace) -> Item:
+    response = entry.response
+    url = entry.request.url
+    if scheme_of(url) not in SCHEMES or not 100 <= response.status <= 999:
+        return Skipped(place, f"entry {scheme_of(url)[:20]}" if response.status else "entry without a reply", url)
+    date = date_of(entry.started_date_time)
+    if date is None:
+        raise ValueError(f"has no valid date ({entry.started_date_time[:40]!r})")
+    content = response.content
+    text = content.text or ""
+    is_text = content.encoding != "base64"
+    body = text.encode("utf-8", "replace") if is_text else base64.b64decode("".join(text.split()), validate=True)
+    return Capture(
+        place=place,
+        kind="response",
+        url=url,
+        fetched_at=date,
+        status=response.status,
+        headers=_headers(response, is_text=is_text and bool(text), is_gzip=body.startswith(GZIP)),
+        body=body,
+        reason=response.status_text or "",
+        http_version=(response.http_version or "1.1").lower().removeprefix("http/").removeprefix("h"),
+        truncated="unspecified" if content.text is None and (content.size or 0) > 0 else "",
+        ip=(entry.ip or "").strip("[]"),
+        method=entry.request.method.upper(),
+    )
+
+
+def _headers(response: _HarResponse, *, is_text: bool, is_gzip: bool) -> tuple[tuple[str, str], ...]:
+    """Return the headers, without those of HTTP/2 itself. The content is decoded, text even of its charset."""
+    headers: list[tuple[str, str]] = []
+    has_type = False
+    for header in response.headers:
+        name = header.name.lower()
+        for value in header.value.split("\n"):  # Browsers join Set-Cookie by line breaks.
+            if name in _CODED and not (name == _CODED[0] and is_gzip):
+                headers.append((f"X-Archive-Orig-{header.name}", value))
+            elif name == "content-type":
+                has_type = True
+                headers.append((header.name, value.partition(";")[0] + "; charset=utf-8" if is_text else value))
+            elif name and name[0] != ":":
+                headers.append((header.name, value.strip()))
+    if not has_type and response.content.mime_type:
+        headers.append(("Content-Type", response.content.mime_type))
+    return tuple(headers)
+
+
+def _pieces(unpacked: Unpacked) -> Iterator[bytes]:
+    while unpacked.begin():
+        while piece := unpacked.take(1 << 16):
+            yield piece
+
+
+def _entries(pieces: Iterator[bytes]) -> Iterator[bytes | None]:
+    """Yield the elements of the array `entries` as they stand; None for one that is too large. One pass."""
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        if match := _ENTRIES.search(held):
+            del held[: match.end()]
+            break
+        del held[:-_OVERLAP_BYTES]
+    else:
+        raise BrokenMemberError("holds no entries")
+    at = depth = 0
+    is_string = is_large = False
+    while True:
+        match = _STRING.match(held, at) if is_string else _TOKEN.search(held, at)
+        at = match.end() if match is not None else len(held)
+        if is_string:
+            token = bytes(held[at : at + 1])  # A quote, or a backslash that ends the piece.
+            is_string = token != b'"'
+            at += not is_string
+        else:
+            token = match[0] if match is not None else b""
+            is_string = token == b'"'
+            depth += (token in (b"{", b"[")) - (token in (b"}", b"]"))
+            if depth < 0:
+                return
+            if token in (b"}", b"]") and not depth:
+                yield None if is_large else bytes(held[:at]).lstrip(b", \t\r\n")
+                is_large = False
+                del held[:at]
+                at = 0
+        if token not in (b"", b"\\"):
+            continue
+        if len(held) > ENTRY_BYTES_MAX:
+            is_large = True
+            del held[:at]
+            at = 0
+        piece = next(pieces, b"")
+        if not piece:
+            raise BrokenMemberError("ends early")
+        held += piece

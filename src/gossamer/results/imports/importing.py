@@ -1,0 +1,264 @@
+"""Importing: archives become the pages of a crawl's directory, once each, however often the import is interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gossamer.model.errors import is_fatal
+from gossamer.model.links import SEED_ARGUMENT
+from gossamer.model.pages import Archived
+from gossamer.results.imports.capture import Capture, Item, Refused, Room, Source
+from gossamer.results.imports.conclude import Captures
+from gossamer.results.imports.progress import (
+    SEEDS_MAX,
+    ImportTable,
+    Progresses,
+    SourceProgress,
+    enter,
+    read_table,
+    sha256_of,
+    write_table,
+)
+from gossamer.results.imports.reading import captures_of
+from gossamer.world.spill import Spills
+
+if TYPE_CHECKING:
+    from gossamer.assembly.values import Shard
+
+YIELD_RECORDS = 200
+"""Records that are counted before other work may run."""
+REFUSED_NAMED_MAX = 1_000
+"""Records that cannot be read and are logged by file and offset; further ones are counted."""
+ALL_IN_MEMORY = 1 << 26
+"""Bodies up to this size are dropped from memory when records are only counted."""
+
+
+class ImportRequest(msgspec.Struct, frozen=True):
+    """What is imported of which archives."""
+
+    sources: tuple[Source, ...]
+    copies: bool = False
+    """Whether bodies are copied where they could be read in place."""
+    judges_scope: bool = False
+    statuses: frozenset[int] = frozenset()
+    """Those of captures that are imported; empty: all."""
+    since: float = 0.0
+    until: float = float("inf")
+
+
+class ImportStatus(msgspec.Struct, frozen=True):
+    """Counts of an import, for people."""
+
+    records: int = 0
+    done: int = 0
+    captures: int = 0
+    refused: int = 0
+    left_out: Mapping[str, int] = {}
+    file: str = ""
+    is_counting: bool = True
+    first_refused: str = ""
+
+
+class Importer:
+    """Imports archives into a shard."""
+
+    def __init__(
+        self, shard: Shard, request: ImportRequest, add_seeds: Callable[[list[str], int], object], stop: asyncio.Event
+    ) -> None:
+        """`add_seeds` adds seeds to the scope and queues those that are not known. `stop` ends the import after the
+        current record; it can be continued.
+        """
+        self._stop = stop
+        self._shard = shard
+        self._request = request
+        self._add_seeds = add_seeds
+        self._directory: Path = shard.kept.home.directory
+        self._committer = shard.kept.committer
+        self._telemetry = shard.controls.telemetry
+        self._logs = shard.controls.telemetry.logs
+        self._options = shard.controls.settings.config.crawl
+        self._captures = Captures(shard, judges_scope=request.judges_scope)
+        self._progresses = Progresses(shard.kept.storage.epochs)
+        self._committer.join(self._progresses)
+        spills = Spills(shard.kept.home.state / "spill", shard.controls.settings.config.archive.digests)
+        self._room = Room(spills, store=shard.controls.settings.config.archive)
+        self._table = ImportTable()
+        self._sums: dict[str, str] = {}
+        self._last_commit = 0.0
+        self._work: list[tuple[Source, SourceProgress]] = []
+        self._file = ""
+        self._is_counting = True
+        self._refused = 0
+        self._first_refused = ""
+
+    def status(self) -> ImportStatus:
+        """Return the counts so far, with those of earlier runs; of refused records, those of this run."""
+        every = [progress for _, progress in self._work]
+        left_out: Counter[str] = Counter()
+        for progress in every:
+            left_out.update(progress.left_out)
+        return ImportStatus(
+            sum(one.records for one in every), sum(one.done for one in every), sum(one.captures for one in every),
+            self._refused, left_out, self._file, self._is_counting, self._first_refused,
+        )  # fmt: skip
+
+    async def run(self) -> bool:
+        """Import all archives; return whether they are done.
+
+        Raises:
+            OSError: the disk refuses. What was committed stays.
+        """
+        self._table = ImportTable(files=read_table(self._directory).files)
+        self._begin_seeds(self._shard.controls.settings.config.seeds.urls)
+        work = self._work
+        work += [(source, self._of(source)) for source in self._request.sources if not source.fault]
+        for source in self._request.sources:
+            if source.fault:
+                self._refuse(Refused(source.number, source.name, 0, source.fault))
+        for source, progress in work:
+            await self._count(source, progress)
+            if self._stop.is_set():
+                return False
+        work.sort(key=lambda pair: (pair[1].first_at, pair[1].number))
+        if not self._captures.seeds:
+            self._begin_seeds(text for _, progress in work for text in progress.seeds)
+        self._is_counting = False
+        await self._committer.commit()
+        for source, progress in work:
+            if not progress.is_done:
+                await self._import(source, progress)
+            if self._stop.is_set():
+                return False
+        await self._finish()
+        return True
+
+    def _of(self, source: Source) -> SourceProgress:
+        """Return the progress of an archive, which is recognized by its content."""
+        digest = self._sums.get(source.place)
+        if digest is None:
+            digest = self._sums[source.place] = sha256_of(source, self._room.store)
+        within = source.name.rpartition("!")[2] if "!" in source.name else ""
+        progress = self._progresses.of(f"{digest}{within}", source.name)
+        enter(self._directory, self._table, source, digest, copies=self._request.copies)
+        write_table(self._directory, self._table)
+        return progress
+
+    async def _count(self, source: Source, progress: SourceProgress) -> None:
+        """Count the records of an archive, and note its captures, so that no link to them is queued."""
+        if progress.is_counted:
+            return
+        progress.records = 0
+        progress.seeds = []
+        first = ""
+        self._file = source.name
+        room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY)
+        for item in captures_of(source, room):
+            progress.records += 1
+            if progress.records % YIELD_RECORDS == 0:
+                await asyncio.sleep(0)
+                await self._shard.ring.loop.relieve()
+                if self._stop.is_set():
+                    return
+            if not isinstance(item, Capture) or self._why_unwanted(item) or not self._captures.foresee(item):
+                continue
+            progress.first_at = min(progress.first_at or item.fetched_at, item.fetched_at)
+            if item.url.endswith("/robots.txt") or item.kind != "response":
+                continue
+            first = first or item.url
+            if item.depth == 0 and not item.via and len(progress.seeds) < SEEDS_MAX:
+                progress.seeds.append(item.url)
+        progress.seeds = list(dict.fromkeys(progress.seeds or [first] * bool(first)))
+        progress.is_counted = True
+
+    def _begin_seeds(self, texts: Iterable[str]) -> None:
+        """Put seeds into the scope, before anything is judged."""
+        ring = self._shard.ring
+        for text in texts:
+            url = ring.urls.namer.name(text)
+            if url is not None:
+                ring.scope.roots.add_seed(url)
+                self._captures.seeds[url.key] = url.text
+
+    async def _import(self, source: Source, progress: SourceProgress) -> None:
+        self._file = source.name
+        digest = self._sums[source.place]
+        linked = next((file.link for file in self._table.files if file.sha256 == digest), "")
+        for item in captures_of(source, self._room, progress.last):
+            await self._take(item, source, progress, linked)
+            if self._stop.is_set():
+                await self._committer.commit()
+                return
+        progress.is_done = True
+        await self._committer.commit()
+
+    async def _take(self, item: Item, source: Source, progress: SourceProgress, linked: str) -> None:
+        """Import one record, and commit if it is time."""
+        progress.done += 1
+        if isinstance(item, Refused):
+            self._refuse(item)
+            return
+        reason = f"record {item.kind}"
+        if isinstance(item, Capture):
+            reason = self._why_unwanted(item) or await self._conclude(item, source, linked)
+        if reason:
+            progress.left_out[reason] = progress.left_out.get(reason, 0) + 1
+        else:
+            progress.captures += 1
+        progress.last = item.place
+        await self._commit_sometimes()
+
+    async def _conclude(self, capture: Capture, source: Source, linked: str) -> str:
+        """Import a capture; return why it is left out. An internal error costs this capture alone."""
+        place = capture.place
+        archived = None
+        if linked and place.linkable:
+            archived = Archived(linked, place.offset, place.length, capture.record_id, capture.kind)
+        try:
+            return await self._captures.conclude(capture, archived, Path(source.name).name)
+        except Exception as error:
+            if is_fatal(error):
+                raise
+            self._logs.critical("internal_error", error, url=capture.url)
+            self._telemetry.counters.count_error(error, self._telemetry.clock.now())
+            if self._telemetry.counters.fatal_error is not None:
+                raise
+            return "internal error"
+
+    def _why_unwanted(self, capture: Capture) -> str:
+        request = self._request
+        if request.statuses and capture.status not in request.statuses:
+            return "status"
+        if not request.since <= capture.fetched_at < request.until:
+            return "time"
+        return "" if capture.method in ("GET", "") else "method"
+
+    def _refuse(self, refused: Refused) -> None:
+        self._refused += 1
+        self._first_refused = self._first_refused or f"{refused.file}, offset {refused.offset}: {refused.reason}"
+        if self._refused <= REFUSED_NAMED_MAX:
+            self._logs.info("record_refused", url=refused.file, offset=refused.offset, error=refused.reason)
+
+    async def _commit_sometimes(self) -> None:
+        now = self._telemetry.clock.now()
+        counters = self._telemetry.counters
+        is_full = counters.in_epoch >= self._options.commit_pages or self._committer.crowding() >= 1
+        if is_full or now - self._last_commit >= self._options.commit_s:
+            await self._committer.commit()
+            self._last_commit = now
+            await asyncio.sleep(0)
+
+    async def _finish(self) -> None:
+        """Queue what the archives do not hold."""
+        pipeline = self._shard.ring.pipeline
+        while pipeline.discovery.links_held and pipeline.take_back(idle=True):
+            await self._shard.ring.loop.relieve()
+        self._add_seeds(list(self._captures.seeds.values()), SEED_ARGUMENT)
+        self._table.is_done = True
+        await self._committer.commit()
+        write_table(self._directory, self._table)

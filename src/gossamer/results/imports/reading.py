@@ -1,0 +1,36 @@
+"""Reading: the captures of any source."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+import zlib
+from collections.abc import Iterator
+
+from gossamer.results.imports.capture import CapturePlace, Item, Refused, Room, Source
+from gossamer.results.imports.files import open_source
+from gossamer.results.imports.har import captures_of_har
+from gossamer.results.imports.warc import captures_of_warc
+from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
+
+
+def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -> Iterator[Item]:
+    """Yield what the records of a source are, in their order: those behind a place, or all. A damaged record costs
+    itself. In memory: one body up to `Room.held_bytes_max`.
+
+    Raises:
+        OSError: the disk fails, or the file is gone.
+        StoreError: an object store fails.
+    """
+    if source.fault:
+        yield Refused(source.number, source.name, 0, source.fault)
+        return
+    try:
+        with open_source(source, room) as file:
+            unpacked = Unpacked(file, file.seek(0, io.SEEK_END), source.packing)
+            if source.form == "har":
+                yield from captures_of_har(source, unpacked, after)
+            else:
+                yield from captures_of_warc(source, unpacked, room, after)
+    except (zipfile.BadZipFile, zlib.error, EOFError, BrokenMemberError) as error:
+        yield Refused(source.number, source.name, 0, f"cannot be unpacked: {error}")

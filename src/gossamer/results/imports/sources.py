@@ -1,0 +1,235 @@
+"""Sources: the archives in files, folders, globs, lists of paths, packages and object stores."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import io
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import unquote, urlsplit
+
+from msgspec.structs import replace
+
+from gossamer.model.errors import ConfigError, StoreError
+from gossamer.results.imports.capture import Source
+from gossamer.results.imports.files import open_place, part_of, sizes_at
+from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, MARK, arc_fields
+from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.unpack import BrokenMemberError, Packing, Unpacked, packing_of
+
+LIST_BYTES_MAX = 64 << 20
+DIRECTORY_BYTES_MAX = 64 << 20
+"""Bytes of the directory of a package: 10⁵ names and more."""
+UNKNOWN = "is no WARC, ARC, WACZ or HAR file"
+_SUFFIXES = (
+    ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
+)  # fmt: skip
+_NAME = re.compile(r"\.(w?arc)(\.gz|\.zst)?(?:\.open)?\Z")
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_END_OF_DIRECTORY = b"PK\5\6"
+_LOCAL_HEADER_BYTES = 30
+_NO_OPTIONS = ArchiveOptions()
+_STORES = ("s3://", "gs://", "az://")
+
+
+def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS) -> list[Source]:
+    """Return the archives that some names lead to, each once, in the order of the names, in a folder in that of paths.
+
+    In folders, also those below, and below an address of a store, files count that are named like archives. A text
+    file that is named is a list of paths or addresses, one a line (see `_base`). What a file holds is recognized by its
+    content; one that is no archive has a `fault`.
+
+    Raises:
+        ConfigError: a name leads to nothing, or the only file that is named is no archive.
+    """
+    found: dict[str, list[Source]] = {}
+    for name in names:
+        places = _places(name, store)
+        is_named = list(places) == [_absolute(name)]
+        for place, size in places.items():
+            if place in found:
+                continue
+            sources = _look(place, size, store)
+            fault = sources[0].fault if is_named else ""
+            lines = _lines(place, size, store) if fault == UNKNOWN else []
+            if fault and not lines and len(names) == 1:
+                raise ConfigError(f"{name} {fault}")
+            if not lines:
+                found[place] = sources
+            for line in lines:
+                one = _absolute(line) if _is_whole(line) else _base(place, line) + line
+                if one not in found:
+                    found[one] = _look_up(one, store)
+    every = [source for sources in found.values() for source in sources]
+    return [replace(source, number=number) for number, source in enumerate(every)]
+
+
+def _is_whole(name: str) -> bool:
+    return "://" in name or name.startswith("/")
+
+
+def _base(place: str, line: str) -> str:
+    """Return what precedes a relative path of a list: the folder above it that has the path's first folder, as in
+    `s3://commoncrawl/crawl-data/NAME/warc.paths.gz` with `crawl-data/…`, else the folder of the list.
+    """
+    above, found, _ = place.partition("/" + line.partition("/")[0] + "/")
+    return (above if found else place.rpartition("/")[0]) + "/"
+
+
+def _absolute(name: str) -> str:
+    """Return the place of a file, or the address of an object."""
+    if name.startswith("file://"):
+        name = unquote(urlsplit(name).path)
+    return name if "://" in name else str(Path(name).absolute())
+
+
+def _places(name: str, store: ArchiveOptions) -> dict[str, int]:
+    """Return the files or objects that a name leads to, with the sizes of objects. Raises ConfigError: none."""
+    place = _absolute(name)
+    if "://" in place:
+        if not place.startswith(_STORES):
+            raise ConfigError(f"{name} is no address of a store; write s3://BUCKET/PATH, gs://, az:// or file:///PATH")
+        parent = place[: place.index("*")].rpartition("/")[0] if "*" in place else place
+        try:
+            sizes = sizes_at(parent, store)
+        except StoreError as error:
+            raise ConfigError(f"{name} cannot be read: {error}") from error
+        if parent != place:
+            sizes = {one: size for one, size in sizes.items() if fnmatch.fnmatchcase(one, place)}
+        elif place not in sizes:
+            sizes = {one: size for one, size in sizes.items() if one.endswith(_SUFFIXES)}
+        places = sizes
+    else:
+        places = dict.fromkeys(_paths(place), 0)
+    if not places:
+        raise ConfigError(
+            f"{name}: there is no archive; name a file, a folder, a glob, a list of paths, s3://BUCKET/PATH"
+        )
+    return places
+
+
+def _paths(name: str) -> Iterator[str]:
+    if os.path.isdir(name):  # noqa: PTH112 - a glob may be no path
+        for folder, folders, files in os.walk(name):
+            folders.sort()
+            yield from (f"{folder}/{file}" for file in sorted(files) if file.lower().endswith(_SUFFIXES))
+    elif os.path.exists(name):  # noqa: PTH110
+        yield name
+    else:
+        yield from (one for one in sorted(glob.glob(name, recursive=True)) if os.path.isfile(one))  # noqa: PTH113, PTH207
+
+
+def _look_up(place: str, store: ArchiveOptions) -> list[Source]:
+    """Look at a file of a list, which may be gone."""
+    gone = [Source(0, place, place, 0, "", fault="is not there")]
+    try:
+        if "://" not in place:
+            return _look(place, 0, store) if Path(place).exists() else gone
+        sizes = sizes_at(place, store)
+        return _look(place, sizes[place], store) if place in sizes else gone
+    except (ConfigError, StoreError) as error:
+        return [replace(gone[0], fault=f"cannot be read: {error}")]
+
+
+def _look(place: str, size: int, store: ArchiveOptions) -> list[Source]:
+    """Return the archives in a file: one, but for packages."""
+    source = Source(0, place, place, size, "")
+    try:
+        with open_place(place, store, size) as file:
+            source = replace(source, size=file.seek(0, os.SEEK_END))
+            if _begin(file, 4).startswith(b"PK\3\4"):
+                return _members(file, source)
+            return [_recognize(file, source)]
+    except OSError as error:
+        return [replace(source, fault=f"cannot be read: {error.strerror or error}")]
+    except (StoreError, zipfile.BadZipFile, BrokenMemberError) as error:
+        return [replace(source, fault=f"cannot be read: {error}")]
+
+
+def _begin(file: BinaryIO, length: int) -> bytes:
+    file.seek(0)
+    data = file.read(length)
+    file.seek(0)
+    return data
+
+
+def _recognize(file: BinaryIO, source: Source) -> Source:
+    """Return a source with its form, by its content; of a damaged one by its name."""
+    packing = packing_of(_begin(file, 4))
+    by_name = _NAME.search(source.name.lower())
+    try:
+        unpacked = Unpacked(file, source.length if source.length >= 0 else source.size, packing)
+        begin = unpacked.peek(ARC_LINE_BYTES_MAX) if unpacked.begin() else b""
+    except BrokenMemberError as error:
+        if by_name is None:
+            return replace(source, fault=str(error))
+        begin = b"?"
+    begin = begin.removeprefix(_BYTE_ORDER_MARK).lstrip()
+    if begin.startswith(MARK):
+        return replace(source, form="warc", packing=packing)
+    if arc_fields(begin.partition(b"\n")[0]) is not None:
+        return replace(source, form="arc", packing=packing)
+    if begin.startswith(b"{") and b'"log"' in begin:
+        return replace(source, form="har", packing=packing)
+    if begin and by_name is not None:
+        packed: dict[str, Packing] = {"": "", ".gz": "gzip", ".zst": "zstd"}
+        return replace(source, form="arc" if by_name[1] == "arc" else "warc", packing=packed[by_name[2] or ""])
+    return replace(source, fault=UNKNOWN if begin else "is empty")
+
+
+def _members(file: BinaryIO, source: Source) -> list[Source]:
+    """Return the archives in a package (WACZ 1.1.1). Nothing is unpacked, so names lead nowhere.
+
+    Raises:
+        BadZipFile: it is damaged, or its directory is too large.
+    """
+    file.seek(max(0, source.size - 65_557))
+    tail = file.read()
+    at = tail.rfind(_END_OF_DIRECTORY)
+    length = int.from_bytes(tail[at + 12 : at + 16], "little")
+    if at < 0 or DIRECTORY_BYTES_MAX < length < 0xFFFFFFFF:
+        raise zipfile.BadZipFile("its directory is missing or too large")
+    found = []
+    with zipfile.ZipFile(file) as package:
+        infos = [info for info in package.infolist() if info.filename.startswith("archive/") and not info.is_dir()]
+        if sum(info.compress_size for info in infos) > source.size:
+            raise zipfile.BadZipFile("its files overlap")
+        for info in infos:
+            one = replace(source, name=f"{source.name}!{info.filename}")
+            if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                found.append(replace(one, fault="is encrypted, or packed in an unusual way"))
+                continue
+            if info.compress_type == zipfile.ZIP_DEFLATED:
+                one = replace(one, member=info.filename)
+                with package.open(info) as member:
+                    begin = io.BytesIO(member.read(ARC_LINE_BYTES_MAX))
+                found.append(_recognize(begin, replace(one, length=len(begin.getbuffer()))))
+                found[-1] = replace(found[-1], length=-1)
+                continue
+            file.seek(info.header_offset + _LOCAL_HEADER_BYTES - 4)
+            sizes = file.read(4)
+            skip = int.from_bytes(sizes[:2], "little") + int.from_bytes(sizes[2:], "little")
+            one = replace(one, begin=info.header_offset + _LOCAL_HEADER_BYTES + skip, length=info.compress_size)
+            found.append(_recognize(part_of(file, one), one))
+    return found or [replace(source, fault="holds no archive (archive/…), as a WACZ file does")]
+
+
+def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:
+    """Return the lines of a list of archives, which may be packed; none of another file."""
+    with open_place(place, store, size) as file:
+        size = file.seek(0, os.SEEK_END)
+        unpacked = Unpacked(file, size, packing_of(_begin(file, 4)))
+        pieces: list[bytes] = []
+        with suppress(BrokenMemberError):
+            while unpacked.begin():
+                while len(pieces) << 16 < LIST_BYTES_MAX and (piece := unpacked.take(1 << 16)):
+                    pieces.append(piece)
+    lines = [line.strip() for line in b"".join(pieces).decode("utf-8", "replace").splitlines()]
+    lines = [line for line in lines if line and line[0] != "#"]
+    return lines if all(line.lower().endswith(_SUFFIXES) for line in lines) else []

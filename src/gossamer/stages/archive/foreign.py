@@ -1,0 +1,310 @@
+"""Foreign: the records of WARC and ARC files of any crawler, past those that are damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from gossamer.stages.archive.members import HEAD_BYTES_MAX
+from gossamer.stages.archive.unpack import PIECE_BYTES, BrokenMemberError, Unpacked, packing_of
+
+CAPTURES = frozenset(("response", "resource", "revisit"))
+"""Types of the records of pages."""
+RECORD_BYTES_MAX = 1 << 34
+_BLANK_LINE = (b"\n\r\n", b"\n\n", b"\n\r\r\n")
+_END = b"\r\n\r\n"
+MARK = b"WARC/"
+_WARC_MARKS = (b"\nWARC/1.", b"\0WARC/1.")
+"""A power cut leaves zeros in place of what precedes a record."""
+_ARC_MARKS = (b"\nhttp", b"\nftp:")
+_LENGTH_DIGITS_MAX = 18
+_DATE_DIGITS = range(12, 19)
+LIES = "has another length than its head says"
+ARC_LINE_BYTES_MAX = 20_000
+BLANKS_AT_ONCE = 4_096
+
+
+class UnreadableError(Exception):
+    """A sound record holds nothing that can be read: the text is its fault, as the rest of a sentence."""
+
+
+class BrokenRecordError(BrokenMemberError):
+    """The frame of a record is damaged, the member that holds it is not known to be."""
+
+
+class Block:
+    """The content of a record, taken piece by piece."""
+
+    def __init__(self, unpacked: Unpacked, length: int) -> None:
+        self._unpacked = unpacked
+        self.left = length
+
+    def take(self, length: int = PIECE_BYTES) -> bytes:
+        """Take some of the next bytes: at most `length`; none only at the end."""
+        data = self._unpacked.take(min(length, self.left)) if self.left else b""
+        if self.left and not data:
+            raise BrokenRecordError(LIES)
+        self.left -= len(data)
+        return data
+
+    def take_all(self, limit: int) -> bytes:
+        """Take what is left, or its first `limit` bytes."""
+        pieces = []
+        while limit and (data := self.take(min(limit, PIECE_BYTES))):
+            pieces.append(data)
+            limit -= len(data)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def take_head(self) -> bytes:
+        """Take lines to the first blank one, this included; without one, all."""
+        length = self._unpacked.find(_BLANK_LINE, min(self.left, HEAD_BYTES_MAX))
+        if not 0 < length <= self.left:
+            length = self.left
+        if length > HEAD_BYTES_MAX:
+            raise UnreadableError("has an HTTP head without an end")
+        return self.take_all(length)
+
+    def begins_with(self, begin: bytes) -> bool:
+        """Return whether the next bytes are these."""
+        return self._unpacked.peek(min(len(begin), self.left)) == begin
+
+
+class ForeignRecord(msgspec.Struct, frozen=True):
+    """A record whose content is to be taken before the next one is read."""
+
+    fields: dict[str, str]
+    """Named fields by their names in lower case; of an ARC record those that a WARC record would have."""
+    block: Block
+
+
+class Fault(NamedTuple):
+    """A record that cannot be read, and why, as the rest of a sentence."""
+
+    offset: int
+    reason: str
+
+
+class ForeignPlace(NamedTuple):
+    """Place of a record."""
+
+    offset: int
+    """Of the member that holds it, or of the record itself."""
+    within: int
+    """In the unpacked member."""
+    length: int
+    """Bytes of the file that hold this record and no other; 0 if there are none."""
+
+
+class RecordStream:
+    """Reads the records of a file in order. After each, `finish` gives its place, or `refuse` its fault; otherwise what
+    is left of it is skipped.
+    """
+
+    def __init__(self, unpacked: Unpacked, *, is_arc: bool = False, after: tuple[int, int] | None = None) -> None:
+        """`after` is the place of a record (`offset`, `within`): those behind it are read."""
+        self._unpacked = unpacked
+        self._is_arc = is_arc
+        self._block: Block | None = None
+        self._start = (0, 0)
+        self._is_damaged = False
+        """The next member is to be found."""
+        self._is_lost = False
+        """The next record of this member is."""
+        self._is_direct = not unpacked.packing
+        self._after = after or (-1, -1)
+        if after is not None:
+            unpacked.seek(after[0])
+
+    def __iter__(self) -> Iterator[ForeignRecord | Fault]:
+        while self._next_member():
+            while True:
+                try:
+                    record = self._next_record()
+                except BrokenMemberError as error:
+                    yield self.refuse(error)
+                    continue
+                if record is None:
+                    break
+                yield record
+                if self._block is not None:
+                    try:
+                        self.finish()
+                    except BrokenMemberError as error:
+                        yield self.refuse(error)
+
+    def refuse(self, error: Exception) -> Fault:
+        """Return that the last record is refused. A sound one whose content is of no use is finished before."""
+        if isinstance(error, BrokenMemberError):
+            self._block = None
+            self._is_lost = isinstance(error, BrokenRecordError)
+            self._is_damaged = not self._is_lost
+        return Fault(sum(self._start), str(error))
+
+    def finish(self) -> ForeignPlace:
+        """Return the place of the last record; what is left of its content is skipped.
+
+        Raises:
+            BrokenMemberError: it has another length than it says, or the member is damaged.
+        """
+        unpacked = self._unpacked
+        assert self._block is not None, "there is a record"
+        if unpacked.skip(self._block.left):
+            raise BrokenRecordError(LIES)
+        self._block = None
+        if not self._is_direct:
+            self._require_end(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else 32))
+        self._skip_blanks()
+        offset, within = self._start
+        if self._is_direct:
+            return ForeignPlace(offset, 0, unpacked.within - offset)
+        is_alone = not (unpacked.peek(1) or within)
+        return ForeignPlace(offset, within, unpacked.end - offset if is_alone else 0)
+
+    def _next_member(self) -> bool:
+        unpacked = self._unpacked
+        if self._is_damaged and not (unpacked.packing and unpacked.search(self._begins, unpacked.offset)):
+            return False
+        self._is_damaged = False
+        self._is_lost = False
+        unpacked.skip_zeros()
+        return unpacked.begin()
+
+    def _next_record(self) -> ForeignRecord | None:
+        """Return the next record behind the place to begin at; None at the end of the member."""
+        while not self._is_damaged:
+            self._start = self._unpacked.place  # Errors of `_find` are of here.
+            if not self._find():
+                return None
+            self._start = self._unpacked.place
+            fields = self._arc_fields() if self._is_arc else self._warc_fields()
+            self._block = Block(self._unpacked, self._length(fields))
+            if self._start > self._after:
+                return ForeignRecord(fields, self._block)
+            self.finish()
+        return None
+
+    def _find(self) -> bool:
+        """Go to the next record of the member; False at its end."""
+        unpacked = self._unpacked
+        while self._is_lost and not self._begins(unpacked.peek(ARC_LINE_BYTES_MAX if self._is_arc else len(MARK))):
+            if not unpacked.drop_until(_ARC_MARKS if self._is_arc else _WARC_MARKS):
+                return False
+            unpacked.take(1)
+        self._is_lost = False
+        self._skip_blanks()
+        return bool(unpacked.peek(1))
+
+    def _skip_blanks(self) -> None:
+        while self._unpacked.peek(1) in (b"\r", b"\n"):
+            data = self._unpacked.peek(BLANKS_AT_ONCE)
+            self._unpacked.take(len(data) - len(data.lstrip(b"\r\n")))
+
+    def _require_end(self, behind: bytes) -> None:
+        """Refuse a record behind whose content there is neither its end nor another record."""
+        rest = behind.lstrip(b"\r\n\0")
+        if rest and not self._begins(rest) and (self._is_arc or not behind.startswith(_END)):
+            raise BrokenRecordError(LIES)
+
+    def _begins(self, data: bytes) -> bool:
+        """Return whether a record begins with these bytes."""
+        return arc_fields(data.partition(b"\n")[0]) is not None if self._is_arc else data.startswith(MARK)
+
+    def _warc_fields(self) -> dict[str, str]:
+        unpacked = self._unpacked
+        length = unpacked.find(_BLANK_LINE, HEAD_BYTES_MAX) if self._begins(unpacked.peek(len(MARK))) else 0
+        if not 0 < length <= HEAD_BYTES_MAX:
+            unpacked.take(1)
+            raise BrokenRecordError("has a head without an end" if length else "holds no WARC record")
+        if (cut := unpacked.peek(length).rfind(_WARC_MARKS[0])) >= 0:
+            unpacked.take(cut + 1)
+            raise BrokenRecordError("has a head that is cut")
+        fields: dict[str, str] = {}
+        last = ""
+        for line in unpacked.take(length).decode("utf-8", "replace").split("\n")[1:]:
+            name, colon, value = line.partition(":")
+            if line[:1] in (" ", "\t") and last:
+                fields[last] += " " + line.strip()
+            elif colon:
+                last = name.strip().lower()
+                fields.setdefault(last, value.strip())
+        return fields
+
+    def _arc_fields(self) -> dict[str, str]:
+        length = self._unpacked.find((b"\n",), ARC_LINE_BYTES_MAX)
+        fields = arc_fields(self._unpacked.take(length if 0 < length <= ARC_LINE_BYTES_MAX else 1))
+        if fields is None:
+            raise BrokenRecordError("holds no ARC record")
+        return fields
+
+    def _length(self, fields: dict[str, str]) -> int:
+        """Return the length of the content, which is bounded, and as far as it can be seen, true."""
+        text = fields.get("content-length", "")
+        if not (text.isascii() and text.isdigit() and len(text) <= _LENGTH_DIGITS_MAX):
+            raise BrokenRecordError(f"has no valid length ({text[:40]!r})")
+        length = int(text)
+        if length > RECORD_BYTES_MAX:
+            raise BrokenRecordError(f"has a length of {length:,} bytes, more than {RECORD_BYTES_MAX >> 30} GiB")
+        if self._is_direct:
+            # Before it is read: a hundred records that claim the rest of the file would cost a hundred passes.
+            if length > self._unpacked.left:
+                raise BrokenRecordError("ends early")
+            self._require_end(self._unpacked.behind(length, ARC_LINE_BYTES_MAX if self._is_arc else 32))
+        return length
+
+
+def arc_fields(line: bytes) -> dict[str, str] | None:
+    """Return what the first line of an ARC record says, by the names of WARC's fields; None of another line.
+
+    Address, IP, date, type and length (version 1), with result, checksum and others before the length (version 2).
+    Addresses and types may hold spaces.
+    """
+    words = line.decode("utf-8", "replace").strip("\r\n").split(" ")
+    at = next((at for at in range(2, len(words)) if len(words[at]) in _DATE_DIGITS and words[at].isdigit()), 0)
+    if not at or at + 1 >= len(words) or ":" not in words[0]:
+        return None
+    return {
+        "warc-type": "filedesc" if words[0].startswith("filedesc:") else "response",
+        "warc-target-uri": " ".join(words[: at - 1]),
+        "warc-ip-address": words[at - 1],
+        "warc-date": words[at],
+        "content-type": words[at + 1],
+        "content-length": words[-1],
+    }
+
+
+class FaultCount:
+    """Damaged records of a file, for people."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._count = 0
+        self._first = ""
+
+    def add(self, offset: int, reason: str) -> None:
+        """Count one."""
+        self._count += 1
+        self._first = self._first or f"at or after offset {offset:,}, which {reason}"
+
+    def says(self) -> str:
+        """Return a line about them; empty if there are none."""
+        if not self._count:
+            return ""
+        many = f"{self._count:,} damaged records were" if self._count > 1 else "1 damaged record was"
+        return f"{self._path}: {many} left out, the first {self._first}"
+
+
+def sound_records(path: Path, faults: FaultCount) -> Iterator[ForeignRecord]:
+    """Yield the sound records of a WARC file, and count the others. Raises OSError: the disk fails."""
+    with path.open("rb") as file:
+        packing = packing_of(file.read(4))
+        try:
+            for record in RecordStream(Unpacked(file, path.stat().st_size, packing)):
+                if isinstance(record, Fault):
+                    faults.add(*record)
+                else:
+                    yield record
+        except BrokenMemberError as error:
+            faults.add(0, str(error))

@@ -1,0 +1,66 @@
+"""Captures of one address at several times, and the records that refer to them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run
+from tests.results.imports.archives import HOST, Stored, digest_of, do_import, page, rows, write_warc
+
+FIRST = page(1, 2)
+LAST = page(1, 3)
+DAY = "2026-01-0{}T00:00:00Z"
+SAME = "http://netpreserve.org/warc/1.0/revisit/identical-payload-digest"
+
+
+def revisit(url: str, of: bytes, day: int, original: str = f"{HOST}/p1", status: str = "200 OK") -> Stored:
+    fields = {
+        "WARC-Profile": SAME,
+        "WARC-Payload-Digest": digest_of(of),
+        "WARC-Refers-To-Target-URI": original,
+        "WARC-Refers-To-Date": DAY.format(1),
+    }
+    return Stored(url, b"", DAY.format(day), "revisit", status, fields=fields)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    """Return a crawl of archives whose names are not in the order of their times."""
+    write_warc(tmp_path / "a-later.warc.gz", [
+        revisit(f"{HOST}/p1", FIRST, 2),
+        revisit(f"{HOST}/copy", FIRST, 2),
+        Stored(f"{HOST}/p1", LAST, DAY.format(3)),
+        revisit(f"{HOST}/p1", LAST, 4, status="304 Not Modified"),
+    ])  # fmt: skip
+    write_warc(tmp_path / "b-earlier.warc.gz", [Stored(f"{HOST}/p1", FIRST, DAY.format(1))])
+    do_import(tmp_path / "crawl", tmp_path / "*.warc.gz")
+    return tmp_path / "crawl"
+
+
+def test_captures_become_the_history(directory: Path) -> None:
+    found = rows(directory, "left(fetched_at::VARCHAR, 10), url, outcome, warc_type, duplicate_of")
+    assert [row[1:] for row in found] == [
+        (f"{HOST}/p1", "fetched", "response", ""),
+        (f"{HOST}/copy", "fetched", "revisit", f"{HOST}/p1"),
+        (f"{HOST}/p1", "not_modified", "revisit", ""),
+        (f"{HOST}/p1", "fetched", "response", ""),
+        (f"{HOST}/p1", "not_modified", "revisit", ""),
+    ]
+    says = json.loads(run("why", str(directory), f"{HOST}/p1", "--json")[1])
+    assert says["fetched_at"].startswith("2026-01-04")
+
+
+def test_revisits_find_their_payload_in_another_file(directory: Path, tmp_path: Path) -> None:
+    target = tmp_path / "md"
+    assert run("export", str(directory), "--to", "markdown", "-o", str(target))[0] == 0
+    written = {path.name: path.read_text() for path in target.rglob("*.md")}
+    assert any("copy" in name and "The river of page 1" in text for name, text in written.items()), written.keys()
+
+
+def test_changes_between_captures(directory: Path) -> None:
+    status, out, err = run("changes", str(directory))
+    assert status == 0, err
+    assert f"{HOST}/p1" in out

@@ -1,0 +1,53 @@
+"""Imports that are killed at any moment give the same tables once they are repeated."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.commands import run
+from tests.results.imports.archives import do_import, rows, site, write_warc
+
+KILLS = 20
+COMMITS_OFTEN = ("--set", "crawl.commit_s=0.02")
+
+
+@pytest.mark.heavy
+def test_kills_leave_the_same_tables(tmp_path: Path) -> None:
+    records = site(1_200)
+    archives = [write_warc(tmp_path / f"{part}.warc.gz", records[part * 400 : part * 400 + 400]) for part in range(3)]
+    whole = tmp_path / "whole"
+    do_import(whole, *archives, *COMMITS_OFTEN)
+    killed = tmp_path / "killed"
+    kills = 0
+    while kills < KILLS:
+        command = [sys.executable, "-m", "gossamer", "import", *map(str, archives), "-o", str(killed), *COMMITS_OFTEN]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        began = time.monotonic()
+        # From the start of the interpreter to the time at which files are finished.
+        while process.poll() is None and time.monotonic() - began < 0.3 + 0.08 * kills:
+            time.sleep(0.01)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+            process.wait()
+            kills += 1
+        else:
+            assert process.returncode == 0
+            require_same(killed, whole)
+            shutil.rmtree(killed)
+    do_import(killed, *archives, *COMMITS_OFTEN)
+    require_same(killed, whole)
+
+
+def require_same(killed: Path, whole: Path) -> None:
+    """Require the tables of an undisturbed import."""
+    for table, columns in (("pages", "*"), ("links", "*")):
+        assert rows(killed, columns, table) == rows(whole, columns, table)
+    assert run("verify", str(killed), "--deep")[0] == 0

@@ -1,0 +1,212 @@
+"""Archives are found in files, folders, globs, lists, packages and stores; HAR files are read."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import tracemalloc
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gossamer.model.errors import ConfigError
+from gossamer.results.imports.capture import Capture, Refused, Room, Skipped
+from gossamer.results.imports.reading import captures_of
+from gossamer.results.imports.sources import UNKNOWN, find_sources
+from gossamer.world.spill import Spills
+from tests.results.imports.test_records import BODY, captures_in, items_of, record, write
+
+
+def names(*given: Path | str, **options: Any) -> list[str]:
+    return [source.name.rpartition("/")[2] for source in find_sources([str(one) for one in given], **options)]
+
+
+def test_folders_globs_and_names(tmp_path: Path) -> None:
+    (tmp_path / "b/deep").mkdir(parents=True)
+    write(tmp_path / "b/2.warc.gz", gzip.compress(record()))
+    write(tmp_path / "b/1.WARC", record())
+    write(tmp_path / "b/deep/3.warc.gz.open", gzip.compress(record()))
+    write(tmp_path / "b/page.html", b"<p>WARC/1.0")
+    write(tmp_path / "named otherwise", record())
+    assert names(tmp_path / "b") == ["1.WARC", "2.warc.gz", "3.warc.gz.open"]
+    assert names(tmp_path / "b/*.warc.gz") == ["2.warc.gz"]
+    assert names(tmp_path / "**/*.warc*") == ["2.warc.gz", "3.warc.gz.open"]
+    assert names(tmp_path / "b/2.warc.gz", tmp_path / "b") == ["2.warc.gz", "1.WARC", "3.warc.gz.open"]
+    assert names(tmp_path / "named otherwise") == ["named otherwise"]
+    assert names((tmp_path / "named otherwise").as_uri()) == ["named otherwise"]
+    assert [source.number for source in find_sources([str(tmp_path / "b")])] == [0, 1, 2]
+
+
+def test_a_name_that_leads_to_nothing_is_an_error_and_a_file_of_a_folder_a_fault(tmp_path: Path) -> None:
+    for bad in ("none", "*.warc", "ftp://x.example/a"):
+        with pytest.raises(ConfigError, match=r"name a file|s3://"):
+            find_sources([str(tmp_path / bad) if "://" not in bad else bad])
+    with pytest.raises(ConfigError, match="there is no archive"):
+        find_sources([str(tmp_path)])
+    for content in (b"<p>no archive</p>", b"", bytes(100), gzip.compress(b"text"), b"\x1f\x8b\x08cut"):
+        path = write(tmp_path / "a.wacz", content)
+        with pytest.raises(ConfigError, match=r"a\.wacz (is|cannot|has|ends)"):
+            find_sources([str(path)])
+        beside = write(tmp_path / "sound", record())
+        assert [bool(source.fault) for source in find_sources([str(path), str(beside)])] == [True, False]
+        (item,) = items_of(tmp_path)
+        assert isinstance(item, Refused)
+        assert item.file == str(path)
+
+
+@pytest.mark.parametrize("bad", [b"<p>no archive</p>\n", b"\xff" * 60, b"\x1f\x8b\x08cut", gzip.compress(b"text")])
+def test_an_archive_whose_beginning_is_damaged_is_known_by_its_name(tmp_path: Path, bad: bytes) -> None:
+    refused, found = items_of(write(tmp_path / "a.warc.gz", bad + gzip.compress(record())))
+    assert isinstance(refused, Refused)
+    assert isinstance(found, Capture)
+
+
+def test_lists_of_paths(tmp_path: Path) -> None:
+    (tmp_path / "crawl-data").mkdir()
+    write(tmp_path / "crawl-data/1.warc.gz", gzip.compress(record()))
+    write(tmp_path / "crawl-data/2.warc.gz", gzip.compress(record()))
+    lines = f"crawl-data/1.warc.gz\r\n\n# all\n{tmp_path}/crawl-data/2.warc.gz\ncrawl-data/gone.warc.gz\n".encode()
+    for path in (write(tmp_path / "warc.paths", lines), write(tmp_path / "warc.paths.gz", gzip.compress(lines))):
+        sources = find_sources([str(path)])
+        assert [source.fault[:14] for source in sources] == ["", "", "is not there"]
+    beside = write(tmp_path / "crawl-data/warc.paths", b"crawl-data/1.warc.gz\n")
+    assert find_sources([str(beside)])[0].fault == ""
+    with pytest.raises(ConfigError, match=f"{UNKNOWN}"):
+        find_sources([str(write(tmp_path / "other", b"1.warc.gz\nsome text\n"))])
+
+
+def package(path: Path, *, method: int = zipfile.ZIP_STORED, **files: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", method) as file:
+        file.writestr("datapackage.json", "{}")
+        for name, data in files.items():
+            file.writestr(name.replace("_", "/").replace("-", "."), data)
+    return path
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_packages(tmp_path: Path, method: int) -> None:
+    members = gzip.compress(record("http://a.example/1")) + gzip.compress(record("http://a.example/2"))
+    path = package(
+        tmp_path / "a.wacz",
+        method=method,
+        **{"archive_a-warc-gz": members, "archive_b-warc": record("http://a.example/3"), "archive_..-x": b"z"},
+    )
+    found = captures_in(path)
+    assert [(one.url[-1], one.body) for one in found] == [("1", BODY), ("2", BODY), ("3", BODY)]
+    for one in found:
+        assert one.place.linkable == (method == zipfile.ZIP_STORED)
+        if one.place.linkable:  # The place is that in the package.
+            data = path.read_bytes()[one.place.offset : one.place.offset + one.place.length]
+            assert BODY in (gzip.decompress(data) if one.place.packing else data)
+    assert [item.reason for item in items_of(path) if isinstance(item, Refused)] == [UNKNOWN]
+
+
+def test_hostile_packages(tmp_path: Path) -> None:
+    inner = package(tmp_path / "inner.wacz", archive_a=record()).read_bytes()
+    path = package(tmp_path / "a.wacz", **{"archive_-/../../x-warc": record(), "archive_inner-wacz": inner})
+    found, refused = items_of(path)
+    assert isinstance(found, Capture)
+    assert isinstance(refused, Refused)
+    assert not (tmp_path.parent / "x.warc").exists()
+    data = package(tmp_path / "b.wacz", archive_a=record()).read_bytes()
+    with pytest.raises(ConfigError, match="cannot be read"):
+        find_sources([str(write(tmp_path / "cut.wacz", data[:-30]))])
+    with pytest.raises(ConfigError, match="holds no archive"):
+        find_sources([str(package(tmp_path / "c.wacz", other=b""))])
+
+
+@pytest.mark.heavy
+def test_a_package_of_many_files(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.wacz", "w") as file:
+        for at in range(30_000):
+            file.writestr(f"x/{at}", b"")
+        file.writestr("archive/a.warc", record())
+    assert len(captures_in(tmp_path / "a.wacz")) == 1
+
+
+def entry(url: str = "https://a.example/", **content: Any) -> dict[str, Any]:
+    return {
+        "startedDateTime": "2026-01-01T00:00:00.000Z",
+        "request": {"method": "GET", "url": url, "headers": []},
+        "response": {
+            "status": 200,
+            "statusText": "",
+            "httpVersion": "h2",
+            "headers": [
+                {"name": ":status", "value": "200"},
+                {"name": "content-type", "value": "text/html; charset=iso-8859-1"},
+                {"name": "content-encoding", "value": "br"},
+                {"name": "set-cookie", "value": "a=1\nb=2"},
+            ],
+            "content": {"size": -1, "mimeType": "text/html"} | content,
+        },
+        "serverIPAddress": "[2001:db8::1]",
+        "cache": {"x": ['"]}', "\\", '\\"', {}]},
+    }
+
+
+def har(path: Path, *entries: Any, **log: Any) -> Path:
+    return write(
+        path,
+        json.dumps(
+            {"log": {"version": "1.2", "pages": [{"title": '"entries": ['}], **log, "entries": entries}}
+        ).encode(),
+    )
+
+
+def test_har(tmp_path: Path) -> None:
+    coded = base64.b64encode(BODY).decode()
+    path = har(
+        tmp_path / "a.har",
+        entry(text="<p>ä\u20ac"),
+        entry(text=coded, encoding="base64", size=1),
+        entry(size=5),
+        {**entry(), "response": {"status": 0}},
+        entry("data:text/html,x"),
+        {**entry(), "startedDateTime": "never"},
+        {"request": 1},
+        entry(text="!!", encoding="base64"),
+        entry(text="last"),
+    )
+    for one in (path, write(tmp_path / "b.har.gz", gzip.compress(path.read_bytes()))):
+        items = items_of(one)
+        text, raw, missing, *others, last = items
+        assert [type(item) for item in others] == [Skipped, Skipped, Refused, Refused, Refused]
+        assert isinstance(text, Capture)
+        assert isinstance(raw, Capture)
+        assert isinstance(missing, Capture)
+        assert isinstance(last, Capture)
+        assert (text.body, raw.body, missing.body) == ("<p>ä\u20ac".encode(), BODY, b"")
+        assert (text.reply().charset, raw.reply().charset) == ("utf-8", "iso-8859-1")
+        assert text.headers[-2:] == (("set-cookie", "a=1"), ("set-cookie", "b=2"))
+        assert (text.reply().header("content-encoding"), text.http_version, text.ip) == (None, "2", "2001:db8::1")
+        assert (missing.truncated, last.place.offset, last.body) == ("unspecified", 8, b"last")
+    (source,) = find_sources([str(path)])
+    room = Room(Spills(tmp_path, "sha1"))
+    assert list(captures_of(source, room, raw.place)) == list(captures_of(source, room))[2:]
+    *before, cut = items_of(write(tmp_path / "cut.har", path.read_bytes()[:-300]))
+    assert len(before) == 8
+    assert isinstance(cut, Refused)
+
+
+@pytest.mark.heavy
+def test_a_large_har_is_read_by_pieces(tmp_path: Path) -> None:
+    large = json.dumps(entry(text='\\"x' * 500_000)).encode()
+    with (tmp_path / "a.har").open("wb") as file:
+        file.write(b'\xef\xbb\xbf{"log": {"entries": [')
+        file.write(b",\n".join([large] * 20))
+        file.write(
+            b',{"x": "' + b'\\"yyyyyyyyyy' * 6_000_000 + b'"},' + json.dumps(entry(text="last")).encode() + b"]}}"
+        )
+    tracemalloc.start()
+    *found, refused, last = items_of(tmp_path / "a.har")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(found) == 20
+    assert isinstance(refused, Refused)
+    assert isinstance(last, Capture)
+    assert last.body == b"last"
+    assert peak < 250_000_000  # 20 bodies of 1 MB, and one entry.
