@@ -107,7 +107,7 @@ class PlacedArchive:
         self.source: tuple[tuple[str, str], ...] = ()
         self.cut = archive.cut
 
-    def add(self, visited: Visited) -> Archived:
+    def add(self, visited: Visited) -> Archived | None:
         visited.place = self.place
         visited.source = self.source
         return self._archive.add(visited)
