@@ -55,7 +55,7 @@ def files_in(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.promise(
-    "Exports", "Several formats at once hold what each holds alone, and find each page's content once."
+    "Files and exports", "Several formats at once hold what each holds alone, and find each page's content once."
 )
 def test_several_formats_are_what_each_is_alone(crawled: Path, tmp_path: Path, found: list[str]) -> None:
     shown: list[str] = []
@@ -132,7 +132,7 @@ SITE = {
 }  # fmt: skip
 
 
-@pytest.mark.promise("Exports", "Texts that the crawl's modules found are exported without reading the archive.")
+@pytest.mark.promise("Files and exports", "Texts that the crawl's modules found are exported without reading the archive.")
 @pytest.mark.parametrize("to", ["markdown", "datasets"])
 def test_what_the_crawl_found_is_not_found_again(
     tmp_path: Path, to: str, found: list[str], monkeypatch: pytest.MonkeyPatch
