@@ -120,7 +120,7 @@ class Progress:
         if self._quiet:
             return
         left_out = sorted(status.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
-        named = ", ".join(f"{count:,} {harmless(reason)}" for reason, count in left_out)
+        named = ", ".join(f"{harmless(reason)} {count:,}" for reason, count in left_out)
         typer.echo(f"Imported {counted(status.captures, 'capture')}" + (f"; left out: {named}" if named else ""))
         typer.echo(f"Output: {harmless(directory)}")
         if not is_done:

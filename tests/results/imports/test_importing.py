@@ -35,7 +35,7 @@ def test_import_gives_pages_links_and_queue(warc: Path, tmp_path: Path) -> None:
         directory, "from_url, to_url, link_type, anchor_text", "links"
     )
     # Pages 0 to 5 link to pages 1 to 12, of which 7 are not in the archive.
-    assert "Imported 8 captures; left out: 1 robots.txt" in out
+    assert "Imported 8 captures; left out: robots.txt 1" in out
     assert "Not in the archives: 7 URLs" in out
     status = json.loads(run("status", str(directory), "--json")[1])
     assert (status["queued"], status["pages"]) == (7, PAGES)

@@ -203,7 +203,7 @@ class Importer:
         if isinstance(item, Refused):
             self._refuse(item)
             return
-        reason = f"record {item.kind}"
+        reason = f"{item.kind} records"
         if isinstance(item, Capture):
             reason = self._why_unwanted(item) or await self._conclude(item, source, linked)
         if reason:
