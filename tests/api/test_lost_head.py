@@ -32,7 +32,7 @@ class Lost:
     """An engine whose coordinator answers once, and never again."""
 
     def __init__(self, status: Mapping[str, object]) -> None:
-        over = {"is_copied": False, "notes": [], "is_over": False, "departed": []}
+        over = {"is_copied": False, "notes": [], "is_over": False, "departed": [], "wants_seeds": False}
         self.answers = [{"status": dict(status), **over}]
 
     async def standing(self) -> dict[str, Any]:

@@ -132,7 +132,9 @@ SITE = {
 }  # fmt: skip
 
 
-@pytest.mark.promise("Files and exports", "Texts that the crawl's modules found are exported without reading the archive.")
+@pytest.mark.promise(
+    "Files and exports", "Texts that the crawl's modules found are exported without reading the archive."
+)
 @pytest.mark.parametrize("to", ["markdown", "datasets"])
 def test_what_the_crawl_found_is_not_found_again(
     tmp_path: Path, to: str, found: list[str], monkeypatch: pytest.MonkeyPatch

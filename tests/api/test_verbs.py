@@ -51,7 +51,14 @@ class Restarting:
 
     def __init__(self, status: Mapping[str, object]) -> None:
         over = {"is_over": True, "failure": "", "end": "finished", "refused": False}
-        common = {"status": dict(status), "is_copied": False, "notes": [], "is_over": False, "departed": []}
+        common = {
+            "status": dict(status),
+            "is_copied": False,
+            "notes": [],
+            "is_over": False,
+            "departed": [],
+            "wants_seeds": False,
+        }
         self.answers = [common, None, None, {**common, **over}]
 
     async def standing(self) -> dict[str, Any]:

@@ -55,6 +55,7 @@ MAKING: dict[str, list[list[str]]] = {
     "segment show": [["segment", "show", "a.segment"], ["segment", "show", "a.segment", "--json"]],
     "segment split": [["segment", "split", "a.segment", "-n", "2", "-o", "parts"]],
     "segment merge": [["segment", "merge", "a.segment", "b.segment", "-o", "c.segment"]],
+    "import": [["import", "one/warc", "-o", "imported"], ["import", "one/warc", "-o", "copies", "--copy", "--quiet"]],
     "rank": [["rank", "one"], ["rank", "one", "-o", "ranks.bin", "--json", "--quiet"]],
     "archive": [["archive", "SEED", "--allow-private", "-o", "archived", "--quiet"]],
     "mirror": [["mirror", "SEED", "--allow-private", "-o", "mirror", "--quiet"]],

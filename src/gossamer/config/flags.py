@@ -72,7 +72,7 @@ FLAGS = (
     Flag("delay", "politeness.delay_s_min", float, "Minimum delay for every host, such as 2s or 500ms.", "S"),
     Flag("per-host", "politeness.per_host", int, "Maximum concurrent requests to one host.", "N"),
     Flag("concurrency", "crawl.concurrency", int, "Maximum concurrent requests in all.", "N"),
-    Flag("workers", "cluster.workers", str, "Number of shards; auto: one for each processor.", "N"),
+    Flag("workers", "cluster.workers", int, "Number of shards; auto: one for each processor.", "N"),
     Flag("cluster", "cluster.address", str, "Run the shards on an existing Ray cluster.", "ADDRESS"),
     Flag("memory", "memory.budget_bytes", int, "Memory limit of the crawl, such as 512MiB or 4GiB.", "SIZE"),
     Flag("contact", "operator.contact", str, "Contact URL or e-mail, sent in the User-Agent.", "URL_OR_MAIL"),

@@ -150,7 +150,7 @@ def test_given_seeds_and_scope_leave_out_other_hosts(warc: Path, tmp_path: Path)
     assert len(rows(tmp_path / "all", "url")) == PAGES + 3
     out = do_import(tmp_path / "some", warc, more, "--seed", f"{HOST}/", "--scope", "host")
     assert len(rows(tmp_path / "some", "url")) == PAGES + 2
-    assert "1 scope" in out
+    assert "scope 1" in out
     # The pages of the archive that are missing, and the seed.
     assert "Not in the archives: 8 URLs" in out
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from io import BytesIO
 
 from gossamer.model.visits import LargeBody
 from gossamer.results.imports.capture import Room
 from gossamer.stages.archive.foreign import Block, UnreadableError
 from gossamer.stages.fetch.headers import Head, parse_head
 
-_LINE = re.compile(rb"[^\n]*+\n|[^\n]++")
 _DIGITS = re.compile(r"[0-9]{4,}+")
 _NO_DATE = "19700101000000"
 
@@ -27,7 +27,7 @@ def take_head(block: Block) -> tuple[Head, bool]:
     data = b""
     while head is None and block.begins_with(b"HTTP/"):
         data = block.take_head()
-        head = parse_head(_LINE.findall(data.replace(b"\r\r\n", b"\r\n")))
+        head = parse_head(BytesIO(data.replace(b"\r\r\n", b"\r\n")).readlines())
         count += 1
     if head is None:
         raise UnreadableError("holds no HTTP reply")
