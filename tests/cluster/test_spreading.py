@@ -57,6 +57,7 @@ def test_a_machine_gets_no_more_shards_than_it_has_room_for() -> None:
         {"NodeID": "here", "Alive": True, "Resources": {"CPU": 4.0, "memory": 9e9}},
     ]
     assert room_on(nodes, needs) == {"head": 0, "here": 2}
+    assert room_on(nodes, needs | {"crawler": 0.0}) == room_on(nodes, needs)  # None of it is needed.
 
 
 class Crawl:

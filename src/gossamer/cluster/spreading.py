@@ -64,7 +64,9 @@ def _move(machines: Mapping[int, str], room: Mapping[str, int]) -> ShardMove | N
 def room_on(nodes: Iterable[Mapping[str, Any]], needs: Mapping[str, float]) -> dict[str, int]:
     """Return for how many shards each living machine has room, from Ray's list of them and the needs of a shard."""
     return {
-        str(node["NodeID"]): min(int(node["Resources"].get(name, 0.0) / count) for name, count in needs.items())
+        str(node["NodeID"]): min(
+            int(node["Resources"].get(name, 0.0) / count) for name, count in needs.items() if count
+        )
         for node in nodes
         if node["Alive"]
     }
