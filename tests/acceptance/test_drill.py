@@ -43,6 +43,7 @@ BUSY = 3.0
 
 @pytest.mark.acceptance
 @pytest.mark.paced
+@pytest.mark.long
 @pytest.mark.timeout(600 + 2 * SECONDS)
 @pytest.mark.promise(
     "Several shards",

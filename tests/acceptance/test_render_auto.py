@@ -105,10 +105,3 @@ def test_what_was_learned_outlives_a_kill(
     counts = Counter(row["render_reason"] for row in found.values())
     assert counts["signal"] <= 2
     assert counts["gain"] == 13 - counts["signal"]
-
-
-def test_auto_is_refused_where_always_is(command: Crawl, tmp_path: Path) -> None:
-    done = command("crawl", "http://127.0.0.1:9/", "-o", tmp_path / "c", *OPTIONS, "--set", "cookies.enabled=true")
-    assert done.returncode == 2
-    assert "crawl.render: browsers get no cookies" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
