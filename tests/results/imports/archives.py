@@ -83,4 +83,5 @@ def do_import(directory: Path, *arguments: object) -> str:
 def rows(directory: Path, columns: str, table: str = "pages") -> list[tuple[Any, ...]]:
     """Return columns of a table, in the order of their values."""
     files = [str(path) for path in (directory / table).glob("*.parquet")]
-    return sorted(duckdb.read_parquet(files).project(columns).fetchall(), key=repr)
+    found = duckdb.read_parquet(files).project(columns).to_arrow_table().to_pylist()
+    return sorted((tuple(row.values()) for row in found), key=repr)
