@@ -57,7 +57,7 @@ class Outcome(NamedTuple):
     cost: float
     limit: str
     is_whole: bool
-    """Whether there were so many pages."""
+    """Whether there were that many pages."""
 
 
 def assumed_keys() -> list[str]:
@@ -116,7 +116,7 @@ def _cell(found: Outcome, before: Outcome) -> str:
 
 
 def _predict(shards: int, changes: Mapping[str, object]) -> Outcome:
-    # A crawl that comes to an end of its web never fetches so many pages, and takes long to simulate.
+    # A crawl that comes to an end of its web never fetches that many pages, and takes long to simulate.
     options = {"shards": shards, "scale": SHARDS[shards], "time_s_max": DAYS_MAX * 86_400.0, **changes}
     result = simulate(_options(options))
     return Outcome(result.time_s / 3600, result.cost, next(iter(result.limits)), result.ended == "pages")

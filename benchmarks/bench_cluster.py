@@ -93,7 +93,8 @@ def tree(roots: Sequence[int]) -> list[int]:
             except OSError:
                 continue
             children.setdefault(parent, []).append(int(entry.name))
-    found, waiting = [], [*roots]
+    found = []
+    waiting = [*roots]
     while waiting:
         pid = waiting.pop()
         found.append(pid)

@@ -41,7 +41,7 @@ LIMIT_S = 150.0
 EFFECT_S = {"lost": 30.0, "cut": 5.0, "headless": 30.0}
 """Within which a fault has its effect on sites; others have it at once."""
 STILL = 5
-"""A site stands still when it waits for so many delays."""
+"""A site stands still when it waits for this number of delays."""
 LASTS_S = 3.0
 
 

@@ -102,7 +102,7 @@ def test_frames_go_from_shard_to_shard_and_no_process_outlives_the_engine(tmp_pa
 
 
 def test_a_shard_that_does_not_read_holds_memory_up_to_a_bound(tmp_path: Path) -> None:
-    """Its sender is told that frames are dropped, and repeats them later."""
+    """Its sender learns that frames are dropped, and repeats them later."""
     frame = bytes(1 << 20)
 
     async def fill(engine: LocalEngine) -> int:

@@ -104,7 +104,8 @@ class Progress:
             self._shown.say(f"counting: {status.records:,} records, {harmless(Path(status.file).name)}")
             return
         now = time.monotonic()
-        since, done = self._began = self._began or (now, status.done)
+        self._began = self._began or (now, status.done)
+        since, done = self._began
         rate = (status.done - done) / max(now - since, 0.001)
         left_s = (status.records - status.done) / rate if rate else 0.0
         line = f"{status.done:,} of {status.records:,} records, {rate:,.0f} a second, {duration(left_s)} left"
