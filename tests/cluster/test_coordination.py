@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-import msgspec
+import asyncio
+from pathlib import Path
 
-from gossamer.cluster.coordination import TENURE_MARGIN_S, Coordination, CoordinatorRecord, Limits, ShardAnswer
+import msgspec
+import pytest
+
+from gossamer.cluster.coordination import TENURE_MARGIN_S, Coordination, CoordinatorRecord, Limits, Look, ShardAnswer
+from gossamer.cluster.coordinator import QUICK_ROUND_S, QUICK_ROUNDS_MAX, Coordinator
+from gossamer.cluster.job import HERE, ClusterPlan
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
 
@@ -73,6 +79,55 @@ def test_the_end_waits_until_all_is_safe() -> None:
     for _ in range(2):
         story.round(seen(0), seen(1, activity=6))
     assert story.coordination.kept.end == "finished"
+
+
+def test_shards_wait_for_a_round_where_they_begin_and_where_no_work_is_left() -> None:
+    story = Story()
+    assert story.coordination.is_awaited
+    story.round(seen(0, passive=False))
+    assert story.coordination.is_awaited
+    for _ in range(2):  # Seeds are final after two equal rounds.
+        assert story.coordination.is_awaited
+        story.round(seen(0, passive=False), seen(1))
+    assert not story.coordination.is_awaited
+    story.round(seen(0), seen(1))
+    assert story.coordination.is_awaited
+
+
+class Lonely(Coordinator):
+    """A coordinator whose shards never come."""
+
+    async def _look(self, shard: int, question: Look) -> ShardAnswer | None:
+        return None
+
+    async def _ask(self, shard: int, question: bytes) -> bytes | None:
+        return None
+
+
+@pytest.mark.parametrize("round_s", [30.0, 0.01])
+def test_rounds_are_quick_where_shards_wait_for_them_but_not_for_long(
+    round_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == QUICK_ROUNDS_MAX + 5:
+            raise EOFError
+
+    monkeypatch.setattr("gossamer.cluster.coordinator.asyncio.sleep", sleep)
+    (tmp_path / "state").mkdir()
+    partitions = PartitionMap.even(2).encode()
+    plan = ClusterPlan(
+        directory=str(tmp_path), shards=2, partitions=partitions, config="", node=HERE, command=(), tenure_s=20.0,
+        round_s=round_s, answer_s_max=1.0, process_s_max=60.0,
+    )  # fmt: skip
+    with pytest.raises(EOFError):
+        asyncio.run(Lonely(plan).run())
+    quick_s = min(QUICK_ROUND_S, round_s)
+    assert max(waits[:QUICK_ROUNDS_MAX]) <= quick_s
+    assert len(waits[QUICK_ROUNDS_MAX:]) == 5
+    assert all(quick_s < wait <= round_s or quick_s == round_s for wait in waits[QUICK_ROUNDS_MAX:])
 
 
 def test_pages_are_handed_out_once_also_by_a_coordinator_that_comes_back() -> None:

@@ -317,6 +317,12 @@ class Coordination:
         self._save(self.kept)
 
     @property
+    def is_awaited(self) -> bool:
+        """Whether shards wait for the next round: one begins or ends, seeds may widen the scope, or no work is left."""
+        reports = [answer.report for answer in self.seen.values() if answer.report is not None]
+        return len(reports) < self.shards or not self._is_scope_final or all(report.passive for report in reports)
+
+    @property
     def departed(self) -> list[tuple[int, str]]:
         """Return shards that have ended to continue on another machine, and that machine; empty: any."""
         if self.kept.end:

@@ -22,6 +22,10 @@ ASK_S_MAX = 55.0
 """Longest wait for a shard's answer to a verb."""
 LOCK_S_MAX = 60.0
 """Time within which a killed coordinator releases the lock of its record."""
+QUICK_ROUND_S = 0.05
+"""Between two rounds that shards wait for, because they begin or end; at most `cluster.round_s`."""
+QUICK_ROUNDS_MAX = 100
+"""Consecutive quick rounds, after which what shards wait for is taken to be long."""
 encoded = msgspec.msgpack.Encoder(enc_hook=str).encode
 decoded = msgspec.msgpack.decode
 
@@ -90,12 +94,16 @@ class Coordinator(ABC):
 
     async def run(self) -> None:
         """Query all shards in rounds, until cancelled."""
+        quick_rounds = 0
         while True:
-            ends_at = self._clock.now() + self._plan.round_s
+            began_at = self._clock.now()
             self.coordination.took(await self._round(), self._clock.now())
             self._status = self.coordination.status()  # Once a round, however often it is read: 1.5 ms.
             self.rounds += 1
-            await asyncio.sleep(max(0.0, ends_at - self._clock.now()))
+            quick_rounds = quick_rounds + 1 if self.coordination.is_awaited else 0
+            is_quick = 0 < quick_rounds <= QUICK_ROUNDS_MAX
+            round_s = min(QUICK_ROUND_S, self._plan.round_s) if is_quick else self._plan.round_s
+            await asyncio.sleep(max(0.0, began_at + round_s - self._clock.now()))
 
     def close(self) -> None:
         """Leave the record to another coordinator."""
