@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
+import signal
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
@@ -230,11 +231,14 @@ def in_world(*, is_real: bool, also: Iterable[Place] = ()) -> Iterator[None]:
     if not is_real:
         places.append((integrity, "Store", lambda *given, **_named: HERE.get().disk.open_store(*given)))
     before = [getattr(holder, name) for holder, name, _ in places]
+    # A kill is an interrupt. Where shells have it ignored, as in the background, it would be a component's mistake.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         for holder, name, value in places:
             setattr(holder, name, value)
         yield
     finally:
+        signal.signal(signal.SIGINT, handler)
         for (holder, name, _), value in zip(places, before, strict=True):
             setattr(holder, name, value)
 
