@@ -46,15 +46,6 @@ def reply(status: int = 200, url: str = LOGIN, **headers: str) -> Reply:
     return Reply(url, status, tuple(headers.items()), b"", "127.0.0.1", 0.0, 0.1, 10, media_type="text/html")
 
 
-class OwnCookies(Sessions):
-    def __init__(self, epochs: Epochs, cookies: set[str]) -> None:
-        super().__init__(Jars(epochs, None))
-        self.cookies = cookies
-
-    def names(self, site: str, now: float) -> set[str]:
-        return self.cookies
-
-
 class Book:
     """The logins under test, with what they tell, in a store that can be opened again."""
 
@@ -71,7 +62,7 @@ class Book:
         self.store = Store(self.directory)
         self.epochs = Epochs(self.store)
         self.logins = FormLogins(
-            {"a": self.rule}, Namer(), OwnCookies(self.epochs, self.cookies), (30.0, 60.0),
+            {"a": self.rule}, Namer(), self.epochs, lambda *_: (), lambda *_: self.cookies, (30.0, 60.0),
             lambda name, reason: self.told.append((name, reason)),
             lambda name, kind: self.excluded.append((name, kind)),
             lambda url, _now: self.unparked.append(url),

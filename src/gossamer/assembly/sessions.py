@@ -60,7 +60,9 @@ def sessions(
     made = Sessions(jars)
     if rules:
         pauses_s = config.frontier.retry_s_first, config.frontier.retry_s_max
-        made.logins = FormLogins(rules, namer, made, pauses_s, on_given_up, on_excluded, unpark)
+        made.logins = FormLogins(
+            rules, namer, epochs, made.headers, made.names, pauses_s, on_given_up, on_excluded, unpark
+        )
     return made
 
 

@@ -20,7 +20,6 @@ import msgspec
 from gossamer.engine.history import PageRecord
 from gossamer.engine.options import LoginRule
 from gossamer.features.logins.endings import SessionEndings
-from gossamer.features.logins.sessions import Sessions
 from gossamer.model.links import ALLOWED, SCRIPT, Prerequisite, RevisitPlan, Verdict, Visit
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.options import to_table
@@ -29,6 +28,7 @@ from gossamer.stages.fetch.options import RequestRule
 from gossamer.stages.fetch.rules import RequestRules
 from gossamer.stages.process.forms import form_of, shows
 from gossamer.stages.process.links import redirect_target
+from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
@@ -127,21 +127,25 @@ class FormLogins(VisitMiddleware):
         self,
         rules: Mapping[str, LoginRule],
         namer: Namer,
-        sessions: Sessions,
+        epochs: Epochs,
+        headers: Callable[[Url, Visit | None, float], tuple[tuple[str, str], ...]],
+        cookies: Callable[[str, float], Collection[str]],
         pauses_s: tuple[float, float],
         on_given_up: Callable[[str, str], None],
         on_excluded: Callable[[str, str], None],
         unpark: Callable[[Url, float], None],
     ) -> None:
-        """`rules` are by name, with their secrets; `pauses_s` are the first and the longest wait after a failed login;
-        `on_given_up` is called with the name of a login and the reason why it was given up, and with an empty reason
-        when it works, or when its partition has arrived or left; `on_excluded` is called with the name of a login and a
-        kind of URLs that end its session; `unpark` lets a host go on that waits for a login.
+        """`rules` are by name, with their secrets; `headers` returns those of a request's session, and `cookies` the
+        names of a site's cookies; `pauses_s` are the first and the longest wait after a failed login; `on_given_up` is
+        called with the name of a login and the reason why it was given up, and with an empty reason when it works, or
+        when its partition has arrived or left; `on_excluded` is called with the name of a login and a kind of URLs that
+        end its session; `unpark` lets a host go on that waits for a login.
         """
         self._pauses_s = pauses_s
-        self._epochs = sessions.epochs
+        self._epochs = epochs
         self._namer = namer
-        self._sessions = sessions
+        self._headers = headers
+        self._cookies = cookies
         self._unpark = unpark
         self._on_given_up = on_given_up
         self._on_excluded = on_excluded
@@ -303,7 +307,7 @@ class FormLogins(VisitMiddleware):
     # ---- the login itself
 
     def fetch(self, prerequisite: Prerequisite, request: Request, now: float) -> Request:
-        headers = self._sessions.headers(prerequisite.url, None, now)
+        headers = self._headers(prerequisite.url, None, now)
         if not prerequisite.form:
             return msgspec.structs.replace(request, headers=headers)
         headers += (("Content-Type", self._logins[prerequisite.subject].content_type),)
@@ -385,7 +389,7 @@ class FormLogins(VisitMiddleware):
         """Check the answer to the form, or the page that it redirects to."""
         check = login.rule.check
         assert check is not None, "the configuration was checked"
-        if check.cookie and check.cookie in self._sessions.names(login.url.site, now):
+        if check.cookie and check.cookie in self._cookies(login.url.site, now):
             self._note_success(login)
             return None
         if check.redirect and login.phase == "sent" and target and re.search(check.redirect, target):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 from xxhash import xxh3_64_intdigest
 
+from gossamer.features.logins.logins import FormLogins
 from gossamer.model.links import EMBED, LEADING_ON, Visit
 from gossamer.model.pages import Visited
 from gossamer.model.visits import Reply, Request
@@ -25,9 +26,6 @@ from gossamer.state.schema import COOKIES_TAKEN
 from gossamer.url.name import host_of
 from gossamer.url.site import partition_of, site_of
 from gossamer.url.url import Url
-
-if TYPE_CHECKING:
-    from gossamer.features.logins.logins import FormLogins
 
 JARS_MAX: Final = 1_000
 """Jars in memory: at most 64 MB."""
