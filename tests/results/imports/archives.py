@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zipfile
 from base64 import b32encode
 from collections.abc import Iterable, Mapping
 from hashlib import sha1
@@ -59,6 +60,21 @@ def write_warc(path: Path, records: Iterable[Stored | bytes]) -> Path:
     pieces = [one if isinstance(one, bytes) else gzip.compress(record(one), mtime=0) for one in records]
     path.write_bytes(b"".join(pieces))
     return path
+
+
+def write_wacz(path: Path, **files: bytes) -> Path:
+    """Write a package as py-wacz does: archives are stored, lists of pages are deflated."""
+    with zipfile.ZipFile(path, "w") as package:
+        for name, data in files.items():
+            full = name.replace("__", "/").replace("_", ".")
+            kind = zipfile.ZIP_STORED if full.startswith("archive/") else zipfile.ZIP_DEFLATED
+            package.writestr(full, data, kind)
+    return path
+
+
+def packed(records: Iterable[Stored]) -> bytes:
+    """Return records as gzip members."""
+    return b"".join(gzip.compress(record(one), mtime=0) for one in records)
 
 
 def site(pages: int) -> list[Stored]:

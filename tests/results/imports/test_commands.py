@@ -9,7 +9,16 @@ from pathlib import Path
 import pytest
 
 from tests.commands import run
-from tests.results.imports.archives import HOST, Stored, do_import, site, write_warc
+from tests.results.imports.archives import (
+    HOST,
+    Stored,
+    do_import,
+    packed,
+    record,
+    site,
+    write_wacz,
+    write_warc,
+)
 
 PAGES = 6
 ROBOTS = Stored(f"{HOST}/robots.txt", b"User-agent: *\nDisallow: /no\n", headers="Content-Type: text/plain\r\n")
@@ -28,8 +37,12 @@ COMMANDS = (
 @pytest.fixture(scope="module", params=["--link", "--copy"])
 def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("imported")
-    archive = write_warc(folder / "other.warc.gz", [ROBOTS, *site(PAGES)])
-    do_import(folder / "crawl", archive, request.param)
+    pages = site(PAGES)
+    write_warc(folder / "a.warc.gz", [ROBOTS, pages[0]])
+    (folder / "b.warc").write_bytes(b"".join(map(record, pages[1:3])))
+    files = {"archive__x_warc_gz": packed(pages[3:5]), "archive__y_warc": record(pages[5])}
+    write_wacz(folder / "c.wacz", **files)
+    do_import(folder / "crawl", folder, request.param)
     assert run("search", str(folder / "crawl"), "--build")[0] == 0
     yield folder / "crawl"
     shutil.rmtree(folder)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import duckdb
 import msgspec
@@ -17,6 +17,7 @@ from gossamer.results.export.bodies import Decode, record_of
 from gossamer.results.export.source import open_database, require_sound
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
+from gossamer.stages.archive.packages import LINK_SUFFIX, part_of, stored_archives
 from gossamer.stages.archive.schema import ITEM_PLACES, PAGES
 
 MEMORY_BYTES = 256_000_000
@@ -113,7 +114,8 @@ def robots_of(warc_folder: Path, host: str, decode: Decode) -> Iterator[RobotsVe
     An answer other than 2xx has no lines, and is a change where the status is another. Lines are compared with the
     last file that came.
     """
-    answers = sorted(chain.from_iterable(_robots_in(path, host, decode) for path in warc_folder.glob("*.warc*")))
+    paths = [*warc_folder.glob("*.warc*"), *warc_folder.glob(f"*{LINK_SUFFIX}")]
+    answers = sorted(chain.from_iterable(_robots_in(path, host, decode) for path in paths))
     before: dict[str, tuple[int, list[str]]] = {}
     for at, url, status, text in answers:
         last = before.get(url)
@@ -137,7 +139,11 @@ def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str
 
     with path.open("rb") as file:
         kinds = WarcRecordType.response | WarcRecordType.resource
-        for record in ArchiveIterator(file, record_types=kinds, parse_http=False, func_filter=is_one):
+        archives: list[BinaryIO] = [file]
+        if path.suffix == LINK_SUFFIX:
+            archives = [part_of(file, one.begin, one.length) for one in stored_archives(path)]
+        records = (ArchiveIterator(one, record_types=kinds, parse_http=False, func_filter=is_one) for one in archives)
+        for record in chain.from_iterable(records):
             record.parse_http(max_header_len=HEAD_BYTES_MAX)
             found = record_of(record)
             text = decode(found.reply()).body.decode("utf-8", "replace")

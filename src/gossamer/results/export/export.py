@@ -29,6 +29,7 @@ from gossamer.results.export.wacz import export_wacz
 from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, ExportPiece, KnownTexts
 from gossamer.stages.archive.follower import make_parquet
 from gossamer.stages.archive.logs import stem_of, table_of
+from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEMS
 from gossamer.state.journals import ManifestEntry
 
@@ -449,6 +450,10 @@ def _warcs(crawl: ExportedCrawl) -> list[ExportPiece]:
             found.append(ExportPiece(str(path), entry.length, crc=entry.crc))
         elif path.suffix != ".open":  # One that grows and is in no commit does not count.
             found.append(ExportPiece(str(path), path.stat().st_size))
+    for path in sorted(folder.glob(f"*{LINK_SUFFIX}")):
+        for number, one in enumerate(stored_archives(path), 1):
+            name = f"{path.stem}-{number:03d}.warc{'.gz' if one.name.endswith('.gz') else ''}"
+            found.append(ExportPiece(str(path), one.length, begin=one.begin, archive=name))
     return found
 
 

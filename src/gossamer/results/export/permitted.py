@@ -15,6 +15,7 @@ import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
+from isal import isal_zlib
 
 from gossamer.model.errors import ConfigError
 from gossamer.model.usage import ALLOWED, PURPOSES, SYNONYMS, UNKNOWN
@@ -31,6 +32,7 @@ from gossamer.results.export.source import (
 )
 from gossamer.results.export.work import ExportInputs, ExportPiece
 from gossamer.stages.archive.members import members_of
+from gossamer.stages.archive.unpack import MARK
 
 FOLDER = "permitted"
 LIST = "permitted.jsonl"
@@ -181,14 +183,16 @@ def _copy_records(
         (folder / name).mkdir(exist_ok=True)
     with ExitStack() as stack:
         tables = stack.enter_context(pq.ParquetWriter(target, source.schema, compression="zstd"))
-        copying = stack.enter_context(_Copying({piece.name: piece for piece in warcs}, folder / "warc", lengths))
+        copying = stack.enter_context(_Copying({piece.file: piece for piece in warcs}, folder / "warc", lengths))
         for _, batch in source.batches():
-            places = zip(
-                *(batch[name].to_pylist() for name in ("warc_file", "warc_offset", "warc_length")), strict=True
-            )
-            offsets = [copying.record(*place) for place in places]
-            column = pa.array(offsets, source.schema.field("warc_offset").type)
-            tables.write_batch(batch.set_column(batch.schema.get_field_index("warc_offset"), "warc_offset", column))
+            names = ("warc_file", "warc_offset", "warc_length")
+            places = zip(*(batch[name].to_pylist() for name in names), strict=True)
+            moved = [copying.record(*place) for place in places]
+            rows = batch
+            for name, values in zip(names, zip(*moved, strict=True), strict=False):  # A batch may be empty.
+                column = pa.array(values, source.schema.field(name).type)
+                rows = rows.set_column(rows.schema.get_field_index(name), name, column)
+            tables.write_batch(rows)
     found = [ExportPiece(str(folder / "warc" / name), length) for name, length in sorted(lengths.items())]
     return pieces_of(target.parent), found
 
@@ -201,6 +205,7 @@ class _Copying:
         self._folder = folder
         self._lengths = lengths
         self._name = ""
+        self._copy_name = ""
         self._files: list[BinaryIO] = []
 
     def __enter__(self) -> Self:
@@ -211,13 +216,13 @@ class _Copying:
             file.close()
         self._files = []
 
-    def record(self, name: str, offset: int, length: int) -> int:
-        """Copy one record; return its new place."""
+    def record(self, name: str, offset: int, length: int) -> tuple[str, int, int]:
+        """Copy one record; return its new file, offset and length."""
         if name != self._name:
             self._open(name)
-        now = self._lengths[name]
+        now = self._lengths[self._copy_name]
         self._copy(offset, length)
-        return now
+        return self._copy_name, now, self._lengths[self._copy_name] - now
 
     def _open(self, name: str) -> None:
         self.__exit__()
@@ -226,8 +231,13 @@ class _Copying:
             raise ConfigError(f"warc/{name} is not here; copy it from the crawl's object store")
         path = Path(piece.path)
         path = path if path.exists() else path.with_name(name)
-        self._files = [path.open("rb"), (self._folder / name).open("wb")]
-        self._name, self._lengths[name] = name, 0
+        is_packed = name.endswith((".gz", ".zst"))
+        self._name = name
+        self._copy_name = name if is_packed else f"{Path(name).stem}.warc.gz"
+        self._lengths[self._copy_name] = 0
+        self._files = [path.open("rb"), (self._folder / self._copy_name).open("wb")]
+        if not is_packed:
+            return
         info = next(members_of(self._files[0], piece.length, zstd=is_zstd(path)), None)
         if info is not None and info.record_type == "warcinfo":
             self._copy(info.offset, info.length)
@@ -235,9 +245,14 @@ class _Copying:
     def _copy(self, offset: int, length: int) -> None:
         source, target = self._files
         source.seek(offset)
+        is_packed = source.read(len(MARK)) != MARK
+        source.seek(offset)
+        pack = None if is_packed else isal_zlib.compressobj(2, wbits=31)
         for piece in _pieces(source, length):
-            target.write(piece)
-        self._lengths[self._name] += length
+            target.write(piece if pack is None else pack.compress(piece))
+        if pack is not None:
+            target.write(pack.flush())
+        self._lengths[self._copy_name] = target.tell()
 
 
 def _pieces(source: BinaryIO, length: int) -> Iterator[bytes]:

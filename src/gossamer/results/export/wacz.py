@@ -89,8 +89,8 @@ def export_wacz(
     """
     assert work.inputs is not None
     for piece in work.inputs.warcs:
-        if not piece.path.endswith((".warc.gz", ".warc.gz.open")):
-            raise ConfigError(f"{Path(piece.path).name} is no gzipped WARC file, and WACZ knows no others")
+        if not piece.name.endswith((".warc.gz", ".warc")):
+            raise ConfigError(f"{piece.name} is no gzipped WARC file, and WACZ knows no others")
     step = work.step(WaczProgress)
     held = _HeldWarcs(work.inputs.warcs, whole=not work.inputs.running)
     if not step.listed:
@@ -102,9 +102,9 @@ def export_wacz(
         try:
             done = {member.name for member in step.members}
             crcs = {f"archive/{piece.name}": piece.crc for piece in work.inputs.warcs}
-            for name, path, length, kind in _contents(work, work.inputs):
+            for name, path, begin, length, kind in _contents(work, work.inputs):
                 if name not in done:
-                    member = archive.add_file(name, path, length, kind)
+                    member = archive.add_file(name, path, length, kind, begin)
                     _require_as_written(member, path, crcs, source)
                     step.members.append(member)
                     step.length = file.tell()
@@ -123,8 +123,8 @@ def _require_as_written(member: ZipMember, path: Path, crcs: Mapping[str, int | 
     """Raise DamagedError for a copied WARC file that is not what was written, by its checksum, or by its records if
     none is recorded.
     """
-    if member.name not in crcs or crcs[member.name] == member.crc:
-        return
+    if member.name not in crcs or crcs[member.name] == member.crc or path.is_symlink():
+        return  # What another crawler wrote is taken as it is.
     require_members(path, member.size, source)
     if crcs[member.name] is not None:
         raise DamagedError(
@@ -172,18 +172,22 @@ class _HeldWarcs:
         self._whole = whole
         self._names = pa.array([piece.name for piece in warcs], pa.string())
         self._lengths = pa.array([piece.length for piece in warcs], pa.int64())
-        self._ends = {piece.name: piece.length for piece in warcs}
+        self._parts = [piece for piece in warcs if piece.archive]
+        self._ends: dict[str, int] = {}
+        for piece in warcs:
+            self._ends[piece.file] = max(self._ends.get(piece.file, 0), piece.begin + piece.length)
 
     def has(self, place: RecordPlace) -> bool:
         """Return whether a record is held."""
         return place.offset + place.length <= self._ends.get(place.file, 0)
 
     def rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the rows whose record is held.
+        """Return the rows whose record is held, with the place that it has in the export.
 
         Raises:
             ConfigError: one is not, although the crawl does not run.
         """
+        batch = self._moved(batch)
         names = pc.cast(batch["warc_file"], pa.string())
         at = pc.index_in(names, self._names)
         if self._whole and (missing := names.filter(pc.and_(pc.is_null(at), pc.is_valid(batch["warc_offset"])))):
@@ -191,19 +195,34 @@ class _HeldWarcs:
         ends = pc.add(batch["warc_offset"], batch["warc_length"])
         return batch.filter(pc.fill_null(pc.less_equal(ends, pc.take(self._lengths, at)), False))
 
+    def _moved(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows with places in the archives of a package instead of places in the package."""
+        before = pc.cast(batch["warc_file"], pa.string())
+        names = before
+        offsets = batch["warc_offset"]
+        for piece in self._parts:
+            at = pc.subtract(batch["warc_offset"], piece.begin)
+            is_within = pc.and_(pc.greater_equal(at, 0), pc.less(at, piece.length))
+            is_here = pc.fill_null(pc.and_(pc.equal(before, piece.file), is_within), False)
+            names = pc.if_else(is_here, piece.archive, names)
+            offsets = pc.if_else(is_here, at, offsets)
+        for name, column in (("warc_file", names), ("warc_offset", offsets)):
+            batch = batch.set_column(batch.schema.get_field_index(name), name, column)
+        return batch
 
-def _contents(work: ExportFolder, inputs: ExportInputs) -> Iterator[tuple[str, Path, int, int]]:
+
+def _contents(work: ExportFolder, inputs: ExportInputs) -> Iterator[tuple[str, Path, int, int, int]]:
     lists = [("indexes/index.cdx.gz", zipfile.ZIP_STORED), ("indexes/index.idx", zipfile.ZIP_DEFLATED)]
     lists.append(("pages/pages.jsonl", zipfile.ZIP_DEFLATED))
     for piece in inputs.warcs:
         path = Path(piece.path)
-        yield f"archive/{piece.name}", _where_now(path), piece.length, zipfile.ZIP_STORED
+        yield f"archive/{piece.name}", _where_now(path), piece.begin, piece.length, zipfile.ZIP_STORED
     for name, kind in lists:
         path = work.folder / name.rpartition("/")[2]
-        yield name, path, path.stat().st_size, kind
+        yield name, path, 0, path.stat().st_size, kind
     listed = work.folder / FOLDER / LIST
     if listed.exists():
-        yield f"usage/{LIST}", listed, listed.stat().st_size, zipfile.ZIP_DEFLATED
+        yield f"usage/{LIST}", listed, 0, listed.stat().st_size, zipfile.ZIP_DEFLATED
 
 
 def _where_now(path: Path) -> Path:
@@ -314,12 +333,13 @@ class _Zip:
         """Write nothing more, also after an error."""
         self._zip.fp = None
 
-    def add_file(self, name: str, path: Path, length: int, kind: int) -> ZipMember:
-        """Copy a file's first `length` bytes and return what is to be noted of it."""
+    def add_file(self, name: str, path: Path, length: int, kind: int, begin: int = 0) -> ZipMember:
+        """Copy `length` bytes of a file and return what is to be noted of it."""
         info = self._info(name, kind)
         info.file_size = length  # It decides on ZIP64 before the first byte.
         digest = hashlib.sha256()
         with path.open("rb") as source, self._zip.open(info, "w") as target:
+            source.seek(begin)
             left = length
             while left and (data := source.read(min(COPY_BYTES, left))):
                 digest.update(data)

@@ -36,11 +36,20 @@ class ExportPiece(msgspec.Struct, frozen=True):
     rows: int = 0
     crc: int | None = None
     """CRC-32 of its first `length` bytes, where it is recorded."""
+    begin: int = 0
+    """First byte in the file."""
+    archive: str = ""
+    """Name for an archive that is a part of a package."""
+
+    @property
+    def file(self) -> str:
+        """The name of a file that may still grow, once it is finished."""
+        return Path(self.path).name.removesuffix(".open")
 
     @property
     def name(self) -> str:
-        """The name of a file that may still grow, once it is finished."""
-        return Path(self.path).name.removesuffix(".open")
+        """The name in an export."""
+        return self.archive or self.file
 
 
 class ExportOrder(msgspec.Struct, frozen=True):

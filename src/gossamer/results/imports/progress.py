@@ -16,6 +16,7 @@ from gossamer.model.words import shell_word
 from gossamer.results.imports.capture import CapturePlace, Source
 from gossamer.results.imports.files import open_place
 from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.packages import LINK_SUFFIX
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import IMPORTED, under
 from gossamer.world.files import write_whole
@@ -128,17 +129,18 @@ def sha256_of(source: Source, store: ArchiveOptions) -> str:
 
 def enter(directory: Path, table: ImportTable, source: Source, digest: str, *, copies: bool) -> None:
     """Add an archive to a table, once, and link to it from the folder of WARC files if its records can be read where
-    they are: in a whole file on disk.
+    they are: in a file on disk, or in one that a package stores.
     """
     if any(file.sha256 == digest for file in table.files):
         return
     name = ""
     path = Path(source.place)
-    if source.form == "warc" and source.length < 0 and not source.member and path.is_file() and not copies:
+    if source.form == "warc" and not source.member and path.is_file() and not copies:
         stem = _UNSAFE.sub("_", path.name)[-NAME_CHARACTERS_MAX:]
-        for suffix in (".zst", ".gz", ".warc"):
+        for suffix in (".zst", ".gz", ".warc", LINK_SUFFIX):
             stem = stem.removesuffix(suffix)
-        name = LINK.format(number=len(table.files), name=stem, suffix=_SUFFIXES.get(source.packing, ".warc"))
+        suffix = LINK_SUFFIX if source.length >= 0 else _SUFFIXES.get(source.packing, ".warc")
+        name = LINK.format(number=len(table.files), name=stem, suffix=suffix)
         link = directory / WARCS / name
         link.parent.mkdir(exist_ok=True)
         link.unlink(missing_ok=True)  # A kill left it.

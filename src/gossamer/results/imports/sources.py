@@ -18,22 +18,19 @@ from msgspec.structs import replace
 
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.results.imports.capture import Source
-from gossamer.results.imports.files import open_place, part_of, sizes_at
-from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, MARK, arc_fields
+from gossamer.results.imports.files import open_place, sizes_at
+from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.unpack import BrokenMemberError, Packing, Unpacked, packing_of
+from gossamer.stages.archive.packages import packed_files, part_of
+from gossamer.stages.archive.unpack import MARK, BrokenMemberError, Packing, Unpacked, packing_of
 
 LIST_BYTES_MAX = 64 << 20
-DIRECTORY_BYTES_MAX = 64 << 20
-"""Bytes of the directory of a package: 10⁵ names and more."""
 UNKNOWN = "is no WARC, ARC, WACZ or HAR file"
 _SUFFIXES = (
     ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
 )  # fmt: skip
 _NAME = re.compile(r"\.(w?arc)(\.gz|\.zst)?(?:\.open)?\Z")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_END_OF_DIRECTORY = b"PK\5\6"
-_LOCAL_HEADER_BYTES = 30
 _NO_OPTIONS = ArchiveOptions()
 _STORES = ("s3://", "gs://", "az://")
 
@@ -184,39 +181,22 @@ def _recognize(file: BinaryIO, source: Source) -> Source:
 
 
 def _members(file: BinaryIO, source: Source) -> list[Source]:
-    """Return the archives in a package (WACZ 1.1.1). Nothing is unpacked, so names lead nowhere.
-
-    Raises:
-        BadZipFile: it is damaged, or its directory is too large.
-    """
-    file.seek(max(0, source.size - 65_557))
-    tail = file.read()
-    at = tail.rfind(_END_OF_DIRECTORY)
-    length = int.from_bytes(tail[at + 12 : at + 16], "little")
-    if at < 0 or DIRECTORY_BYTES_MAX < length < 0xFFFFFFFF:
-        raise zipfile.BadZipFile("its directory is missing or too large")
+    """Return the archives in a package. Raises BadZipFile: it is damaged."""
     found = []
+    files = packed_files(file, source.size)
     with zipfile.ZipFile(file) as package:
-        infos = [info for info in package.infolist() if info.filename.startswith("archive/") and not info.is_dir()]
-        if sum(info.compress_size for info in infos) > source.size:
-            raise zipfile.BadZipFile("its files overlap")
-        for info in infos:
-            one = replace(source, name=f"{source.name}!{info.filename}")
-            if info.flag_bits & 1 or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-                found.append(replace(one, fault="is encrypted, or packed in an unusual way"))
-                continue
-            if info.compress_type == zipfile.ZIP_DEFLATED:
-                one = replace(one, member=info.filename)
-                with package.open(info) as member:
+        for packed in files:
+            one = replace(source, name=f"{source.name}!{packed.name}")
+            if packed.begin >= 0:
+                one = replace(one, begin=packed.begin, length=packed.length)
+                found.append(_recognize(part_of(file, one.begin, one.length), one))
+            elif packed.is_deflated:
+                one = replace(one, member=packed.name)
+                with package.open(packed.name) as member:
                     begin = io.BytesIO(member.read(ARC_LINE_BYTES_MAX))
-                found.append(_recognize(begin, replace(one, length=len(begin.getbuffer()))))
-                found[-1] = replace(found[-1], length=-1)
-                continue
-            file.seek(info.header_offset + _LOCAL_HEADER_BYTES - 4)
-            sizes = file.read(4)
-            skip = int.from_bytes(sizes[:2], "little") + int.from_bytes(sizes[2:], "little")
-            one = replace(one, begin=info.header_offset + _LOCAL_HEADER_BYTES + skip, length=info.compress_size)
-            found.append(_recognize(part_of(file, one), one))
+                found.append(replace(_recognize(begin, replace(one, length=len(begin.getbuffer()))), length=-1))
+            else:
+                found.append(replace(one, fault="is encrypted, or packed in an unusual way"))
     return found or [replace(source, fault="holds no archive (archive/…), as a WACZ file does")]
 
 

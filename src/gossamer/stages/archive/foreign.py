@@ -9,14 +9,13 @@ from typing import NamedTuple
 import msgspec
 
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
-from gossamer.stages.archive.unpack import PIECE_BYTES, BrokenMemberError, Unpacked, packing_of
+from gossamer.stages.archive.unpack import MARK, PIECE_BYTES, BrokenMemberError, Unpacked, packing_of
 
 CAPTURES = frozenset(("response", "resource", "revisit"))
 """Types of the records of pages."""
 RECORD_BYTES_MAX = 1 << 34
 _BLANK_LINE = (b"\n\r\n", b"\n\n", b"\n\r\r\n")
 _END = b"\r\n\r\n"
-MARK = b"WARC/"
 _WARC_MARKS = (b"\nWARC/1.", b"\0WARC/1.")
 """A power cut leaves zeros in place of what precedes a record."""
 _ARC_MARKS = (b"\nhttp", b"\nftp:")

@@ -1,0 +1,109 @@
+"""Packages: the files in a WACZ, and where those lie that are stored as they are (WACZ 1.1.1)."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+ARCHIVES = "archive/"
+DIRECTORY_BYTES_MAX = 64 << 20
+"""Bytes of the directory of a package: 10⁵ names and more."""
+LINK_SUFFIX = ".wacz"
+"""Of a link to a package in a crawl's folder of WARC files. Places of records are those in the package."""
+_END_OF_DIRECTORY = b"PK\5\6"
+_LOCAL_HEADER_BYTES = 30
+_BUFFER_BYTES = 1 << 18
+
+
+class PackedFile(NamedTuple):
+    """A file in a package."""
+
+    name: str
+    begin: int
+    """First byte in the package; -1 of one that is not stored as it is."""
+    length: int
+    """Bytes in the package."""
+    is_deflated: bool
+
+
+class FilePart(io.RawIOBase):
+    """A part of a file, or an object, as a file."""
+
+    def __init__(self, read: Callable[[int, int], bytes | None], length: int) -> None:
+        """`read` returns the bytes of a range."""
+        self._read = read
+        self._length = length
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._at = offset + (0, self._at, self._length)[whence]
+        return self._at
+
+    def readinto(self, into: bytearray | memoryview) -> int:  # type: ignore[override]
+        view = memoryview(into)
+        length = min(len(view), self._length - self._at)
+        data = self._read(self._at, length) or b"" if length > 0 else b""
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+
+def buffered(read: Callable[[int, int], bytes | None], length: int, buffer_bytes: int = _BUFFER_BYTES) -> BinaryIO:
+    """Return what `read` returns of a range as a file."""
+    return cast("BinaryIO", io.BufferedReader(FilePart(read, length), buffer_bytes))
+
+
+def part_of(file: BinaryIO, begin: int, length: int) -> BinaryIO:
+    """Return a part of a file."""
+    return buffered(partial(_read_range, file, begin), length)
+
+
+def packed_files(file: BinaryIO, size: int, folder: str = ARCHIVES) -> list[PackedFile]:
+    """Return the files in a folder of a package of `size` bytes. Nothing is unpacked, so names lead nowhere.
+
+    Raises:
+        BadZipFile: it is damaged, or its directory is too large.
+    """
+    file.seek(max(0, size - 65_557))
+    tail = file.read()
+    at = tail.rfind(_END_OF_DIRECTORY)
+    length = int.from_bytes(tail[at + 12 : at + 16], "little")
+    if at < 0 or DIRECTORY_BYTES_MAX < length < 0xFFFFFFFF:
+        raise zipfile.BadZipFile("its directory is missing or too large")
+    with zipfile.ZipFile(file) as package:
+        infos = [info for info in package.infolist() if info.filename.startswith(folder) and not info.is_dir()]
+    if sum(info.compress_size for info in infos) > size:
+        raise zipfile.BadZipFile("its files overlap")
+    return [_packed_file(file, info) for info in infos]
+
+
+def stored_archives(path: Path) -> list[PackedFile]:
+    """Return the archives in a package that are stored as they are. Raises BadZipFile, OSError."""
+    with path.open("rb") as file:
+        files = packed_files(file, path.stat().st_size)
+    return [one for one in files if one.begin >= 0]
+
+
+def _packed_file(file: BinaryIO, info: zipfile.ZipInfo) -> PackedFile:
+    is_deflated = info.compress_type == zipfile.ZIP_DEFLATED and not info.flag_bits & 1
+    if info.flag_bits & 1 or info.compress_type != zipfile.ZIP_STORED:
+        return PackedFile(info.filename, -1, info.compress_size, is_deflated)
+    file.seek(info.header_offset + _LOCAL_HEADER_BYTES - 4)
+    sizes = file.read(4)
+    skip = int.from_bytes(sizes[:2], "little") + int.from_bytes(sizes[2:], "little")
+    return PackedFile(info.filename, info.header_offset + _LOCAL_HEADER_BYTES + skip, info.compress_size, is_deflated)
+
+
+def _read_range(file: BinaryIO, begin: int, offset: int, length: int) -> bytes:
+    file.seek(begin + offset)
+    return file.read(length)
