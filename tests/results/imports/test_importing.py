@@ -10,7 +10,7 @@ import pytest
 from gossamer import Crawler
 from gossamer.model.errors import ConfigError
 from tests.commands import run
-from tests.results.imports.archives import HOST, Stored, do_import, page, rows, site, write_warc
+from tests.results.imports.archives import HOST, Stored, do_import, packed, page, rows, site, write_wacz, write_warc
 
 PAGES = 6
 
@@ -164,3 +164,14 @@ def test_what_gossamer_writes_gives_the_same_tables(warc: Path, tmp_path: Path) 
     but = "* EXCLUDE (wire_bytes, fetch_s, link_type, warc_file, warc_offset, warc_length)"
     assert rows(tmp_path / "other", but) == rows(tmp_path / "one", but)
     assert rows(tmp_path / "other", "*", "links") == rows(tmp_path / "one", "*", "links")
+
+
+def test_pages_that_a_package_lists_are_seeds(tmp_path: Path) -> None:
+    """Of the other pages the first one would be."""
+    pages = site(PAGES)
+    lines = b"".join(b'{"url": "%b", "title": "x", "text": "y"}\n' % pages[number].url.encode() for number in (2, 4))
+    path = write_wacz(tmp_path / "a.wacz", archive__a_warc_gz=packed(pages), pages__pages_jsonl=lines)
+    do_import(tmp_path / "crawl", path)
+    found = rows(tmp_path / "crawl", "url, depth, link_type")
+    assert [row for row in found if row[2] == "seed"] == [(f"{HOST}/p2", 0, "seed"), (f"{HOST}/p4", 0, "seed")]
+    assert (f"{HOST}/p5", 1, "anchor") in found

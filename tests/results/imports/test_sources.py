@@ -210,3 +210,31 @@ def test_a_large_har_is_read_by_pieces(tmp_path: Path) -> None:
     assert isinstance(last, Capture)
     assert last.body == b"last"
     assert peak < 250_000_000  # 20 bodies of 1 MB, and one entry.
+
+
+def listing(*lines: object) -> bytes:
+    head = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}
+    return b"".join(json.dumps(line).encode() + b"\n" for line in (head, *lines))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_lists_of_pages_say_their_depth(tmp_path: Path, method: int) -> None:
+    urls = [f"http://a.example/{number}" for number in range(5)]
+    path = package(
+        tmp_path / "a.wacz",
+        method=method,
+        **{
+            "archive_a-warc-gz": b"".join(gzip.compress(record(url)) for url in urls),
+            "pages_pages-jsonl": listing({"url": f"{urls[0]}#top"}, {"url": urls[1], "seed": True, "depth": 7}, 5, []),
+            "pages_extraPages-jsonl": listing(
+                {"url": urls[2], "depth": 2}, {"url": urls[3]}, {"url": urls[4], "depth": -1}
+            ),
+        },
+    )
+    assert [one.depth for one in captures_in(path)] == [0, 0, 2, None, None]
+
+
+@pytest.mark.parametrize("bad", [b"", b"\xff{", b'{"url": 1}\n', b"[" * 100_000, b'{"url": "x"'])
+def test_damaged_lists_of_pages_cost_nothing(tmp_path: Path, bad: bytes) -> None:
+    path = package(tmp_path / "a.wacz", **{"archive_a-warc": record(), "pages_pages-jsonl": bad})
+    assert [one.depth for one in captures_in(path)] == [None]
