@@ -48,7 +48,7 @@ _HREF = re.compile(
 _SITEMAP = re.compile(rb"<(\w+:)?(?:urlset|sitemapindex)\b")
 _LOC = _COMMENT + rb"|<%sloc>\s*(?:<!\[CDATA\[([^<]*)\]\]>|([^<]*))\s*</%sloc>"
 """Of a prefix. What is in a comment is no address."""
-_CAPTURE = re.compile(rb"^[^\s{]+ \d{14} ")
+_CAPTURE = re.compile(rb"^[^\s{]\S*+ \d{14} ")
 _WITH_URL = re.compile(rb'^[^{]*+\{.*"url"\s*+:')
 
 
@@ -177,8 +177,8 @@ def _cdx(path: Path) -> Iterator[str]:
 def _json(path: Path) -> Iterator[str]:
     decode = msgspec.json.Decoder(_CdxEntry).decode
     for line in _lines(path):
-        start = line.find(b"{")
-        if start >= 0:
+        start = 0 if line.startswith(b"{") else line.find(b" {") + 1  # A key may hold braces, and no space.
+        if line[start : start + 1] == b"{":
             yield decode(line[start:]).url
 
 

@@ -253,7 +253,7 @@ def _write_block(packed: BinaryIO, blocks: BinaryIO, lines: list[bytes], offset:
     packed.write(data)
     digest = "sha256:" + hashlib.sha256(data).hexdigest()
     place = {"offset": offset, "length": len(data), "digest": digest}
-    blocks.write(lines[0].partition(b"{")[0] + _JSON.encode(place) + b"\n")
+    blocks.write(lines[0][: lines[0].find(b" {") + 1] + _JSON.encode(place) + b"\n")
     return offset + len(data)
 
 

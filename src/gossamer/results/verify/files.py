@@ -156,7 +156,7 @@ def faults_of_index_lines(index: Path, records: RecordPlaces) -> Iterator[FileFa
         last = b""
         for line in file:
             try:
-                entry = msgspec.json.decode(line[line.index(b"{") :], type=_IndexLine)
+                entry = msgspec.json.decode(line[line.index(b" {") + 1 :], type=_IndexLine)
                 if not is_file_name(entry.filename):
                     raise ValueError(entry.filename)
                 records.add("lines", entry.filename, int(entry.offset), int(entry.length), entry.url)

@@ -107,7 +107,7 @@ class StandingRecords:
             now = _fields(line)
             stood = _fields(self.last)
             if now["digest"] and now["digest"] == stood["digest"]:
-                return line[: line.find(b"{")] + _JSON.encode(stood | {"url": now["url"]}) + b"\n"
+                return line[: line.find(b" {") + 1] + _JSON.encode(stood | {"url": now["url"]}) + b"\n"
         return line
 
 
@@ -120,7 +120,7 @@ def _with_request(url: str, sent: str) -> str:
 
 
 def _fields(line: bytes) -> dict[str, str]:
-    return _FIELDS.decode(line[line.find(b"{") :])
+    return _FIELDS.decode(line[line.find(b" {") + 1 :])
 
 
 @decodable
