@@ -29,6 +29,7 @@ UNKNOWN = "is no WARC, ARC, WACZ or HAR file"
 _SUFFIXES = (
     ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
 )  # fmt: skip
+_DERIVED = (".wet.gz", ".wat.gz")
 _NAME = re.compile(r"\.(w?arc)(\.gz|\.zst)?(?:\.open)?\Z")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NO_OPTIONS = ArchiveOptions()
@@ -212,4 +213,6 @@ def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:
                     pieces.append(piece)
     lines = [line.strip() for line in b"".join(pieces).decode("utf-8", "replace").splitlines()]
     lines = [line for line in lines if line and line[0] != "#"]
+    if lines and all(line.endswith(_DERIVED) for line in lines):
+        raise ConfigError(f"{place} lists WET or WAT files, which hold no pages; name the list of WARC files instead")
     return lines if all(line.lower().endswith(_SUFFIXES) for line in lines) else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,6 +31,8 @@ GROUP_MAX = 64
 _HTTP = frozenset(("response", "revisit"))
 _BESIDE = frozenset(("request", "metadata"))
 _HOPS_MAX = 1_000
+_METHOD = re.compile(r"[?&]__wb_method=([A-Za-z]{1,20})(?:&|\Z)")
+"""Recorders write other methods than GET into the address."""
 
 
 def captures_of_warc(source: Source, unpacked: Unpacked, room: Room, after: CapturePlace | None) -> Iterator[Item]:
@@ -156,6 +159,7 @@ class _Grouping:
                     record_id=record_id,
                     original=_original(fields) if content["kind"] == "revisit" else None,
                     ip=fields.get("warc-ip-address", ""),
+                    method=match[1].upper() if (match := _METHOD.search(url)) else "GET",
                     **content,
                 )
             )
