@@ -1,0 +1,106 @@
+"""A documentation site, archived in part by another crawler, is imported and completed; no page is fetched twice."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.conftest import Crawl
+from tests.acceptance.nginx import Nginx
+from tests.acceptance.test_real_site import ROOT
+from tests.results.imports.archives import rows
+
+pytestmark = pytest.mark.acceptance
+
+OWN = ("--allow-private", "--politeness", "own")
+PAGES_MIN = 50
+"""In the archive; the site has 527."""
+
+
+@pytest.fixture(scope="module")
+def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
+    with Nginx(ROOT, tmp_path_factory.mktemp("site") / "nginx") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def alone(nginx: Nginx, command: Crawl, tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
+    """Return the paths that a crawl by Gossamer alone requests."""
+    before = len(nginx.log())
+    end = command("crawl", f"{nginx.origin}/", "-o", tmp_path_factory.mktemp("alone") / "crawl", *OWN)
+    assert end.returncode == 0, end.stderr
+    return frozenset(request.path for request in nginx.log()[before:])
+
+
+def archive(by: str, origin: str, folder: Path, command: Crawl) -> Path:
+    """Archive a part of a site; return the file."""
+    if by == "gossamer":
+        end = command("archive", f"{origin}/", "-o", folder / "own", "--max-pages", "150", *OWN)
+        assert end.returncode == 0, end.stderr
+        return folder / "own.wacz"
+    options = ["--mirror", "--page-requisites", "--compression=none", "--quota=15m", "--warc-file=site"]
+    subprocess.run(["wget", "-q", *options, "--delete-after", f"{origin}/"], cwd=folder, check=True, timeout=120)
+    return folder / "site.warc.gz"
+
+
+@pytest.mark.promise("Files and exports", "An import is completed by a resume: nothing it holds is fetched again.")
+@pytest.mark.parametrize("by", ["wget", "gossamer"])
+def test_an_import_is_completed(nginx: Nginx, alone: frozenset[str], command: Crawl, tmp_path: Path, by: str) -> None:
+    start = len(nginx.log())
+    source = archive(by, nginx.origin, tmp_path, command)
+    middle = len(nginx.log())
+    before = {request.path for request in nginx.log()[start:middle]}
+    assert len(before & alone) >= PAGES_MIN
+    assert alone - before
+    directory = tmp_path / "crawl"
+    end = command("import", source, "-o", directory, "--allow-private")
+    assert end.returncode == 0, end.stderr
+    assert "gossamer resume" in end.stdout
+    assert command("search", directory, "--build").returncode == 0
+    assert "tutorial" in command("search", directory, "tutorial").stdout
+    assert f"{nginx.origin}/" in command("report", directory).stdout
+    markdown = command(
+        "export", directory, "--to", "markdown", "-o", tmp_path / "md", "--where", f"url = '{nginx.origin}/'"
+    )
+    assert markdown.returncode == 0, markdown.stderr
+    assert "Python" in "".join(path.read_text() for path in (tmp_path / "md").rglob("*.md"))
+    assert nginx.log()[middle:] == []
+    end = command("resume", directory, "--politeness", "own")
+    assert end.returncode == 0, end.stderr
+    after = Counter(request.path for request in nginx.log()[middle:])
+    assert alone <= before | set(after)
+    assert not [path for path, times in after.items() if times > 1 or path in before]
+    assert set(after) <= alone
+    pages = Counter(url for (url,) in rows(directory, "url"))
+    assert [url for url, times in pages.items() if times > 1] == []
+    verified = command("verify", directory, "--deep")
+    assert verified.returncode == 0, verified.stdout
+    pending = command("status", directory)
+    assert "queued       0" in pending.stdout
+
+
+def test_validators_of_captures_are_used(command: Crawl, tmp_path: Path) -> None:
+    """With revisits, a page that was imported is requested with its ETag, and the server has nothing new."""
+    site = tmp_path / "site"
+    site.mkdir()
+    for number in range(4):
+        (site / f"{number}.html").write_text(f"<title>{number}</title><a href={number + 1}.html>next</a>")
+    with Nginx(site, tmp_path / "nginx") as nginx:
+        options = ["--mirror", "--level=2", "--warc-file=site", "--delete-after"]
+        subprocess.run(["wget", "-q", *options, f"{nginx.origin}/0.html"], cwd=tmp_path, check=True, timeout=60)
+        start = len(nginx.log())
+        intervals = ("revisit.interval_s_mean=1.0", "revisit.interval_s_min=0.5", "revisit.interval_s_max=2.0")
+        sets = [word for one in intervals for word in ("--set", one)]
+        warc = tmp_path / "site.warc.gz"
+        crawl = tmp_path / "crawl"
+        end = command("import", warc, "-o", crawl, "--allow-private", "--mode", "continuous", *sets)
+        assert end.returncode == 0, end.stderr
+        end = command("resume", crawl, "--politeness", "own", "--max-time", "6")
+        assert end.returncode == 0, end.stderr
+        answers = Counter((request.path, request.status) for request in nginx.log()[start:])
+    assert {path for path, status in answers if status == 200} == {"/3.html"}
+    assert {path for path, status in answers if status == 304} >= {"/0.html", "/1.html", "/2.html"}
