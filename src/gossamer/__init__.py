@@ -9,13 +9,14 @@ from gossamer.model.product import __version__ as __version__
 
 if TYPE_CHECKING:
     from gossamer.api import Crawler as Crawler
+    from gossamer.api.archives import import_archives as import_archives
     from gossamer.api.iterating import Tables as Tables
     from gossamer.api.iterating import crawl as crawl
     from gossamer.stages.process.items import Follow as Follow
     from gossamer.stages.process.items import extractor as extractor
     from gossamer.stages.process.own import processing_module as processing_module
 
-__all__ = ["Crawler", "Follow", "Tables", "__version__", "crawl", "extractor", "processing_module"]
+__all__ = ["Crawler", "Follow", "Tables", "__version__", "crawl", "extractor", "import_archives", "processing_module"]
 
 moved.install()
 
@@ -26,12 +27,16 @@ def __dir__() -> list[str]:
 
 def __getattr__(name: str) -> object:
     # Lazily, so that importing one package loads that package only.
-    if name in ("Crawler", "Tables", "crawl"):
+    if name in ("Crawler", "Tables", "crawl", "import_archives"):
         from gossamer.world.allocators import prefer_system_allocator  # noqa: PLC0415
 
         prefer_system_allocator()  # Before Arrow is loaded.
         from gossamer.api import crawler, iterating  # noqa: PLC0415
 
+        if name == "import_archives":
+            from gossamer.api import archives  # noqa: PLC0415
+
+            return archives.import_archives
         return crawler.Crawler if name == "Crawler" else getattr(iterating, name)
     if name == "processing_module":
         from gossamer.stages.process.own import processing_module  # noqa: PLC0415

@@ -87,12 +87,13 @@ def test_the_examples_of_the_page_about_python_run_in_order(local: Path, capsys:
             (local / "crawl").rename(local / f"crawl{len(said)}")
         run(code)
         said.append(capsys.readouterr().out)
-    first, looped, options, resumed, asked, counted, tested = said
+    first, looped, options, resumed, asked, imported, counted, tested = said
     assert first.count(" 200 ") == 3
     assert [line.rpartition(" ")[2] for line in looped.splitlines()] == ["Docs", "A", "B", "3"]
     assert options.splitlines() == ["finished", "3"]
     assert resumed == ""
     assert asked.splitlines()[0] == "3"
+    assert imported.splitlines()[1:] == ["3", "0 URLs are not in the archives; Crawler.resume fetches them"]
     assert [line.rpartition(" ")[2].isdigit() for line in counted.splitlines()] == [True, True, True]
     assert tested == ""
 

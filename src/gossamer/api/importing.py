@@ -37,7 +37,7 @@ async def import_archives(
     """
     if (directory / FILE).exists():
         if not (directory / IMPORTS).exists():
-            raise ConfigError(f"{directory} already holds a crawl; name another directory with -o DIR")
+            raise ConfigError(f"{directory} already holds a crawl; import into another directory")
         config = reopen(directory / FILE)
     sources = find_sources(names, config.archive)
     for text in config.seeds.urls:

@@ -7,12 +7,12 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from gossamer.api.archives import seconds_of
 from gossamer.api.importing import import_archives
 from gossamer.cli.arguments import ConfigFile, Quiet, Sets
 from gossamer.cli.crawl import with_flags
@@ -72,7 +72,7 @@ def import_(
     made = configure(config, options=options, sets=sets or (), seeds=seed or ())
     request = ImportRequest(
         (), copies=copy, judges_scope=options.get("scope") is not None, statuses=frozenset(status or ()),
-        since=_moment(since, "--since", 0.0), until=_moment(until, "--until", float("inf")),
+        since=seconds_of(since, "--since", 0.0), until=seconds_of(until, "--until", float("inf")),
     )  # fmt: skip
     progress = Progress(quiet=bool(quiet))
     is_done, pending = asyncio.run(_import(sources, directory, made, request, progress))
@@ -134,14 +134,3 @@ class Progress:
         elif pending:
             resume = f"`gossamer resume {shell_word(directory)}`"
             typer.echo(f"Not in the archives: {pending:,} URLs; {resume} fetches them.")
-
-
-def _moment(text: str | None, option: str, default: float) -> float:
-    """Return seconds since 1970 of a date, or of a date and a time; in UTC if it names no zone."""
-    if text is None:
-        return default
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ConfigError(f"{option} {text}: expected a date such as 2026-01-31 or 2026-01-31T12:00:00") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
