@@ -57,7 +57,7 @@ def test_it_works_where_a_loop_runs(warc: Path, tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         ({"sources": 5}, "sources is 5"),
-        ({"sources": []}, "sources is []"),
+        ({"sources": []}, "no sources"),
         ({"sources": "nothing.warc"}, "there is no archive"),
         ({"since": "yesterday"}, "since yesterday: expected a date"),
         ({"until": 5}, "until 5: expected a date"),

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
-from threading import Thread
 from typing import Unpack
 
-from gossamer.api.given import check_keywords, directory_of, require_callable, require_config, sets_of, with_options
+from gossamer.api import given
 from gossamer.api.importing import import_archives as run_import
 from gossamer.api.iterating import Tables
 from gossamer.config import Config, configure
@@ -33,14 +31,14 @@ class Import(Tables):
         """URLs that pages link to and the archives do not hold: `Crawler.resume` fetches them."""
 
 
-@with_options
+@given.with_options
 def import_archives(
     sources: Iterable[str | Path] | str | Path,
     *,
     output: str | Path = "crawl",
     seeds: Iterable[str] | str = (),
     copy: bool = False,
-    statuses: Iterable[int] = (),
+    statuses: Collection[int] = (),
     since: datetime | str | None = None,
     until: datetime | str | None = None,
     on_progress: Show | None = None,
@@ -58,74 +56,54 @@ def import_archives(
         ConfigError: an argument is wrong, a source leads to nothing, or the directory holds a crawl.
         OSError: the disk refuses; what was committed stays.
     """
-    directory = directory_of(output, "output")
-    require_config(config)
-    require_callable(on_progress, "on_progress")
-    names = _names_of(sources)
-    statuses = list(statuses) if isinstance(statuses, Iterable) else statuses
-    if not isinstance(statuses, Iterable) or not all(type(status) is int for status in statuses):
+    directory = given.directory_of(output, "output")
+    given.require_config(config)
+    given.require_callable(on_progress, "on_progress")
+    names = given.seeds_of(sources, "sources", "site.warc.gz")
+    if not names:
+        raise ConfigError('no sources: give archives, folders or addresses, such as ["site.warc.gz"]')
+    if not isinstance(statuses, Collection) or not all(type(status) is int for status in statuses):
         raise ConfigError(f"statuses is {statuses!r}: give HTTP statuses, such as [200]")
     request = ImportRequest(
         (), copies=copy, judges_scope=options.get("scope") is not None, statuses=frozenset(statuses),
         since=seconds_of(since, "since", 0.0), until=seconds_of(until, "until", float("inf")),
     )  # fmt: skip
-    with check_keywords(options):
+    with given.check_keywords(options):
         if config is None:
-            chosen = [seeds] if isinstance(seeds, str) else list(seeds)
-            config = configure(options={**options, "output": str(directory)}, sets=sets_of(settings), seeds=chosen)
+            every = {**options, "output": str(directory)}
+            config = configure(options=every, sets=given.sets_of(settings), seeds=given.seeds_of(seeds))
         status, pending = _run(names, directory, config, request, on_progress)
     return Import(directory, status, pending)
 
 
-def seconds_of(given: datetime | str | None, name: str, default: float) -> float:
+def seconds_of(moment: datetime | str | None, name: str, default: float) -> float:
     """Return seconds since 1970 of a date, or of a date and a time; in UTC if it names no zone."""
-    if given is None:
+    if moment is None:
         return default
     try:
-        moment = given if isinstance(given, datetime) else datetime.fromisoformat(given)
+        at = moment if isinstance(moment, datetime) else datetime.fromisoformat(moment)
     except (TypeError, ValueError):
-        raise ConfigError(f"{name} {given}: expected a date such as 2026-01-31 or 2026-01-31T12:00:00") from None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-
-
-def _names_of(sources: object) -> list[str]:
-    many = [sources] if isinstance(sources, str | os.PathLike) or not isinstance(sources, Iterable) else list(sources)
-    if not many or not all(isinstance(one, str | os.PathLike) for one in many):
-        raise ConfigError(f'sources is {sources!r}: give archives, folders or addresses, such as ["site.warc.gz"]')
-    return [str(os.fspath(one)) for one in many if isinstance(one, str | os.PathLike)]
+        raise ConfigError(f"{name} {moment}: expected a date such as 2026-01-31 or 2026-01-31T12:00:00") from None
+    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 
 
 def _run(
-    names: list[str], directory: Path, config: Config, request: ImportRequest, show: Show | None
+    names: Sequence[str], directory: Path, config: Config, request: ImportRequest, show: Show | None
 ) -> tuple[ImportStatus, int]:
-    """Import in a thread with a loop, and return the counts. Ctrl-C ends it after the current record."""
-    done: Future[tuple[ImportStatus, int]] = Future()
+    """Import in a thread, which has a loop, and return the counts. Ctrl-C ends it after the current record."""
     stop = asyncio.Event()
-    loop = asyncio.new_event_loop()
-    last = ImportStatus()
+    counts = [ImportStatus()]
 
     def note(status: ImportStatus) -> None:
-        nonlocal last
-        last = status
+        counts[0] = status
         if show is not None:
             show(status)
 
-    def work() -> None:
+    with ThreadPoolExecutor(1, "gossamer-import") as thread:
         try:
-            _, pending = loop.run_until_complete(run_import(names, directory, config, request, note, stop))
-            done.set_result((last, pending))
-        except BaseException as error:  # noqa: BLE001 - it is raised where the caller waits
-            done.set_exception(error)
-        finally:
-            loop.close()
-
-    thread = Thread(target=work, name="gossamer-import")
-    thread.start()
-    try:
-        return done.result()
-    except KeyboardInterrupt:
-        if not done.done():
-            loop.call_soon_threadsafe(stop.set)
-        raise
-    finally:
-        thread.join()
+            running = thread.submit(asyncio.run, run_import(names, directory, config, request, note, stop))
+            pending = running.result()[1]
+        except KeyboardInterrupt:
+            stop.set()
+            raise
+    return counts[0], pending

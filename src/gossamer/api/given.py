@@ -32,20 +32,21 @@ def directory_of(given: object, name: str = "directory") -> Path:
     return Path(path)
 
 
-def seeds_of(given: object) -> tuple[str, ...]:
+def seeds_of(given: object, name: str = "seeds", example: str = "https://example.org/") -> tuple[str, ...]:
     """Return seeds that are given as one text or any number of texts; whether they are URLs is checked elsewhere.
+    Sources too, with their `name` and an `example`.
 
     Raises:
         ConfigError: they are something else.
     """
-    if isinstance(given, str):
-        return (given,)
+    if isinstance(given, str | os.PathLike):
+        return (os.fspath(given),)
     if not isinstance(given, Iterable) or isinstance(given, bytes | bytearray | Mapping):
-        raise ConfigError(f'seeds is {_shorten(given)}: give an address, or a list of them: ["https://example.org/"]')
+        raise ConfigError(f'{name} is {_shorten(given)}: give an address, or a list of them: ["{example}"]')
     found = tuple(given)
     for seed in found:
         if not isinstance(seed, str | os.PathLike):
-            raise ConfigError(f'seeds holds {_shorten(seed)}: each is a text, such as "https://example.org/"')
+            raise ConfigError(f'{name} holds {_shorten(seed)}: each is a text, such as "{example}"')
     return tuple(os.fspath(seed) for seed in found)
 
 

@@ -14,7 +14,7 @@ from gossamer.assembly.home import IMPORTS, lock_directory, refuse_maintained
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.live import FILE, save
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, StoreError
 from gossamer.results.imports.importing import Importer, ImportRequest, ImportStatus
 from gossamer.results.imports.sources import find_sources
 from gossamer.stages.scope.roots import seed_url
@@ -52,6 +52,8 @@ async def import_archives(
             importer = Importer(shard, replace(request, sources=tuple(sources)), life.seeding.add, stop)
             shard.kept.storage.epochs.put("meta", SEEDED, b"1")
             return await _run(importer, life, show)
+    except StoreError as error:
+        raise ConfigError(f"an archive cannot be read: {error}; repeat the import to go on") from error
     finally:
         await shard.close()
 

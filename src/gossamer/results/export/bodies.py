@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from io import RawIOBase
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
@@ -32,6 +31,7 @@ from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.members import HEAD_BYTES_MAX, is_sound, members_of
+from gossamer.stages.archive.packages import part_of
 
 if TYPE_CHECKING:
     from gossamer.stages.archive.objectstore import ObjectStore
@@ -122,32 +122,13 @@ def _ends(source: RowSource) -> dict[str, int]:
 
 def _closes(file: BinaryIO, start: int, end: int) -> bool:
     """Return whether there are whole gzip members between two places."""
-    file.seek(start)
     try:
-        with igzip.GzipFile(fileobj=_Part(file, end - start)) as members:  # type: ignore[no-untyped-call]
+        with igzip.GzipFile(fileobj=part_of(file, start, end - start)) as members:  # type: ignore[no-untyped-call]
             while members.read(READ_BYTES):
                 pass
     except (EOFError, OSError):
         return False
     return True
-
-
-class _Part(RawIOBase):
-    """The next `length` bytes of a file."""
-
-    def __init__(self, file: BinaryIO, length: int) -> None:
-        self._file = file
-        self._left = length
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, into: bytearray | memoryview) -> int:  # type: ignore[override]
-        view = memoryview(into)
-        data = self._file.read(min(len(view), self._left))
-        view[: len(data)] = data
-        self._left -= len(data)
-        return len(data)
 
 
 Decode = Callable[[Reply], visits.Content]

@@ -248,14 +248,15 @@ class _Copying:
         is_packed = source.read(len(MARK)) != MARK
         source.seek(offset)
         pack = None if is_packed else isal_zlib.compressobj(2, wbits=31)
-        for piece in _pieces(source, length):
+        for piece in copied_pieces(source, length):
             target.write(piece if pack is None else pack.compress(piece))
         if pack is not None:
             target.write(pack.flush())
         self._lengths[self._copy_name] = target.tell()
 
 
-def _pieces(source: BinaryIO, length: int) -> Iterator[bytes]:
+def copied_pieces(source: BinaryIO, length: int) -> Iterator[bytes]:
+    """Yield the next bytes of a file. Raises DamagedError: it ends early."""
     while length:
         piece = source.read(min(length, 1 << 20))
         if not piece:

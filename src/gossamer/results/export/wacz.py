@@ -21,9 +21,9 @@ from isal import isal_zlib
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.product import __version__
-from gossamer.results.export.bodies import Means, RecordBodies, RecordPlace, cut_error, require_members, require_whole
+from gossamer.results.export.bodies import Means, RecordBodies, RecordPlace, require_members, require_whole
 from gossamer.results.export.index import IndexProgress, sort_lines, unique_lines
-from gossamer.results.export.permitted import FOLDER, LIST
+from gossamer.results.export.permitted import FOLDER, LIST, copied_pieces
 from gossamer.results.export.plan import Planned, make_plan, read_plan
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.tables import Advance
@@ -33,7 +33,6 @@ from gossamer.world.files import publish, sync_file
 
 LINES_A_BLOCK = 300
 """Of the index in each gzip member: what a player fetches to look up one address."""
-COPY_BYTES = 1 << 20
 _PAGE_TYPES = frozenset(("text/html", "application/xhtml+xml"))
 _JSON = msgspec.json.Encoder()
 
@@ -340,13 +339,9 @@ class _Zip:
         digest = hashlib.sha256()
         with path.open("rb") as source, self._zip.open(info, "w") as target:
             source.seek(begin)
-            left = length
-            while left and (data := source.read(min(COPY_BYTES, left))):
+            for data in copied_pieces(source, length):
                 digest.update(data)
                 target.write(data)
-                left -= len(data)
-        if left:
-            raise cut_error(path)
         return ZipMember(
             name, info.header_offset, info.file_size, info.compress_size, info.CRC,
             "sha256:" + digest.hexdigest(), kind, info.extract_version,

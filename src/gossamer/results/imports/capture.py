@@ -1,12 +1,4 @@
-"""Captures: what a record of an archive says of a page, its place, and records that are no captures.
-
-from gossamer.results.imports.sources import find_sources
-from gossamer.results.imports.reading import captures_of
-
-for source in find_sources(["crawl.warc.gz", "folder/", "s3://bucket/prefix/"], options):
-    for item in captures_of(source, room, after):  # after: a CapturePlace, or None
-        ...
-"""
+"""Captures: what a record of an archive says of a page, its place, and records that are no captures."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class Importer:
         progress.seeds = []
         first = ""
         self._file = source.name
-        room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY)
+        room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY, self._room.store)
         for item in captures_of(source, room):
             progress.records += 1
             if progress.records % YIELD_RECORDS == 0:

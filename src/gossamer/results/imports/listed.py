@@ -5,6 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 
 import msgspec
 
@@ -27,31 +28,25 @@ class _Line(msgspec.Struct):
 
 
 def listed_depths(source: Source, room: Room) -> dict[str, int]:
-    """Return the depths of pages by their URLs; none of an archive that is in no package, and of damaged lists.
-
-    One pass over the lists, whose texts are most of them.
-    """
+    """Return the depths of pages by their URLs; none of an archive that is in no package, and of damaged lists."""
     found: dict[str, int] = {}
     if not (source.member or source.length >= 0):
         return found
     with open_place(source.place, room.store, source.size) as file, zipfile.ZipFile(file) as package:
         for name, default in _LISTS:
-            try:
+            # Where a list is missing, damaged or encrypted, the archives count.
+            with suppress(KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
                 for line in _lines(package, name):
                     depth = 0 if line.seed else default if line.depth is None else line.depth
                     if line.url and depth is not None and depth >= 0 and len(found) < PAGES_MAX:
                         found.setdefault(line.url.partition("#")[0], depth)
-            except (KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
-                continue  # It is missing, damaged or encrypted: the archives count.
     return found
 
 
 def _lines(package: zipfile.ZipFile, name: str) -> Iterator[_Line]:
+    left = BYTES_MAX
     with package.open(name) as file:
-        left = BYTES_MAX
         while left > 0 and (data := file.readline(LINE_BYTES_MAX)):
             left -= len(data)
-            try:
+            with suppress(msgspec.MsgspecError):
                 yield msgspec.json.decode(data, type=_Line)
-            except msgspec.MsgspecError:
-                continue

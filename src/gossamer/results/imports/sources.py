@@ -29,7 +29,6 @@ UNKNOWN = "is no WARC, ARC, WACZ or HAR file"
 _SUFFIXES = (
     ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
 )  # fmt: skip
-_DERIVED = (".wet.gz", ".wat.gz")
 _NAME = re.compile(r"\.(w?arc)(\.gz|\.zst)?(?:\.open)?\Z")
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NO_OPTIONS = ArchiveOptions()
@@ -61,15 +60,11 @@ def find_sources(names: Sequence[str], store: ArchiveOptions = _NO_OPTIONS) -> l
             if not lines:
                 found[place] = sources
             for line in lines:
-                one = _absolute(line) if _is_whole(line) else _base(place, line) + line
+                one = _absolute(line) if "://" in line or line.startswith("/") else _base(place, line) + line
                 if one not in found:
                     found[one] = _look_up(one, store)
     every = [source for sources in found.values() for source in sources]
     return [replace(source, number=number) for number, source in enumerate(every)]
-
-
-def _is_whole(name: str) -> bool:
-    return "://" in name or name.startswith("/")
 
 
 def _base(place: str, line: str) -> str:
@@ -95,20 +90,17 @@ def _places(name: str, store: ArchiveOptions) -> dict[str, int]:
             raise ConfigError(f"{name} is no address of a store; write s3://BUCKET/PATH, gs://, az:// or file:///PATH")
         parent = place[: place.index("*")].rpartition("/")[0] if "*" in place else place
         try:
-            sizes = sizes_at(parent, store)
+            places = sizes_at(parent, store)
         except StoreError as error:
             raise ConfigError(f"{name} cannot be read: {error}") from error
         if parent != place:
-            sizes = {one: size for one, size in sizes.items() if fnmatch.fnmatchcase(one, place)}
-        elif place not in sizes:
-            sizes = {one: size for one, size in sizes.items() if one.endswith(_SUFFIXES)}
-        places = sizes
+            places = {one: size for one, size in places.items() if fnmatch.fnmatchcase(one, place)}
+        elif place not in places:
+            places = {one: size for one, size in places.items() if one.endswith(_SUFFIXES)}
     else:
         places = dict.fromkeys(_paths(place), 0)
     if not places:
-        raise ConfigError(
-            f"{name}: there is no archive; name a file, a folder, a glob, a list of paths, s3://BUCKET/PATH"
-        )
+        raise ConfigError(f"{name}: there is no archive; name a file, folder, glob, list of paths or s3://BUCKET/PATH")
     return places
 
 
@@ -213,6 +205,6 @@ def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:
                     pieces.append(piece)
     lines = [line.strip() for line in b"".join(pieces).decode("utf-8", "replace").splitlines()]
     lines = [line for line in lines if line and line[0] != "#"]
-    if lines and all(line.endswith(_DERIVED) for line in lines):
+    if lines and all(line.endswith((".wet.gz", ".wat.gz")) for line in lines):
         raise ConfigError(f"{place} lists WET or WAT files, which hold no pages; name the list of WARC files instead")
     return lines if all(line.lower().endswith(_SUFFIXES) for line in lines) else []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
@@ -26,7 +25,6 @@ class PackedFile(NamedTuple):
     begin: int
     """First byte in the package; -1 of one that is not stored as it is."""
     length: int
-    """Bytes in the package."""
     is_deflated: bool
 
 
@@ -65,7 +63,12 @@ def buffered(read: Callable[[int, int], bytes | None], length: int, buffer_bytes
 
 def part_of(file: BinaryIO, begin: int, length: int) -> BinaryIO:
     """Return a part of a file."""
-    return buffered(partial(_read_range, file, begin), length)
+
+    def read(offset: int, count: int) -> bytes:
+        file.seek(begin + offset)
+        return file.read(count)
+
+    return buffered(read, length)
 
 
 def packed_files(file: BinaryIO, size: int, folder: str = ARCHIVES) -> list[PackedFile]:
@@ -102,8 +105,3 @@ def _packed_file(file: BinaryIO, info: zipfile.ZipInfo) -> PackedFile:
     sizes = file.read(4)
     skip = int.from_bytes(sizes[:2], "little") + int.from_bytes(sizes[2:], "little")
     return PackedFile(info.filename, info.header_offset + _LOCAL_HEADER_BYTES + skip, info.compress_size, is_deflated)
-
-
-def _read_range(file: BinaryIO, begin: int, offset: int, length: int) -> bytes:
-    file.seek(begin + offset)
-    return file.read(length)
