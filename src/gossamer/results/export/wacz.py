@@ -89,7 +89,7 @@ def export_wacz(
     assert work.inputs is not None
     for piece in work.inputs.warcs:
         if not piece.name.endswith((".warc.gz", ".warc")):
-            raise ConfigError(f"{piece.name} is no gzipped WARC file, and WACZ knows no others")
+            raise ConfigError(f"{piece.name} is no gzipped WARC file, and WACZ knows no others; import with --copy")
     step = work.step(WaczProgress)
     held = _HeldWarcs(work.inputs.warcs, whole=not work.inputs.running)
     if not step.listed:
