@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
@@ -28,7 +28,7 @@ class Conclusion(msgspec.Struct, frozen=True):
     """False: the server did not act on the request, so that it may be sent again in any case."""
     keeps_body: bool = True
     """False: of a document only headers are kept; its links are followed."""
-    columns: dict[str, str] = {}
+    columns: Mapping[str, str | int] = {}
     """Further columns of the visit's row."""
     revisit_of: Original | None = None
     """What is archived already, with the digest of its payload."""

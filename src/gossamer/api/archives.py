@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,8 +16,6 @@ from gossamer.config import Config, configure
 from gossamer.config.flags import Options
 from gossamer.model.errors import ConfigError
 from gossamer.results.imports.importing import ImportRequest, ImportStatus
-
-Show = Callable[[ImportStatus], object]
 
 
 class Import(Tables):
@@ -41,7 +39,7 @@ def import_archives(
     statuses: Collection[int] = (),
     since: datetime | str | None = None,
     until: datetime | str | None = None,
-    on_progress: Show | None = None,
+    on_progress: Callable[[ImportStatus], object] | None = None,
     config: Config | None = None,
     settings: Mapping[str, object] | None = None,
     **options: Unpack[Options],
@@ -68,12 +66,26 @@ def import_archives(
         (), copies=copy, judges_scope=options.get("scope") is not None, statuses=frozenset(statuses),
         since=seconds_of(since, "since", 0.0), until=seconds_of(until, "until", float("inf")),
     )  # fmt: skip
+    stop = asyncio.Event()
+    counts = [ImportStatus()]
+
+    def note(status: ImportStatus) -> None:
+        counts[0] = status
+        if on_progress is not None:
+            on_progress(status)
+
     with given.check_keywords(options):
         if config is None:
             every = {**options, "output": str(directory)}
             config = configure(options=every, sets=given.sets_of(settings), seeds=given.seeds_of(seeds))
-        status, pending = _run(names, directory, config, request, on_progress)
-    return Import(directory, status, pending)
+        with ThreadPoolExecutor(1, "gossamer-import") as thread:
+            running = thread.submit(asyncio.run, run_import(names, directory, config, request, note, stop))
+            try:
+                pending = running.result()[1]
+            except KeyboardInterrupt:
+                stop.set()  # It ends after the current record.
+                raise
+    return Import(directory, counts[0], pending)
 
 
 def seconds_of(moment: datetime | str | None, name: str, default: float) -> float:
@@ -85,25 +97,3 @@ def seconds_of(moment: datetime | str | None, name: str, default: float) -> floa
     except (TypeError, ValueError):
         raise ConfigError(f"{name} {moment}: expected a date such as 2026-01-31 or 2026-01-31T12:00:00") from None
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-
-
-def _run(
-    names: Sequence[str], directory: Path, config: Config, request: ImportRequest, show: Show | None
-) -> tuple[ImportStatus, int]:
-    """Import in a thread, which has a loop, and return the counts. Ctrl-C ends it after the current record."""
-    stop = asyncio.Event()
-    counts = [ImportStatus()]
-
-    def note(status: ImportStatus) -> None:
-        counts[0] = status
-        if show is not None:
-            show(status)
-
-    with ThreadPoolExecutor(1, "gossamer-import") as thread:
-        try:
-            running = thread.submit(asyncio.run, run_import(names, directory, config, request, note, stop))
-            pending = running.result()[1]
-        except KeyboardInterrupt:
-            stop.set()
-            raise
-    return counts[0], pending

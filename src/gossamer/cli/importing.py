@@ -24,8 +24,6 @@ from gossamer.model.words import counted, duration, shell_word
 from gossamer.results.imports.importing import ImportRequest, ImportStatus
 
 commands = typer.Typer()
-_DERIVED = frozenset(("conversion records", "metadata records"))
-"""Texts (WET) and descriptions (WAT) that Common Crawl makes of responses."""
 FLAGS = ("output", "scope", "include", "exclude", "mode", "max_depth", "contact", "allow_private", "hosts")
 
 
@@ -125,9 +123,8 @@ class Progress:
         left_out = sorted(status.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
         named = ", ".join(f"{harmless(reason)} {count:,}" for reason, count in left_out)
         typer.echo(f"Imported {counted(status.captures, 'capture')}" + (f"; left out: {named}" if named else ""))
-        kinds = status.left_out.keys()
-        if not status.captures and _DERIVED & kinds and kinds <= _DERIVED | {"warcinfo records"}:
-            complain("there are no pages in what was derived from archives (WET, WAT); import the WARC files instead")
+        if not status.captures and {"conversion records", "metadata records"} & status.left_out.keys():
+            complain("there are no pages in texts (WET) and descriptions (WAT) of archives; import the WARC files")
         typer.echo(f"Output: {harmless(directory)}")
         if not is_done:
             typer.echo("Interrupted: repeat the command to go on.")

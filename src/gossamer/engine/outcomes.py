@@ -114,7 +114,8 @@ class Outcomes:
         if conclusion.revisit_of is None:
             visited = self._digested(visit, reply, row)
         else:  # A revisit record refers to the archived version (WARC 1.1, section 6.7.3).
-            row.digest = digest_text(self._stages.digest_algorithm, conclusion.digest) if conclusion.digest else ""
+            if conclusion.digest:
+                row.digest = digest_text(self._stages.digest_algorithm, conclusion.digest)
             visited = Visited(visit.url, row, reply, revisit_of=conclusion.revisit_of, digest=conclusion.digest)
         self._conclude(lease, visited, now, conclusion.again)
         if conclusion.then is not None:

@@ -232,6 +232,9 @@ class Original(msgspec.Struct, frozen=True, gc=False):
     record_id: str = ""
     links: int = 0
     """Hash of the keys of its links that may be followed, in order; 0 if not computed."""
+    digest: bytes = b""
+    """Of its payload, and the length of its content, if another digest led here."""
+    body_bytes: int = 0
 
 
 class Archived(msgspec.Struct, frozen=True, gc=False):

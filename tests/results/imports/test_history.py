@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,37 @@ def test_changes_between_captures(directory: Path) -> None:
     status, out, err = run("changes", str(directory))
     assert status == 0, err
     assert f"{HOST}/p1" in out
+
+
+@pytest.mark.parametrize("how", ["--link", "--copy"])
+@pytest.mark.parametrize(
+    "digest",
+    ["sha256:" + sha256(FIRST).hexdigest(), "sha-256:" + sha256(FIRST).hexdigest(), "md5:x", digest_of(b"its chunks")],
+)
+def test_digests_of_any_kind_lead_to_the_payload(tmp_path: Path, digest: str, how: str) -> None:
+    """Browsers' crawlers write SHA-256, and wget the digest of a chunked body. The crawl knows payloads by its own."""
+    fields = {"WARC-Payload-Digest": digest, "WARC-Refers-To-Target-URI": "http://b.example/p1"}
+    archive = write_warc(tmp_path / "a.warc.gz", [
+        Stored("http://b.example/p1", FIRST, DAY.format(1), fields={"WARC-Payload-Digest": digest}),
+        Stored(f"{HOST}/copy", b"", DAY.format(2), "revisit", fields=fields),
+        Stored("http://b.example/p1", b"", DAY.format(3), "revisit", "304 Not Modified", fields=fields),
+        Stored("http://b.example/bare", b"", DAY.format(4), "revisit", fields={"WARC-Payload-Digest": digest}),
+    ])  # fmt: skip
+    do_import(tmp_path / "crawl", archive, how)
+    found = rows(tmp_path / "crawl", "url, outcome, body_bytes, digest")
+    assert found == [
+        (f"{HOST}/copy", "fetched", len(FIRST), digest_of(FIRST)),
+        ("http://b.example/bare", "fetched", len(FIRST), digest_of(FIRST)),
+        ("http://b.example/p1", "fetched", len(FIRST), digest_of(FIRST)),
+        ("http://b.example/p1", "not_modified", len(FIRST), digest_of(FIRST)),
+    ]
+    assert run("export", str(tmp_path / "crawl"), "--to", "markdown", "-o", str(tmp_path / "md"))[0] == 0
+    texts = [path.read_text() for path in (tmp_path / "md").rglob("*.md")]
+    assert len(texts) == 3
+    assert all("The river of page 1" in text for text in texts)
+
+
+def test_a_revisit_without_its_original_keeps_the_digest_of_the_archive(tmp_path: Path) -> None:
+    archive = write_warc(tmp_path / "a.warc.gz", [revisit(f"{HOST}/p1", FIRST, 2)])
+    do_import(tmp_path / "crawl", archive)
+    assert rows(tmp_path / "crawl", "digest, body_bytes") == [(digest_of(FIRST), 0)]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
+import hashlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -19,11 +18,12 @@ from gossamer.engine.stages import Stages
 from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisite, Visit
 from gossamer.model.pages import Archived, Original, Visited
 from gossamer.model.visits import Reply
-from gossamer.ports import Conclusion, PrerequisiteArchive, VisitMiddleware
+from gossamer.ports import Conclusion, ContentSeen, PrerequisiteArchive, VisitMiddleware
 from gossamer.results.imports.capture import Capture
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import Lease
 from gossamer.stages.seen.offers import DEPTH_MAX
+from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 ROBOTS = "/robots.txt"
 NOT_MODIFIED = 304
+DIGEST_MAX = 200
 _LINK_TYPE = "anchor"
 
 
@@ -123,23 +124,35 @@ class RevisitRecords(VisitMiddleware):
 
     name = "revisit_records"
 
-    def __init__(self, find: Callable[[bytes, Url], Original | None]) -> None:
-        self._find = find
+    def __init__(self, seen: ContentSeen, namer: Namer) -> None:
+        self._seen = seen
+        self._namer = namer
         self.capture: Capture | None = None
 
     def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
         capture = self.capture
         if capture is None or capture.kind != "revisit":
             return None
-        digest = payload_digest(capture.digest)
-        found = self._find(digest, visit.url) if digest else None
         original = capture.original
+        at = self._namer.name(original.url) if original is not None and original.url else None
+        known = self._seen.find(_key(capture.digest), at or visit.url) or Original(visit.url.text, capture.fetched_at)
         if original is None or not original.url:
-            original = found or Original(visit.url.text, capture.fetched_at)
+            original = known
         is_same = capture.status == NOT_MODIFIED or original.url == capture.url
         if not is_same and not 200 <= capture.status < 300:
             return None
-        return Conclusion("not_modified" if is_same else "fetched", "", revisit_of=original, digest=digest)
+        return Conclusion(
+            "not_modified" if is_same else "fetched", "", revisit_of=original, digest=known.digest,
+            columns={"digest": capture.digest[:DIGEST_MAX], "body_bytes": known.body_bytes},
+        )  # fmt: skip
+
+    def concluded(self, visited: Visited, now: float) -> None:
+        """Store by which digest, of any kind, revisits refer to a payload."""
+        capture = self.capture
+        row = visited.row
+        if capture is not None and capture.digest and capture.kind != "revisit" and visited.digest:
+            original = Original(row.url, row.fetched_at, capture.record_id, 0, visited.digest, row.body_bytes)
+            self._seen.remember(_key(capture.digest), visited.url, original)
 
 
 class Captures:
@@ -153,7 +166,7 @@ class Captures:
         self._judges_scope = judges_scope
         self._discovery = pipeline.discovery
         self._clock = shard.controls.telemetry.clock
-        self._revisits = RevisitRecords(stages.content_seen.find)
+        self._revisits = RevisitRecords(stages.content_seen, stages.namer)
         self._archive = PlacedArchive(stages.archive)
         self._stages: Stages = replace(
             stages,
@@ -247,12 +260,6 @@ def _end(_archived: Archived, _now: float) -> None:
     """Leave a URL finished."""
 
 
-def payload_digest(text: str) -> bytes:
-    """Return the bytes of a SHA-1 digest as WARC files write it; empty for another."""
-    algorithm, _, value = text.partition(":")
-    if algorithm.lower() != "sha1":
-        return b""
-    try:
-        return bytes.fromhex(value) if len(value) == 40 else base64.b32decode(value.upper())
-    except (ValueError, binascii.Error):
-        return b""
+def _key(digest: str) -> bytes:
+    """Return the key of a payload by its digest as WARC files write it, apart from those of crawls."""
+    return hashlib.sha1(b"payload " + digest.encode(), usedforsecurity=False).digest()

@@ -87,7 +87,18 @@ def packed_files(file: BinaryIO, size: int, folder: str = ARCHIVES) -> list[Pack
         infos = [info for info in package.infolist() if info.filename.startswith(folder) and not info.is_dir()]
     if sum(info.compress_size for info in infos) > size:
         raise zipfile.BadZipFile("its files overlap")
-    return [_packed_file(file, info) for info in infos]
+    found = []
+    for info in infos:
+        is_plain = not info.flag_bits & 1
+        begin = -1
+        if is_plain and info.compress_type == zipfile.ZIP_STORED:
+            file.seek(info.header_offset + _LOCAL_HEADER_BYTES - 4)
+            sizes = file.read(4)
+            skip = int.from_bytes(sizes[:2], "little") + int.from_bytes(sizes[2:], "little")
+            begin = info.header_offset + _LOCAL_HEADER_BYTES + skip
+        is_deflated = is_plain and info.compress_type == zipfile.ZIP_DEFLATED
+        found.append(PackedFile(info.filename, begin, info.compress_size, is_deflated))
+    return found
 
 
 def stored_archives(path: Path) -> list[PackedFile]:
@@ -95,13 +106,3 @@ def stored_archives(path: Path) -> list[PackedFile]:
     with path.open("rb") as file:
         files = packed_files(file, path.stat().st_size)
     return [one for one in files if one.begin >= 0]
-
-
-def _packed_file(file: BinaryIO, info: zipfile.ZipInfo) -> PackedFile:
-    is_deflated = info.compress_type == zipfile.ZIP_DEFLATED and not info.flag_bits & 1
-    if info.flag_bits & 1 or info.compress_type != zipfile.ZIP_STORED:
-        return PackedFile(info.filename, -1, info.compress_size, is_deflated)
-    file.seek(info.header_offset + _LOCAL_HEADER_BYTES - 4)
-    sizes = file.read(4)
-    skip = int.from_bytes(sizes[:2], "little") + int.from_bytes(sizes[2:], "little")
-    return PackedFile(info.filename, info.header_offset + _LOCAL_HEADER_BYTES + skip, info.compress_size, is_deflated)

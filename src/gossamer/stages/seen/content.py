@@ -26,6 +26,8 @@ class OriginalRecord(msgspec.Struct, array_like=True, frozen=True):
     fetched_at: float
     record_id: str
     links: int = 0
+    digest: bytes = b""
+    body_bytes: int = 0
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -47,12 +49,11 @@ class ExactContentSeen:
         value = self._epochs.get("content", self._owner(url) + digest)
         if value is None:
             return None
-        holder = _decode(value)
-        return Original(holder.url, holder.fetched_at, holder.record_id, holder.links)
+        return Original(*msgspec.structs.astuple(_decode(value)))
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
         """Store the original, after `find` returned None: this does not check again."""
-        value = _encode(OriginalRecord(original.url, original.fetched_at, original.record_id, original.links))
+        value = _encode(OriginalRecord(*msgspec.structs.astuple(original)))
         self._epochs.put("content", self._owner(url) + digest, value)
 
 
