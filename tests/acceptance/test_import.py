@@ -11,8 +11,9 @@ import pytest
 
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.nginx import Nginx
+from tests.acceptance.replay import Pywb
 from tests.acceptance.test_real_site import ROOT
-from tests.results.imports.archives import rows
+from tests.results.imports.archives import packed, record, rows, site, write_wacz
 
 pytestmark = pytest.mark.acceptance
 
@@ -104,3 +105,23 @@ def test_validators_of_captures_are_used(command: Crawl, tmp_path: Path) -> None
         answers = Counter((request.path, request.status) for request in nginx.log()[start:])
     assert {path for path, status in answers if status == 200} == {"/3.html"}
     assert {path for path, status in answers if status == 304} >= {"/0.html", "/1.html", "/2.html"}
+
+
+@pytest.mark.promise("Files and exports", "Other tools read and replay the WARC files.")
+def test_pywb_replays_archives_where_they_are(command: Crawl, tmp_path: Path) -> None:
+    """By the index of the crawl, from a WACZ (a packed archive and a plain one) and a plain WARC file."""
+    records = site(8)
+    files = {"archive__x_warc_gz": packed(records[:3]), "archive__y_warc": b"".join(map(record, records[3:5]))}
+    package = write_wacz(tmp_path / "a.wacz", **files)
+    plain = tmp_path / "b.warc"
+    plain.write_bytes(b"".join(map(record, records[5:])))
+    directory = tmp_path / "crawl"
+    end = command("import", package, plain, "-o", directory)
+    assert end.returncode == 0, end.stderr
+    (tmp_path / "pywb").mkdir()
+    pywb = Pywb(tmp_path / "pywb")
+    pywb.indexed("linked", sorted((directory / "warc").iterdir()), directory / "index.cdxj")
+    with pywb:
+        for one in records:
+            replayed = pywb.get("linked", one.url)
+            assert (replayed.status, replayed.body) == (200, one.body), one.url

@@ -75,19 +75,20 @@ def test_a_wacz_holds_the_archives_of_packages(directory: Path, tmp_path: Path, 
     assert len(rows(tmp_path / "again", "url")) == PAGES
 
 
-@pytest.mark.parametrize("change", ["gone", "longer"])
+@pytest.mark.parametrize("change", ["gone", "longer", "cut"])
 def test_a_package_that_changed_is_named(directory: Path, change: str) -> None:
     package = directory.with_name("my files.wacz")
+    data = package.read_bytes()
+    package.write_bytes(data[:-30] if change == "cut" else data + b"x")
     if change == "gone":
         package.unlink()
-    else:
-        package.write_bytes(package.read_bytes() + b"x")
     status, out, _ = run("verify", str(directory))
     assert status == 1
     assert "linked-00000-my_files.wacz" in out
-    for to in ("wacz", "markdown"):
+    for to in ("wacz", "markdown", "jsonl"):
         status, _, err = run("export", str(directory), "--to", to, "-o", str(directory.with_name(to)))
-        if change == "gone":
-            assert status != 0
+        needs_it = (to == "wacz" and change != "longer") or (to == "markdown" and change == "gone")
+        assert (status != 0) == needs_it
+        if needs_it:
             assert err.count("\n") == 1
             assert "my_files.wacz" in err

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import duckdb
 import msgspec
@@ -139,9 +139,8 @@ def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str
 
     with path.open("rb") as file:
         kinds = WarcRecordType.response | WarcRecordType.resource
-        archives: list[BinaryIO] = [file]
-        if path.suffix == LINK_SUFFIX:
-            archives = [part_of(file, one.begin, one.length) for one in stored_archives(path)]
+        is_package = path.suffix == LINK_SUFFIX
+        archives = [part_of(file, one.begin, one.length) for one in stored_archives(path)] if is_package else [file]
         records = (ArchiveIterator(one, record_types=kinds, parse_http=False, func_filter=is_one) for one in archives)
         for record in chain.from_iterable(records):
             record.parse_http(max_header_len=HEAD_BYTES_MAX)

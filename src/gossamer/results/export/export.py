@@ -448,7 +448,7 @@ def _warcs(crawl: ExportedCrawl) -> list[ExportPiece]:
         entry = known.get(f"warc/{path.name.removesuffix('.open')}")
         if entry is not None:
             found.append(ExportPiece(str(path), entry.length, crc=entry.crc))
-        elif path.suffix != ".open":  # One that grows and is in no commit does not count.
+        elif path.suffix != ".open" and path.exists():  # One that grows and is in no commit does not count.
             found.append(ExportPiece(str(path), path.stat().st_size))
     for path in sorted(folder.glob(f"*{LINK_SUFFIX}")):
         for number, one in enumerate(stored_archives(path), 1):

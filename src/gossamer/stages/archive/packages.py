@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import zipfile
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
@@ -102,7 +103,7 @@ def packed_files(file: BinaryIO, size: int, folder: str = ARCHIVES) -> list[Pack
 
 
 def stored_archives(path: Path) -> list[PackedFile]:
-    """Return the archives in a package that are stored as they are. Raises BadZipFile, OSError."""
-    with path.open("rb") as file:
-        files = packed_files(file, path.stat().st_size)
-    return [one for one in files if one.begin >= 0]
+    """Return the archives in a package that are stored as they are; none of one that is gone or damaged."""
+    with suppress(OSError, zipfile.BadZipFile), path.open("rb") as file:
+        return [one for one in packed_files(file, path.stat().st_size) if one.begin >= 0]
+    return []

@@ -24,7 +24,6 @@ BOMB_BYTES = 32
 DICTIONARY_BYTES_MAX = 16 << 20
 WINDOW_BYTES_MAX = 128 << 20
 MARK = b"WARC/"
-"""Begins each record."""
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 _GZIP_DEFLATE = b"\x1f\x8b\x08"
