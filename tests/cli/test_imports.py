@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import gossamer
+from gossamer.cli import start
 from tests.answering import Answering, serving
 
 UNUSED = {
@@ -72,6 +73,25 @@ def test_a_plain_crawl_imports_nothing_that_it_has_no_use_for(port: int, tmp_pat
     assert status == 0
     assert (tmp_path / "crawl/pages").is_dir()
     assert UNUSED & set(loaded) == set()
+
+
+COLLECTED = """
+import gc
+imported = sum(one["collections"] for one in gc.get_stats())
+"""
+
+
+def test_no_collector_looks_for_garbage_while_the_child_imports() -> None:
+    program = f"{COLLECTED}{start.CHILD.replace('main()', 'pass')}{COLLECTED.replace('imported', 'after')}"
+    answer = subprocess.run(
+        [sys.executable, "-c", f"{program}print(after - imported)"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={"PYTHONPATH": str(Path(gossamer.__file__).parent.parent)},
+    )
+    assert answer.stdout == "0\n"
 
 
 SEPARABLE = (

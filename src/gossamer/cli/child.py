@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import os
 import signal
 import sys
@@ -50,8 +49,6 @@ def main() -> None:
     if it is empty, a checked job is a line on standard input. After it, a byte allows the crawl to start, and the end
     of the stream means that the parent is gone. Answers go to the second descriptor.
     """
-    # Classes and functions stay: a collector that looks at each module's again and again finds nothing, for 0.1 s.
-    gc.disable()
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)  # We are no foreground group, and still write to the terminal.
     word, answers, parent = (int(number) for number in sys.argv[1:4])
     die_with_parent(parent)
@@ -313,7 +310,3 @@ def config_error(error: BaseException) -> ConfigError | None:
     if isinstance(error, BaseExceptionGroup):
         return next((found for inner in error.exceptions if (found := config_error(inner))), None)
     return None
-
-
-if __name__ == "__main__":
-    main()

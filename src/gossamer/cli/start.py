@@ -19,6 +19,11 @@ COPIED_BYTES = 1 << 16
 FORWARDED = (signal.SIGINT, signal.SIGTERM)
 """Signals that a supervisor passes on to its child."""
 _DESCRIPTOR = re.compile(r"(?:.*=)?/(?:dev|proc/self)/fd/(\d+)", re.DOTALL).fullmatch
+CHILD = """
+import gc; gc.disable();
+from gossamer.cli.child import main; main()
+"""
+"""What is imported is no garbage: a collector that looks at it again and again takes 0.005 s until `main`."""
 LEAVING_S_MAX = 5.0
 """Longest wait for the end of a child that is no longer needed."""
 
@@ -55,7 +60,7 @@ class Started:
         go, self._go = os.pipe()
         self._answers, answers = os.pipe()
         # What was typed goes through the pipe: arguments of a process are readable by every user of the machine.
-        ours = [sys.executable, "-P", "-m", "gossamer.cli.child", str(go), str(answers), str(os.getpid())]
+        ours = [sys.executable, "-P", "-c", CHILD, str(go), str(answers), str(os.getpid())]
         # As for every child of the supervisor: it unblocks these once it has handlers.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         try:
