@@ -347,7 +347,7 @@ def test_an_option_takes_what_its_key_takes(flag: Flag) -> None:
     assert flag.many == (get_origin(key.type) is tuple)
     if flag.kind is not bool:
         is_number = key.key.read is None or flag.name == "workers"  # Which takes `auto` beside numbers.
-        kinds = [kind for kind in (int, float) if key.type in (kind, kind | None) and is_number]
+        kinds = [kind for kind in (int, float) if kind in (key.type, *get_args(key.type)) and is_number]
         assert [flag.kind] == (kinds or [str])
 
 

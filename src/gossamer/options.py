@@ -11,7 +11,7 @@ from functools import cache, partial
 from operator import ge, gt, le, lt
 from sys import float_info
 from types import NoneType, UnionType
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, cast, get_args, get_origin
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
 from msgspec import NODEFAULT
@@ -179,6 +179,11 @@ def to_table(value: object, *, defaults: bool = False) -> Any:
     return value
 
 
+def words_of(hint: Any) -> tuple[str, ...]:
+    """Return the words that a type takes in place of a value, such as `auto` of `int | Literal["auto"]`."""
+    return tuple(word for one in get_args(hint) if get_origin(one) is Literal for word in get_args(one))
+
+
 _BY_META = ("ge", "gt", "le", "lt", "min_length", "max_length", "pattern")
 
 
@@ -253,10 +258,14 @@ class _Conversion:
         hint, key = split_annotation(hint, key)
         before = len(self.mistakes)
         origin = get_origin(hint)
-        if origin is UnionType:
-            if given is None:
+        words: tuple[str, ...] = ()
+        if origin in (UnionType, Union):
+            if given is None and NoneType in get_args(hint):
                 return None
+            words = words_of(hint)
             kinds = [one for one in get_args(hint) if one is not NoneType]
+            if given in words:
+                return given
             fits = (one for one in kinds if isinstance(given, _KINDS.get(get_origin(one) or one, ())))
             hint = next(fits, kinds[0])
             origin = get_origin(hint)
@@ -270,7 +279,7 @@ class _Conversion:
         if origin is None and issubclass(hint, Section):
             made = self.section(given, hint, path)
         elif expected := _expectation(given, hint, origin, key):
-            self._wrong(path, f"expected {expected}", given)
+            self._wrong(path, f"expected {' or '.join((expected, *words))}", given)
             return None
         elif origin is tuple:
             [inner, _] = get_args(hint)

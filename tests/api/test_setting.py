@@ -47,6 +47,24 @@ def test_what_cannot_change_live_is_one_line_that_says_how_to_mend_it() -> None:
     assert "too many values within each other" in refusal("scope.exclude=" + "[" * 5_000 + "]" * 5_000)
 
 
+def test_a_running_crawl_can_be_left_to_find_out_how_many_requests_are_useful(run: Run, make: Make) -> None:
+    async def scenario() -> None:
+        async with Site(star(60)) as site:
+            crawler = make(site.root, concurrency=3)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(crawler.run())
+                await site.asked(3)
+                site.open.clear()
+                changes = await setting(crawler).set(["crawl.concurrency=auto"])
+                assert [(one.before, one.after) for one in changes] == [("3", '"auto"')]
+                assert crawler.status()["concurrency"] == 3
+                site.open.set()
+            assert Crawler.resume(crawler.directory).config.crawl.concurrency == "auto"
+            assert refusal("crawl.concurrency=fast").endswith('is "fast", expected a whole number or auto')
+
+    run(scenario())
+
+
 @pytest.mark.promise(
     "Crash safety", "Values set while a crawl runs take effect together or not at all, and survive any crash."
 )

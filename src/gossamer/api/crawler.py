@@ -248,7 +248,7 @@ class Crawler(BaseCrawler):
 
     def _allow_files(self) -> None:
         """Raise the system's limit of open files to what the requests at once may need; refuse too few for one."""
-        concurrency = self.config.crawl.concurrency
+        concurrency = self.config.crawl.concurrency_max
         connections = self.config.fetch.connections_max
         require_files(ThisMachine().raise_open_files(files_of(max(concurrency, connections))), concurrency)
 

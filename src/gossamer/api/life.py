@@ -15,6 +15,7 @@ from gossamer.api.setting import Watching, retry_logins
 from gossamer.assembly.integrity import store_damage
 from gossamer.assembly.parts import short_patience
 from gossamer.engine.commit import ignore
+from gossamer.engine.concurrency import AdaptiveConcurrency
 from gossamer.engine.shard import Companion, End, first_of
 from gossamer.stages.archive.cdxj import INDEX
 from gossamer.stages.archive.uploads import Uploads
@@ -52,8 +53,9 @@ class ShardLife:
         low_water = LowWater(shard, self.seeding, self._feeding, more_seeds)
         watching = Watching(controls.settings.config.scope, ring.scope.exclusions, controls.telemetry, ring.loop.stir)
         self._busy = (self.seeding.busy, self._feeding.busy, low_water.busy)
+        adaptive = AdaptiveConcurrency(ring.loop, controls.telemetry, controls.watchdogs.gauges)
         self.companions: list[Companion] = [
-            self.seeding.run, self._feeding.run, watching.run, low_water.run,
+            self.seeding.run, self._feeding.run, watching.run, low_water.run, adaptive.run,
             lambda: outputs.followers.run(lambda: ring.loop.brakes.held),
         ]  # fmt: skip
         """Run while it crawls."""
@@ -102,7 +104,7 @@ class ShardLife:
             counters.note(says)
         if shard.ring.pipeline.is_accused:  # Durable before another page can end this process.
             await shard.kept.committer.commit()
-        controls.watchdogs.limit_requests(ThisMachine().open_files_max(), config.crawl.concurrency)
+        controls.watchdogs.limit_requests(ThisMachine().open_files_max(), config.crawl.concurrency_max)
         ended = counters.totals.ended
         if self._settle and ended in ENDED:
             shard.ring.loop.end_early(ENDED[ended])

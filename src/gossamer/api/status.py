@@ -128,6 +128,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.watch = msgspec.structs.asdict(watchdogs.gauges)
     status.shards = [_health(shard)]
     status.concurrency = loop.brakes.concurrency
+    status.concurrency_says = loop.brakes.why
     status.closings = [Closing(host=host, reason=reason) for host, reason in frontier.closings]
     status.uploads = msgspec.structs.asdict(uploads.counts) if uploads is not None else None
     status.eta_s = _eta_s(status) if status.state == "running" else None
@@ -219,7 +220,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         _tell_rejected(status, totals, config)
         status.traps = trap_lines(opened.traps)
         status.revisits = whole_facts(opened.revisits, now) if opened.revisits is not None else None
-        status.concurrency = config.crawl.concurrency
+        status.concurrency = totals.concurrency or config.crawl.concurrency_max
         status.waiting_for = _why_stopped(config, directory, status)
         status.uploads = msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None
         _tell_damage(status, opened.lost, directory)

@@ -56,6 +56,7 @@ def status_text(status: Status) -> str:
         ("discovered", count(status.discovered)),
         ("queued", count(status.queued)),
         ("in flight", count(status.in_flight)),
+        ("concurrency", f"{count(status.concurrency)} {status.concurrency_says}" if status.concurrency_says else ""),
         ("done with", count(status.terminal)),
         ("rate", f"{status.pages_s:.1f} pages/s, {size(status.bytes_s)}/s"),
         ("received", size(status.wire_bytes)),

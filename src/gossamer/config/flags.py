@@ -71,7 +71,7 @@ FLAGS = (
     Flag("politeness", "politeness.preset", str, "Politeness preset: polite, gentle, broad, weak, own.", "PRESET"),
     Flag("delay", "politeness.delay_s_min", float, "Minimum delay for every host, such as 2s or 500ms.", "S"),
     Flag("per-host", "politeness.per_host", int, "Maximum concurrent requests to one host.", "N"),
-    Flag("concurrency", "crawl.concurrency", int, "Maximum concurrent requests in all.", "N"),
+    Flag("concurrency", "crawl.concurrency", int, "Maximum concurrent requests in all; auto: what proves useful.", "N"),
     Flag("workers", "cluster.workers", int, "Number of shards; auto: one for each processor.", "N"),
     Flag("cluster", "cluster.address", str, "Run the shards on an existing Ray cluster.", "ADDRESS"),
     Flag("memory", "memory.budget_bytes", int, "Memory limit of the crawl, such as 512MiB or 4GiB.", "SIZE"),
@@ -116,7 +116,7 @@ class Options(TypedDict, total=False):
     politeness: str | None
     delay: float | str | timedelta | None
     per_host: int | None
-    concurrency: int | None
+    concurrency: int | Literal["auto"] | None
     workers: int | Literal["auto"] | None
     cluster: str | None
     memory: int | str | None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import NoneType, UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from msgspec import NODEFAULT
 
@@ -153,9 +153,8 @@ def _of_type(hint: Any, found: dict[str, dict[str, object]], key: Key | None = N
     hint, key = split_annotation(hint, key or Key())
     origin = get_origin(hint)
     inner = get_args(hint)
-    if origin is UnionType:
-        [kind] = (one for one in inner if one is not NoneType)
-        return {"anyOf": [_of_type(kind, found, key), {"type": "null"}]}
+    if origin in (UnionType, Union):
+        return {"anyOf": [{"type": "null"} if kind is NoneType else _of_type(kind, found, key) for kind in inner]}
     if origin is Literal:
         return {"type": "string", "enum": list(inner)}
     if origin is tuple:

@@ -102,6 +102,8 @@ class Totals(msgspec.Struct):
     """Logins that were given up, and why."""
     session_ends: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """By name of a login: kinds of URLs that are excluded because they end its session."""
+    concurrency: int = 0
+    """Requests at once that `crawl.concurrency = "auto"` found useful; 0: it is not known."""
     unfollowed: int = 0
     """Pages that are recorded, but whose links were not all followed, because of an internal error."""
 
@@ -158,6 +160,9 @@ class CrawlCounters:
         """Approximate time at which the last attempt ended."""
         self.answered_at = 0.0
         """Time at which the last request ended that the proxy, if there is one, passed on."""
+        self.answered = 0
+        self.silent = 0
+        """Requests of this process that brought bytes, and those that brought none."""
         self.unanswered = 0
         self.unanswered_since = 0.0
         """Number of last requests, of all hosts, that brought no byte, and when the first of them ended."""
@@ -242,6 +247,8 @@ class CrawlCounters:
         self.totals.wire_bytes += wire_bytes
         self.totals.cost.requests += 1
         self.answered_at = now
+        self.answered += wire_bytes > 0
+        self.silent += wire_bytes == 0
         if not self.unanswered:
             self.unanswered_since = now
         self.unanswered = 0 if wire_bytes else self.unanswered + 1

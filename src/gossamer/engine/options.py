@@ -6,6 +6,9 @@ from typing import Annotated, Literal
 from gossamer.options import Key, NamedSection, Section, nearest
 from gossamer.stages.fetch.options import where_of
 
+AUTO_MAX = 2_048
+AUTO_FIRST = 64
+"""Most requests at once that a crawl finds useful by itself, and those before anything is measured."""
 Level = Literal["debug", "info", "warning", "error", "critical", "off"]
 PACKAGES = (
     "api",
@@ -112,7 +115,16 @@ class CrawlOptions(Section, frozen=True):
             basic=True,
         ),
     ] = "never"
-    concurrency: Annotated[int, Key("Requests at once", ge=1, le=16_384, basic=True, live=True)] = 256
+    concurrency: Annotated[
+        int | Literal["auto"],
+        Key(
+            "Requests at once; auto: as many as prove useful, up to 2048 and what memory and open files permit",
+            ge=1,
+            le=16_384,
+            basic=True,
+            live=True,
+        ),
+    ] = 256
     patience_s: Annotated[
         float | None,
         Key(
@@ -160,6 +172,11 @@ class CrawlOptions(Section, frozen=True):
             "none of them, and what is found depends on which copy came first"
         ),
     ] = True
+
+    @property
+    def concurrency_max(self) -> int:
+        """The most requests that may ever be under way at once."""
+        return AUTO_MAX if self.concurrency == "auto" else self.concurrency
 
 
 class CookiesOptions(Section, frozen=True):

@@ -55,7 +55,7 @@ class Pipeline:
         self._clock = clock
         self._logs = logs
         self._counters = counters
-        self.concurrency = options.concurrency
+        self.concurrency = options.concurrency_max
         """Requests that may go out at once; fewer than configured while memory or open files are short."""
         self.judges_again = False
         """Whether filters have changed since some URLs were queued; then they are applied again before each request."""

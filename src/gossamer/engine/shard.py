@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from gossamer.engine.commit import Committer, ignore
 from gossamer.engine.counters import Telemetry
-from gossamer.engine.options import CrawlOptions, LimitsOptions
+from gossamer.engine.options import AUTO_FIRST, CrawlOptions, LimitsOptions
 from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.watchdogs import Brakes
 from gossamer.stages.frontier.frontier import Frontier
@@ -37,6 +37,8 @@ BEHIND_S = 0.5
 """A shard with all its requests in flight for this long is behind, since normally one ends and the next begins
 earlier.
 """
+FULL_SHARE = 0.9
+"""Share of the requests permitted that counts as all: some have always just ended."""
 DRAIN_POLL_S = 0.2
 """Interval of checks while waiting for visits in flight."""
 
@@ -62,7 +64,8 @@ class CrawlLoop:
         self._clock = clock = telemetry.clock
         self._turns: dict[asyncio.Task[None], tuple[Lease, float]] = {}
         """Leases in flight, each with its start."""
-        self.brakes = brakes = Brakes(options.concurrency, self._turns, frontier.shrink)
+        first = (self._counters.totals.concurrency or AUTO_FIRST) if self.adapts else options.concurrency_max
+        self.brakes = brakes = Brakes(first, self._turns, frontier.shrink)
         self._wake = brakes.changed
         self._commit_now = brakes.commit_now
         self._visits = 0
@@ -121,6 +124,17 @@ class CrawlLoop:
         other hosts may be read at once.
         """
         return len(self._turns) - self._pipeline.lookups - min(self._pipeline.documents.parked, self.brakes.unread_max)
+
+    @property
+    def adapts(self) -> bool:
+        """Whether the crawl finds by itself how many requests at once are useful."""
+        return self._options.concurrency == "auto"
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether a host is ready for a request and next to all of those permitted are under way."""
+        is_full = self.requests >= FULL_SHARE * self.brakes.concurrency
+        return is_full and not self.blocker and self._wake_at <= self._clock.now()
 
     @property
     def visits(self) -> int:
@@ -217,7 +231,9 @@ class CrawlLoop:
         """Apply new options."""
         self._options = options
         self._limit(limits)
-        self.brakes.reconfigure(options.concurrency)
+        if not self.adapts:
+            self.brakes.why = ""
+            self.brakes.reconfigure(options.concurrency_max)
         self._commit_now.set()  # The commit task waits for the old interval.
 
     def _limit(self, limits: LimitsOptions) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from gossamer.engine.commit import Committer
 from gossamer.engine.counters import Telemetry
-from gossamer.engine.options import WatchOptions
+from gossamer.engine.options import AUTO_MAX, WatchOptions
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.status import Alarm
 from gossamer.world.alarm import Pulse
@@ -127,6 +127,8 @@ class Brakes:
         self._ceilings: dict[str, int] = {}
         """Limits of concurrent requests by holder."""
         self._configured = concurrency
+        self.why = ""
+        """Why there are that many requests at once, where the crawl finds out by itself."""
         self.concurrency = concurrency
         """Limit of concurrent requests: as configured, or less if a resource is short."""
         self.unread_max = concurrency
@@ -147,6 +149,11 @@ class Brakes:
         if self.held.pop(who, None) is not None:
             self.commit_now.set()
             self.changed.set()
+
+    @property
+    def ceiling(self) -> int:
+        """The least limit that a holder has set."""
+        return min(self._ceilings.values(), default=AUTO_MAX)
 
     def throttle(self, who: str, most: int | None) -> None:
         """Limit concurrent requests to `most` on behalf of `who`; None: remove this limit."""

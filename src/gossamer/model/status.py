@@ -193,6 +193,7 @@ class Status(msgspec.Struct, kw_only=True):
     shards: list[ShardHealth] = []
     machines: Annotated[list[MachineState] | UnsetType, _meta(says="Of a cluster.")] = UNSET
     concurrency: Annotated[int, _meta("sum")] = 0
+    concurrency_says: Annotated[str, _meta(says="Why, with crawl.concurrency = auto: of at most 2,048, because …")] = ""
     closings: Annotated[list[Closing], _meta("list")] = []
     uploads: Annotated[dict[str, Any] | None, _meta(says="To an object store.")] = None
     eta_s: float | None = None

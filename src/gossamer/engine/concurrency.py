@@ -1,0 +1,255 @@
+"""Concurrency: finds how many requests at once are useful, for `crawl.concurrency = "auto"`.
+
+Each change is an experiment: the rate of answers before and after it decides whether it stays. Response times alone say
+little, since those of millions of hosts differ for reasons of their own. Delays of hosts are never touched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from statistics import fmean
+from typing import Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer.engine.counters import Telemetry
+from gossamer.engine.options import AUTO_FIRST, AUTO_MAX
+from gossamer.engine.shard import CrawlLoop
+from gossamer.engine.watchdogs import REQUESTS_MIN, Gauges, fitting_requests
+
+BYTES_A_REQUEST = 256 << 10
+"""Share of `memory.budget_bytes` that permits one request: a connection with TLS, its buffers, and its page."""
+STEP = 1.25
+"""Factor of an experiment, up or down. A smaller change of the rate is lost in its noise."""
+FAST_STEP = 2.0
+"""The same at the beginning, and after others that brought more."""
+GAIN_MIN = 0.5
+"""Share of its change of requests by which an experiment must change the rate, to have had an effect."""
+CROWDED_MIN = 0.5
+"""Share of a window in which hosts must wait for a free request, before more of them are tried."""
+SLOWER = 0.7
+"""A request that brings less than this share of its usual rate suggests fewer requests."""
+SILENT_RISE = 0.2
+"""By how much the share of requests without a byte must rise to suggest that the line is full."""
+BUSY_MAX = 0.9
+"""Share of a processor that the event loop takes, from which on more requests only wait for it."""
+LAG_S_MAX = 0.25
+UNUSED = 0.8
+"""If fewer of the requests than this share were in use, the others are given back, a part at a time."""
+NO_MORE = "memory and open files permit no more"
+HOLD_S_FIRST = 30.0
+HOLD_S_MAX = 480.0
+"""Pauses between experiments that bring nothing: each is twice as long as the one before."""
+LOOK_S = 1.0
+WINDOW_S_MIN = 5.0
+WINDOW_S_MAX = 30.0
+ANSWERS_MIN = 400
+"""A window ends with as many answers, which makes its rate exact to a twentieth, or at its longest time."""
+SETTLE_S_MAX = 10.0
+"""Longest wait after a change, until requests of before it have ended."""
+
+
+class Window(NamedTuple):
+    """What a shard did with its requests during a time."""
+
+    lasts_s: float
+    answers: int
+    silent: int
+    """Requests that ended without a byte."""
+    crowded: float
+    """Share of the time in which a host waited for a free request."""
+    used_max: int
+    """Most requests at once."""
+    busy: float = 0.0
+    """Share of a processor that the event loop took."""
+    lag_s: float = 0.0
+    """Mean lateness of the event loop."""
+
+
+class RequestLimit(msgspec.Struct, frozen=True):
+    """How many requests at once are permitted, and what is known about other numbers."""
+
+    most: int = AUTO_FIRST
+    before: int = 0
+    """The number to return to if the experiment under way brings nothing; 0: there is none."""
+    rate: float = 0.0
+    """Answers per second before the experiment."""
+    usual: float = 0.0
+    """Answers per second and request when experiments last settled; 0: not known."""
+    silent: float = 0.0
+    """Usual share of requests without a byte."""
+    goes: Literal["up", "down"] = "up"
+    """Direction of the experiment under way, or of the next."""
+    step: float = FAST_STEP
+    hold_s: float = HOLD_S_FIRST
+    next_at: float = 0.0
+    """Time before which no further experiment begins without a sign."""
+    why: str = "nothing is measured yet"
+
+    @property
+    def proven(self) -> int:
+        """The number without the experiment under way."""
+        return self.before or self.most
+
+
+def next_limit(limit: RequestLimit, window: Window, ceiling: int, now: float) -> RequestLimit:
+    """Return the limit after a window in which `limit` was in force; `ceiling` is what resources permit."""
+    floor = min(REQUESTS_MIN, ceiling)
+    rate = window.answers / max(window.lasts_s, 1e-3)
+    silent = window.silent / max(window.silent + window.answers, 1)
+    if limit.most > ceiling:
+        return RequestLimit(ceiling, silent=limit.silent, step=STEP, next_at=now + HOLD_S_FIRST, why=NO_MORE)
+    if not window.answers:
+        return replace(limit, most=limit.proven, before=0, why="no request was answered")
+    if window.crowded < CROWDED_MIN and not (limit.before and limit.goes == "down"):
+        return _give_back(limit, window, min(AUTO_FIRST, limit.most), silent)
+    if limit.before:
+        limit = _judge(limit, rate, silent, now)
+        if limit.most == limit.before:
+            return replace(limit, before=0)
+        limit = replace(limit, before=0)
+    if sign := _sign_of_too_many(limit, window, rate, silent, now):
+        return _try_fewer(limit, rate, floor, sign)
+    limit = replace(limit, silent=0.9 * limit.silent + 0.1 * silent, usual=limit.usual or rate / limit.most)
+    if now < limit.next_at:
+        return limit
+    if limit.goes == "down":
+        return _try_fewer(limit, rate, floor, "fewer are tried")
+    if window.busy > BUSY_MAX:
+        return replace(limit, why="the processor is full")
+    if limit.most >= ceiling:
+        return replace(limit, goes="down", next_at=now + limit.hold_s, why=NO_MORE)
+    most = min(max(limit.most + 1, int(limit.most * limit.step)), ceiling)
+    return replace(limit, most=most, before=limit.most, rate=rate, why="all are in use and hosts wait for one")
+
+
+def _sign_of_too_many(limit: RequestLimit, window: Window, rate: float, silent: float, now: float) -> str:
+    """Return why fewer requests should be tried; empty: there is no sign of it."""
+    if window.lag_s > LAG_S_MAX and now >= limit.next_at:
+        return "the event loop is late"
+    if silent > limit.silent + SILENT_RISE:
+        return "more and more requests bring no byte"
+    if limit.usual and rate < SLOWER * limit.usual * limit.most:
+        return "each request takes longer than it did"
+    return ""
+
+
+def _give_back(limit: RequestLimit, window: Window, floor: int, silent: float) -> RequestLimit:
+    """Return a limit nearer to what is in use. Nothing is known of the rate then: hosts limit it."""
+    most = limit.most
+    if window.used_max < UNUSED * most:
+        most = max(floor, int(window.used_max / UNUSED), int(most * UNUSED))
+    usual_silent = 0.9 * limit.silent + 0.1 * silent
+    return RequestLimit(most, silent=usual_silent, step=limit.step, why="no more hosts are ready")
+
+
+def _judge(limit: RequestLimit, rate: float, silent: float, now: float) -> RequestLimit:
+    """Return the limit after its experiment: with the number that proved better, and when the next one begins."""
+    change = limit.most / limit.before - 1.0
+    gain = (rate / limit.rate - 1.0) / change if limit.rate else 0.0
+    if limit.goes == "up":
+        stays = gain >= GAIN_MIN and silent <= limit.silent + SILENT_RISE
+        why = "more of them brought more" if stays else "more of them brought nothing"
+    else:
+        stays = gain < GAIN_MIN
+        why = "more of them brought nothing" if stays else "fewer brought less"
+    if stays:
+        step = min(limit.step * STEP, FAST_STEP)
+        return replace(limit, usual=rate / limit.most, step=step, hold_s=HOLD_S_FIRST, next_at=0.0, why=why)
+    if limit.goes == "up" and limit.step > STEP:
+        return replace(limit, most=limit.before, step=STEP, next_at=0.0, why=why)
+    return replace(
+        limit,
+        most=limit.before,
+        usual=(limit.rate if limit.goes == "up" else rate * limit.before / limit.most) / limit.before,
+        silent=limit.silent if limit.goes == "up" else max(limit.silent, silent),
+        goes="down" if limit.goes == "up" else "up",
+        step=STEP,
+        hold_s=min(2 * limit.hold_s, HOLD_S_MAX),
+        next_at=now + limit.hold_s,
+        why=why,
+    )
+
+
+def _try_fewer(limit: RequestLimit, rate: float, floor: int, why: str) -> RequestLimit:
+    """Begin an experiment with fewer requests; at the lower bound the next one goes up."""
+    most = max(floor, min(int(limit.most / STEP), limit.most - 1))
+    if most >= limit.most:
+        return replace(limit, goes="up", why=why)
+    return replace(limit, most=most, before=limit.most, rate=rate, goes="down", step=STEP, why=why)
+
+
+class AdaptiveConcurrency:
+    """Applies `next_limit` to a shard while `crawl.concurrency` is `auto`. The number outlives the run."""
+
+    def __init__(self, loop: CrawlLoop, telemetry: Telemetry, gauges: Gauges) -> None:
+        self._loop = loop
+        self._brakes = loop.brakes
+        self._gauges = gauges
+        self._clock = telemetry.clock
+        self._counters = telemetry.counters
+        self._limit = RequestLimit(self._brakes.concurrency)
+        self._looks: list[tuple[bool, int, float]] = []
+        self._begin(self._clock.now())
+
+    async def run(self) -> None:
+        """Look once a second until cancelled."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            self.look(self._clock.now())
+
+    def look(self, now: float) -> None:
+        """Add a moment to the window; at its end apply the next limit. About 10 µs."""
+        loop = self._loop
+        brakes = self._brakes
+        if not loop.adapts:
+            self._counters.totals.concurrency = 0
+            self._limit = RequestLimit(brakes.concurrency)
+        if not loop.adapts or loop.paused or brakes.held or now < self._begins_at:
+            self._begin(max(now, self._begins_at))
+            return
+        if not brakes.why:
+            self._tell()
+        self._looks.append((loop.is_crowded, loop.requests, self._gauges.loop_lag_s))
+        lasts_s = now - self._begins_at
+        answers = self._counters.answered - self._answered
+        if lasts_s < WINDOW_S_MIN or (answers < ANSWERS_MIN and lasts_s < WINDOW_S_MAX):
+            return
+        before = brakes.concurrency
+        self._limit = limit = next_limit(self._limit, self._window(lasts_s), min(self.ceiling, brakes.ceiling), now)
+        self._counters.totals.concurrency = limit.proven
+        brakes.reconfigure(limit.most)
+        self._tell()
+        is_same = brakes.concurrency == before
+        self._begin(now if is_same else now + min(before * lasts_s / max(answers, 1), SETTLE_S_MAX))
+
+    def _tell(self) -> None:
+        self._brakes.why = f"of at most {self.ceiling:,}, because {self._limit.why}"
+
+    @property
+    def ceiling(self) -> int:
+        """The most requests at once that memory and open files permit."""
+        gauges = self._gauges
+        files = fitting_requests(gauges.open_files_max) if gauges.open_files_max else AUTO_MAX
+        return max(1, min(AUTO_MAX, gauges.memory_budget_bytes // BYTES_A_REQUEST, files))
+
+    def _window(self, lasts_s: float) -> Window:
+        crowded, requests, lags_s = zip(*self._looks, strict=True)
+        return Window(
+            lasts_s,
+            self._counters.answered - self._answered,
+            self._counters.silent - self._silent,
+            fmean(crowded),
+            max(requests),
+            (self._clock.work_s() - self._work_s) / lasts_s,
+            fmean(lags_s),
+        )
+
+    def _begin(self, at: float) -> None:
+        """Begin a window; until `at` the requests of the window before end."""
+        self._begins_at = at
+        self._answered = self._counters.answered
+        self._silent = self._counters.silent
+        self._work_s = self._clock.work_s()
+        self._looks.clear()
