@@ -128,7 +128,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.watch = msgspec.structs.asdict(watchdogs.gauges)
     status.shards = [_health(shard)]
     status.concurrency = loop.brakes.concurrency
-    status.concurrency_says = loop.brakes.why
+    status.concurrency_says = loop.brakes.why or UNSET
     status.closings = [Closing(host=host, reason=reason) for host, reason in frontier.closings]
     status.uploads = msgspec.structs.asdict(uploads.counts) if uploads is not None else None
     status.eta_s = _eta_s(status) if status.state == "running" else None
@@ -137,6 +137,8 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
         status.disk_bytes = disk_bytes(shard.kept.storage.journals.directory)
         status.hosts = frontier.overview(now, HOSTS_SHOWN_MAX)
         status.changes = changes_of(epochs)
+        if loop.state == "running":
+            status.lasting = loop.lasting()
     return status
 
 
@@ -352,6 +354,7 @@ def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Confi
         runs=totals.incarnation,
         ended=totals.ended,
         awaited=list(totals.awaited),
+        lasting=list(totals.lasting),
         warnings=totals.warnings(),
         max_pages=limits.max_pages,
         max_time_s=limits.max_time_s,

@@ -148,6 +148,7 @@ def _report(directory: Path, status: Status) -> Report:
             modules=modules_with_failures(status.modules),
             seeds_not_fetched=seeds,
             awaited=status.awaited,
+            lasting=status.lasting,
             idle_shards=[one.shard for one in status.shards if one.idle],
             damage=[one["says"] for one in status.damage],
             unfinished=Path(folder),

@@ -164,6 +164,7 @@ def picture_rows(status: Status) -> list[tuple[str, str]]:
         for host in hosts["failing"][:SHOWN_MAX]:
             rows.append(("failing", _host(host)))
             rows += [("origin", _origin(one)) for one in host.get("origins", ())[:SHOWN_MAX]]
+    rows += [("lasting", f"{one.host}: {one.says}") for one in status.lasting]
     rows += [("closed", f"{one.host}: {one.reason}") for one in status.closings]
     # A shard that does not run has neither a commit nor a lag.
     rows += [("shard", _shard(one)) for one in status.shards if one.epoch is not UNSET]

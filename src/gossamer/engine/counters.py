@@ -16,7 +16,7 @@ from gossamer.model.errors import CrawlFailedError
 from gossamer.model.modules import INVALID, ModuleCounts, ModuleError
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 from gossamer.model.pages import PageRow, Visited
-from gossamer.model.standing import Awaited
+from gossamer.model.standing import Awaited, Lasting
 from gossamer.model.status import RECENT_CHARACTERS_MAX
 from gossamer.model.words import counted
 from gossamer.world.clock import Clock
@@ -92,6 +92,8 @@ class Totals(msgspec.Struct):
     seeds: SeedCounters = msgspec.field(default_factory=SeedCounters)
     ended: str = ""
     """How the last run ended; empty during a run, and after a crash."""
+    lasting: list[Lasting] = msgspec.field(default_factory=list)
+    """When the last run ended: the hosts that would have outlasted all others."""
     awaited: list[Awaited] = msgspec.field(default_factory=list)
     """If the last run ended by `patience`: the first hosts that it did not wait for."""
     rendered: dict[str, int] = msgspec.field(default_factory=dict)

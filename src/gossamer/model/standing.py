@@ -69,6 +69,18 @@ class Awaited(msgspec.Struct, frozen=True):
     queued: int
 
 
+class Lasting(msgspec.Struct, frozen=True):
+    """A host whose URLs take longer than those of all others."""
+
+    host: str
+    queued: int
+    left_s: float
+    longer_s: float
+    """By how much it outlasts the others."""
+    says: str
+    """The same in words, and what would shorten it."""
+
+
 class BudgetFacts(msgspec.Struct, frozen=True):
     """Budget use of a host and its site in a round, for display."""
 

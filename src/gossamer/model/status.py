@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from gossamer.model.decodable import decodable
-from gossamer.model.standing import Awaited
+from gossamer.model.standing import Awaited, Lasting
 from gossamer.model.words import shell_word
 
 Together = Literal["sum", "sums", "most", "list"]
@@ -165,6 +165,7 @@ class Status(msgspec.Struct, kw_only=True):
     ended: Annotated[str, _meta(says="How it ended, or failed; empty while it has not.")] = ""
     ended_says: Annotated[str, _meta(says="The same for people: page limit reached.")] = ""
     awaited: Annotated[list[Awaited], _meta("list", "Hosts that the crawl did not wait for.")] = []
+    lasting: Annotated[list[Lasting], _meta("list", "Hosts that outlast all others; of a running one in details.")] = []
     max_pages: Annotated[int | None, _meta("most")] = None
     max_time_s: Annotated[float | None, _meta("most")] = None
     max_bytes: Annotated[int | None, _meta("most")] = None
@@ -193,7 +194,7 @@ class Status(msgspec.Struct, kw_only=True):
     shards: list[ShardHealth] = []
     machines: Annotated[list[MachineState] | UnsetType, _meta(says="Of a cluster.")] = UNSET
     concurrency: Annotated[int, _meta("sum")] = 0
-    concurrency_says: Annotated[str, _meta(says="Why, with crawl.concurrency = auto: of at most 2,048, because …")] = ""
+    concurrency_says: Annotated[str | UnsetType, _meta(says="With crawl.concurrency = auto: of how many, why.")] = UNSET
     closings: Annotated[list[Closing], _meta("list")] = []
     uploads: Annotated[dict[str, Any] | None, _meta(says="To an object store.")] = None
     eta_s: float | None = None

@@ -10,7 +10,7 @@ import pytest
 from rich.cells import cell_len
 
 from gossamer.model.errors import DamagedError
-from gossamer.model.standing import Awaited
+from gossamer.model.standing import Awaited, Lasting
 from gossamer.results.report.figures import CopyFigures, Count, Domain, Report, as_json
 from gossamer.results.report.html import as_html
 from gossamer.results.report.report import summary
@@ -179,7 +179,15 @@ def test_hosts_that_were_not_waited_for_and_idle_shards_are_named(tmp_path: Path
     page = as_html(report, "crawl")
     assert "<p class=lacks>Idle shards, without any URL: 1, 3</p>" in page
     assert "https://a.example.org waits: &lt;b&gt;" in page
+    lasting = Lasting(
+        "docs.example\x1b", 4_000, 4_200.0, 4_000.0, "4,000 URLs take <b> long; a shorter delay would help"
+    )
+    report = summary(tmp_path, lasting=[lasting])
+    assert "  docs.example\\x1b: 4,000 URLs take <b> long; a shorter delay would help\n" in as_text(report)
+    assert "4,000 URLs take &lt;b&gt; long;<br>a shorter delay" in as_html(report, "crawl")
+    assert json.loads(as_json(report))["lasting"] == [msgspec.structs.asdict(lasting)]
     without = summary(tmp_path)
+    assert "outlast" not in as_text(without) + as_html(without, "crawl")
     assert "Idle" not in as_text(without) + as_html(without, "crawl")
     assert "Not waited for" not in as_text(without) + as_html(without, "crawl")
 

@@ -74,6 +74,7 @@ function notices(status, at, own) {
   for (const module of Object.values(status.modules ?? {})) if (module.says) notices.push(["bad", OVER.has(status.state) ? "Failed" : "Failing", module.says]);
   for (const warning of status.warnings ?? []) notices.push(["", "Warning", warning]);
   for (const left of status.awaited ?? []) notices.push(["over", "Not waited for", `${left.host}: ${count(left.queued)} URLs: ${left.reason}`]);
+  for (const host of status.lasting ?? []) notices.push(["", "Takes longest", `${host.host}: ${host.says}`]);
   for (const closing of (status.closings ?? []).slice(-3)) notices.push(["", "Closed", `${closing.host}: ${closing.reason}`]);
   const lines = notices.map(([kind, title, says]) => make("p", { class: `notice ${kind}` }, make("b", {}, title), ...prose(says)));
   const place = by("notices");

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from gossamer.model.decodable import decodable
-from gossamer.model.standing import Awaited
+from gossamer.model.standing import Awaited, Lasting
 from gossamer.model.status import SeedState
 
 
@@ -323,6 +323,8 @@ class Report(msgspec.Struct, frozen=True):
     """The first seeds, where the crawl ended and not one of them could be fetched."""
     awaited: tuple[Awaited, ...] = ()
     """Where the crawl ended by `crawl.patience_s`: hosts that it did not wait for, the next requests first."""
+    lasting: tuple[Lasting, ...] = ()
+    """Hosts whose URLs take longer than those of all others, the longest first."""
     idle_shards: tuple[int, ...] = ()
     """Shards without any URL: no site of the crawl is theirs. Empty where the state was not at hand."""
     rejected: tuple[Count, ...] = ()

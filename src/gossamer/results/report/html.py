@@ -36,7 +36,7 @@ def as_html(report: Report, title: str) -> str:
     body += f"<p class=lacks>Ended: {_text(report.ended_says)}</p>" if report.ended_says else ""
     if report.idle_shards:
         body += f"<p class=lacks>Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}</p>"
-    body += _waiting_hosts(report)
+    body += _waiting_hosts(report) + _lasting_hosts(report)
     body += "".join(_sections(report)) if report.attempts else f"<p>{none}</p>"
     name = _text(title)
     return (
@@ -61,6 +61,13 @@ def _waiting_hosts(report: Report) -> str:
     rows = ((_text(one.host), f"{one.queued:,}", f"{instant(one.at)} UTC", _text(one.reason)) for one in report.awaited)
     said = "The crawl ended without these hosts (crawl.patience_s); gossamer resume requests them later."
     return _table("Not waited for", said, ("host", "URLs", "next request", "reason"), rows, wide=True)
+
+
+def _lasting_hosts(report: Report) -> str:
+    if not report.lasting:
+        return ""
+    rows = ((_text(one.host), ";<br>".join(map(_text, one.says.split("; ")))) for one in report.lasting)
+    return _table("Hosts that outlast all others", "As of the last run.", ("host", "time"), rows, wide=True)
 
 
 def _sections(report: Report) -> Iterator[str]:

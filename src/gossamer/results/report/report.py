@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from gossamer.model.product import FORGOTTEN
-from gossamer.model.standing import Awaited
+from gossamer.model.standing import Awaited, Lasting
 from gossamer.model.status import SeedState
 from gossamer.results.report import sections
 from gossamer.results.report.figures import (
@@ -86,6 +86,7 @@ def summary(
     modules: Sequence[FailedModule] = (),
     seeds_not_fetched: Sequence[SeedState] = (),
     awaited: Sequence[Awaited] = (),
+    lasting: Sequence[Lasting] = (),
     idle_shards: Sequence[int] = (),
     damage: Sequence[str] = (),
     unfinished: Path | None = None,
@@ -103,7 +104,8 @@ def summary(
     `received` is the bytes that the crawl counted, with those of robots.txt, which no table has. Memory is bounded by
     `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused,
     `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them,
-    `awaited` the hosts that it did not wait for, `idle_shards` those without any URL,
+    `awaited` the hosts that it did not wait for, `lasting` those that outlast all others, `idle_shards` those without
+    any URL,
     `damage` a line for each file that is known to be lost, `rendering` what that took and brought, `ended` and
     `ended_says` how the last run ended: the tables hold none of these.
     docs/reference/report.md says what it costs.
@@ -120,6 +122,7 @@ def summary(
         failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
         seeds_not_fetched=tuple(seeds_not_fetched),
         awaited=tuple(awaited),
+        lasting=tuple(lasting),
         idle_shards=tuple(idle_shards),
         damage=tuple(damage),
         rendering=dict(rendering or {}),

@@ -62,7 +62,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
             yield f"  {printable(one.url)}: {printable(one.state)}"
             yield f"    {printable(one.reason)}"
         yield ""
-    yield from _pending_lines(report)
+    yield from _pending_lines(report, width)
     if not report.attempts:
         yield "No pages in the files that are left." if report.damage else "No pages yet."
         return
@@ -98,12 +98,18 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _modules(report.failed_modules)
 
 
-def _pending_lines(report: Report) -> Iterator[str]:
+def _pending_lines(report: Report, width: int) -> Iterator[str]:
     if report.awaited:
         yield "Not waited for (crawl.patience_s), gossamer resume requests them later:"
         for one in report.awaited:
             yield f"  {printable(one.host)}: {counted(one.queued, 'URL')}, next request {instant(one.at)} UTC"
             yield f"    {printable(one.reason)}"
+        yield ""
+    if report.lasting:
+        yield "Hosts that outlast all others:"
+        for host in report.lasting:
+            said = f"{printable(host.host)}: {printable(host.says)}"
+            yield from wrap(said, width, initial_indent="  ", subsequent_indent="    ")
         yield ""
     if report.idle_shards:
         yield f"Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}"

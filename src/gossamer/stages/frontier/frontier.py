@@ -8,12 +8,13 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.model.links import NOT_SEED, Link, RevisitPlan
-from gossamer.model.standing import Awaited, HostFacts, Standing
+from gossamer.model.standing import Awaited, HostFacts, Lasting, Standing
 from gossamer.model.visits import Contact
 from gossamer.stages.frontier.budgets import Ledger
 from gossamer.stages.frontier.host import Host, Lease
 from gossamer.stages.frontier.hosts import HOST_BYTES, HostRecords, HostTable
 from gossamer.stages.frontier.index import HostIndex, LevelBias
+from gossamer.stages.frontier.lasting import lasting_hosts
 from gossamer.stages.frontier.limits import SharedGates, Sites, make_shared_gates
 from gossamer.stages.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.stages.frontier.origins import free_at, key_of, queue_of, settle, tidy
@@ -442,6 +443,10 @@ class Frontier:
     def overview(self, now: float, most: int) -> dict[str, object]:
         """Return hosts that are active, slow or failing, for people."""
         return overview(self.scheduler.benched.values(), self.hosts.in_memory(), now, most)
+
+    def lasting_hosts(self, urls_s: float) -> list[Lasting]:
+        """Return the hosts that will outlast all others; the crawl fetches `urls_s` URLs a second."""
+        return lasting_hosts(self.scheduler.benched.values(), self.counts.pending, urls_s)
 
     def next_hosts(self, most: int) -> list[Awaited]:
         """Return up to `most` of the hosts that can be requested later, the earliest first."""
