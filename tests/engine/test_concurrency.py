@@ -84,6 +84,10 @@ def test_it_reaches_a_large_capacity_within_minutes() -> None:
     assert max(Trial(line(1_000)).run(120).used) >= 800
 
 
+def test_a_line_that_is_narrower_than_the_first_number_is_found_within_minutes() -> None:
+    assert 13 <= Trial(line(16, answer_s=0.5)).run(180).limit.proven <= 20
+
+
 def test_it_follows_a_line_that_becomes_narrower_and_wider_again() -> None:
     def rate(requests: int, now: float) -> tuple[float, float]:
         return line(100 if 3_600 <= now < 7_200 else 400)(requests, now)
@@ -192,10 +196,10 @@ def test_a_loop_that_is_late_for_other_reasons_does_not_take_requests_away() -> 
 
 
 def test_experiments_that_bring_nothing_become_rare() -> None:
-    trial = Trial(line(200)).run(3_600)
-    assert trial.limit.hold_s == HOLD_S_MAX
-    changes = sum(a != b for a, b in pairwise(trial.run(3_600).used[360:]))
-    assert changes <= 20
+    """Two changes each, one there and one back: every few minutes, and no more because of the noise."""
+    for seed in range(8):
+        used = Trial(line(200), seed=seed).run(4 * 3_600).used[360:]
+        assert sum(a != b for a, b in pairwise(used)) <= 3 * 40
 
 
 def test_a_resumed_crawl_begins_with_what_was_useful() -> None:

@@ -222,7 +222,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         _tell_rejected(status, totals, config)
         status.traps = trap_lines(opened.traps)
         status.revisits = whole_facts(opened.revisits, now) if opened.revisits is not None else None
-        status.concurrency = totals.concurrency or config.crawl.concurrency_max
+        status.concurrency = config.crawl.concurrency_of(totals.concurrency)
         status.waiting_for = _why_stopped(config, directory, status)
         status.uploads = msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None
         _tell_damage(status, opened.lost, directory)

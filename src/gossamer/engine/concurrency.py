@@ -39,7 +39,7 @@ UNUSED = 0.8
 """If fewer of the requests than this share were in use, the others are given back, a part at a time."""
 NO_MORE = "memory and open files permit no more"
 HOLD_S_FIRST = 30.0
-HOLD_S_MAX = 480.0
+HOLD_S_MAX = 240.0
 """Pauses between experiments that bring nothing: each is twice as long as the one before."""
 LOOK_S = 1.0
 WINDOW_S_MIN = 5.0
@@ -156,18 +156,21 @@ def _judge(limit: RequestLimit, rate: float, silent: float, now: float) -> Reque
         why = "more of them brought nothing" if stays else "fewer brought less"
     if stays:
         step = min(limit.step * STEP, FAST_STEP)
-        return replace(limit, usual=rate / limit.most, step=step, hold_s=HOLD_S_FIRST, next_at=0.0, why=why)
+        hold_s = max(HOLD_S_FIRST, limit.hold_s / 2)
+        return replace(limit, usual=rate / limit.most, step=step, hold_s=hold_s, next_at=0.0, why=why)
     if limit.goes == "up" and limit.step > STEP:
         return replace(limit, most=limit.before, step=STEP, next_at=0.0, why=why)
+    goes_up = limit.goes == "up"
+    is_first = goes_up and limit.hold_s == HOLD_S_FIRST  # The line may be full with fewer, too.
     return replace(
         limit,
         most=limit.before,
-        usual=(limit.rate if limit.goes == "up" else rate * limit.before / limit.most) / limit.before,
-        silent=limit.silent if limit.goes == "up" else max(limit.silent, silent),
-        goes="down" if limit.goes == "up" else "up",
+        usual=limit.rate / limit.before if goes_up else rate / limit.most,
+        silent=limit.silent if goes_up else max(limit.silent, silent),
+        goes="down" if goes_up else "up",
         step=STEP,
         hold_s=min(2 * limit.hold_s, HOLD_S_MAX),
-        next_at=now + limit.hold_s,
+        next_at=now if is_first else now + limit.hold_s,
         why=why,
     )
 

@@ -178,6 +178,10 @@ class CrawlOptions(Section, frozen=True):
         """The most requests that may ever be under way at once."""
         return AUTO_MAX if self.concurrency == "auto" else self.concurrency
 
+    def concurrency_of(self, found: int) -> int:
+        """Return the requests at once of a crawl that begins; `found` is what it found useful before, 0 for nothing."""
+        return (found or AUTO_FIRST) if self.concurrency == "auto" else self.concurrency
+
 
 class CookiesOptions(Section, frozen=True):
     """Cookies, kept by site: those of one site never reach another."""

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from gossamer.engine.commit import Committer, ignore
 from gossamer.engine.counters import Telemetry
-from gossamer.engine.options import AUTO_FIRST, CrawlOptions, LimitsOptions
+from gossamer.engine.options import CrawlOptions, LimitsOptions
 from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.watchdogs import Brakes
 from gossamer.model.standing import Lasting
@@ -65,7 +65,7 @@ class CrawlLoop:
         self._clock = clock = telemetry.clock
         self._turns: dict[asyncio.Task[None], tuple[Lease, float]] = {}
         """Leases in flight, each with its start."""
-        first = (self._counters.totals.concurrency or AUTO_FIRST) if self.adapts else options.concurrency_max
+        first = options.concurrency_of(telemetry.counters.totals.concurrency)
         self.brakes = brakes = Brakes(first, self._turns, frontier.shrink)
         self._wake = brakes.changed
         self._commit_now = brakes.commit_now
