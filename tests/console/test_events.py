@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gossamer.config.sections import ConsoleOptions
@@ -19,11 +20,15 @@ from gossamer.console.operations import Bounds
 from gossamer.console.server import serve_app
 from gossamer.console.service import OWN_SHARE, Service
 from gossamer.console.serving import console_app
+from gossamer.model.standing import Lasting
 
 HOSTILE = "\n\nevent: status\ndata: {}\n\n<script>"
 TOKEN = "t" * 32
 STREAMS_MAX = ConsoleOptions().connections_max // 4
 ASK = b"GET /api/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+LASTING = Lasting("docs.example", 4_000, 4_200.0, 4_000.0, "4,000 URLs take long")
 
 
 class Desk:
@@ -48,6 +53,7 @@ class Desk:
                 "title": HOSTILE + self.filler,
                 "course": [[1.0, 2.0, 3.0]],
                 "hosts": {},
+                "lasting": [msgspec.structs.asdict(LASTING)] if request.get("detail") else [],
             },
             "recent": {"last": 7, "pages": [], "errors": [], "left_out": 0},
             "course": {"points": []},
@@ -196,7 +202,9 @@ def test_hosts_are_looked_at_as_seldom_as_their_cost_asks_for() -> None:
         first = await told._make_message()
         assert b'"hosts"' in first
         for _ in range(5):
-            assert b'"hosts"' in await told._make_message(after_silence=False)
+            message = await told._make_message(after_silence=False)
+            assert b'"hosts"' in message
+            assert b"docs.example" in message
         assert [request["detail"] for request in desk.asked if request["verb"] == "status"] == [True] + [False] * 5
 
     run(scenario())

@@ -254,6 +254,16 @@ def test_a_continuous_crawl_waits_however_long_it_takes(tmp_path: Path, mode: st
         assert shard.out_of_patience == (mode == "batch")
 
 
+@pytest.mark.parametrize("mode", ["batch", "continuous"])
+def test_a_crawl_that_ends_with_urls_left_names_the_hosts_that_take_longest(tmp_path: Path, mode: str) -> None:
+    options: dict[str, Any] = {"polite": {"delay_s_min": 2.0}, "crawl": {"mode": mode}, "limits": {"max_pages": 1}}
+    with ring_of(tmp_path, star(400), clock=FakeClock(), **options) as ring:
+        ring.seed(ROOT)
+        assert asyncio.run(ring.shard().run()) == "limit"
+        found = [(one.host, one.queued) for one in ring.counters.totals.lasting]
+        assert found == ([("a.example", 400)] if mode == "batch" else [])
+
+
 @pytest.mark.promise("Bounds", "Limits on pages are never exceeded.")
 @pytest.mark.parametrize("concurrency", [1, 7, 64])
 def test_max_pages_is_reached_and_never_passed(tmp_path: Path, concurrency: int) -> None:

@@ -261,7 +261,7 @@ class EventFeed:
         is_over = shown.get("state") in OVER and not shown.get("in_flight")
         if wants_detail:
             self._detail_at = now() + detail_pause_s(now() - began)
-            self._detail = {name: shown[name] for name in ("hosts", "changes") if name in shown}
+            self._detail = {name: shown[name] for name in ("hosts", "changes", "lasting") if name in shown}
             self._rates = {"course": status["course"]} if "course" in status else {}
         if is_over != self._is_over:
             self._is_over = is_over
@@ -269,7 +269,7 @@ class EventFeed:
         elif is_over:
             self._detail_at = float("inf")
             self._again_at = now() + OVER_S
-        return {**self._detail, **shown}
+        return {**shown, **self._detail}
 
     async def _ask(self, verb: str, **fields: object) -> Mapping[str, object] | None:
         answer = await self._desk.ask({"verb": verb, **fields})

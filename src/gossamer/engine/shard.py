@@ -276,6 +276,7 @@ class CrawlLoop:
         self.state = "running"
         self._counters.totals.ended = ""
         self._counters.totals.awaited = []
+        self._counters.totals.lasting = []
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._commit_often())

@@ -74,7 +74,6 @@ function notices(status, at, own) {
   for (const module of Object.values(status.modules ?? {})) if (module.says) notices.push(["bad", OVER.has(status.state) ? "Failed" : "Failing", module.says]);
   for (const warning of status.warnings ?? []) notices.push(["", "Warning", warning]);
   for (const left of status.awaited ?? []) notices.push(["over", "Not waited for", `${left.host}: ${count(left.queued)} URLs: ${left.reason}`]);
-  for (const host of status.lasting ?? []) notices.push(["", "Takes longest", `${host.host}: ${host.says}`]);
   for (const closing of (status.closings ?? []).slice(-3)) notices.push(["", "Closed", `${closing.host}: ${closing.reason}`]);
   const lines = notices.map(([kind, title, says]) => make("p", { class: `notice ${kind}` }, make("b", {}, title), ...prose(says)));
   const place = by("notices");
@@ -151,6 +150,10 @@ function hosts(status, at) {
   fill(by("active"), ["<host", "<limited by", "queued", "requests", "mean time", "!change"], (hosts.active ?? []).map((host) =>
     make("tr", {}, name(host), limited(host, at), cell(number(host.queued)), cell(number(host.requests)), cell(mean(host)), act(host))),
   "No host has work in memory.");
+  const lasting = status.lasting ?? [];
+  by("outlasting").hidden = !lasting.length;
+  fill(by("lasting"), ["<host", "<time", "!change"], lasting.map((host) =>
+    make("tr", {}, name(host), cell(make("span", {}, ...prose(host.says)), "text reason"), act(host))), "");
   fill(by("slowest"), ["<host", "mean time", "requests", "!change"], (hosts.slowest ?? []).map((host) =>
     make("tr", {}, name(host), cell(mean(host)), cell(number(host.requests)), act(host))), "No host has answered so far.");
   const failures = (host) => (host.sleeps ? `${count(host.failures)}, paused ${count(host.sleeps)}×` : number(host.failures));
