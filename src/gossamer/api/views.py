@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from gossamer.api.given import directory_of
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.results.export import corpus
 from gossamer.results.export.bodies import Means
 from gossamer.results.export.chunks import TOKENS_MAX
 from gossamer.results.export.copies import How
@@ -79,10 +80,12 @@ def export_of(
     def make(to: str, target: Path, means: Means, progress: Progress) -> Exported:
         return export(crawl, to, target, means, permitted=permitting[to], progress=progress, **options)
 
-    with ContentProcesses(file, memory_bytes_max) as processes:
+    markdown = not corpus.OF_MARKDOWN.isdisjoint(permitting)
+    with ContentProcesses(file, memory_bytes_max, markdown=markdown) as processes:
         # These have no network, and some records may be in an object store alone.
         is_here = all(entry.phase < Phase.AWAY for entry in (crawl.files or {}).values())
-        means = replace(export_means(reopen(file)), contents_of=processes.contents_of if is_here else None)
+        means = export_means(reopen(file), markdown=markdown)
+        means = replace(means, contents_of=processes.contents_of if is_here else None)
         if len(orders) == 1:
             return make(orders[0].to, target, means, progress)
         return export_several(target, orders, means, make, progress)

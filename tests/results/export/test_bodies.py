@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import pytest
+from fastwarc.warc import ArchiveIterator
 
 from gossamer.model.pages import Original, Page, Visited
 from gossamer.results.export.bodies import ArchivedPage, RecordBodies, RecordPlace
@@ -14,6 +16,7 @@ from gossamer.results.export.source import pieces_of
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.tables import TableWriters
+from gossamer.stages.archive.unpack import Unpacked
 from gossamer.stages.archive.warc import WarcArchive, WarcInfo
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
@@ -102,3 +105,24 @@ def test_a_version_that_was_not_modified_is_shown_as_its_original(tmp_path: Path
     assert newest.place is not None
     page = _read(tmp_path / "warc", ArchivedPage(newest.place, newest.original, newest.url, newest.media_type))
     assert (newest.media_type, page.media_type, page.body) == ("text/html", "text/html", TEXT)
+
+
+def test_a_record_is_unpacked_once_and_a_large_one_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b"<p>" + b"a b " * 40_000
+    place, other = _written(tmp_path, visited(body=body, headers=(HTML,)), visited(body=body + b"c", headers=(HTML,)))
+    unpacked: list[int] = []
+    begin = Unpacked.begin
+    monkeypatch.setattr(Unpacked, "begin", lambda self: (unpacked.append(1), begin(self))[1])
+    monkeypatch.setattr("gossamer.results.export.bodies.ArchiveIterator", _of_plain_text)
+    assert _read(tmp_path / "warc", ArchivedPage(place)).body == body
+    assert len(unpacked) == 1
+    monkeypatch.undo()
+    monkeypatch.setattr("gossamer.results.export.bodies.READ_WHOLE_BYTES_MAX", 100_000)
+    assert _read(tmp_path / "warc", ArchivedPage(other)).body == body + b"c"
+
+
+def _of_plain_text(file: BinaryIO, **options: Any) -> ArchiveIterator:
+    """FastWARC's reader, of a file that is not packed."""
+    assert file.read(5) == b"WARC/"
+    file.seek(0)
+    return ArchiveIterator(file, **options)

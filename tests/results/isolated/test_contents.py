@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.api.views import export_of
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, DamagedError
@@ -15,6 +16,8 @@ from gossamer.model.pages import MARKED_TYPES, Page
 from gossamer.results.export.bodies import ArchivedPage, Means, RecordPlace
 from gossamer.results.export.export import ExportedCrawl, export
 from gossamer.results.export.opening import export_means
+from gossamer.results.export.plan import make_plan, read_plan
+from gossamer.results.export.source import pieces_of
 from gossamer.results.isolated.contents import ContentProcesses
 from tests.results.export.crawled import crawl
 
@@ -53,6 +56,34 @@ def test_several_processes_find_what_one_finds(tmp_path: Path, crawled: Path, me
             }
     assert made["several"] == made["one"]
     assert made["one"]
+
+
+def test_what_needs_text_alone_pays_for_no_markdown(
+    tmp_path: Path, crawled: Path, means: Means, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Markdown is half of what finding a page's content costs, and `bulk` has none."""
+    pages = [row.record for _, row in read_plan(_plan(crawled, tmp_path))]
+    with ContentProcesses(crawled / "crawl.toml", MEMORY_BYTES, markdown=False) as processes:
+        texts = list(processes.contents_of(crawled / "warc", pages))
+    whole = list(means.contents(crawled / "warc", pages))
+    assert texts == [
+        one._replace(markdown="") if one is not None and one.text_method == "main" else one for one in whole
+    ]
+    assert any(one is not None and one.text_method == "main" for one in whole)
+
+    def refuse(*_: object) -> str:
+        raise AssertionError("no Markdown is needed")
+
+    monkeypatch.setattr("gossamer.stages.process.content.as_markdown", refuse)
+    monkeypatch.setattr("gossamer.results.export.pages.PAGES_MIN", 1_000)
+    export_of(crawled, "bulk", tmp_path / "bulk")
+    assert list((tmp_path / "bulk").glob("*.ndjson"))
+
+
+def _plan(crawled: Path, folder: Path) -> Path:
+    plan = folder / "plan.parquet"
+    make_plan(plan, pieces_of(crawled / "pages"), "", MEMORY_BYTES)
+    return plan
 
 
 def test_markdown_of_marked_text_is_the_text(means: Means) -> None:

@@ -30,7 +30,7 @@ from gossamer.model.visits import Reply
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
-from gossamer.stages.archive.members import HEAD_BYTES_MAX, is_sound, members_of
+from gossamer.stages.archive.members import HEAD_BYTES_MAX, members_of, unpack_member
 from gossamer.stages.archive.packages import part_of
 
 if TYPE_CHECKING:
@@ -242,7 +242,7 @@ class Means:
 BODY_BYTES_MAX = 64_000_000
 """Bytes of a body, as sent, that are read at most."""
 READ_WHOLE_BYTES_MAX = 8_000_000
-"""A longer record is not read in one piece."""
+"""A record that unpacks to more is not held in one piece."""
 NOT_MODIFIED = 304
 
 
@@ -350,16 +350,19 @@ class RecordBodies:
             self._name = place.file
         if os.fstat(self._file.fileno()).st_size < place.offset + place.length:
             raise cut_error(path)
-        require_record(self._file, path, place.offset, place.offset, place.length, url)
-        self._file.seek(place.offset)
-        return io.BytesIO(self._file.read(place.length)) if place.length <= READ_WHOLE_BYTES_MAX else self._file
+        return sound_record(self._file, path, place.offset, place.offset, place.length, url)
 
 
-def require_record(file: BinaryIO, path: Path, offset: int, at: int, length: int, url: str) -> None:
-    """Raise DamagedError if the member at `at` in a file, which is that at `offset` of `path`, is damaged."""
-    if fault := is_sound(file, at, length):
+def sound_record(file: BinaryIO, path: Path, offset: int, at: int, length: int, url: str) -> BinaryIO:
+    """Return the member at `at` in a file, which is that at `offset` of `path`, for reading: unpacked, or a larger one
+    as it is. Raises DamagedError: it is damaged.
+    """
+    fault, content = unpack_member(file, at, length, READ_WHOLE_BYTES_MAX)
+    if fault:
         leave = f"{record_error(path, offset, url, fault)}, or leave the page out: --where \"url <> '{url}'\""
         raise DamagedError(leave)
+    file.seek(at)
+    return file if content is None else io.BytesIO(content)
 
 
 class StoredRecords:
@@ -387,9 +390,7 @@ class StoredRecords:
         member = io.BytesIO(self._held[at : at + length])
         if len(member.getbuffer()) < length:
             raise cut_error(path)
-        require_record(member, path, offset, 0, length, url)
-        member.seek(0)
-        return member
+        return sound_record(member, path, offset, 0, length, url)
 
     def _read(self, path: Path, name: str, start: int, length: int) -> bytes:
         if self._stores is None:

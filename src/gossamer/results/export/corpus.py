@@ -30,6 +30,8 @@ from gossamer.world.files import sync_file
 
 FORMATS = ("datasets", "chunks", "bulk")
 """Formats that are always a corpus; `markdown` is one where copies are left out."""
+OF_MARKDOWN = frozenset(("markdown", "datasets", "chunks"))
+"""Formats that hold or divide Markdown."""
 PAGES_A_PART = 2_000
 PART_BYTES = 16_000_000
 """Size of buffered texts, and of a row group."""

@@ -126,13 +126,14 @@ def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
     return found
 
 
-def export_means(config: Config) -> Means:
+def export_means(config: Config, *, markdown: bool = True) -> Means:
     """Return the dependencies of exports that read pages: the decoder of content codings, and functions from a page to
-    its text.
+    its text, and to `markdown` if it is needed: that is half of their cost.
     """
     options = replace(config.process, text=True)
     reading = Modules([TitleAndText(options)], options)
-    main = Modules([_module(name, options) for name in ("main_text", "markdown", "metadata")], options)
+    names = ("main_text", "markdown", "metadata") if markdown else ("main_text", "metadata")
+    main = Modules([_module(name, options) for name in names], options)
 
     def text(page: Page) -> PageText:
         findings = reading.process(page).findings

@@ -19,6 +19,7 @@ from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.results.export.bodies import ArchivedPage, MarkdownPage, Means
 from gossamer.results.export.opening import export_means
+from gossamer.world.loop import calm_collector
 from gossamer.world.process import child_environment, processors
 from gossamer.world.workers import answer_frames, frame_from, make_frame
 
@@ -40,6 +41,8 @@ class ContentQuestion(msgspec.Struct, array_like=True, frozen=True):
     config_file: str
     warc_folder: str
     pages: list[ArchivedPage]
+    markdown: bool = True
+    """Whether they are needed as Markdown too."""
 
 
 class ContentAnswer(msgspec.Struct, array_like=True, frozen=True):
@@ -58,8 +61,9 @@ _answer = msgspec.msgpack.Decoder(ContentAnswer).decode
 class ContentProcesses:
     """As many processes as there are processors, started when they are needed. Use as a context, for one export."""
 
-    def __init__(self, config_file: Path, memory_bytes_max: int) -> None:
-        """`config_file` is that of the crawl."""
+    def __init__(self, config_file: Path, memory_bytes_max: int, *, markdown: bool = True) -> None:
+        """`config_file` is that of the crawl; `markdown` says whether contents are needed as Markdown too."""
+        self._markdown = markdown
         self._config_file = config_file
         self._processes_max = max(1, min(processors(), memory_bytes_max // PROCESS_BYTES))
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -88,7 +92,7 @@ class ContentProcesses:
         for number, some in enumerate(_in_parts(pages)):
             if len(asked) >= WAITING * self._processes_max:
                 yield from _read_answer(*asked.popleft())
-            question = ContentQuestion(str(self._config_file), str(warc_folder), some)
+            question = ContentQuestion(str(self._config_file), str(warc_folder), some, self._markdown)
             process = self._process(number % self._processes_max)
             assert process.stdin is not None
             try:
@@ -152,13 +156,15 @@ def _read_answer(process: subprocess.Popen[bytes], question: ContentQuestion) ->
 
 def answer_contents(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer until the input ends."""
-    known: dict[str, Means] = {}
+    calm_collector()
+    known: dict[tuple[str, bool], Means] = {}
 
     def answer(frame: bytes) -> bytes:
         question = _question(frame)
-        means = known.get(question.config_file)
+        key = (question.config_file, question.markdown)
+        means = known.get(key)
         if means is None:
-            means = known[question.config_file] = export_means(reopen(Path(question.config_file)))
+            means = known[key] = export_means(reopen(Path(question.config_file)), markdown=question.markdown)
         try:
             found = means.contents(Path(question.warc_folder), question.pages)
             return _encode(ContentAnswer([None if one is None else one.as_sent() for one in found]))
