@@ -8,10 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from gossamer.config import Config
 from gossamer.model.pages import Page
 from gossamer.results.export.mirror import Names, file_of
+from gossamer.results.export.opening import export_means
 from gossamer.results.export.pages import hash_of
 from gossamer.results.export.plan import COLUMNS, MORE
+from gossamer.stages.process import html
 from gossamer.stages.process.rewriting import HEAD, rewritten
 from tests.results.export.conftest import Exporting
 
@@ -66,7 +69,15 @@ def test_addresses_that_spell_the_hash_of_another_take_no_page_its_name(tmp_path
     victim = "http://www.test/a.html?"
     spelled = [f"http://www.test/a-{hash_of(victim * number)}.html" for number in (1, 2, 3)]
     keys = ["http://www.test/a.html", *spelled, victim]
-    plan = tmp_path / "plan.parquet"
+    plan = _plan(tmp_path, keys)
+    with Names.make(tmp_path / "names", plan, [], str) as names:
+        files = [names.of_key(key) for key in keys]
+    assert all(files)
+    assert len(set(files)) == len(keys)
+
+
+def _plan(folder: Path, keys: list[str]) -> Path:
+    plan = folder / "plan.parquet"
     numbers = {"status": 200, "depth": 1, "body_bytes": 1, "at": 0, "offset": 0, "length": 1}
     tail = (
         "document",
@@ -82,10 +93,7 @@ def test_addresses_that_spell_the_hash_of_another_take_no_page_its_name(tmp_path
     blank = {name: numbers.get(name, "") for name in (*COLUMNS, *MORE, *tail)}
     rows = [blank | {"url": key, "key": key, "host": "www.test", "media_type": "text/html"} for key in keys]
     pq.write_table(pa.Table.from_pylist(rows), plan)
-    with Names.make(tmp_path / "names", plan, [], str) as names:
-        files = [names.of_key(key) for key in keys]
-    assert all(files)
-    assert len(set(files)) == len(keys)
+    return plan
 
 
 def place(url: str) -> str:
@@ -142,6 +150,32 @@ def test_a_base_and_another_encoding_are_resolved() -> None:
     assert '<a href="HERE/base/x?q=%E9">\u00e9</a>' in made
     assert "<base" not in made
     assert made.count("charset") == 1
+
+
+def test_a_page_costs_one_tree_and_its_text_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    page = Page(BASE, "text/html", "utf-8", (), b'<p>One <b>two</b> <a href="x">three</a>')
+    trees: list[bytes] = []
+    parser = html.LexborHTMLParser
+
+    def parse(body: bytes, options: object) -> object:
+        trees.append(body)
+        return parser(body, options=options)
+
+    monkeypatch.setattr(html, "LexborHTMLParser", parse)
+    assert b'href="http://www.test/a/x"' in rewritten(page, str)
+    assert len(trees) == 1
+    assert export_means(Config()).text_of(page) == ("One two three", "two")
+    assert len(trees) == 1
+
+
+def test_an_address_that_returns_is_looked_up_once(tmp_path: Path) -> None:
+    with Names.make(tmp_path / "names", _plan(tmp_path, ["http://www.test/new"]), [], str) as names:
+        asked: list[str] = []
+        names._database.set_trace_callback(asked.append)
+        place = names.place("www.test")
+        found = {url: place(f"http://www.test/{url}") for url in ("new", "no") * 50}
+        assert found == {"new": "new.html", "no": "http://www.test/no"}
+        assert len(asked) == 2
 
 
 def test_addresses_of_a_stylesheet_and_of_an_image_are_placed() -> None:

@@ -24,7 +24,7 @@ from gossamer.model.pages import Page
 from gossamer.results.export.bodies import MarkdownPage
 from gossamer.results.export.export import ExportedCrawl, stream
 from gossamer.results.export.opening import export_means
-from gossamer.results.export.pages import file_name, front_matter, quote
+from gossamer.results.export.pages import _escape_all, escape, file_name, front_matter, quote
 from gossamer.stages.archive.cdxj import entries_of_warcs, write_index
 from gossamer.stages.archive.schema import PAGES
 from tests.results.export.conftest import NOW, Exporting
@@ -217,6 +217,11 @@ def test_a_content_larger_than_a_page_file_is_named_but_not_stored(
     places = [(int(fields[6]), fields[8], fields[9]) for fields in stored(tmp_path / "out")]
     assert any(size > 500 for size, _, _ in places)
     assert all((number == "-1" and offset == "-1") == (size > 500) for size, number, offset in places)
+
+
+def test_a_column_is_escaped_as_a_text_is() -> None:
+    texts = ["a\\\tb", "\\n\n\r\\", "", "ö\t\t", "\\\\"]
+    assert _escape_all(pa.array(texts)).to_pylist() == [escape(text) for text in texts]
 
 
 def test_links_log_has_every_link_with_its_type(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from functools import lru_cache
 from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
@@ -43,6 +44,9 @@ DIRECTORIES_MAX = 16
 PART_CHARACTERS_MAX = 60
 STEM_CHARACTERS_MAX = 80
 HOPS_MAX = 10
+_FIND = "SELECT (SELECT name FROM files WHERE key = :key), (SELECT target FROM moves WHERE key = :key)"
+NAMES_HELD_MAX = 10_000
+"""Addresses whose names are held: pages of a site link to the same ones."""
 NAMES_MAX = 100
 """Names that are tried for a URL: a site can have addresses that spell the hashes of others."""
 _EXTENSION = re.compile(r"\.(?=[0-9]*[a-z])[a-z0-9]{1,16}$")
@@ -102,6 +106,7 @@ class Names:
     def __init__(self, path: Path, key_of: KeyOf) -> None:
         self._database = sqlite3.connect(path)
         self._key_of = key_of
+        self.of = lru_cache(maxsize=NAMES_HELD_MAX)(self._find)
 
     @classmethod
     def make(cls, path: Path, plan: Path, pages: Sequence[ExportPiece], key_of: KeyOf) -> Self:
@@ -129,16 +134,13 @@ class Names:
         found = self._database.execute("SELECT name FROM files WHERE key = ?", (key,)).fetchone()
         return str(found[0]) if found is not None else ""
 
-    def of(self, url: str) -> str:
+    def _find(self, url: str) -> str:
         """Return the name of a URL's file, redirects followed; empty where it has none."""
         for _ in range(HOPS_MAX):
-            key = self._key_of(url)
-            if name := self.of_key(key):
-                return name
-            moved = self._database.execute("SELECT target FROM moves WHERE key = ?", (key,)).fetchone()
-            if moved is None:
-                return ""
-            url = str(moved[0])
+            name, target = self._database.execute(_FIND, {"key": self._key_of(url)}).fetchone()
+            if name or not target:
+                return name or ""
+            url = target
         return ""
 
     def place(self, directory: str) -> Place:

@@ -29,7 +29,7 @@ from gossamer.stages.process.choice import LANGUAGE, MODULES, NEEDED
 from gossamer.stages.process.html import HTML_TYPES
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.rewriting import rewritten
-from gossamer.stages.process.text import TitleAndText
+from gossamer.stages.process.text import VisibleText
 from gossamer.stages.seen.shingles import signature
 from gossamer.state.journals import ManifestEntry
 from gossamer.state.store import Store
@@ -131,7 +131,7 @@ def export_means(config: Config, *, markdown: bool = True) -> Means:
     its text, and to `markdown` if it is needed: that is half of their cost.
     """
     options = replace(config.process, text=True)
-    reading = Modules([TitleAndText(options)], options)
+    reading = Modules([VisibleText(options)], options)
     names = ("main_text", "markdown", "metadata") if markdown else ("main_text", "metadata")
     main = Modules([_module(name, options) for name in names], options)
 

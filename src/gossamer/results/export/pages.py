@@ -20,6 +20,8 @@ from typing import Any
 from urllib.parse import unquote
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from gossamer.model.pages import PLAIN_TYPES
 from gossamer.results.export.bodies import MarkdownPage, Means, RecordBodies
@@ -258,16 +260,24 @@ def _link(work: ExportFolder, step: Storing, links: RowSource, advance: Advance)
         log.close()
 
 
-def _link_lines(links: RowSource, start: int) -> Iterator[tuple[int, bytes]]:
+def _link_lines(links: RowSource, start: int) -> Iterator[tuple[int, pa.Buffer]]:
     if not links.rows:
         return
     for position, batch in links.batches(start, _LINK_COLUMNS):
-        columns = [column.to_pylist() for column in batch.columns]
-        lines = [
-            f"{escape(source)}\t{escape(to)}\t{escape(key)}\t{link_type(kind)}\t{escape(text)}\n"
-            for source, to, key, kind, text in zip(*columns, strict=True)
-        ]
-        yield position, "".join(lines).encode()
+        source, to, key, kind, text = (column.cast(pa.string()) for column in batch.columns)
+        kinds = kind.dictionary_encode()
+        number = pa.array([str(link_type(one)) for one in kinds.dictionary.to_pylist()], pa.string())
+        fields = (_escape_all(source), _escape_all(to), _escape_all(key), number.take(kinds.indices))
+        ended = pc.binary_join_element_wise(_escape_all(text), "\n", "")
+        lines = pc.binary_join_element_wise(*fields, ended, "\t")
+        yield position, pc.binary_join(pa.ListArray.from_arrays([0, len(lines)], lines), "")[0].as_buffer()
+
+
+def _escape_all(texts: pa.Array) -> pa.Array:
+    """As `escape`, of a column."""
+    for code, escaped in _ESCAPES.items():
+        texts = pc.replace_substring(texts, chr(code), str(escaped))
+    return texts
 
 
 def _store_line(row: Planned, size: int, number: int, offset: int) -> bytes:

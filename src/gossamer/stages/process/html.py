@@ -365,8 +365,7 @@ def is_regular(body: bytes) -> bool:
     body = body.lower().replace(b"<template", b"<templat_").replace(b"</template", b"</templat_")  # Part of the tree.
     for step in _WALK.over(body, len(body)):  # To the end: what is not looked at proves nothing.
         wrong += step.name != "" and step.name not in RAW
-        for tag in () if step.name else _TAG.finditer(body, step.start, step.end):
-            closes, name, rest = tag.groups()
+        for closes, name, rest in () if step.name else _TAG.findall(body, step.start, step.end):
             if len(rest) > TAG_BYTES_MAX:
                 return False
             if not closes and name not in _VOID:

@@ -32,6 +32,7 @@ _CONNECTING = frozenset(("preconnect", "dns-prefetch", "prefetch", "prerender", 
 _REPLACED = frozenset(("content-type", "content-security-policy", "content-security-policy-report-only"))
 _UNUSED = ("integrity", "crossorigin", "ping", "nonce")
 """Attributes that compare bytes, ask for CORS, which files cannot answer, or send requests."""
+_BASE = re.compile(rb"<base[\t\n\f\r />]", re.IGNORECASE)
 _CHARSET = re.compile(r'^@charset "[^"]*";')
 _SVG_HREF = re.compile(r"""(\b(?:xlink:)?href\s*=\s*)(?:"([^"<]*)"|'([^'<]*)')""")
 
@@ -55,7 +56,8 @@ def rewritten(page: Page, place: Place) -> bytes:
     tree = document.tree()
     if tree is None:
         return b"<!DOCTYPE html>" + HEAD.encode() + document.utf8()
-    base = Base(page.url, base_href(document.markup.elements()), document.charset)
+    if _BASE.search(document.utf8()):  # Few pages have one, and the markup is another tree.
+        base = Base(page.url, base_href(document.markup.elements()), document.charset)
     _rewrite(tree, _Placing(base, place), 0)
     if tree.head is not None:
         tree.head.inner_html = HEAD + (tree.head.inner_html or "")
@@ -100,6 +102,8 @@ def _is_dropped(tag: str, node: LexborNode) -> bool:
 
 def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
     found = node.attributes
+    if not found and tag != "style":
+        return
     changed = node.attrs
     for name in _ATTRIBUTES.get(tag, ()):
         if value := found.get(name):

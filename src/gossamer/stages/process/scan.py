@@ -101,10 +101,12 @@ _SPACES = re.compile(rb"[\t\n\f\r ]*")
 _UNQUOTED = re.compile(rb"[^\t\n\f\r >]*")
 _TAG = re.compile(rb"<[a-zA-Z/!?][^<>]*>")
 _CUT_TAG = re.compile(rb"</?[a-zA-Z]")
+# By first letters, each in both cases: half of what a list of names costs whose case is ignored.
 _BREAK = re.compile(
-    rb"</?(?i:address|article|aside|blockquote|body|br|caption|center|dd|details|dialog|dir|div|dl|dt|fieldset|"
-    rb"figcaption|figure|footer|form|h[1-6]|header|hgroup|hr|legend|li|main|menu|nav|ol|option|p|pre|section|summary|"
-    rb"table|tbody|td|tfoot|th|thead|title|tr|ul)(?:[\t\n\f\r /][^<>]*)?>"
+    rb"</?(?:[aA](?i:ddress|rticle|side)|[bB](?i:lockquote|ody|r)|[cC](?i:aption|enter)|"
+    rb"[dD](?i:d|etails|ialog|ir|iv|l|t)|[fF](?i:ieldset|igcaption|igure|ooter|orm)|[hH](?i:[1-6]|eader|group|r)|"
+    rb"[lL](?i:egend|i)|[mM](?i:ain|enu)|[nN](?i:av)|[oO](?i:l|ption)|[pP](?i:|re)|[sS](?i:ection|ummary)|"
+    rb"[tT](?i:able|body|d|foot|h|head|itle|r)|[uU](?i:l))(?:[\t\n\f\r /][^<>]*)?>"
 )
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Za-z0-9]{0,40};?)")
 
@@ -522,5 +524,4 @@ def block_text(body: bytes, pieces: list[tuple[int, int]]) -> str:
     """
     markup = b"".join([body[start:end] if start >= 0 else _literal(body[~start:end]) for start, end in pieces])
     text = text_of(_BREAK.sub(b"\n", markup))
-    lines = (" ".join(line.split()) for line in text.split("\n"))
-    return "\n".join(line for line in lines if line)
+    return "\n".join([" ".join(words) for line in text.split("\n") if (words := line.split())])

@@ -9,6 +9,7 @@ from gossamer.model.pages import MARKED_TYPES, PLAIN_TYPES, Findings, Page
 from gossamer.stages.process.html import HTML_TYPES, document_of
 from gossamer.stages.process.links import Base, Links, collapse_spaces
 from gossamer.stages.process.options import ProcessOptions, TypedModule
+from gossamer.stages.process.scan import ScannedMarkup
 
 MAIN = "main"
 VISIBLE = "visible"
@@ -53,6 +54,19 @@ class TitleAndText(TypedModule):
             findings.text_method = VISIBLE
             findings.emphasis = document.emphasis()
             findings.columns["hidden_chars"] = document.without_hidden()[1]
+
+
+class VisibleText(TitleAndText):
+    """Finds the visible text alone: no tree is built for it."""
+
+    def process(self, page: Page, findings: Findings) -> None:
+        if page.media_type not in HTML_TYPES:
+            super().process(page, findings)
+            return
+        visible = ScannedMarkup(document_of(page, self._options).without_hidden()[0])
+        findings.text = cut(visible.text(), self._options.text_bytes_max)
+        findings.text_method = VISIBLE
+        findings.emphasis = visible.emphasis()
 
 
 def cut(text: str, bytes_max: int) -> str:
