@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from gossamer.api.given import directory_of
@@ -12,6 +13,7 @@ from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError
 from gossamer.results.export.export import MEMORY_BYTES
 from gossamer.results.export.opening import crawl_in, export_means
+from gossamer.results.isolated.contents import ContentProcesses
 from gossamer.results.search.build import IndexBuilt, build
 from gossamer.results.search.folder import indexes_of, no_index
 from gossamer.results.search.query import QueryAnswer, search
@@ -54,8 +56,10 @@ def build_index_of(
     config = reopen(directory / "crawl.toml")
     if crawl.running and config.search.enabled:
         raise ConfigError(f"{directory} crawls and keeps its own index meanwhile; ask that, or build when it has ended")
-    with ExitStack() as stack:
+    heap_bytes = config.search.memory_bytes_max
+    memory_bytes_max = max(memory_bytes_max - heap_bytes, 0)
+    with ExitStack() as stack, ContentProcesses(directory / "crawl.toml", memory_bytes_max) as processes:
         if not crawl.running:  # No other process may start to write there.
             stack.callback(lock_directory(directory, 0.0).release)
-        heap_bytes = config.search.memory_bytes_max
-        return build(crawl, export_means(config), heap_bytes, max(memory_bytes_max - heap_bytes, 0), advance)
+        means = replace(export_means(config), texts_of=processes.texts_of if crawl.is_here else None)
+        return build(crawl, means, heap_bytes, memory_bytes_max, advance)

@@ -31,7 +31,6 @@ from gossamer.results.export.permitted import permission
 from gossamer.results.export.several import export_several
 from gossamer.results.export.source import pieces_of, require_sound
 from gossamer.results.isolated.contents import ContentProcesses
-from gossamer.state.journals import Phase
 
 __all__ = ["Exported", "export_of", "stream_of", "write_unfinished"]
 
@@ -82,10 +81,9 @@ def export_of(
 
     markdown = not corpus.OF_MARKDOWN.isdisjoint(permitting)
     with ContentProcesses(file, memory_bytes_max, markdown=markdown) as processes:
-        # These have no network, and some records may be in an object store alone.
-        is_here = all(entry.phase < Phase.AWAY for entry in (crawl.files or {}).values())
         means = export_means(reopen(file), markdown=markdown)
-        means = replace(means, contents_of=processes.contents_of if is_here else None)
+        if crawl.is_here:  # The processes have no network.
+            means = replace(means, contents_of=processes.contents_of, write_files=processes.write_files)
         if len(orders) == 1:
             return make(orders[0].to, target, means, progress)
         return export_several(target, orders, means, make, progress)

@@ -164,7 +164,7 @@ def test_a_page_costs_one_tree_and_its_text_none(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(html, "LexborHTMLParser", parse)
     assert b'href="http://www.test/a/x"' in rewritten(page, str)
     assert len(trees) == 1
-    assert export_means(Config()).text_of(page) == ("One two three", "two")
+    assert export_means(Config()).text_of(page)[:2] == ("One two three", "two")
     assert len(trees) == 1
 
 

@@ -19,6 +19,8 @@ from gossamer.results.export.opening import export_means
 from gossamer.results.export.plan import make_plan, read_plan
 from gossamer.results.export.source import pieces_of
 from gossamer.results.isolated.contents import ContentProcesses
+from gossamer.results.search.build import build
+from gossamer.results.search.index import IndexWriter
 from tests.results.export.crawled import crawl
 
 MEMORY_BYTES = 512_000_000
@@ -38,16 +40,22 @@ def means(crawled: Path) -> Means:
 
 @pytest.fixture(autouse=True)
 def several(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gossamer.results.export.pages.PAGES_MIN", 1)
+    for name in ("export.pages", "export.mirror", "search.build"):
+        monkeypatch.setattr(f"gossamer.results.{name}.PAGES_MIN", 1)
     monkeypatch.setattr("gossamer.results.isolated.contents.PAGES_AT_ONCE", 2)
     monkeypatch.setattr("gossamer.results.isolated.contents.processors", lambda: 3)
 
 
-@pytest.mark.parametrize("to", ["markdown", "datasets"])
-def test_several_processes_find_what_one_finds(tmp_path: Path, crawled: Path, means: Means, to: str) -> None:
+@pytest.mark.parametrize("to", ["markdown", "datasets", "mirror"])
+def test_several_processes_find_what_one_finds(
+    tmp_path: Path, crawled: Path, means: Means, to: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     made = {}
     with ContentProcesses(crawled / "crawl.toml", MEMORY_BYTES) as processes:
-        for name, how in (("one", means), ("several", replace(means, contents_of=processes.contents_of))):
+        several = replace(means, contents_of=processes.contents_of, write_files=processes.write_files)
+        for name, how in (("one", means), ("several", several)):
+            if name == "several" and to == "mirror":
+                monkeypatch.setattr("gossamer.results.export.mirror.write_files", None)
             export(ExportedCrawl(crawled, running=False), to, tmp_path / name, how)
             made[name] = {
                 str(path.relative_to(tmp_path / name)): path.read_bytes()
@@ -56,6 +64,23 @@ def test_several_processes_find_what_one_finds(tmp_path: Path, crawled: Path, me
             }
     assert made["several"] == made["one"]
     assert made["one"]
+
+
+def test_several_processes_find_the_texts_that_one_indexes(
+    tmp_path: Path, crawled: Path, means: Means, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: list[list[str]] = []
+    put = IndexWriter.put
+    monkeypatch.setattr(IndexWriter, "put", lambda self, page: (found[-1].append(repr(page)), put(self, page))[1])
+    directory = tmp_path / "crawl"
+    shutil.copytree(crawled, directory)
+    with ContentProcesses(directory / "crawl.toml", MEMORY_BYTES) as processes:
+        for how in (means, replace(means, texts_of=processes.texts_of)):
+            found.append([])
+            build(ExportedCrawl(directory, running=False), how, 50_000_000, MEMORY_BYTES, lambda *_: None)
+            monkeypatch.setattr("gossamer.results.search.build.texts_of", None)
+    assert found[0] == found[1]
+    assert len(found[0]) > 40
 
 
 def test_what_needs_text_alone_pays_for_no_markdown(

@@ -140,6 +140,8 @@ class PageText(NamedTuple):
 
     text: str
     emphasis: str = ""
+    language: str = ""
+    """Which the page claims."""
 
 
 Text = Callable[[Page], PageText]
@@ -164,6 +166,7 @@ class MarkdownPage(NamedTuple):
 
 
 def _text(text: str) -> str:
+    """Return a text without lone surrogates."""
     return text.encode("utf-8", "replace").decode()
 
 
@@ -205,10 +208,16 @@ class ArchivedPage(msgspec.Struct, array_like=True, frozen=True):
     """As requested; empty: as the record says."""
     media_type: str = ""
     """As the crawl read the content; empty: as the headers say."""
+    file: str = ""
+    """Name of its file in a mirror."""
 
 
 Contents = Callable[[Path, Iterable[ArchivedPage]], Iterator[MarkdownPage | None]]
 """Makes Markdown of pages in the WARC files of a folder, in their order; None of one without a body."""
+Texts = Callable[[Path, Iterable[ArchivedPage]], Iterator[PageText | None]]
+"""Finds their visible texts likewise."""
+WriteFiles = Callable[[Path, Iterable[ArchivedPage], Path, Path], Iterator[None]]
+"""Writes them as files of a mirror likewise, to its folder with names from a database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +239,8 @@ class Means:
     """The language of a text, by ISO 639; empty where it is not certain."""
     contents_of: Contents | None = None
     """The main contents of archived pages, found by several processes; None: by this one."""
+    texts_of: Texts | None = None
+    write_files: WriteFiles | None = None
 
     def contents(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
         """Find the main contents of archived pages in this process. See `Contents`."""

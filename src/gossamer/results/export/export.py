@@ -31,7 +31,7 @@ from gossamer.stages.archive.follower import make_parquet
 from gossamer.stages.archive.logs import stem_of, table_of
 from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEMS
-from gossamer.state.journals import ManifestEntry
+from gossamer.state.journals import ManifestEntry, Phase
 
 FORMATS = (
     "parquet",
@@ -95,6 +95,11 @@ class ExportedCrawl:
     now: float = 0.0
     about: Mapping[str, object] = field(default_factory=dict)
     """How it was configured, for the data card."""
+
+    @property
+    def is_here(self) -> bool:
+        """Whether no record is in an object store alone."""
+        return all(entry.phase < Phase.AWAY for entry in (self.files or {}).values())
 
     def require(self, tables: Sequence[str], *, warcs: bool) -> None:
         """Raise DamagedError where a file of these tables, or a WARC file where those are needed, is lost."""
@@ -388,12 +393,11 @@ def _make(
         if to == "markdown":
             export_markdown(work, plan, warc_folder, means, advance("pages", rows))
             return {"pages": rows}
-        with RecordBodies(warc_folder, means.decode) as bodies:
-            if to == "mirror":
-                how = (means.key_of, means.rewrite)
-                export_mirror(work, plan, inputs.tables["pages"], bodies, how, advance("pages", rows))
-            else:
-                links = sources["links"]
+        if to == "mirror":
+            export_mirror(work, plan, inputs.tables["pages"], warc_folder, means, advance("pages", rows))
+        else:
+            links = sources["links"]
+            with RecordBodies(warc_folder, means.decode) as bodies:
                 export_pagefiles(work, plan, links, bodies, advance("pages", rows), advance("links", links.rows))
         return {"pages": rows} | {name: source.rows for name, source in sources.items() if name != "pages"}
     return {name: source.rows for name, source in sources.items()}

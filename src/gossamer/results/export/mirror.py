@@ -12,19 +12,19 @@ import mimetypes
 import posixpath
 import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
-from gossamer.model.pages import Page
-from gossamer.results.export.bodies import RecordBodies
+from gossamer.results.export.bodies import ArchivedPage, Means, RecordBodies
 from gossamer.results.export.pages import folder_of, hash_of, safe
-from gossamer.results.export.plan import Planned, read_plan
+from gossamer.results.export.plan import Planned, read_plan, rows_of
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import ExportFolder, ExportPiece
@@ -33,13 +33,13 @@ from gossamer.world.files import publish, sync_everything
 Place = Callable[[str], str]
 KeyOf = Callable[[str], str]
 """Makes the key of an address; empty for a text that is none."""
-Rewrite = Callable[[Page, Place], bytes]
-"""Makes the content of a page's file, with addresses replaced by the second argument."""
 
 NAMES = "names.sqlite"
 INDEX = "index.html"
 INDEX_LINKS_MAX = 1_000
 PAGES_A_CHECKPOINT = 500
+PAGES_MIN = 1_000
+"""Fewer are written by this process, before others would have begun."""
 DIRECTORIES_MAX = 16
 PART_CHARACTERS_MAX = 60
 STEM_CHARACTERS_MAX = 80
@@ -71,26 +71,24 @@ def export_mirror(
     work: ExportFolder,
     plan: Path,
     pages: Sequence[ExportPiece],
-    bodies: RecordBodies,
-    how: tuple[KeyOf, Rewrite],
+    warc_folder: Path,
+    means: Means,
     advance: Advance,
 ) -> None:
-    """Write `out/HOST/…` for each page of the plan, and `out/index.html` with links to the seeds. In memory: one page.
+    """Write `out/HOST/…` for each page of the plan, and `out/index.html` with links to the seeds. In memory: one page,
+    and addresses of some hundred.
 
     Raises:
         OSError: the disk is full; what was noted stays done.
     """
-    key_of, rewrite = how
     step = work.step(Mirroring)
     work.out.mkdir(exist_ok=True)
-    with Names.make(work.folder / NAMES, plan, pages, key_of) as names:
-        for position, row in read_plan(plan, step.position):
-            page = bodies.page(row.record)
-            name = names.of_key(row.key)
-            if page is not None and name:
-                path = work.out / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(rewrite(page, names.place(posixpath.dirname(name))))
+    file = work.folder / NAMES
+    is_short = rows_of(plan) - step.position < PAGES_MIN
+    write = partial(write_files, means) if means.write_files is None or is_short else means.write_files
+    with Names.make(file, plan, pages, means.key_of) as names:
+        named = (replace(row.record, file=names.of_key(row.key)) for _, row in read_plan(plan, step.position))
+        for position, _ in enumerate(write(warc_folder, named, work.out, file), step.position + 1):
             step.position = position
             if position % PAGES_A_CHECKPOINT == 0:
                 sync_everything()
@@ -98,6 +96,20 @@ def export_mirror(
             advance(position)
         (work.out / INDEX).write_text(_index(plan, names), encoding="utf-8")
     work.save(step)
+
+
+def write_files(
+    means: Means, warc_folder: Path, pages: Iterable[ArchivedPage], out: Path, names_file: Path
+) -> Iterator[None]:
+    """Write pages as files of a mirror, in this process. See `WriteFiles`."""
+    with RecordBodies(warc_folder, means.decode) as bodies, Names(names_file, means.key_of) as names:
+        for one in pages:
+            page = bodies.page(one)
+            if page is not None and one.file:
+                path = out / one.file
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(means.rewrite(page, names.place(posixpath.dirname(one.file))))
+            yield
 
 
 class Names:

@@ -11,13 +11,14 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Self, cast
+from typing import Any, BinaryIO, Self, cast
 
 import msgspec
 
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, DamagedError
-from gossamer.results.export.bodies import ArchivedPage, MarkdownPage, Means
+from gossamer.results.export.bodies import ArchivedPage, MarkdownPage, Means, PageText
+from gossamer.results.export.mirror import write_files
 from gossamer.results.export.opening import export_means
 from gossamer.world.loop import calm_collector
 from gossamer.world.process import child_environment, processors
@@ -41,14 +42,17 @@ class ContentQuestion(msgspec.Struct, array_like=True, frozen=True):
     config_file: str
     warc_folder: str
     pages: list[ArchivedPage]
-    markdown: bool = True
-    """Whether they are needed as Markdown too."""
+    work: tuple[str, ...] = ("markdown",)
+    """What is to be done with them: find contents as `markdown` or `text` alone, the `visible` text, or write `files`
+    of a mirror to a folder, with names from a database.
+    """
 
 
 class ContentAnswer(msgspec.Struct, array_like=True, frozen=True):
     """Contents of the pages of a question, or the error that ended it."""
 
-    contents: list[tuple[str, str, dict[str, str | int], str] | None] = []
+    found: list[Any] = []
+    """For each page the fields of a `MarkdownPage` or `PageText`; None where there is none."""
     config_error: str = ""
     damaged: str = ""
 
@@ -63,7 +67,7 @@ class ContentProcesses:
 
     def __init__(self, config_file: Path, memory_bytes_max: int, *, markdown: bool = True) -> None:
         """`config_file` is that of the crawl; `markdown` says whether contents are needed as Markdown too."""
-        self._markdown = markdown
+        self._kind = "markdown" if markdown else "text"
         self._config_file = config_file
         self._processes_max = max(1, min(processors(), memory_bytes_max // PROCESS_BYTES))
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -88,11 +92,24 @@ class ContentProcesses:
             ConfigError: a WARC file is not here.
             DamagedError: a record is not what was written, or a process died of a page.
         """
+        return (MarkdownPage(*one) if one is not None else None for one in self._ask((self._kind,), warc_folder, pages))
+
+    def texts_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[PageText | None]:
+        """Return the visible texts of pages likewise."""
+        return (PageText(*one) if one is not None else None for one in self._ask(("visible",), warc_folder, pages))
+
+    def write_files(
+        self, warc_folder: Path, pages: Iterable[ArchivedPage], out: Path, names_file: Path
+    ) -> Iterator[None]:
+        """Write pages as files of a mirror likewise; what was returned is written."""
+        return self._ask(("files", str(out), str(names_file)), warc_folder, pages)
+
+    def _ask(self, work: tuple[str, ...], warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[Any]:
         asked: deque[tuple[subprocess.Popen[bytes], ContentQuestion]] = deque()
         for number, some in enumerate(_in_parts(pages)):
             if len(asked) >= WAITING * self._processes_max:
                 yield from _read_answer(*asked.popleft())
-            question = ContentQuestion(str(self._config_file), str(warc_folder), some, self._markdown)
+            question = ContentQuestion(str(self._config_file), str(warc_folder), some, work)
             process = self._process(number % self._processes_max)
             assert process.stdin is not None
             try:
@@ -125,7 +142,7 @@ def _in_parts(pages: Iterable[ArchivedPage]) -> Iterator[list[ArchivedPage]]:
     size = 0
     for page in pages:
         some.append(page)
-        size += len(page.url.encode())
+        size += len(page.url.encode()) + len(page.file)
         if len(some) >= PAGES_AT_ONCE or size >= QUESTION_BYTES_MAX:
             yield some
             some = []
@@ -134,7 +151,7 @@ def _in_parts(pages: Iterable[ArchivedPage]) -> Iterator[list[ArchivedPage]]:
         yield some
 
 
-def _read_answer(process: subprocess.Popen[bytes], question: ContentQuestion) -> Iterator[MarkdownPage | None]:
+def _read_answer(process: subprocess.Popen[bytes], question: ContentQuestion) -> Iterator[Any]:
     assert process.stdout is not None
     try:
         frame = frame_from(cast("BinaryIO", process.stdout))
@@ -150,8 +167,21 @@ def _read_answer(process: subprocess.Popen[bytes], question: ContentQuestion) ->
         raise ConfigError(answer.config_error)
     if answer.damaged:
         raise DamagedError(answer.damaged)
-    for one in answer.contents:
-        yield MarkdownPage(*one) if one is not None else None
+    yield from answer.found
+
+
+def _find(means: Means, question: ContentQuestion) -> Iterator[object]:
+    warc_folder = Path(question.warc_folder)
+    match question.work:
+        case ("files", out, names_file):
+            yield from write_files(means, warc_folder, question.pages, Path(out), Path(names_file))
+        case ("visible",):
+            from gossamer.results.search.build import texts_of  # noqa: PLC0415 - this work alone needs gossamer[search]
+
+            yield from texts_of(means, warc_folder, question.pages)
+        case _:
+            for one in means.contents(warc_folder, question.pages):
+                yield None if one is None else one.as_sent()
 
 
 def answer_contents(source: BinaryIO, sink: BinaryIO) -> None:
@@ -161,13 +191,12 @@ def answer_contents(source: BinaryIO, sink: BinaryIO) -> None:
 
     def answer(frame: bytes) -> bytes:
         question = _question(frame)
-        key = (question.config_file, question.markdown)
+        key = (question.config_file, "text" not in question.work)
         means = known.get(key)
         if means is None:
-            means = known[key] = export_means(reopen(Path(question.config_file)), markdown=question.markdown)
+            means = known[key] = export_means(reopen(Path(question.config_file)), markdown=key[1])
         try:
-            found = means.contents(Path(question.warc_folder), question.pages)
-            return _encode(ContentAnswer([None if one is None else one.as_sent() for one in found]))
+            return _encode(ContentAnswer(list(_find(means, question))))
         except ConfigError as error:
             return _encode(ContentAnswer(config_error=str(error)))
         except DamagedError as error:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
+from itertools import tee
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import tantivy
 
-from gossamer.model.pages import Page
-from gossamer.results.export.bodies import Means, RecordBodies
+from gossamer.results.export.bodies import ArchivedPage, Means, PageText, RecordBodies
 from gossamer.results.export.export import ExportedCrawl, inputs_of
 from gossamer.results.export.plan import Planned, make_plan, read_plan, rows_of
 from gossamer.results.export.work import ExportFolder, ExportOrder
@@ -20,6 +21,8 @@ from gossamer.results.search.folder import FOLDER, position_of, rows_at
 from gossamer.results.search.index import POSITION, IndexWriter, open_index, text_in
 
 PAGES_A_COMMIT = 5_000
+PAGES_MIN = 1_000
+"""Texts of fewer are found by this process, before others would have begun."""
 
 
 class IndexBuilt(msgspec.Struct, frozen=True):
@@ -80,23 +83,35 @@ def _index(
     rows = rows_of(plan)
     writer = IndexWriter(folder, memory_bytes_max)
     try:
-        with RecordBodies(warc_folder, means.decode) as bodies:
-            for position, row in read_plan(plan, rows_at(writer.position())):
-                page = bodies.page(row.record) if row.media_type in INDEXED_TYPES else None
-                if page is not None or row.document:
-                    writer.put(_page(row, page, means))
-                if position % PAGES_A_COMMIT == 0:
-                    writer.commit(str(position))
-                advance(position, rows)
+        start = rows_at(writer.position())
+        find = partial(texts_of, means) if means.texts_of is None or rows - start < PAGES_MIN else means.texts_of
+        planned, ahead = tee(read_plan(plan, start))
+        texts = find(warc_folder, (row.record for _, row in ahead if row.media_type in INDEXED_TYPES))
+        for position, row in planned:
+            text = next(texts) if row.media_type in INDEXED_TYPES else None
+            if text is not None or row.document:
+                writer.put(_page(row, text or PageText("")))
+            if position % PAGES_A_COMMIT == 0:
+                writer.commit(str(position))
+            advance(position, rows)
         writer.commit(end)
         return writer.pages()
     finally:
         writer.close()
 
 
-def _page(row: Planned, page: Page | None, means: Means) -> IndexedPage:
-    text, emphasis = means.text_of(page) if page is not None and not row.document else (row.document, "")
-    language = (language_of_page(page) if page is not None else "") or row.language
+def texts_of(means: Means, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[PageText | None]:
+    """Find the visible texts of archived pages, and which languages they claim, in this process. See `Texts`."""
+    with RecordBodies(warc_folder, means.decode) as bodies:
+        for one in pages:
+            page = bodies.page(one)
+            yield means.text_of(page)._replace(language=language_of_page(page)) if page is not None else None
+
+
+def _page(row: Planned, found: PageText) -> IndexedPage:
+    text = row.document or found.text
+    emphasis = "" if row.document else found.emphasis
+    language = found.language or row.language
     return IndexedPage(row.key, row.url, row.host, row.site, row.title, text, language, row.anchors, row.at, emphasis)
 
 
