@@ -21,6 +21,7 @@ KEPT = (
     "HOME",
     "TMPDIR",
     "REPLAY",
+    "GOSSAMER_DRILL_S",
     "GOSSAMER_EVERY",
     "GOSSAMER_EXAMPLES",
     "GOSSAMER_SCALINGS",

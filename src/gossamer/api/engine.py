@@ -111,14 +111,19 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
     """
     if not options.address:
         return LocalEngine(plan)
-    try:
-        reach(options.address)  # Before Ray reads whether the cluster requires a token, which it does once.
-    except (OSError, ValueError) as error:
-        raise no_cluster(options.address, error) from error
-    os.environ.update(environment_of_a_cluster(os.environ, options.address))
+    prepare_to_join(options.address)
     from gossamer.cluster import ray  # noqa: PLC0415
 
     return ray.start(plan, options)
+
+
+def prepare_to_join(address: str) -> None:
+    """Set what Ray reads from the environment when it is imported. Raises ConfigError: no cluster is there."""
+    try:
+        reach(address)  # Before Ray reads whether the cluster requires a token, which it does once.
+    except (OSError, ValueError) as error:
+        raise no_cluster(address, error) from error
+    os.environ.update(environment_of_a_cluster(os.environ, address))
 
 
 def hear_signals_as_before() -> None:

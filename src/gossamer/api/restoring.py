@@ -440,15 +440,21 @@ def _no_checkpoint(uri: str) -> ConfigError:
     return ConfigError(f"there is no checkpoint at {uri}; it begins with the first that a crawl makes")
 
 
-async def _restore_newest(
-    uri: str, directory: Path, sets: Sequence[str], wanted: Wanted | None, deep: bool | None
-) -> str:
+async def stored_config(uri: str, sets: Sequence[str]) -> Config:
+    """Return the configuration of a crawl whose checkpoints are at a URI. Raises ConfigError: there are none."""
     place = f"state.checkpoint_uri='{uri}'"
     text = await checkpoints_of(reopen_text("", "--set", sets=[*sets, place]), 0).config()
     if text is None:
         raise _no_checkpoint(uri)
     config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, place])
     require_whole(text, f"{uri}/crawl.toml")
+    return config
+
+
+async def _restore_newest(
+    uri: str, directory: Path, sets: Sequence[str], wanted: Wanted | None, deep: bool | None
+) -> str:
+    config = await stored_config(uri, sets)
     kept = await checkpoints_of(config, 0).map()
     await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
     # Crawls of one shard have none.

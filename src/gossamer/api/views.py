@@ -30,9 +30,12 @@ from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.permitted import permission
 from gossamer.results.export.several import export_several
 from gossamer.results.export.source import pieces_of, require_sound
+from gossamer.results.export.work import Share
 from gossamer.results.isolated.contents import ContentProcesses
 
 __all__ = ["Exported", "export_of", "stream_of", "write_unfinished"]
+READERS_S = 10.0
+"""Time in which exports of other shares leave a crawl's directory: each locks it to read the last commit."""
 
 
 def export_of(
@@ -48,6 +51,7 @@ def export_of(
     against: Sequence[str | Path] = (),
     chunk_tokens: int = TOKENS_MAX,
     memory_bytes_max: int = MEMORY_BYTES,
+    share: Share | None = None,
     progress: Progress = no_progress,
 ) -> Exported:
     """Make an export of a crawl, or finish one that was begun. See `results.export.export.export`.
@@ -58,6 +62,7 @@ def export_of(
     With `permitted`, a purpose such as `ai-train`, it holds only pages whose owners allow that use, and with `unknown`
     also those about which nothing is stated. With `dedupe`, `exact` or `near`, of texts that are equal or nearly so it
     holds one, and none that a crawl or corpus export in `against` has. `chunk_tokens` bounds the chunks of `chunks`.
+    With `share`, the export holds that part of the crawl.
 
     Raises:
         ConfigError: there is no crawl, or an option is wrong.
@@ -65,12 +70,12 @@ def export_of(
     """
     directory = directory_of(directory)
     file = directory / "crawl.toml"
-    crawl = crawl_in(directory)
+    crawl = crawl_in(directory, READERS_S if share is not None else 0.0)
     earlier = [_earlier(directory_of(one, "against")) for one in against]
 
     options: dict[str, Any] = {
         "table": table, "where": where, "dedupe": dedupe, "against": earlier, "chunk_tokens": chunk_tokens,
-        "memory_bytes_max": memory_bytes_max,
+        "memory_bytes_max": memory_bytes_max, "share": share,
     }  # fmt: skip
     target = directory_of(target, "target")
     permitting = {one: permission(permitted, unknown=unknown, to=one) for one in map(str.strip, to.split(","))}

@@ -15,10 +15,12 @@ from gossamer.api import views
 from gossamer.api.extracting import extract_of
 from gossamer.api.reading import FieldChange, PageChange, robots_history
 from gossamer.api.reading import changes as changes_of
+from gossamer.api.shares import MANIFEST, ShareOrder, export_on_cluster
 from gossamer.api.views import Exported
-from gossamer.cli.arguments import Directory, Json, Quiet, bytes_of
+from gossamer.cli.arguments import Directory, Json, Quiet, Sets, bytes_of
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Shown, harmless
+from gossamer.cli.stored import uri_of
 from gossamer.config.gather import configure, reopen
 from gossamer.config.seeds import seed
 from gossamer.model.errors import ConfigError
@@ -133,15 +135,35 @@ def export(
         int, typer.Option("--chunk-tokens", metavar="N", help="Largest chunk of the format chunks, in tokens.")
     ] = TOKENS_MAX,
     memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 2GiB.")] = "512MB",
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", metavar="ADDRESS", help="Export on this Ray cluster, in parallel: one task a shard."),
+    ] = "",
+    sets: Sets = None,
     quiet: Quiet = False,
 ) -> int:
     """Export a crawl to other formats.
 
     Of several formats, PATH is a folder with a folder or file of each; the content of pages is found once for all.
-    Repeat the command to finish an export that was interrupted.
+    Repeat the command to finish an export that was interrupted. With --cluster, PATH is a folder that all machines see
+    or the URI of an object store, for which --set gives options.
     """
-    require_crawl(directory)
     shown = Shown(sys.stderr, quiet=quiet)
+    memory_bytes_max = bytes_of(f"{memory}MB" if memory.isdigit() else memory)
+    if cluster:
+        if dedupe or against or output == "-":
+            option = "-o -" if output == "-" else "--dedupe" if dedupe else "--against"
+            raise ConfigError(
+                f"--cluster: {option} needs the pages of all shards in one process; leave one of them out"
+            )
+        options = {"table": table, "where": where, "permitted": permitted, "unknown": unknown}
+        options |= {"chunk_tokens": chunk_tokens, "memory_bytes_max": memory_bytes_max}
+        source = uri_of(directory) or str(directory.resolve())
+        order = ShareOrder(source, output, to, options, tuple(sets or ()))
+        return _export_on_cluster(order, cluster, shown)
+    if sets:
+        raise ConfigError("--set: it gives options of object stores, for --cluster or a crawl in a store")
+    require_crawl(directory)
     if output == "-":
         if dedupe or against:
             raise ConfigError("-o -: an export without copies needs a directory; name one with -o DIR")
@@ -164,18 +186,30 @@ def export(
         dedupe=dedupe,  # type: ignore[arg-type]  # What it can be is checked there.
         against=against or (),
         chunk_tokens=chunk_tokens,
-        memory_bytes_max=bytes_of(f"{memory}MB" if memory.isdigit() else memory),
+        memory_bytes_max=memory_bytes_max,
         progress=shown.advance,
     )
     shown.clear()
     for line in _notes(directory, done, permitted, unknown=unknown, dedupe=dedupe):
         shown.line(line)
-    read = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in done.rows.items())
-    how = "finished" if done.resumed else "written"
-    shown.line(
-        f"{target} is {how}: {read or 'it was complete'}, {size(_bytes(target))}, {time.monotonic() - started:.1f} s"
-    )
+    shown.line(f"{_result(target, done)}, {size(_bytes(target))}, {time.monotonic() - started:.1f} s")
     return 0
+
+
+def _export_on_cluster(order: ShareOrder, address: str, shown: Shown) -> int:
+    started = time.monotonic()
+    done = export_on_cluster(order, address, shown.advance)
+    shown.clear()
+    permitted = order.options["permitted"]
+    for line in _notes(Path(order.source), done, permitted, unknown=order.options["unknown"], dedupe=""):
+        shown.line(line)
+    shown.line(f"{_result(order.target, done)}, {time.monotonic() - started:.1f} s; {MANIFEST} lists its files")
+    return 0
+
+
+def _result(target: Path | str, done: Exported) -> str:
+    read = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in done.rows.items())
+    return f"{target} is {'finished' if done.resumed else 'written'}: {read or 'it was complete'}"
 
 
 def _notes(directory: Path, done: Exported, permitted: str, *, unknown: bool, dedupe: str) -> Iterator[str]:

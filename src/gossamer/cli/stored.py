@@ -31,7 +31,7 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
     """
     words = list(arguments)
     place = _place_of_crawl(words)
-    if not place or words[0] not in READING:
+    if not place or words[0] not in READING or "--cluster" in words:  # There each machine brings its part.
         yield arguments
         return
     from gossamer.api.restoring import restore_of
@@ -49,6 +49,14 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
         complain("from " + restore_of([uri], directory, sets, is_wanted, deep).partition(" is restored from ")[2])
         built = ["--build", "--quiet"] if words[0] == "search" else []
         yield [*(str(directory) if word == uri else word for word in words), *built]
+
+
+def uri_of(path: Path) -> str:
+    """Return the URI that was typed where a path is expected; empty: a path was."""
+    scheme, _, rest = str(path).partition(":/")
+    if f"{scheme}://" not in SCHEMES:
+        return ""
+    return f"{scheme}:///{rest}" if scheme == "file" else f"{scheme}://{rest}"
 
 
 def _place_of_crawl(words: Sequence[str]) -> int:

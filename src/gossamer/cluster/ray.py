@@ -1,5 +1,5 @@
 """Ray: joins a cluster, starts the actors of the shards there, and of the coordinator on this machine, and calls them.
-Only this module and `actors` use Ray.
+Only this module, `actors` and `tasks` use Ray.
 """
 
 from __future__ import annotations
@@ -125,9 +125,8 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> RayEngine:
     Raises:
         ConfigError: there is no such cluster, it is of another version, or Ray refuses the options.
     """
-    worker._worker_logs_enabled = False  # noqa: SLF001 - it prints errors of Ray's processes here, with their stacks
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
-    _connect(options, namespace)
+    connect(options, namespace)
     try:
         return RayEngine(*_actors(encode(plan), plan.shards, namespace, options), options)
     except ray.exceptions.RayError as error:
@@ -168,7 +167,9 @@ def _places(shards: int, options: ClusterOptions) -> list[Any]:
     return [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=shard) for shard in range(shards)]
 
 
-def _connect(options: ClusterOptions, namespace: str) -> None:
+def connect(options: ClusterOptions, namespace: str) -> None:
+    """Join the cluster at `options.address`. Raises ConfigError: there is none, or an option is no good."""
+    worker._worker_logs_enabled = False  # noqa: SLF001 - it prints errors of Ray's processes here, with their stacks
     address = options.address
     environment = _runtime_env(options)
     if address.startswith(LOOPBACK):

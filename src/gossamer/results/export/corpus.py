@@ -142,7 +142,8 @@ class _Reading:
         plan = self._work.folder / "plan" / f"{step.source}.parquet"
         for folder in (plan.parent, self._folder):
             folder.mkdir(parents=True, exist_ok=True)
-        make_plan(plan, source.pages, where, memory_bytes_max, contents=True)
+        own = self._work.share if step.source == 0 else None
+        make_plan(plan, source.pages, where, memory_bytes_max, contents=True, share=own)
         position = step.position
         rows = rows_of(plan)
         warc_folder = Path(source.directory) / "warc"

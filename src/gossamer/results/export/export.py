@@ -26,7 +26,7 @@ from gossamer.results.export.plan import make_plan, rows_of
 from gossamer.results.export.source import RowSource, pieces_of
 from gossamer.results.export.tables import FORMS, export_parquet, export_rows, stream_rows
 from gossamer.results.export.wacz import export_wacz
-from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, ExportPiece, KnownTexts
+from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, ExportPiece, KnownTexts, Share
 from gossamer.stages.archive.follower import make_parquet
 from gossamer.stages.archive.logs import stem_of, table_of
 from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
@@ -56,6 +56,8 @@ _KEPT = (
     NAMES, *corpus.KEPT, *database.KEPT,
 )  # fmt: skip
 NEED_WARCS = frozenset(("markdown", "wacz", "pagefiles", "mirror", *corpus.FORMATS))
+_OF_RECORDS = ("cdxj", "wacz")
+"""Formats that hold every record."""
 _TABLES_OF = {"pagefiles": ["pages", "links"]} | {
     to: ["pages"] for to in ("markdown", "cdxj", "wacz", "mirror", *corpus.FORMATS)
 }
@@ -149,9 +151,10 @@ def export(
     against: Sequence[ExportedCrawl | Path] = (),
     chunk_tokens: int = TOKENS_MAX,
     memory_bytes_max: int = MEMORY_BYTES,
+    share: Share | None = None,
     progress: Progress = no_progress,
 ) -> Exported:
-    """Make an export, or resume one with the same arguments. Blocks.
+    """Make an export, of all or of a share, or resume one with the same arguments. Blocks.
 
     A kill leaves nothing under `target`, and another call resumes. Memory: at most `memory_bytes_max` beside the
     program, and again at most that for the processes that find texts. An export of a running crawl has the content of
@@ -163,7 +166,7 @@ def export(
     """
     order = order_of(
         crawl, to, target, table=table, where=where, permitted=permitted, dedupe=dedupe, against=against,
-        chunk_tokens=chunk_tokens, memory_bytes_max=memory_bytes_max,
+        chunk_tokens=chunk_tokens, memory_bytes_max=memory_bytes_max, share=share,
     )  # fmt: skip
     tables = tables_of(crawl, to, table)
     copies = _copies(to, dedupe, against)
@@ -173,7 +176,7 @@ def export(
             work.finish()
             return Exported({}, resumed=True, running=False, newer=0)
         if work.inputs is None:
-            begun = _inputs_of(crawl, tables, to, permitted, work.folder, memory_bytes_max)
+            begun = _inputs_of(crawl, tables, to, permitted, work.folder, memory_bytes_max, share)
             begun.earlier = [
                 _earlier_of(one, work.folder / "logs" / f"earlier-{number}") for number, one in enumerate(against, 1)
             ]
@@ -210,6 +213,7 @@ def order_of(
     against: Sequence[ExportedCrawl | Path],
     chunk_tokens: int,
     memory_bytes_max: int,
+    share: Share | None = None,
 ) -> ExportOrder:
     """Return the inputs and options of an export. Raises ConfigError: they are unknown or cannot be combined."""
     check(to, table, where, memory_bytes_max)
@@ -224,7 +228,8 @@ def order_of(
         raise ConfigError(f"--chunk-tokens {chunk_tokens}: at least {TOKENS_MAX_LEAST} are needed")
     copies = str(_copies(to, dedupe, against))
     tables_of(crawl, to, table)
-    return ExportOrder(str(crawl.directory.resolve()), to, table, where, str(permitted or ""), copies, chunk_tokens)
+    permission = str(permitted or "")
+    return ExportOrder(str(crawl.directory.resolve()), to, table, where, permission, copies, chunk_tokens, share)
 
 
 def _copies(to: str, dedupe: How, against: Sequence[ExportedCrawl | Path]) -> Copies:
@@ -268,9 +273,15 @@ def _inputs_of(
     permitted: Permission | None,
     folder: Path,
     memory_bytes_max: int,
+    share: Share | None = None,
 ) -> ExportInputs:
     """Return what an export reads: of permitted pages alone, where there is a permission."""
     inputs = inputs_of(crawl, list(dict.fromkeys(("pages", *tables))) if permitted else tables, folder / "logs")
+    if share is not None:
+        inputs.warcs = [piece for piece in inputs.warcs if share.has(piece.name)]
+        for name, held in inputs.tables.items():
+            if name != "pages" or not needs_all_pages(to, permitted):
+                inputs.tables[name] = [piece for piece in held if share.has(piece.name)]
     if to in ("markdown", *corpus.FORMATS):
         inputs.outcomes = corpus.counts_of(RowSource(inputs.tables["pages"], table="pages"), "outcome")
     if permitted is None:
@@ -278,6 +289,16 @@ def _inputs_of(
     made = narrow(inputs, permitted, to, folder / FOLDER, memory_bytes_max)
     made.tables = {name: made.tables[name] for name in tables}
     return made
+
+
+def needs_all_pages(to: str, permitted: Permission | str | None) -> bool:
+    """Return whether a share reads all rows of `pages`: for last versions, payloads of copies, names of files."""
+    return to in NEED_WARCS - {"wacz"} or bool(permitted)
+
+
+def reads(to: str, table: str) -> bool:
+    """Return whether a format is made of a table."""
+    return table in _TABLES_OF.get(to, [table])
 
 
 def stream(
@@ -319,7 +340,7 @@ def check(to: str, table: str, where: str, memory_bytes_max: int) -> None:
         raise ConfigError(f"--memory: at least {MEMORY_BYTES_MIN // 1_000_000} MB are needed")
     if table and to in _TABLES_OF:
         raise ConfigError(f"--table {table}: {to} has no tables; parquet, jsonl and csv have")
-    if where and to in ("cdxj", "wacz"):
+    if where and to in _OF_RECORDS:
         raise ConfigError(
             f"--where: {to} holds every record; parquet, jsonl, csv, markdown, pagefiles and mirror can choose"
         )
@@ -372,7 +393,10 @@ def _make(
     if to == "parquet" or to in FORMS:
         written = {}
         for name, pieces in inputs.tables.items():
-            chosen = RowSource(pieces, where, name)
+            wanted = where
+            if work.share is not None and name == "pages" and inputs.answers:  # Of all shards, in one file.
+                wanted = f"({where or 'true'}) AND {work.share.condition}"
+            chosen = RowSource(pieces, wanted, name)
             shown = advance(name, chosen.rows)
             if to == "parquet":
                 written[name] = export_parquet(work, name, chosen, memory_bytes_max, shown)
@@ -388,7 +412,8 @@ def _make(
         export_wacz(work, pages, name, means, memory_bytes_max, advance("pages", pages.rows))
     else:
         plan = work.folder / "plan.parquet"
-        make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2, contents=to == "markdown")
+        share = work.share if to != "mirror" else None  # A mirror's pages link to those of other shards.
+        make_plan(plan, inputs.tables["pages"], where, memory_bytes_max // 2, contents=to == "markdown", share=share)
         rows = rows_of(plan)
         if to == "markdown":
             export_markdown(work, plan, warc_folder, means, advance("pages", rows))

@@ -76,7 +76,8 @@ def export_mirror(
     advance: Advance,
 ) -> None:
     """Write `out/HOST/…` for each page of the plan, and `out/index.html` with links to the seeds. In memory: one page,
-    and addresses of some hundred.
+    and addresses of some hundred. Of a share, it writes the pages whose records that has; names and links are those of
+    the whole.
 
     Raises:
         OSError: the disk is full; what was noted stays done.
@@ -84,10 +85,12 @@ def export_mirror(
     step = work.step(Mirroring)
     work.out.mkdir(exist_ok=True)
     file = work.folder / NAMES
+    has = work.share.has if work.share is not None else lambda _: True
     is_short = rows_of(plan) - step.position < PAGES_MIN
     write = partial(write_files, means) if means.write_files is None or is_short else means.write_files
     with Names.make(file, plan, pages, means.key_of) as names:
-        named = (replace(row.record, file=names.of_key(row.key)) for _, row in read_plan(plan, step.position))
+        planned = (row for _, row in read_plan(plan, step.position))
+        named = (replace(row.record, file=names.of_key(row.key) if has(row.place.file) else "") for row in planned)
         for position, _ in enumerate(write(warc_folder, named, work.out, file), step.position + 1):
             step.position = position
             if position % PAGES_A_CHECKPOINT == 0:
@@ -104,8 +107,8 @@ def write_files(
     """Write pages as files of a mirror, in this process. See `WriteFiles`."""
     with RecordBodies(warc_folder, means.decode) as bodies, Names(names_file, means.key_of) as names:
         for one in pages:
-            page = bodies.page(one)
-            if page is not None and one.file:
+            page = bodies.page(one) if one.file else None
+            if page is not None:
                 path = out / one.file
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(means.rewrite(page, names.place(posixpath.dirname(one.file))))

@@ -41,9 +41,10 @@ _LOGS = "state/tables/"
 _SUFFIX = ".journal"
 
 
-def crawl_in(directory: Path) -> ExportedCrawl:
+def crawl_in(directory: Path, wait_s: float = 0.0) -> ExportedCrawl:
     """Return a crawl as of its last commit, for exports and search. If the crawl does not run, all files of the commit
-    must exist; if its state is lost or elsewhere, all finished files are used.
+    must exist; if its state is lost or elsewhere, all finished files are used. A crawl that another process reads at
+    this moment counts as running after `wait_s`.
 
     Raises:
         ConfigError: there is no crawl.
@@ -56,7 +57,7 @@ def crawl_in(directory: Path) -> ExportedCrawl:
     lock = DirectoryLock(directory / LOCK, reading=True)
     running = False
     try:
-        running = not lock.acquire(0.0)
+        running = not lock.acquire(wait_s)
         every = [home for home in homes(directory, config.cluster.workers) if home.is_there]
         files: dict[str, ManifestEntry] = {}
         logs: list[CommittedLog] = []

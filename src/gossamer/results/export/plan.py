@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from gossamer.model.errors import ConfigError
 from gossamer.results.export.bodies import FRONT, ArchivedPage, MarkdownPage, RecordPlace, front_of
 from gossamer.results.export.source import RowSource, first_line, literal, open_database, require_sound
-from gossamer.results.export.work import ExportPiece
+from gossamer.results.export.work import ExportPiece, Share
 from gossamer.world.files import publish
 
 ROW_GROUP_ROWS = 20_000
@@ -49,6 +49,7 @@ _QUESTION = """
             {original}.f AS original_file, {original}.o AS original_offset, {original}.l AS original_length,
             {found} AS found
         FROM latest LEFT JOIN firsts ON latest.digest = firsts.digest {joined}
+        WHERE {own}
         ORDER BY file, "offset"
     ) TO {target} (
         FORMAT parquet, COMPRESSION zstd, ROW_GROUP_SIZE {group_rows}, ROW_GROUP_SIZE_BYTES {group_bytes})"""
@@ -129,9 +130,10 @@ def make_plan(
     *,
     every: bool = False,
     contents: bool = False,
+    share: Share | None = None,
 ) -> None:
     """Write the plan, unless it is there; with anchor texts when the files of `links` are given, with `every` version
-    of a page instead of its last, with the `contents` that the crawl's modules found.
+    of a page instead of its last, with the `contents` that the crawl's modules found, for a `share` of the pages.
 
     About 3 µs a row of `pages`; what does not fit in memory goes beside it.
 
@@ -160,6 +162,7 @@ def make_plan(
             anchors="coalesce(said.words, '')" if joined else "''",
             joined=joined,
             where=where or "true",
+            own=share.condition if share is not None else "true",
             every=str(every),
             original=f"latest.{ORIGINAL}" if ORIGINAL in known else "firsts.at",
             columns=", ".join(_column_sql(name, known) for name in (*COLUMNS, *MORE)),

@@ -20,7 +20,7 @@ from gossamer.results.export.work import ExportFolder, ExportOrder
 CONTENTS = "contents.sqlite"
 PAGES_A_COMMIT = 500
 _OF_CONTENTS = frozenset(("markdown", *corpus.FORMATS))
-_FILES = {to: f"pages.{to}" for to in ("jsonl", "csv")} | {
+FILES = {to: f"pages.{to}" for to in ("jsonl", "csv")} | {
     to: f"crawl.{to}" for to in ("cdxj", "wacz", "duckdb", "sqlite")
 }
 """Names of exports that are files; those of folders are their formats."""
@@ -53,7 +53,7 @@ def export_several(
                 kept = KeptContents(database, means.contents_of or means.contents)
                 means = replace(means, contents_of=kept.contents_of)
             for to in formats:
-                place = work.out / _FILES.get(to, to)
+                place = work.out / FILES.get(to, to)
                 if not place.exists() or place.with_name(place.name + ".part").exists():
                     done = make(to, place, means, lambda name, *rows, to=to: progress(f"{to}: {name}", *rows))
                     rows = {f"{name} as {to}": count for name, count in done.rows.items()}

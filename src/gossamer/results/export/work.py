@@ -7,6 +7,7 @@ the state says was synced before it said so; what was made after it is made agai
 from __future__ import annotations
 
 import errno
+import re
 import shutil
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -52,6 +53,28 @@ class ExportPiece(msgspec.Struct, frozen=True):
         return self.archive or self.file
 
 
+_SHARD = re.compile(r"-(\d{3,10})-\d+-\d+\.")
+
+
+class Share(msgspec.Struct, frozen=True):
+    """Share `number` (from 0) of `of` of a crawl: files whose names, and rows of `pages` whose column `shard`, have the
+    number of a shard with this remainder. So shards that a crawl had earlier are in one too.
+    """
+
+    number: int
+    of: int
+
+    @property
+    def condition(self) -> str:
+        """The condition on rows of `pages`, in SQL."""
+        return f"coalesce(shard, 0) % {self.of} = {self.number}"
+
+    def has(self, name: str) -> bool:
+        """Return whether the share has a file of this name."""
+        found = _SHARD.search(name)
+        return (int(found[1]) if found is not None else 0) % self.of == self.number
+
+
 class ExportOrder(msgspec.Struct, frozen=True):
     """Inputs and options of an export: it resumes only with the same ones."""
 
@@ -63,6 +86,8 @@ class ExportOrder(msgspec.Struct, frozen=True):
     permitted: str = ""
     dedupe: str = ""
     chunk_tokens: int = 0
+    share: Share | None = None
+    """Part of the crawl; None: all of it."""
 
 
 @decodable
@@ -204,6 +229,11 @@ class ExportFolder(WorkFolder):
     def inputs(self) -> ExportInputs | None:
         """The inputs of the export; None before `begin`."""
         return self._state.inputs
+
+    @property
+    def share(self) -> Share | None:
+        """The part of the crawl that the export holds; None: all of it."""
+        return self._state.order.share
 
     def begin(self, inputs: ExportInputs) -> None:
         """Fix the inputs of the export. From now on it reads nothing else, also while the crawl goes on."""
