@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,19 @@ def test_a_crawl_whose_head_is_lost_starts_again(
 
     assert run_guarded(CrawlJob(str(tmp_path / "crawl"), ""), crawl) == AGAIN
     assert "the head of the Ray cluster at 127.0.0.1:9 is gone" in capsys.readouterr().err
+
+
+def test_a_head_whose_machine_refuses_is_given_up_in_seconds(tmp_path: Path, run: Run) -> None:
+    crawler = crawler_in(tmp_path / "crawl", free_port())
+    with pytest.raises(HeadLostError):
+        run(asyncio.wait_for(crawler._watch_head(), cluster.HEAD_S / 2))
+    assert crawler._is_head_lost
+
+
+def test_a_head_that_listens_is_not_given_up(tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "REFUSAL_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as head, pytest.raises(TimeoutError):
+        run(asyncio.wait_for(crawler_in(tmp_path / "crawl", head.getsockname()[1])._watch_head(), 0.5))
 
 
 def test_a_crawl_that_is_resumed_waits_for_the_head_until_it_is_stopped(tmp_path: Path, run: Run) -> None:

@@ -38,6 +38,8 @@ SYSTEM = {
 """What docs/how-to/cluster.md has the head set."""
 LIMIT_S = 150.0
 """After which a crawl that does not move is stuck."""
+START_S = 450.0
+"""After which a machine that starts is stuck: its Ray may have to try again on a busy machine."""
 EFFECT_S = {"lost": 30.0, "cut": 5.0, "headless": 30.0}
 """Within which a fault has its effect on sites; others have it at once."""
 STILL = 5
@@ -164,11 +166,10 @@ class Drill:
     def begin(self, settings: Sequence[str], uri: str) -> subprocess.Popen[bytes]:
         """Start all machines and the crawl; return its command when each machine has a shard."""
         self.head.on()
-        until(self.head.has_started, LIMIT_S, "the head does not start")
-        for machine in self.machines:
+        until(self.head.has_started, START_S, "the head does not start")
+        for machine in self.machines:  # One after the other: Ray gives up a node that does not start within 30 s.
             machine.on()
-        for machine in self.machines:
-            until(machine.has_started, LIMIT_S, "a machine does not join")
+            until(machine.has_started, START_S, "a machine does not join")
         words = ["crawl", *self.web.seeds, "--scope", "any", "--allow-private", "--quiet", "--workers", str(MACHINES)]
         words += ["--hosts", str(self.web.hosts_file), "-o", str(self.directory), "--cluster", f"{HEAD}:{PORT}"]
         places = (f"state.checkpoint_uri='{uri}'", f"cluster.work_directory='{self.folder}/disk'")

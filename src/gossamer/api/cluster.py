@@ -42,7 +42,7 @@ from gossamer.assembly.integrity import require_files
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
 from gossamer.cluster.coordination import CoordinatorRecord
-from gossamer.cluster.job import address_of_job
+from gossamer.cluster.job import address_of_job, reach
 from gossamer.cluster.local import LocalEngine
 from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.config import Config, effective_toml
@@ -78,8 +78,11 @@ DEAD_S = 20.0
 """Time for which Ray must report the coordinator as dead before it is given up; Ray restarts it whenever it can."""
 HEAD_S = 15.0
 """Time without an answer after which the head of a cluster is given up: Ray restarts a coordinator in less."""
-HEAD_LOOK_S = 2.0
-"""Interval of attempts to reach the head of a cluster."""
+HEAD_LOOK_S = 1.0
+"""Interval of attempts to reach the head of a cluster that was lost."""
+REFUSAL_S = 0.5
+REFUSALS_MAX = 3
+"""Connections in a row that the head's machine refuses, each `REFUSAL_S` after the last: its Ray has ended."""
 PLACE_S = 20.0
 """Longest wait of a stop for shards that have not begun: the cluster may have no machine for them."""
 KEEP_S = 2.0
@@ -180,6 +183,8 @@ class ClusterCrawler(BaseCrawler):
                 save(self.config, self.directory)
                 async with asyncio.TaskGroup() as group:
                     beside = [group.create_task(self._serve(logs))]
+                    if self._cluster.address:
+                        beside.append(group.create_task(self._watch_head()))
                     if self.config.state.checkpoint_uri:
                         copying = keep_copies(engine, self.config, self.directory, lambda: self._is_copied, self._tell)
                         beside.append(group.create_task(copying))
@@ -378,6 +383,19 @@ class ClusterCrawler(BaseCrawler):
         asks = "; has every machine the same RAY_AUTH_MODE?" if self._cluster.address else ""
         how = "come back" if began else f"begin{asks}"
         raise CrawlFailedError(f"the coordinator does not {how} ({error})") from error
+
+    async def _watch_head(self) -> None:
+        """Give the head up when its machine refuses connections, sooner than when it is silent."""
+        refusals = 0
+        while refusals < REFUSALS_MAX:
+            await asyncio.sleep(REFUSAL_S)
+            try:
+                await asyncio.to_thread(reach, self._cluster.address)
+                refusals = 0
+            except (OSError, ValueError) as error:
+                refusals = refusals + 1 if isinstance(error, ConnectionRefusedError) else 0
+        self._is_head_lost = True
+        raise HeadLostError(f"the head of the Ray cluster at {self._cluster.address} is gone")
 
     def _note_silence(self, age_s: float, *, first: bool) -> None:
         if first:

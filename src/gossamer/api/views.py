@@ -35,7 +35,7 @@ from gossamer.results.isolated.contents import ContentProcesses
 
 __all__ = ["Exported", "export_of", "stream_of", "write_unfinished"]
 READERS_S = 10.0
-"""Time in which exports of other shares leave a crawl's directory: each locks it to read the last commit."""
+"""Time in which exports of other shares have read the last commit, and release the crawl's directory."""
 
 
 def export_of(

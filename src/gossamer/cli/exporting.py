@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -15,7 +15,7 @@ from gossamer.api import views
 from gossamer.api.extracting import extract_of
 from gossamer.api.reading import FieldChange, PageChange, robots_history
 from gossamer.api.reading import changes as changes_of
-from gossamer.api.shares import MANIFEST, ShareOrder, export_on_cluster
+from gossamer.api.shares import ShareOrder, export_on_cluster
 from gossamer.api.views import Exported
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets, bytes_of
 from gossamer.cli.directory import require_crawl
@@ -149,67 +149,41 @@ def export(
     or the URI of an object store, for which --set gives options.
     """
     shown = Shown(sys.stderr, quiet=quiet)
-    memory_bytes_max = bytes_of(f"{memory}MB" if memory.isdigit() else memory)
+    chosen: dict[str, Any] = {"table": table, "where": where, "permitted": permitted, "unknown": unknown}
+    limits: dict[str, Any] = {
+        "chunk_tokens": chunk_tokens,
+        "memory_bytes_max": bytes_of(f"{memory}MB" if memory.isdigit() else memory),
+    }
+    target = Path(output)
+    started = time.monotonic()
     if cluster:
         if dedupe or against or output == "-":
-            option = "-o -" if output == "-" else "--dedupe" if dedupe else "--against"
-            raise ConfigError(
-                f"--cluster: {option} needs the pages of all shards in one process; leave one of them out"
-            )
-        options = {"table": table, "where": where, "permitted": permitted, "unknown": unknown}
-        options |= {"chunk_tokens": chunk_tokens, "memory_bytes_max": memory_bytes_max}
+            raise ConfigError("--cluster: -o -, --dedupe and --against need the pages of all shards at once")
         source = uri_of(directory) or str(directory.resolve())
-        order = ShareOrder(source, output, to, options, tuple(sets or ()))
-        return _export_on_cluster(order, cluster, shown)
-    if sets:
+        order = ShareOrder(source, output, to, {**chosen, **limits}, tuple(sets or ()))
+        done = export_on_cluster(order, cluster, shown.advance)
+    elif sets:
         raise ConfigError("--set: it gives options of object stores, for --cluster or a crawl in a store")
-    require_crawl(directory)
-    if output == "-":
+    elif output == "-":
         if dedupe or against:
             raise ConfigError("-o -: an export without copies needs a directory; name one with -o DIR")
-        done = views.stream_of(
-            directory, to, sys.stdout.buffer, table=table, where=where, permitted=permitted, unknown=unknown
-        )
+        require_crawl(directory)
+        done = views.stream_of(directory, to, sys.stdout.buffer, **chosen)
         if done.running:
             shown.line(_of_running(directory, done.unread))
         return 0
-    target = Path(output)
-    started = time.monotonic()
-    done = views.export_of(
-        directory,
-        to,
-        target,
-        table=table,
-        where=where,
-        permitted=permitted,
-        unknown=unknown,
-        dedupe=dedupe,  # type: ignore[arg-type]  # What it can be is checked there.
-        against=against or (),
-        chunk_tokens=chunk_tokens,
-        memory_bytes_max=memory_bytes_max,
-        progress=shown.advance,
-    )
+    else:
+        require_crawl(directory)
+        copies: dict[str, Any] = {"dedupe": dedupe, "against": against or ()}  # What they can be is checked there.
+        done = views.export_of(directory, to, target, **chosen, **limits, **copies, progress=shown.advance)
     shown.clear()
     for line in _notes(directory, done, permitted, unknown=unknown, dedupe=dedupe):
         shown.line(line)
-    shown.line(f"{_result(target, done)}, {size(_bytes(target))}, {time.monotonic() - started:.1f} s")
-    return 0
-
-
-def _export_on_cluster(order: ShareOrder, address: str, shown: Shown) -> int:
-    started = time.monotonic()
-    done = export_on_cluster(order, address, shown.advance)
-    shown.clear()
-    permitted = order.options["permitted"]
-    for line in _notes(Path(order.source), done, permitted, unknown=order.options["unknown"], dedupe=""):
-        shown.line(line)
-    shown.line(f"{_result(order.target, done)}, {time.monotonic() - started:.1f} s; {MANIFEST} lists its files")
-    return 0
-
-
-def _result(target: Path | str, done: Exported) -> str:
     read = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in done.rows.items())
-    return f"{target} is {'finished' if done.resumed else 'written'}: {read or 'it was complete'}"
+    state = "finished" if done.resumed else "written"
+    volume = f"{size(_bytes(target))}, " if target.exists() else ""  # Not of an object store.
+    shown.line(f"{output} is {state}: {read or 'it was complete'}, {volume}{time.monotonic() - started:.1f} s")
+    return 0
 
 
 def _notes(directory: Path, done: Exported, permitted: str, *, unknown: bool, dedupe: str) -> Iterator[str]:

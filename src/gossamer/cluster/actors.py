@@ -21,7 +21,7 @@ from gossamer.cluster.coordination import Look, ShardAnswer
 from gossamer.cluster.coordinator import ASK_S_MAX, Coordinator, decoded, encoded, refusal
 from gossamer.cluster.job import ClusterPlan
 from gossamer.cluster.shard_process import ShardProcess, start_of
-from gossamer.cluster.spreading import Spreading, room_on
+from gossamer.cluster.spreading import room_on
 from gossamer.world.clock import WallClock
 
 CARRY_S_MAX = 10.0
@@ -97,7 +97,6 @@ class CoordinatorActor(Coordinator):
     def __init__(self, plan: bytes, namespace: str) -> None:
         super().__init__(msgspec.json.decode(plan, type=ClusterPlan))
         self._namespace = namespace
-        self.coordination.spreading = Spreading() if self._plan.moves else None
         self._shards: dict[int, Any] = {}
         self._going: list[asyncio.Task[None]] = []
 

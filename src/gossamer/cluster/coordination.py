@@ -54,15 +54,15 @@ class Holding(msgspec.Struct):
 class Tenancy:
     """The lessor's side. Leases each shard to one holder; a successor waits until the previous holder must have ended.
 
-    A restarted lessor knows no running leases. A holder that renews keeps its shard; other shards are leased again when
-    every earlier lease has expired.
+    A restarted lessor knows no running leases, and at most when the last was granted. A holder that renews keeps its
+    shard; other shards are leased again when every earlier lease has expired.
     """
 
-    def __init__(self, term_s: float, request_s_max: float, now: float, *, is_new: bool) -> None:
-        """`is_new`: the crawl never ran, so no lease can exist."""
+    def __init__(self, term_s: float, request_s_max: float, granted_at: float, *, is_new: bool) -> None:
+        """No lease was granted after `granted_at`. `is_new`: the crawl never ran, so no lease can exist."""
         self._term_s = term_s
         self._request_s_max = request_s_max
-        self._unknown_until = 0.0 if is_new else now + term_s + request_s_max
+        self._unknown_until = 0.0 if is_new else granted_at + term_s + request_s_max
         self._holdings: dict[int, Holding] = {}
 
     def ask(self, shard: int, holder: str, now: float, *, renews: bool = False, proven: bool = False) -> float:
@@ -185,8 +185,10 @@ class Coordination:
         now: float,
         kept: CoordinatorRecord | None,
         save: Callable[[CoordinatorRecord], None],
+        granted_at: float | None = None,
     ) -> None:
         """`kept` is what an earlier coordinator saved; None: the crawl is new. `save` returns when it is on disk.
+        `granted_at` is the last time at which it may have granted a lease, where that is known to be earlier than now.
         `partitions` is the map that the crawl was started with.
         """
         self.kept = kept if kept is not None else CoordinatorRecord()
@@ -195,7 +197,8 @@ class Coordination:
         """Number of shards."""
         self._limits = limits = self.kept.limits or limits
         self._save = save
-        self._tenancy = Tenancy(tenure_s, TENURE_MARGIN_S, now, is_new=kept is None or kept.closed)
+        last_at = now if granted_at is None else granted_at
+        self._tenancy = Tenancy(tenure_s, TENURE_MARGIN_S, last_at, is_new=kept is None or kept.closed)
         self._termination = Termination(shards)
         self._scope_final = ScopeFinal(shards)
         quotas = Quotas(limits.max_pages, shards, self.kept.shares) if limits.max_pages is not None else None

@@ -13,8 +13,9 @@ from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limit
 from gossamer.cluster.job import ClusterPlan
 from gossamer.cluster.moves import Copied
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
+from gossamer.cluster.spreading import Spreading
 from gossamer.model.errors import ConfigError
-from gossamer.world.clock import WallClock
+from gossamer.world.clock import WallClock, boot_time
 from gossamer.world.files import write_whole
 from gossamer.world.process import DirectoryLock
 
@@ -60,9 +61,10 @@ class Coordinator(ABC):
         kept = msgspec.json.decode(self._file.read_bytes(), type=CoordinatorRecord) if self._file.exists() else None
         partitions = PartitionMap.decode(plan.partitions, self._file)
         self.coordination = Coordination(
-            partitions, plan.limits, plan.tenure_s, self._clock.now(), kept, self._save
+            partitions, plan.limits, plan.tenure_s, self._clock.now(), kept, self._save, self._granted_at()
         )  # fmt: skip
         self.coordination.balance = Balance() if plan.balances else None
+        self.coordination.spreading = Spreading() if plan.moves else None
         self.coordination.moves.copied = Copied(0, plan.shards) if plan.work else None
         self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}
         self.rounds = 0
@@ -98,6 +100,7 @@ class Coordinator(ABC):
         while True:
             began_at = self._clock.now()
             self.coordination.took(await self._round(), self._clock.now())
+            self._note_grants()
             self._status = self.coordination.status()  # Once a round, however often it is read: 1.5 ms.
             self.rounds += 1
             quick_rounds = quick_rounds + 1 if self.coordination.is_awaited else 0
@@ -165,6 +168,22 @@ class Coordinator(ABC):
             if seen is not None and shard in asked:  # An older answer belongs to another round.
                 answers.append(seen)
         return answers
+
+    def _note_grants(self) -> None:
+        """Note the time, before leases are sent that were granted until now. For this boot alone: nothing is synced."""
+        boot, at = boot_time()
+        self._file.with_suffix(".granted.new").write_text(f"{at:.3f} {boot}", encoding="ascii")
+        self._file.with_suffix(".granted.new").replace(self._file.with_suffix(".granted"))
+
+    def _granted_at(self) -> float | None:
+        """Return when an earlier coordinator may have granted a lease last; None: another boot of a machine did."""
+        boot, at = boot_time()
+        try:
+            noted, _, noted_boot = self._file.with_suffix(".granted").read_text(encoding="ascii").partition(" ")
+            since_s = at - float(noted)
+        except (OSError, ValueError):
+            return None
+        return self._clock.now() - since_s if boot and noted_boot == boot and since_s >= 0.0 else None
 
     def _save(self, kept: CoordinatorRecord) -> None:
         write_whole(self._file, msgspec.json.encode(kept))

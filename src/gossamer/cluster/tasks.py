@@ -31,12 +31,10 @@ class ProgressActor:
     def __init__(self) -> None:
         self._noted: dict[int, tuple[int, int]] = {}
 
-    def note(self, number: int, done: int, rows: int) -> None:
-        """Note the progress of a task."""
-        self._noted[number] = (done, rows)
-
-    def read(self) -> list[tuple[int, int]]:
-        """Return the progress of all tasks."""
+    def note(self, number: int, done: int, rows: int) -> list[tuple[int, int]]:
+        """Note the progress of a task, if `number` is one; return that of all."""
+        if number >= 0:
+            self._noted[number] = (done, rows)
         return list(self._noted.values())
 
 
@@ -52,13 +50,27 @@ def run_tasks(
         Exception: the first that a task raised.
     """
     connect(options, f"gossamer-{secrets.token_hex(4)}")
-    pending: list[Any] = []
+    remote: Any = ray.remote
+    noted = remote(ProgressActor).options(num_cpus=0, max_restarts=-1).remote()
+    task = remote(_do).options(num_cpus=1, max_retries=TRIES_MAX, scheduling_strategy="SPREAD")
+    pending = [task.remote(work, number, noted) for number in numbers]
     try:
-        noting: Any = ray.remote(ProgressActor)
-        noted = noting.options(num_cpus=0, max_restarts=-1).remote()
-        task: Any = ray.remote(_do).options(num_cpus=1, max_retries=TRIES_MAX, scheduling_strategy="SPREAD")
-        pending = [task.remote(work, number, noted) for number in numbers]
-        yield from _results(pending, noted, options, progress)
+        heard_at = starts_at = time.monotonic()
+        while pending:
+            for one in ray.wait(pending, timeout=LOOK_S)[0]:
+                pending.remove(one)
+                yield ray.get(one)
+            with suppress(OSError):
+                reach(options.address)
+                heard_at = time.monotonic()
+            if time.monotonic() - heard_at > HEAD_S_MAX:
+                raise CrawlFailedError(f"the head of the Ray cluster at {options.address} is gone; repeat the command")
+            with suppress(ray.exceptions.RayError):  # The machine of the notes was lost.
+                known = ray.get(noted.note.remote(-1, 0, 0), timeout=LOOK_S)
+                if rows := sum(rows for _, rows in known):
+                    progress(sum(done for done, _ in known), rows)
+                if not known and time.monotonic() - starts_at > options.start_s_max:
+                    raise ConfigError("--cluster: Ray has no machine with a free processor; add one, or wait for it")
     except ray.exceptions.RayTaskError as error:
         raise error.cause from None
     except ray.exceptions.RayError as error:
@@ -70,32 +82,8 @@ def run_tasks(
         ray.shutdown()
 
 
-def _results(pending: list[Any], noted: Any, options: ClusterOptions, progress: Note) -> Iterator[bytes]:
-    """Yield the results of tasks, and remove these from those that are pending."""
-    heard_at = starts_at = time.monotonic()
-    while pending:
-        for one in ray.wait(pending, timeout=LOOK_S)[0]:
-            pending.remove(one)
-            yield ray.get(one)
-        with suppress(OSError):
-            reach(options.address)
-            heard_at = time.monotonic()
-        if time.monotonic() - heard_at > HEAD_S_MAX:
-            raise CrawlFailedError(f"the head of the Ray cluster at {options.address} is gone; repeat the command")
-        with suppress(ray.exceptions.RayError):  # The machine of the notes was lost.
-            known = ray.get(noted.read.remote(), timeout=LOOK_S)
-            if rows := sum(rows for _, rows in known):
-                progress(sum(done for done, _ in known), rows)
-            if not known and time.monotonic() - starts_at > options.start_s_max:
-                raise ConfigError(
-                    "--cluster: Ray has no machine with a free processor; add one, or wait for other work"
-                )
-
-
 def _do(work: Callable[[int, Note], bytes], number: int, noted: Any) -> bytes:
-    """Do a task in a process of Ray."""
-    noted.note.remote(number, 0, 0)
-    next_at = time.monotonic()
+    next_at = 0.0
 
     def note(done: int, rows: int) -> None:
         nonlocal next_at
@@ -103,4 +91,5 @@ def _do(work: Callable[[int, Note], bytes], number: int, noted: Any) -> bytes:
             next_at = time.monotonic() + LOOK_S
             noted.note.remote(number, done, rows)
 
+    note(0, 0)
     return work(number, note)

@@ -56,8 +56,6 @@ _KEPT = (
     NAMES, *corpus.KEPT, *database.KEPT,
 )  # fmt: skip
 NEED_WARCS = frozenset(("markdown", "wacz", "pagefiles", "mirror", *corpus.FORMATS))
-_OF_RECORDS = ("cdxj", "wacz")
-"""Formats that hold every record."""
 _TABLES_OF = {"pagefiles": ["pages", "links"]} | {
     to: ["pages"] for to in ("markdown", "cdxj", "wacz", "mirror", *corpus.FORMATS)
 }
@@ -280,8 +278,7 @@ def _inputs_of(
     if share is not None:
         inputs.warcs = [piece for piece in inputs.warcs if share.has(piece.name)]
         for name, held in inputs.tables.items():
-            if name != "pages" or not needs_all_pages(to, permitted):
-                inputs.tables[name] = [piece for piece in held if share.has(piece.name)]
+            inputs.tables[name] = [piece for piece in held if is_read(share, to, permitted, name, piece.name)]
     if to in ("markdown", *corpus.FORMATS):
         inputs.outcomes = corpus.counts_of(RowSource(inputs.tables["pages"], table="pages"), "outcome")
     if permitted is None:
@@ -291,14 +288,12 @@ def _inputs_of(
     return made
 
 
-def needs_all_pages(to: str, permitted: Permission | str | None) -> bool:
-    """Return whether a share reads all rows of `pages`: for last versions, payloads of copies, names of files."""
-    return to in NEED_WARCS - {"wacz"} or bool(permitted)
-
-
-def reads(to: str, table: str) -> bool:
-    """Return whether a format is made of a table."""
-    return table in _TABLES_OF.get(to, [table])
+def is_read(share: Share, to: str, permitted: Permission | str | None, table: str, file: str) -> bool:
+    """Return whether a share is made of a file of a table: its own, and all of `pages` where versions, payloads of
+    copies or names can be of other shards.
+    """
+    needs_all = table == "pages" and (bool(permitted) or to in NEED_WARCS - {"wacz"})
+    return needs_all or (share.has(file) and table in _TABLES_OF.get(to, [table]))
 
 
 def stream(
@@ -340,7 +335,7 @@ def check(to: str, table: str, where: str, memory_bytes_max: int) -> None:
         raise ConfigError(f"--memory: at least {MEMORY_BYTES_MIN // 1_000_000} MB are needed")
     if table and to in _TABLES_OF:
         raise ConfigError(f"--table {table}: {to} has no tables; parquet, jsonl and csv have")
-    if where and to in _OF_RECORDS:
+    if where and to in ("cdxj", "wacz"):
         raise ConfigError(
             f"--where: {to} holds every record; parquet, jsonl, csv, markdown, pagefiles and mirror can choose"
         )
