@@ -72,7 +72,8 @@ async def _run(importer: Importer, life: ShardLife, show: Show) -> tuple[bool, i
         for task in beside:
             task.cancel()
     pending = shard.ring.frontier.counts.pending
-    shard.controls.telemetry.counters.totals.ended = "finished" if is_done and not pending else "stopped"
+    ended = "imported" if pending else "finished"
+    shard.controls.telemetry.counters.totals.ended = ended if is_done else "stopped"
     await shard.outputs.followers.wait()
     await life.finish_files()
     show(importer.status())

@@ -62,6 +62,7 @@ ENDED_SAYS = {
     "finished": "no URLs left",
     "low_water": "too few hosts left (frontier.hosts_min)",
     "stopped": "stopped on request",
+    "imported": "all archives imported",
 }
 QUIET_S = 3.0
 """A reply that takes longer is reported if nothing else happens meanwhile."""

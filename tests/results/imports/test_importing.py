@@ -39,6 +39,8 @@ def test_import_gives_pages_links_and_queue(warc: Path, tmp_path: Path) -> None:
     assert "Not in the archives: 7 URLs" in out
     status = json.loads(run("status", str(directory), "--json")[1])
     assert (status["queued"], status["pages"]) == (7, PAGES)
+    assert (status["ended"], status["ended_says"]) == ("imported", "all archives imported")
+    assert run("report", str(directory))[1].startswith("Ended: all archives imported")
 
 
 @pytest.mark.parametrize("how", ["--link", "--copy"])

@@ -90,6 +90,8 @@ class Importer:
         self._room = Room(spills, store=shard.controls.settings.config.archive)
         self._table = ImportTable()
         self._sums: dict[str, str] = {}
+        self._identities: dict[int, str] = {}
+        """Of the archives' progress, by the number of the source."""
         self._last_commit = 0.0
         self._work: list[tuple[Source, SourceProgress]] = []
         self._file = ""
@@ -144,7 +146,8 @@ class Importer:
         if digest is None:
             digest = self._sums[source.place] = sha256_of(source, self._room.store)
         within = source.name.rpartition("!")[2] if "!" in source.name else ""
-        progress = self._progresses.of(f"{digest}{within}", source.name)
+        identity = self._identities[source.number] = f"{digest}{within}"
+        progress = self._progresses.of(identity, source.name)
         enter(self._directory, self._table, source, digest, copies=self._request.copies)
         write_table(self._directory, self._table)
         return progress
@@ -175,6 +178,7 @@ class Importer:
                 progress.seeds.append(item.url)
         progress.seeds = list(dict.fromkeys(progress.seeds or [first] * bool(first)))
         progress.is_counted = True
+        self._progresses.changed.add(self._identities[source.number])
 
     def _begin_seeds(self, texts: Iterable[str]) -> None:
         """Put seeds into the scope, before anything is judged."""
@@ -195,11 +199,13 @@ class Importer:
                 await self._committer.commit()
                 return
         progress.is_done = True
+        self._progresses.changed.add(self._identities[source.number])
         await self._committer.commit()
 
     async def _take(self, item: Item, source: Source, progress: SourceProgress, linked: str) -> None:
         """Import one record, and commit if it is time."""
         progress.done += 1
+        self._progresses.changed.add(self._identities[source.number])
         if isinstance(item, Refused):
             self._refuse(item)
             return

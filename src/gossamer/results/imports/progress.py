@@ -153,20 +153,21 @@ class Progresses:
 
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
-        self._changed: dict[str, SourceProgress] = {}
+        self.changed: set[str] = set()
+        """Identities of the archives whose progress the next commit stores."""
         self.known: dict[str, SourceProgress] = dict(self._stored())
 
     def of(self, identity: str, name: str) -> SourceProgress:
         """Return the progress of an archive."""
         if identity not in self.known:
             self.known[identity] = SourceProgress(len(self.known), name)
-        self._changed[identity] = self.known[identity]
         return self.known[identity]
 
     def cut(self, now: float) -> None:
         """Put what has changed into the open epoch."""
-        for identity, progress in self._changed.items():
-            self._epochs.put("meta", IMPORTED + identity.encode(), _encode(progress))
+        for identity in self.changed:
+            self._epochs.put("meta", IMPORTED + identity.encode(), _encode(self.known[identity]))
+        self.changed.clear()
 
     def _stored(self) -> Iterator[tuple[str, SourceProgress]]:
         for key, value in self._epochs.scan("meta", *under(IMPORTED)):
