@@ -25,6 +25,8 @@ HERE = Path(__file__).parents[2]
 PATHS = os.pathsep.join([str(HERE), str(HERE / "src")])
 COMMAND = (sys.executable, "-c", "from tests.world.test_pool import serve; serve()")
 WAITING_MAX = 2
+LONG = 900_000
+"""Bytes of an answer that no pipe holds."""
 
 
 def serve() -> None:
@@ -48,6 +50,12 @@ def serve() -> None:
                 continue
             case b"echo":
                 seat.answer(question.body)
+                continue
+            case b"interrupt":
+                signal.signal(signal.SIGALRM, lambda *_: None)
+                signal.setitimer(signal.ITIMER_REAL, 0.001, 0.001)
+                seat.answer(bytes(question.body) * LONG)
+                signal.setitimer(signal.ITIMER_REAL, 0.0)
                 continue
         seat.answer(b"%d" % os.getpid())
 
@@ -176,6 +184,18 @@ async def test_a_question_without_an_answer_is_given_up_and_its_process_ended(
             await pool.ask(b"wait", os.fsencode(tmp_path / "never"), int)
         monkeypatch.undo()
         assert await pool.ask(b"pid", b"", int) != process
+
+
+@in_loop
+async def test_signals_do_not_cut_long_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a buffer, a write of more than the pipe holds is cut short by a signal."""
+    monkeypatch.setenv("PYTHONUNBUFFERED", "1")
+    async with pool_of(1) as pool:
+        for _ in range(3):
+            asking = asyncio.create_task(pool.ask(b"interrupt", b"x", bytes))
+            await asyncio.sleep(0)
+            assert await asking == b"x" * LONG
+            assert await pool.ask(b"echo", b"next", bytes) == b"next"
 
 
 @in_loop

@@ -15,7 +15,8 @@ from gossamer.api.iterating import Tables
 from gossamer.config import Config, configure
 from gossamer.config.flags import Options
 from gossamer.model.errors import ConfigError
-from gossamer.results.imports.importing import ImportRequest, ImportStatus
+from gossamer.results.imports.capture import ImportRequest
+from gossamer.results.imports.importing import ImportStatus
 
 
 class Import(Tables):

@@ -15,7 +15,8 @@ from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.config.live import FILE, save
 from gossamer.model.errors import ConfigError, StoreError
-from gossamer.results.imports.importing import Importer, ImportRequest, ImportStatus
+from gossamer.results.imports.capture import ImportRequest
+from gossamer.results.imports.importing import Importer, ImportStatus
 from gossamer.results.imports.sources import find_sources
 from gossamer.stages.scope.roots import seed_url
 from gossamer.state.schema import SEEDED

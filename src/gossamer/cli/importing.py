@@ -21,10 +21,11 @@ from gossamer.cli.output import Exit, Shown, complain, harmless
 from gossamer.config import Config, configure
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import counted, duration, shell_word
-from gossamer.results.imports.importing import ImportRequest, ImportStatus
+from gossamer.results.imports.capture import ImportRequest
+from gossamer.results.imports.importing import ImportStatus
 
 commands = typer.Typer()
-FLAGS = ("output", "scope", "include", "exclude", "mode", "max_depth", "contact", "allow_private", "hosts")
+FLAGS = ("output", "scope", "include", "exclude", "mode", "max_depth", "memory", "contact", "allow_private", "hosts")
 
 
 @commands.command("import")

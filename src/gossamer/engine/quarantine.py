@@ -58,6 +58,11 @@ class Quarantine:
         """Say whether a page must not be examined in our process."""
         return fingerprint in self._suspects
 
+    def accuse(self, fingerprint: int, stage: str) -> None:
+        """Note that a process died of a page, in a stage of its examination."""
+        self._suspects[fingerprint] = stage
+        self._save()
+
     async def examine(self, reply: Reply, fingerprint: int) -> Examined:
         """Examine a suspect in a separate process. Only if that process dies or hangs too, the page stays a suspect."""
         output = await self._answer(reply)

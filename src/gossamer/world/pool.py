@@ -287,7 +287,9 @@ class PoolSeat:
     def answer(self, data: bytes) -> None:
         """Answer the question."""
         self._sink.write(_ANSWER.pack(self._number, len(data)))
-        self._sink.write(data)
+        left = memoryview(data)
+        while left:  # Without a buffer (PYTHONUNBUFFERED), a signal cuts a write short.
+            left = left[self._sink.write(left) :]
         self._sink.flush()
 
 

@@ -13,6 +13,8 @@ from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.unpack import Packing
 from gossamer.world.spill import Spills
 
+LINK_TYPE = "anchor"
+"""Of the links that led to captures, but for seeds."""
 HELD_BYTES_MAX = 1 << 20
 BODY_BYTES_MAX = 64_000_000
 
@@ -99,6 +101,11 @@ class Capture(msgspec.Struct, frozen=True):
         """Length of the body in memory or in `file`."""
         return self.file.size if self.file is not None else len(self.body)
 
+    @property
+    def is_document(self) -> bool:
+        """Whether its content may be examined."""
+        return self.kind != "revisit" and 200 <= self.status < 300
+
     def reply(self) -> Reply:
         """Return the capture as a reply to a request."""
         media_type, charset = content_type(self.headers)
@@ -128,6 +135,27 @@ class Skipped(msgspec.Struct, frozen=True):
     kind: str
     """The record's type; of one whose address is of no page with its scheme: `resource urn`, `response dns`."""
     url: str = ""
+
+
+class ImportRequest(msgspec.Struct, frozen=True):
+    """What is imported of which archives."""
+
+    sources: tuple[Source, ...]
+    copies: bool = False
+    """Whether bodies are copied where they could be read in place."""
+    judges_scope: bool = False
+    statuses: frozenset[int] = frozenset()
+    """Those of captures that are imported; empty: all."""
+    since: float = 0.0
+    until: float = float("inf")
+
+    def why_unwanted(self, capture: Capture) -> str:
+        """Return why a capture is left out; empty if it is not."""
+        if self.statuses and capture.status not in self.statuses:
+            return "status"
+        if not self.since <= capture.fetched_at < self.until:
+            return "time"
+        return "" if capture.method in ("GET", "") else "method"
 
 
 class Room(msgspec.Struct, frozen=True):

@@ -19,7 +19,7 @@ from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisi
 from gossamer.model.pages import Archived, Original, Visited
 from gossamer.model.visits import Reply
 from gossamer.ports import Conclusion, ContentSeen, PrerequisiteArchive, VisitMiddleware
-from gossamer.results.imports.capture import Capture
+from gossamer.results.imports.capture import LINK_TYPE, Capture
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import Lease
 from gossamer.stages.seen.offers import DEPTH_MAX
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 ROBOTS = "/robots.txt"
 NOT_MODIFIED = 304
 DIGEST_MAX = 200
-_LINK_TYPE = "anchor"
 
 
 class CaptureVisit(msgspec.Struct, frozen=True):
@@ -194,11 +193,13 @@ class Captures:
         """Return the filter that rejects a capture; empty if none does."""
         if url.text.partition("?")[0].endswith(ROBOTS):
             return ""
-        reason = self._stages.chain.explain(Link(url, _LINK_TYPE, 0))
+        reason = self._stages.chain.explain(Link(url, LINK_TYPE, 0))
         return "" if reason == "scope" and not self._judges_scope else reason
 
-    async def conclude(self, capture: Capture, place: Archived | None, source: str) -> str:
-        """Import a capture; return why it is left out. `place` is that of its record, if that stays where it is."""
+    async def conclude(self, capture: Capture, place: Archived | None, source: str, examined: Examined | None) -> str:
+        """Import a capture; return why it is left out. `place` is that of its record, if that stays where it is.
+        `examined` is what another process found; None: it was not examined yet.
+        """
         stages = self._stages
         url = stages.namer.name(capture.url)
         if url is None:
@@ -217,7 +218,7 @@ class Captures:
         lease = cast("Lease", CaptureVisit(url, visit))
         links = self._outcomes.settle(lease, reply, now)
         if links is None:
-            examined = await self._examine(visit, reply)
+            examined = await self._examine(visit, reply, examined)
             links = self._outcomes.document(lease, reply, examined, now)
         self._discovery.follow(links, url, now)
         return ""
@@ -230,17 +231,19 @@ class Captures:
             depth = 0
         # As a revisit, it is no evidence of a trap.
         return Visit(
-            url, depth, 0, SEED if is_seed else _LINK_TYPE, capture.via, 1, SEED_ARGUMENT if is_seed else NOT_SEED,
+            url, depth, 0, SEED if is_seed else LINK_TYPE, capture.via, 1, SEED_ARGUMENT if is_seed else NOT_SEED,
             revisit=True,
         )  # fmt: skip
 
-    async def _examine(self, visit: Visit, reply: Reply) -> Examined:
+    async def _examine(self, visit: Visit, reply: Reply, examined: Examined | None) -> Examined:
         stages = self._stages
         fingerprint = visit.url.fingerprint
         kind = visit.link_type
+        if examined is not None and examined.died:
+            stages.quarantine.accuse(fingerprint, "process")
         if stages.quarantine.suspects(fingerprint):
             examined = await stages.quarantine.examine(reply, fingerprint)
-        else:
+        elif examined is None:
             examined = stages.examiner.examine(reply, fingerprint, kind)
         if stages.isolated.wants(reply.media_type, kind) and not examined.died:
             seen = await stages.isolated.look(page_of(reply, examined.content, kind), examined.findings)

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec.structs import replace
 
+from gossamer.engine.examine import Examined, dead
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.pages import Archived
-from gossamer.results.imports.capture import Capture, Item, Refused, Room, Source
+from gossamer.results.imports.ahead import Ahead, Borders, Stretch, StretchAnswer
+from gossamer.results.imports.capture import Capture, ImportRequest, Item, Refused, Room, Source
 from gossamer.results.imports.conclude import Captures
 from gossamer.results.imports.progress import (
     SEEDS_MAX,
@@ -35,21 +40,10 @@ YIELD_RECORDS = 200
 """Records that are counted before other work may run."""
 REFUSED_NAMED_MAX = 1_000
 """Records that cannot be read and are logged by file and offset; further ones are counted."""
+AHEAD_BYTES_MIN = 24 << 20
+"""Of all archives, for processes that read ahead: a smaller import is done before these have started."""
 ALL_IN_MEMORY = 1 << 26
 """Bodies up to this size are dropped from memory when records are only counted."""
-
-
-class ImportRequest(msgspec.Struct, frozen=True):
-    """What is imported of which archives."""
-
-    sources: tuple[Source, ...]
-    copies: bool = False
-    """Whether bodies are copied where they could be read in place."""
-    judges_scope: bool = False
-    statuses: frozenset[int] = frozenset()
-    """Those of captures that are imported; empty: all."""
-    since: float = 0.0
-    until: float = float("inf")
 
 
 class ImportStatus(msgspec.Struct, frozen=True):
@@ -92,6 +86,8 @@ class Importer:
         self._sums: dict[str, str] = {}
         self._identities: dict[int, str] = {}
         """Of the archives' progress, by the number of the source."""
+        self._borders: dict[int, Borders] = {}
+        """Of archives that are not done, by the number of the source."""
         self._last_commit = 0.0
         self._work: list[tuple[Source, SourceProgress]] = []
         self._file = ""
@@ -132,11 +128,9 @@ class Importer:
             self._begin_seeds(text for _, progress in work for text in progress.seeds)
         self._is_counting = False
         await self._committer.commit()
-        for source, progress in work:
-            if not progress.is_done:
-                await self._import(source, progress)
-            if self._stop.is_set():
-                return False
+        await self._import_all()
+        if self._stop.is_set():
+            return False
         await self._finish()
         return True
 
@@ -154,8 +148,9 @@ class Importer:
 
     async def _count(self, source: Source, progress: SourceProgress) -> None:
         """Count the records of an archive, and note its captures, so that no link to them is queued."""
-        if progress.is_counted:
+        if progress.is_done:
             return
+        borders = self._borders[source.number] = Borders()
         progress.records = 0
         progress.seeds = []
         first = ""
@@ -163,12 +158,13 @@ class Importer:
         room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY, self._room.store)
         for item in captures_of(source, room):
             progress.records += 1
+            borders.note(item)
             if progress.records % YIELD_RECORDS == 0:
                 await asyncio.sleep(0)
                 await self._shard.ring.loop.relieve()
                 if self._stop.is_set():
                     return
-            if not isinstance(item, Capture) or self._why_unwanted(item) or not self._captures.foresee(item):
+            if not isinstance(item, Capture) or self._request.why_unwanted(item) or not self._captures.foresee(item):
                 continue
             progress.first_at = min(progress.first_at or item.fetched_at, item.fetched_at)
             if item.url.endswith("/robots.txt") or item.kind != "response":
@@ -189,20 +185,54 @@ class Importer:
                 ring.scope.roots.add_seed(url)
                 self._captures.seeds[url.key] = url.text
 
-    async def _import(self, source: Source, progress: SourceProgress) -> None:
+    async def _import_all(self) -> None:
+        """Import the records of all archives that are not done, while processes read ahead."""
+        waiting = {source.number: progress for source, progress in self._work if not progress.is_done}
+        config = self._shard.controls.settings.config
+        is_large = sum(source.size for source in self._request.sources if source.number in waiting) >= AHEAD_BYTES_MIN
+        ahead = Ahead(config, self._directory, is_on=is_large)
+        stretches = (
+            stretch
+            for source, progress in self._work
+            if source.number in waiting
+            for stretch in self._borders[source.number].stretches(source, progress.last)
+        )
+        request = replace(self._request, sources=())
+        try:
+            async with aclosing(ahead.answers(stretches, request, list(self._captures.seeds))) as answers:
+                async for stretch, answer in answers:
+                    await self._import(stretch, answer, waiting[stretch.source.number])
+                    if self._stop.is_set():
+                        return
+        finally:
+            await ahead.close()
+
+    async def _import(self, stretch: Stretch, answer: StretchAnswer, progress: SourceProgress) -> None:
+        source = stretch.source
         self._file = source.name
         digest = self._sums[source.place]
         linked = next((file.link for file in self._table.files if file.sha256 == digest), "")
-        for item in captures_of(source, self._room, progress.last):
-            await self._take(item, source, progress, linked)
+        for item, examined in self._items(stretch, answer):
+            await self._take(item, examined, source, progress, linked)
             if self._stop.is_set():
                 await self._committer.commit()
                 return
-        progress.is_done = True
-        self._progresses.changed.add(self._identities[source.number])
-        await self._committer.commit()
+        if stretch.until is None:
+            progress.is_done = True
+            self._progresses.changed.add(self._identities[source.number])
+            await self._commit_sometimes()
 
-    async def _take(self, item: Item, source: Source, progress: SourceProgress, linked: str) -> None:
+    def _items(self, stretch: Stretch, answer: StretchAnswer) -> Iterator[tuple[Item, Examined | None]]:
+        """Yield the items of a stretch, and what processes found in them. What they have not read is read here."""
+        for read in answer.items:
+            yield read.item()
+        if not answer.is_whole:
+            for item in islice(stretch.items(self._room), len(answer.items), None):
+                yield item, dead() if answer.is_suspect else None
+
+    async def _take(
+        self, item: Item, examined: Examined | None, source: Source, progress: SourceProgress, linked: str
+    ) -> None:
         """Import one record, and commit if it is time."""
         progress.done += 1
         self._progresses.changed.add(self._identities[source.number])
@@ -211,7 +241,7 @@ class Importer:
             return
         reason = f"{item.kind} records"
         if isinstance(item, Capture):
-            reason = self._why_unwanted(item) or await self._conclude(item, source, linked)
+            reason = self._request.why_unwanted(item) or await self._conclude(item, examined, source, linked)
         if reason:
             progress.left_out[reason] = progress.left_out.get(reason, 0) + 1
         else:
@@ -219,14 +249,14 @@ class Importer:
         progress.last = item.place
         await self._commit_sometimes()
 
-    async def _conclude(self, capture: Capture, source: Source, linked: str) -> str:
+    async def _conclude(self, capture: Capture, examined: Examined | None, source: Source, linked: str) -> str:
         """Import a capture; return why it is left out. An internal error costs this capture alone."""
         place = capture.place
         archived = None
         if linked and place.linkable:
             archived = Archived(linked, place.offset, place.length, capture.record_id, capture.kind)
         try:
-            return await self._captures.conclude(capture, archived, Path(source.name).name)
+            return await self._captures.conclude(capture, archived, Path(source.name).name, examined)
         except Exception as error:
             if is_fatal(error):
                 raise
@@ -235,14 +265,6 @@ class Importer:
             if self._telemetry.counters.fatal_error is not None:
                 raise
             return "internal error"
-
-    def _why_unwanted(self, capture: Capture) -> str:
-        request = self._request
-        if request.statuses and capture.status not in request.statuses:
-            return "status"
-        if not request.since <= capture.fetched_at < request.until:
-            return "time"
-        return "" if capture.method in ("GET", "") else "method"
 
     def _refuse(self, refused: Refused) -> None:
         self._refused += 1

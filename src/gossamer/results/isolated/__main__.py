@@ -1,8 +1,8 @@
 """What runs in a separate process.
 
 `python -m gossamer.results.isolated crawl.toml` reads a reply on its standard input and writes what it came to: one
-suspect page. `… crawl.toml modules` answers for the modules that run isolated, page after page. `… search` answers
-queries, `… read` questions to archives, `… contents` what archived pages say.
+suspect page. `… crawl.toml modules` answers for the modules that run isolated, page after page, `… crawl.toml captures`
+for imports. `… search` answers queries, `… read` questions to archives, `… contents` what archived pages say.
 """
 
 from __future__ import annotations
@@ -34,6 +34,10 @@ def main() -> None:
         from gossamer.results.isolated.contents import answer_contents  # noqa: PLC0415
 
         answer_contents(sys.stdin.buffer, sys.stdout.buffer)
+    elif sys.argv[2:] == ["captures"]:
+        from gossamer.results.isolated.captures import answer_stretches  # noqa: PLC0415
+
+        answer_stretches(Path(sys.argv[1]))
     else:
         from gossamer.results.isolated.pages import answer_for_modules, look_at_suspect  # noqa: PLC0415
 

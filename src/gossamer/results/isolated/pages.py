@@ -30,7 +30,7 @@ PIECE_BYTES = 1 << 20
 
 def look_at_suspect(file: Path) -> None:
     """Read a reply on standard input, and write what it came to."""
-    config, spills = _open_crawl(file)
+    config, spills = open_crawl(file)
     limit_memory(MEMORY_BYTES_MAX)
     alone = examiner(config, choose_modules(config).inside, WallClock(), NoSlots(), spills)
     sys.stdout.buffer.write(examine_alone(sys.stdin.buffer, alone, lambda source: _spill(spills, source)))
@@ -38,7 +38,7 @@ def look_at_suspect(file: Path) -> None:
 
 def answer_for_modules(file: Path) -> None:
     """Answer what the modules that run isolated find in pages, until no more can be asked."""
-    config, _ = _open_crawl(file)
+    config, _ = open_crawl(file)
     seat = PoolSeat(sys.stdout.buffer)
     sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
     limits = LimitedModules(config.process.module_s_max, seat)
@@ -47,7 +47,7 @@ def answer_for_modules(file: Path) -> None:
     limits.answer_questions(modules)
 
 
-def _open_crawl(file: Path) -> tuple[Config, Spills]:
+def open_crawl(file: Path) -> tuple[Config, Spills]:
     """Return what a crawl runs with, and its folder for large content: all that a sandbox lets this process change."""
     config = reopen(file)
     folder = file.absolute().parent / "state/spill"

@@ -1,0 +1,40 @@
+"""Captures: what a process does that reads ahead for an import."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from gossamer.assembly.modules import choose_modules, examiner
+from gossamer.assembly.schemes import namer_for
+from gossamer.engine.examine import NoSlots
+from gossamer.features.isolation import WALL_FACTOR
+from gossamer.results.imports.ahead import StretchReader
+from gossamer.results.imports.capture import Room
+from gossamer.results.isolated.pages import MEMORY_BYTES_MAX, open_crawl
+from gossamer.world.alarm import OverrunAlarm, ProcessorLimit
+from gossamer.world.clock import WallClock
+from gossamer.world.pool import PoolSeat
+from gossamer.world.process import limit_memory
+
+
+def answer_stretches(file: Path) -> None:
+    """Answer what stretches of archives hold, until no more can be asked."""
+    config, spills = open_crawl(file)
+    seat = PoolSeat(sys.stdout.buffer)
+    sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
+    limit_memory(MEMORY_BYTES_MAX)
+    limit_s = config.process.module_s_max
+    modules = choose_modules(config, OverrunAlarm.set(limit_s, WALL_FACTOR * limit_s)).inside
+    alone = examiner(config, modules, WallClock(), NoSlots(), spills)
+    reader = StretchReader(Room(spills, store=config.archive), alone, namer_for(config))
+    limit = ProcessorLimit(config.crawl.process_s_max)
+
+    def note(number: int) -> None:
+        seat.note(number)
+        limit.begin()
+
+    while (question := seat.take()) is not None:
+        answer = reader.answer(question.head, note)
+        limit.end()
+        seat.answer(answer)

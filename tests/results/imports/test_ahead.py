@@ -1,0 +1,147 @@
+"""Processes that read ahead: the tables are those of an import in one process, and what kills them costs one page."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from gossamer.model.pages import Findings, Page
+from gossamer.results.imports import ahead, importing
+from gossamer.results.imports.ahead import Borders
+from gossamer.results.imports.capture import Capture, Refused, Room
+from gossamer.results.imports.reading import captures_of
+from gossamer.results.imports.sources import find_sources
+from gossamer.world.process import birth_of
+from gossamer.world.spill import Spills
+from tests.commands import run
+from tests.results.imports.archives import HOST, Stored, do_import, page, rows, site, write_warc
+
+PAGES = 90
+DEADLY = f"{HOST}/p33"
+END_S_MAX = 20.0
+START = """
+import sys
+from gossamer.results.imports import importing
+importing.AHEAD_BYTES_MIN = 0
+from gossamer.cli.entry import main
+main()
+"""
+
+
+class Deadly:
+    """A module whose native code crashes at one page, in processes that read ahead and in those of the quarantine."""
+
+    name = "deadly"
+
+    def wants(self, media_type: str) -> bool:
+        return media_type == "text/html"
+
+    def process(self, page: Page, findings: Findings) -> None:
+        findings.columns["was_seen"] = True
+        if page.url == DEADLY:
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@pytest.fixture
+def archives(tmp_path: Path) -> list[Path]:
+    """Return archives with records of other kinds, a large body, a damaged record, and requests before responses."""
+    records: list[Stored | bytes] = []
+    for one in site(PAGES):
+        records += [Stored(one.url, b"GET / HTTP/1.1\r\n\r\n", one.date, "request"), one]
+    large = Stored(f"{HOST}/large", page(400, 401, text="x" * (2 << 20)), "2026-01-01T01:00:00Z")
+    damaged = write_warc(tmp_path / "part", [site(1)[0]]).read_bytes()
+    records[60:60] = [large, damaged[:60] + b"\0" * 40 + damaged[100:]]
+    records += [Stored(f"{HOST}/gone", b"gone", status="404 Not Found"), Stored(f"{HOST}/cut", b"\xff\xd8\x00")]
+    return [
+        write_warc(tmp_path / "first.warc.gz", records[:100]),
+        write_warc(tmp_path / "other.warc.gz", records[100:]),
+    ]
+
+
+@pytest.fixture
+def reads_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importing, "AHEAD_BYTES_MIN", 0)
+    monkeypatch.setattr(ahead, "STRETCH_RECORDS", 8)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("how", ["--link", "--copy"])
+def test_tables_are_the_same_for_any_number_of_processes(
+    archives: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    do_import(tmp_path / "whole", *archives, how)
+    monkeypatch.setattr(importing, "AHEAD_BYTES_MIN", 0)
+    monkeypatch.setattr(ahead, "STRETCH_RECORDS", 8)
+    for processes in (1, 3):
+        monkeypatch.setattr(ahead, "processors", lambda processes=processes: processes)
+        directory = tmp_path / f"{processes}"
+        do_import(directory, *archives, how, "--memory", "1GiB")
+        for table, columns in (("pages", "*"), ("links", "*")):
+            assert rows(directory, columns, table) == rows(tmp_path / "whole", columns, table)
+        assert run("verify", str(directory), "--deep")[0] == 0
+
+
+@pytest.mark.heavy
+@pytest.mark.usefixtures("reads_ahead")
+def test_a_page_that_kills_its_process_is_quarantined(tmp_path: Path) -> None:
+    archive = write_warc(tmp_path / "site.warc.gz", site(PAGES))
+    directory = tmp_path / "crawl"
+    module = f"{Deadly.__module__}:{Deadly.__name__}"
+    out = do_import(directory, archive, "--set", f'process.modules=["{module}"]')
+    assert f"Imported {PAGES} captures" in out
+    found = rows(directory, "url, outcome, error, was_seen")
+    assert [row for row in found if row[1] != "fetched"] == [
+        (DEADLY, "process_crashed", "a process died of it twice; archived unparsed", None)
+    ]
+    assert all(row[3] for row in found if row[0] != DEADLY)
+    assert DEADLY in (directory / "logs" / "info.log").read_text()
+
+
+@pytest.mark.heavy
+def test_processes_end_with_the_import(archives: list[Path], tmp_path: Path) -> None:
+    command = [sys.executable, "-c", START, "import", *map(str, archives), "-o", str(tmp_path / "crawl")]
+    whole = tmp_path / "whole"
+    do_import(whole, *archives)
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    children: list[int] = []
+    ends_at = time.monotonic() + END_S_MAX
+    while not children and process.poll() is None and time.monotonic() < ends_at:
+        children = [int(one) for one in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    births = {child: birth_of(child) for child in children}
+    process.kill()
+    process.wait()
+    assert children, "it starts processes"
+    while any(birth and birth_of(child) == birth for child, birth in births.items()):
+        assert time.monotonic() < ends_at, "they end with it"
+        time.sleep(0.01)
+    do_import(tmp_path / "crawl", *archives)
+    assert rows(tmp_path / "crawl", "*") == rows(whole, "*")
+
+
+@pytest.mark.parametrize("after", [0, 1, 7, 50])
+def test_stretches_have_all_items_once(
+    archives: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    """None begins with a response whose request is in the one before."""
+    monkeypatch.setattr(ahead, "STRETCH_RECORDS", 8)
+    room = Room(Spills(tmp_path, "sha1"), held_bytes_max=4 << 20)
+    (source, *_) = find_sources([str(archives[0])])
+    whole = list(captures_of(source, room))
+    borders = Borders()
+    for item in whole:
+        borders.note(item)
+    last = whole[after]
+    assert not isinstance(last, Refused)
+    stretches = list(borders.stretches(source, None))
+    assert len(stretches) > 5
+    parts = [list(stretch.items(room)) for stretch in stretches]
+    assert [item for part in parts for item in part] == whole
+    assert not any(isinstance(part[0], Capture) and part[0].method and part[0].request_head for part in parts)
+    again = [item for stretch in borders.stretches(source, last.place) for item in stretch.items(room)]
+    assert again == list(captures_of(source, room, last.place))
