@@ -14,7 +14,6 @@ from gossamer.model.errors import ConfigError
 GUIDE = Path(__file__).parents[2] / "docs/how-to/cluster.md"
 HEADING = "## What several shards do not do"
 SETS = {
-    "frontier.strategy": ("frontier.strategy=walk",),
     "frontier.hosts_min": ("frontier.hosts_min=2", "crawl.mode=offline", "state.checkpoint_uri=file:///tmp/none"),
     "frontier.more_seeds_command": ("frontier.more_seeds_command=['seeds']", "crawl.mode=offline"),
     "websub": ("crawl.mode=continuous", "websub.callback_url=https://crawler.example.org/", "console.port=0"),
@@ -46,6 +45,9 @@ def test_each_is_refused_in_one_line_that_names_the_key(key: str) -> None:
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("sets", [("frontier.hosts_min=2", "crawl.mode=offline"), ("components.frontier=own.py:Own",)])
+@pytest.mark.parametrize(
+    "sets",
+    [("frontier.hosts_min=2", "crawl.mode=offline"), ("components.frontier=own.py:Own",), ("frontier.strategy=walk",)],
+)
 def test_others_are_not(sets: tuple[str, ...]) -> None:
     check_several(config_of(*sets))

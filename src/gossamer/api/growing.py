@@ -52,6 +52,7 @@ def keeps_partitions(config: Config) -> str:
     """Return the setting because of which partitions of a running crawl cannot move; empty: they can."""
     found = {
         "crawl.mode": config.crawl.mode == "offline",
+        "frontier.strategy": config.frontier.strategy == "walk",  # Hosts to restart at are numbered in each shard.
         "a component of your own": any(own_components(config)),  # A new shard would not get what it keeps.
     }
     return next((key for key, stays in found.items() if stays), "")

@@ -23,10 +23,6 @@ STANDING = "state/standing.json"
 """The last status of the crawl: the only trace here of shards whose state is elsewhere."""
 
 REFUSED: Final[Mapping[str, tuple[Callable[[Config], bool], str]]] = {
-    "frontier.strategy": (
-        lambda config: config.frontier.strategy == "walk",
-        "a walk is one shard's; leave out --workers, or sweep",
-    ),
     "frontier.hosts_min": (
         lambda config: (
             config.frontier.hosts_min > 0 and config.crawl.mode == "offline" and bool(config.state.checkpoint_uri)

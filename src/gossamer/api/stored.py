@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 from gossamer.api.given import directory_of
+from gossamer.api.shards import require_here
 from gossamer.assembly.home import homes
 from gossamer.assembly.schemes import namer_for
 from gossamer.assembly.sessions import netscape_file
@@ -39,10 +41,13 @@ def sample_of(directory: str | Path, size: int, seed: int | None = None) -> list
         raise ConfigError(
             f"{directory} did not walk; begin a crawl with --set frontier.strategy=walk to draw samples from it"
         )
-    opened = open_stopped(config, directory)
-    try:
+    shards = config.cluster.workers
+    with ExitStack() as undo:
+        opened = []
+        for shard in range(shards):
+            require_here(directory, shard, shards)
+            opened.append(undo.enter_context(closing(open_stopped(config, directory, shard, shards))))
         namer = namer_for(config)
-        drawn = sample(Epochs(opened.store), size, config.walk.restart_share, namer.name, Dice(seed))
-    finally:
-        opened.close()
+        epochs = [Epochs(one.store) for one in opened]
+        drawn = sample(epochs, size, config.walk.restart_share, namer.name, Dice(seed))
     return [{"url": page.url, "visits": page.visits, "weight": page.weight} for page in drawn]

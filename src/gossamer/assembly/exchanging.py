@@ -18,11 +18,11 @@ from gossamer.engine.commit import Committer, Storage
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.pending_scope import PendingScope
 from gossamer.engine.shard import bound
-from gossamer.model.errors import ConfigError
-from gossamer.model.links import Link, Prerequisite
+from gossamer.model.links import Link, Prerequisite, TravellingWalker
 from gossamer.model.visits import Failure, Reply
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.options import politeness
+from gossamer.stages.frontier.walk import RandomWalk
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.loop import wait_at_most
@@ -36,17 +36,11 @@ if TYPE_CHECKING:
 def exchange_of(
     setup: Setup, storage: Storage, namer: Namer, opening: int, partitions: PartitionMap | None
 ) -> Exchange:
-    """Return a shard's exchange with the others. Call it before the frontier reads contacts.
-
-    Raises:
-        ConfigError: the configuration asks for what several shards cannot do.
-    """
+    """Return a shard's exchange with the others. Call it before the frontier reads contacts."""
     config = setup.config
     home = setup.home
     store = storage.store
     clock = setup.clock
-    if config.frontier.strategy == "walk":
-        raise ConfigError("frontier.strategy = 'walk' walks in one shard: leave out --workers")
     partitions = partitions or PartitionMap.even(home.shards)
     rules = politeness(config.politeness)
     cluster = config.cluster
@@ -87,6 +81,9 @@ class Membership:
         self._reputation = frontier.ledger.reputation
         if self._reputation is not None:
             self._reputation.others = exchange
+        self._walk = frontier.strategy if isinstance(frontier.strategy, RandomWalk) else None
+        if self._walk is not None:
+            self._walk.others = exchange
         self._pending_scope = pending_scope
         self._clock, self._logs = telemetry.clock, telemetry.logs
         self._counters = counters = telemetry.counters
@@ -231,6 +228,16 @@ class Membership:
     def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
         if self._reputation is not None:
             self._reputation.cash_from_afar(host, partition, amount)
+
+    def take_walker(self, walker: TravellingWalker) -> None:
+        if self._walk is not None:
+            self._walk.arrive(walker, self._clock.now())
+            self._loop.stir()
+
+    def note_walked_hosts(self, shard: int, hosts: int) -> None:
+        if self._walk is not None:
+            self._walk.note_hosts(shard, hosts)
+            self._loop.stir()
 
     def take_part(self, part: MovePart) -> None:
         self.moves.take(part, self._clock.now())

@@ -38,8 +38,10 @@ def frontier_for(
     dice: Dice,
     now: float,
     travelling: Sequence[tuple[int, int]] = (),
+    *,
+    begins_walks: bool = True,
 ) -> Frontier:
-    """Return the frontier of a crawl; `travelling`: see `HostRecords`.
+    """Return the frontier of a crawl; `travelling`: see `HostRecords`; `begins_walks`: see `RandomWalk`.
 
     Raises:
         ConfigError: the crawl began with another frontier, or the operator's does not fit.
@@ -57,7 +59,7 @@ def frontier_for(
     if config.components.frontier:
         return _with_component(config, frontier, storage.epochs, namer, dice)
     if config.frontier.strategy == "walk":
-        frontier.strategy = RandomWalk(frontier, storage.epochs, config.walk, namer.name, dice)
+        frontier.strategy = RandomWalk(frontier, storage.epochs, config.walk, namer.name, dice, begins=begins_walks)
     return frontier
 
 

@@ -166,7 +166,7 @@ def refuse_indivisible(config: Config, directory: Path, shards: int) -> Partitio
                 "scale crawls begun without it"
             )
     if config.frontier.strategy == "walk":
-        raise ConfigError("frontier.strategy = 'walk' walks in one shard and cannot be scaled")
+        raise ConfigError("frontier.strategy = 'walk' keeps its number of shards; begin another crawl")
     if moves_in(directory).under_way:
         raise ConfigError(
             f"partitions of {directory} are on their way between shards; "

@@ -35,7 +35,7 @@ from gossamer.cluster.options import ClusterOptions
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.places import Places
 from gossamer.cluster.prerequisites import RemotePrerequisites, result_of
-from gossamer.model.links import SITEMAP_FILE, Link, Prerequisite
+from gossamer.model.links import SITEMAP_FILE, Link, Prerequisite, TravellingWalker
 from gossamer.model.visits import Failure, Reply
 from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
@@ -56,6 +56,10 @@ class LinkReceiver(Protocol):
     def note_remote_link(self, source: int, site: str, partition: int) -> None: ...
 
     def cash_from_afar(self, host: str, partition: int, amount: float) -> None: ...
+
+    def take_walker(self, walker: TravellingWalker) -> None: ...
+
+    def note_walked_hosts(self, shard: int, hosts: int) -> None: ...
 
     def run_for_another(self, prerequisite: Prerequisite) -> bool: ...
 
@@ -184,6 +188,20 @@ class Exchange:
     def send_cash(self, host: str, partition: int, amount: float) -> None:
         """Send cash to a host of another shard. It arrives exactly once if the open epoch is committed."""
         self._outbox.packing(self._owners[partition]).add_cash(host, partition, amount)
+
+    def owner_of(self, url: Url) -> int:
+        """Return the shard that has the partition of a URL."""
+        return self._owners[url.partition]
+
+    def send_walker(self, to: int, walker: TravellingWalker) -> None:
+        """Send a shard a walker. It arrives exactly once if the open epoch is committed."""
+        self._outbox.packing(to).add_walker(walker)
+
+    def send_walked_hosts(self, hosts: int) -> None:
+        """Send all others the number of hosts of this shard at which walkers may restart."""
+        for to in range(self.places.shards):
+            if to != self.shard:
+                self._outbox.packing(to).add_walked_hosts(self.shard, hosts)
 
     def send_part(self, to: int, part: MovePart) -> None:
         """Send a shard keys of partitions that move there, with the open epoch."""
@@ -436,6 +454,10 @@ class Exchange:
             ring.on_welcome(welcome)
         self._take_counts(batch, ring)
         self._take_links(batch, ring)
+        for shard, hosts in batch.walked_hosts:
+            ring.note_walked_hosts(shard, hosts)
+        for walker in batch.walkers:
+            ring.take_walker(walker)
 
     def _take_counts(self, batch: Batch, ring: LinkReceiver) -> None:
         for linking in batch.linking:

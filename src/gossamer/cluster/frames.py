@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from gossamer.model.links import Link
+from gossamer.model.links import Link, TravellingWalker
 from gossamer.url.url import Url
 
 BATCH_ITEMS_MAX: Final = 2_000
@@ -103,6 +103,9 @@ class Batch(msgspec.Struct, array_like=True):
     cash: list[Cash] = msgspec.field(default_factory=list)
     parts: list[MovePart] = msgspec.field(default_factory=list)
     welcomes: list[Welcome] = msgspec.field(default_factory=list)
+    walkers: list[TravellingWalker] = msgspec.field(default_factory=list)
+    walked_hosts: list[tuple[int, int]] = msgspec.field(default_factory=list)
+    """The sender, and at how many of its hosts walkers may restart."""
 
 
 class Position(msgspec.Struct, array_like=True, frozen=True):
@@ -237,6 +240,17 @@ class FramePacker:
         self.items += 1
         self.bytes += len(welcome.roots) + len(welcome.excluded)
         self.seeds = True
+
+    def add_walker(self, walker: TravellingWalker) -> None:
+        """Put a walker in."""
+        self.batch.walkers.append(walker)
+        self.items += 1
+        self.bytes += len(walker.url) + len(walker.referrer) + 100
+
+    def add_walked_hosts(self, sender: int, hosts: int) -> None:
+        """Put in at how many hosts of the sender walkers may restart."""
+        self.batch.walked_hosts.append((sender, hosts))
+        self.items += 1
 
     def add_cash(self, host: str, partition: int, amount: float) -> None:
         """Add to what a host gets: one item a host and batch, for any number of links."""

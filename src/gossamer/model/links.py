@@ -158,6 +158,18 @@ class Prerequisite(msgspec.Struct, frozen=True, gc=False):
         return self.is_about_origin and url.origin == self.origin.origin
 
 
+class TravellingWalker(msgspec.Struct, array_like=True, frozen=True):
+    """A random walk on its way to the shard of its next page."""
+
+    number: int
+    steps: int
+    """Steps that it has taken."""
+    url: str = ""
+    """Its next page; empty for a random page of the receiving shard."""
+    depth: int = 0
+    referrer: str = ""
+
+
 class Verdict(msgspec.Struct, frozen=True, gc=False):
     """Whether a URL may be requested. If not, `prerequisite` must be run first (without `park`: at another origin, and
     only the URL's own origin waits), or the URL waits until `wait_until`, or ends with `outcome`.

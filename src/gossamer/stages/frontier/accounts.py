@@ -16,7 +16,7 @@ from typing import Final, Protocol
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-from gossamer.model.links import Link
+from gossamer.model.links import Link, TravellingWalker
 from gossamer.stages.frontier.remembered import Remembered, Spent
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import LINKING_MAX, partition_range
@@ -171,11 +171,20 @@ PAIRS_MAX = 100_000
 
 
 class OtherShards(Protocol):
-    """Knows which URLs belong to this shard, and sends cash to hosts of other shards."""
+    """Knows which shard owns a URL, and sends the others cash and walkers, exactly once if the epoch is committed."""
+
+    @property
+    def shard(self) -> int: ...
 
     def has(self, url: Url) -> bool: ...
 
+    def owner_of(self, url: Url) -> int: ...
+
     def send_cash(self, host: str, partition: int, amount: float) -> None: ...
+
+    def send_walker(self, to: int, walker: TravellingWalker) -> None: ...
+
+    def send_walked_hosts(self, hosts: int) -> None: ...
 
 
 class Reputation:

@@ -29,13 +29,13 @@ that is a large part of the reached pages resembles these.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from math import expm1, log1p
 
 import msgspec
 
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import PARTITIONED, WALK_COUNTS, WALKED_HOSTS, WALKERS
+from gossamer.state.schema import PARTITIONED, WALK_COUNTS, WALKED_HOSTS, WALKERS, under
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
 
@@ -61,10 +61,13 @@ class Walker(msgspec.Struct, array_like=True):
     """Partition and fingerprint of the walker's page; None: it restarts."""
     awaits: str = ""
     """The page that the walker waits for."""
+    steps: int = 0
+    """Steps that it has taken."""
+    number: int = 0
 
 
 class WalkCounts(msgspec.Struct, array_like=True):
-    """Progress of all walks together."""
+    """Progress of all walks in this shard together."""
 
     steps: int = 0
     restarts: int = 0
@@ -72,6 +75,12 @@ class WalkCounts(msgspec.Struct, array_like=True):
     """Hosts at which a walk may restart."""
     fetched: int = 0
     """Different pages that were fetched."""
+    begun: int = 0
+    """Walkers that began here; those of other shards began in the first."""
+    elsewhere: dict[int, int] = msgspec.field(default_factory=dict)
+    """The number of `hosts` of each other shard that has some."""
+    hosts_sent: int = 0
+    """The number of `hosts` that the other shards know."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -124,18 +133,28 @@ class WalkedPages:
         assert fingerprint is not None
         return partition, int.from_bytes(fingerprint)
 
-    def walkers(self, count: int) -> list[Walker]:
-        """Return `count` walkers as in the last epoch, and new ones if there were fewer."""
-        found = []
-        for number in range(count):
-            stored = self._epochs.get("walk", WALKERS + number.to_bytes(2))
-            found.append(Walker() if stored is None else _decode_walker(stored))
+    def walkers(self, count: int) -> dict[int, Walker]:
+        """Return the walkers that were here in the last epoch, by number, and new ones until `count` have begun."""
+        stored = self._epochs.scan("walk", *under(WALKERS))
+        found = {int.from_bytes(key[len(WALKERS) :]): _decode_walker(value) for key, value in stored}
+        counts = self.counts
+        if count and not counts.begun:  # Earlier versions counted the steps of all walkers together.
+            counts.begun = len(found)
+            for number, walker in found.items():
+                walker.number = number
+                walker.steps = -(-counts.steps // len(found))
+        found |= {number: Walker(number=number) for number in range(counts.begun, count)}
+        counts.begun = max(counts.begun, count)
         return found
 
-    def cut(self, walkers: list[Walker]) -> None:
+    def remove(self, walker: Walker) -> None:
+        """Delete a walker that goes on in another shard."""
+        self._epochs.delete("walk", WALKERS + walker.number.to_bytes(2))
+
+    def cut(self, walkers: Iterable[Walker]) -> None:
         """Write the position of every walker to the open epoch, a few bytes each."""
-        for number, walker in enumerate(walkers):
-            self._epochs.put("walk", WALKERS + number.to_bytes(2), _encode(walker))
+        for walker in walkers:
+            self._epochs.put("walk", WALKERS + walker.number.to_bytes(2), _encode(walker))
         self._epochs.put("walk", WALK_COUNTS, _encode(self.counts))
 
 
@@ -144,11 +163,12 @@ def has_walked(epochs: Epochs) -> bool:
     return epochs.get("walk", WALK_COUNTS) is not None
 
 
-def all_pages(epochs: Epochs) -> Iterator[tuple[int, WalkedPage]]:
+def all_pages(*shards: Epochs) -> Iterator[tuple[int, WalkedPage]]:
     """Yield fingerprint and record of every page. One pass over all walked pages."""
-    for key, value in epochs.scan("walk", *PARTITIONED):
-        if key[2:3] == b"p":
-            yield int.from_bytes(key[3:]), _decode_page(value)
+    for epochs in shards:
+        for key, value in epochs.scan("walk", *PARTITIONED):
+            if key[2:3] == b"p":
+                yield int.from_bytes(key[3:]), _decode_page(value)
 
 
 def _page_key(partition: int, fingerprint: int) -> bytes:
@@ -176,18 +196,18 @@ class Drawn(msgspec.Struct, frozen=True):
 
 
 def sample(
-    epochs: Epochs, size: int, restart_share: float, name_url: Callable[[str], Url | None], dice: Dice
+    shards: Sequence[Epochs], size: int, restart_share: float, name_url: Callable[[str], Url | None], dice: Dice
 ) -> list[Drawn]:
-    """Draw `size` different fetched pages, or all if there are fewer. `size` should be far below the number of fetched
-    pages.
+    """Draw `size` different fetched pages of a crawl's shards, or all if there are fewer. `size` should be far below
+    the number of fetched pages.
 
     Four passes over all walked pages: about 2 µs a link, and 400 bytes of memory for each linked page.
     """
-    arrivals, seed_share = _arrivals(epochs, restart_share, name_url)
+    arrivals, seed_share = _arrivals(shards, restart_share, name_url)
     # The largest of these keys are a weighted sample without replacement (Efraimidis and Spirakis 2006).
     keyed: list[tuple[float, float, str, int]] = []
     total = 0.0
-    for fingerprint, page in all_pages(epochs):
+    for fingerprint, page in all_pages(*shards):
         if page.outcome == "fetched":
             reached = seed_share if page.seed else -expm1(-max(arrivals.get(fingerprint, 0.0), ARRIVALS_MIN))
             weight = 1.0 / reached
@@ -199,24 +219,24 @@ def sample(
 
 
 def _arrivals(
-    epochs: Epochs, restart_share: float, name_url: Callable[[str], Url | None]
+    shards: Sequence[Epochs], restart_share: float, name_url: Callable[[str], Url | None]
 ) -> tuple[dict[int, float], float]:
     """Return λ by fingerprint, and the share of the seeds that were reached."""
     visits: Counter[int] = Counter()
     hosts: Counter[str] = Counter()
-    for _, page in all_pages(epochs):
+    for _, page in all_pages(*shards):
         visits[min(page.visits, 3)] += bool(page.outcome)
         hosts[_host_of(page)] += page.outcome == "fetched"
-    seeds = [bool(page.outcome) for _, page in all_pages(epochs) if page.seed]
+    seeds = [bool(page.outcome) for _, page in all_pages(*shards) if page.seed]
     once = min(1.0, 2.0 * max(visits[2], 1) / max(visits[1], 1))
-    restarts = WalkedPages(epochs, Dice(0)).counts.restarts / max(len(hosts), 1)
+    restarts = sum(WalkedPages(epochs, Dice(0)).counts.restarts for epochs in shards) / max(len(hosts), 1)
 
     def observed(_: int, page: WalkedPage) -> float:
         if page.seed:
             return float(page.visits)
         return once if page.visits <= 1 else _poisson_mean(page.visits)
 
-    first = _follow(epochs, restart_share, name_url, observed)
+    first = _follow(shards, restart_share, name_url, observed)
 
     def expected(fingerprint: int, page: WalkedPage) -> float:
         if page.seed:
@@ -224,18 +244,18 @@ def _arrivals(
         arrivals = max(first.get(fingerprint, 0.0), ARRIVALS_MIN)
         return arrivals - expm1(-arrivals) * restarts / max(hosts[_host_of(page)], 1)
 
-    return _follow(epochs, restart_share, name_url, expected), sum(seeds) / max(len(seeds), 1)
+    return _follow(shards, restart_share, name_url, expected), sum(seeds) / max(len(seeds), 1)
 
 
 def _follow(
-    epochs: Epochs,
+    shards: Sequence[Epochs],
     restart_share: float,
     name_url: Callable[[str], Url | None],
     visits_of: Callable[[int, WalkedPage], float],
 ) -> dict[int, float]:
     """Return the expected arrivals by link at each page, by fingerprint, from the visits to all pages."""
     arrivals: dict[int, float] = {}
-    for fingerprint, page in all_pages(epochs):
+    for fingerprint, page in all_pages(*shards):
         if not page.links:
             continue
         share = visits_of(fingerprint, page) * (1.0 - restart_share) / len(page.links)
