@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import inspect
 import os
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from gossamer import Crawler
 from gossamer.assembly.frontiers import bias_of
 from gossamer.assembly.modules import choose_modules
-from gossamer.assembly.parts import policy_of
+from gossamer.assembly.parts import OFFERS, policy_of
 from gossamer.config import configure
 from gossamer.features.revisit.policies import BoundedPolicy
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import ALLOWED
 from gossamer.model.pages import Archived, PageRow, Visited
+from gossamer.model.visits import Failure
 from gossamer.plugins import build, component, fitting, naming
-from gossamer.ports import Filter, ProtocolModule, Resolver
+from gossamer.ports import (
+    ContentSeen,
+    Filter,
+    HostPrioritizer,
+    ProtocolModule,
+    Resolver,
+    RevisitPolicy,
+    UrlSeen,
+    VisitMiddleware,
+)
 from gossamer.stages.archive.archive import Archives
 from gossamer.testing import check_archive, check_revisit_policy
 from gossamer.url.canonical import Canonicalizer
@@ -362,3 +375,72 @@ def test_a_component_that_fails_is_named(kind: type[Failing]) -> None:
     for made.error in (KeyboardInterrupt(), asyncio.CancelledError()):
         with pytest.raises(type(made.error)):
             asyncio.run(made.resolve("a"))
+
+
+ANSWERS = [
+    ([1], "it returned 1 answers for 2 URLs"),
+    ([1, 0, 0], "it returned 3 answers for 2 URLs"),
+    (None, "it returned a NoneType, not a list with an answer for each URL"),
+    (iter([1, 1]), "it returned a list_iterator, not a list with an answer for each URL"),
+    ([1, None], r"it returned None, not KNOWN \(0\), NEW \(1\) or SHORTER \(2\)"),
+    ([3, 1], r"it returned 3, not KNOWN \(0\), NEW \(1\) or SHORTER \(2\)"),
+]
+
+
+@pytest.mark.parametrize(("answers", "says"), ANSWERS)
+def test_an_eliminator_that_does_not_answer_for_each_url_is_named(answers: Any, says: str) -> None:
+    """Links without an answer would be lost, and a crawl would end without them."""
+
+    class Mine:
+        def offer(self, urls: Any, depths: Any, hops: Any) -> Any:
+            return answers
+
+    made = cast("Any", naming(Mine(), "mine:Mine", "components.url_seen", "offer", port=UrlSeen, checks=OFFERS))
+    with pytest.raises(RuntimeError, match=rf"components.url_seen: mine:Mine failed in offer \(a\): \w+: {says}$"):
+        made.offer(["a", "b"], [1, 1], [0, 0])
+
+
+class Returning:
+    """Methods of all ports, which return one value."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __getattr__(self, name: str) -> Any:
+        async def wait(*_: object) -> object:
+            return self.value
+
+        return wait if name in ("resolve", "fetch") else lambda *_: self.value
+
+
+RESULTS: list[tuple[type, str, list[object], object, str]] = [
+    (UrlSeen, "way", [None, (1, 0)], 3, "int, not tuple or None"),
+    (ContentSeen, "find", [None], "a", "str, not Original or None"),
+    (HostPrioritizer, "host_level", [0, 7], None, "NoneType, not int"),
+    (RevisitPolicy, "rate", [0, 0.5], "1", "str, not float"),
+    (Resolver, "cached", [None], ["127.0.0.1"], "list, not Located or None"),
+    (Resolver, "resolve", [Failure("dns_error", "none")], "127.0.0.1", "str, not Located or Failure"),
+    (ProtocolModule, "fetch", [Failure("dns_error", "none")], None, "NoneType, not Reply or Failure"),
+    (VisitMiddleware, "judge", [ALLOWED], True, "bool, not Verdict"),
+    (VisitMiddleware, "settle", [None], "failed", "str, not Conclusion or None"),
+    (VisitMiddleware, "release", [(), []], None, "NoneType, not Sequence"),
+    (VisitMiddleware, "may_repeat", [True, None, "yes"], ..., ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("port", "method", "fit", "wrong", "says"), RESULTS, ids=[f"{one[0].__name__}.{one[1]}" for one in RESULTS]
+)
+def test_a_result_of_another_type_is_named(
+    port: type, method: str, fit: list[object], wrong: object, says: str
+) -> None:
+    def call(value: object) -> object:
+        result = getattr(naming(Returning(value), "mine:Mine", "components.thing", method, port=port), method)("a")
+        return asyncio.run(result) if inspect.iscoroutine(result) else result
+
+    assert [call(value) for value in fit] == fit
+    if says:
+        with pytest.raises(
+            RuntimeError, match=rf"mine:Mine failed in {method} \(a\): TypeError: it returned a {says}$"
+        ):
+            call(wrong)

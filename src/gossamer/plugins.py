@@ -10,9 +10,11 @@ from asyncio import CancelledError
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from functools import lru_cache, wraps
+from functools import lru_cache, partial, wraps
+from numbers import Real
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from gossamer.model.errors import ConfigError, is_fatal, is_mistake
 from gossamer.options import nearest
@@ -21,6 +23,11 @@ GROUP = "gossamer.components"
 NAMED = "names_its_component"
 """Mark of methods whose errors name the component."""
 WHERE = "docs/how-to/components.md says what it must have"
+ResultCheck = Callable[[object, tuple[object, ...]], None]
+"""Raises TypeError or ValueError for a result that a method must not return, by its arguments."""
+ALIKE: Mapping[type, type] = {float: Real, Sequence: Iterable, tuple: Iterable}
+"""By type of a result: a wider one that does as well."""
+NO_CHECKS: Mapping[str, ResultCheck] = {}
 FILES_MAX = 64
 """Files of components whose modules are remembered."""
 
@@ -130,15 +137,19 @@ def _shape(port: type, method: str) -> str:
     return f"{wait}{method}({', '.join(parameters)})"
 
 
-def naming(made: object, name: str, key: str, *methods: str) -> object:
+def naming(
+    made: object, name: str, key: str, *methods: str, port: type = object, checks: Mapping[str, ResultCheck] = NO_CHECKS
+) -> object:
     """Return a component of the operator, whose `methods`, where it has them, raise RuntimeErrors that name it as the
-    configuration does. Errors that end the crawl (a full disk) stay what they are. About 0.2 µs a call.
+    configuration does, also if they return another type than in `port`, or `checks` refuse their result. Errors that
+    end the crawl (a full disk) stay what they are. About 0.4 µs a call.
     """
     named: dict[str, Any] = {}
     for method in methods:
         inner = getattr(made, method, None)
         if callable(inner) and not hasattr(inner, NAMED):
-            named[method] = _name_errors(inner, f"{key}: {name} failed in {method}")
+            refuse = checks.get(method) or _check_of(getattr(port, method, None))
+            named[method] = _name_errors(inner, f"{key}: {name} failed in {method}", refuse)
     own = getattr(made, "__dict__", None)
     if isinstance(own, dict):
         own.update(named)
@@ -150,7 +161,27 @@ def naming(made: object, name: str, key: str, *methods: str) -> object:
     return made
 
 
-def _name_errors(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
+def _check_of(method: object) -> ResultCheck:
+    """Return the check of what a port's method returns: none where any value will do, or its truth counts."""
+    with suppress(NameError, TypeError):  # There is no such method, or a type that the port does not import.
+        hint = get_type_hints(method).get("return")
+        types = [get_origin(one) or one for one in (get_args(hint) if isinstance(hint, UnionType) else (hint,))]
+        if bool not in types and hint is not NoneType and all(isinstance(one, type) for one in types):
+            wanted = " or ".join("None" if one is NoneType else one.__name__ for one in types)
+            return partial(_require_type, tuple(ALIKE.get(one, one) for one in types), wanted)
+    return _accept
+
+
+def _accept(result: object, given: tuple[object, ...]) -> None:
+    """Accept any result."""
+
+
+def _require_type(types: tuple[type, ...], wanted: str, result: object, _: tuple[object, ...]) -> None:
+    if not isinstance(result, types):
+        raise TypeError(f"it returned a {type(result).__name__}, not {wanted}")
+
+
+def _name_errors(inner: Callable[..., Any], says: str, refuse: ResultCheck) -> Callable[..., Any]:
     def blame(error: BaseException, given: tuple[object, ...]) -> Exception:
         first = given[0][0] if given and isinstance(given[0], list) and given[0] else given[0] if given else ""
         about = getattr(first, "url", "") or getattr(first, "text", first)
@@ -160,7 +191,9 @@ def _name_errors(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
     @wraps(inner)
     def call(*given: object, **named: object) -> object:
         try:
-            return inner(*given, **named)
+            result: object = inner(*given, **named)
+            refuse(result, given)
+            return result
         except BaseException as error:
             if is_fatal(error) or not is_mistake(error):
                 raise
@@ -169,7 +202,9 @@ def _name_errors(inner: Callable[..., Any], says: str) -> Callable[..., Any]:
     @wraps(inner)
     async def wait(*given: object, **named: object) -> object:
         try:
-            return await inner(*given, **named)
+            result: object = await inner(*given, **named)
+            refuse(result, given)
+            return result
         except CancelledError:
             raise
         except BaseException as error:

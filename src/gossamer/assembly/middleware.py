@@ -136,5 +136,5 @@ def _own(name: str, features: Features) -> VisitMiddleware:
         raise ConfigError(f"{OWN}: {name} must derive from gossamer.ports.VisitMiddleware and have a name")
     methods = [method for method in vars(VisitMiddleware) if not method.startswith("_") and method not in UNNAMED]
     require_shapes(middleware, name, OWN, VisitMiddleware, [*methods, "before_begin"])
-    naming(middleware, name, OWN, *methods)
+    naming(middleware, name, OWN, *methods, port=VisitMiddleware)
     return middleware

@@ -20,7 +20,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.pages import Findings, Page, Visited
 from gossamer.plugins import build, component, fitting, naming
-from gossamer.ports import Filter, Prioritizer, ProcessingModule
+from gossamer.ports import Filter, HostPrioritizer, Prioritizer, ProcessingModule
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.frontier import priority
 from gossamer.stages.process.chain import Modules, Watch
@@ -145,7 +145,7 @@ def prioritizer_of(config: Config) -> Prioritizer:
     name = config.components.prioritizer
     if name:
         made = fitting(name, "components.prioritizer", Prioritizer)
-        return cast("Prioritizer", naming(made, name, "components.prioritizer", "host_level"))
+        return cast("Prioritizer", naming(made, name, "components.prioritizer", "host_level", port=HostPrioritizer))
     if config.frontier.priority == "rank":
         return _by_rank(config.frontier.ranks_file)
     return priority.prioritizer_of(config.frontier)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
-from typing import cast
+from typing import Final, cast
 
 from msgspec.structs import replace
 
@@ -26,8 +26,8 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
-from gossamer.plugins import build, component, fitting, naming
-from gossamer.ports import Archive, ContentSeen, Resolver, RevisitPolicy, UrlSeen
+from gossamer.plugins import ResultCheck, build, component, fitting, naming
+from gossamer.ports import KNOWN, NEW, SHORTER, Archive, ContentSeen, Resolver, RevisitPolicy, UrlSeen
 from gossamer.stages.archive.archive import Archives, Followers, Following
 from gossamer.stages.archive.follower import Follower, Sealer
 from gossamer.stages.archive.tables import TableWriters
@@ -172,7 +172,9 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     if name:
         key = "components.url_seen"
         made = fitting(name, key, UrlSeen, epochs=epochs)
-        return cast("UrlSeen", naming(made, name, key, "offer", "way", "knows", "cut", "close"))
+        return cast(
+            "UrlSeen", naming(made, name, key, "offer", "way", "knows", "cut", "close", port=UrlSeen, checks=OFFERS)
+        )
     if backend == "rocksdb":
         return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
     if backend == "bloom":
@@ -181,6 +183,20 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
         {"epochs": epochs} if backend == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
     )
     return cast("UrlSeen", build(SEEN_BACKENDS[backend], "seen.backend", **given))
+
+
+def _check_answers(answers: object, given: tuple[object, ...]) -> None:
+    """Raise TypeError or ValueError unless there is one answer for each URL: otherwise links would be lost."""
+    urls = given[0]
+    if not isinstance(answers, Collection) or not isinstance(urls, Collection):
+        raise TypeError(f"it returned a {type(answers).__name__}, not a list with an answer for each URL")
+    if len(answers) != len(urls):
+        raise ValueError(f"it returned {len(answers)} answers for {len(urls)} URLs")
+    if wrong := [answer for answer in answers if answer not in (KNOWN, NEW, SHORTER)]:
+        raise ValueError(f"it returned {wrong[0]!r}, not KNOWN (0), NEW (1) or SHORTER (2)")
+
+
+OFFERS: Final[Mapping[str, ResultCheck]] = {"offer": _check_answers}
 
 
 def _form_begun_with(epochs: Epochs, chosen: str) -> str:
@@ -236,7 +252,7 @@ def content_seen_of(config: Config, epochs: Epochs) -> ContentSeen:
     if name:
         key = "components.content_seen"
         made = fitting(name, key, ContentSeen, epochs=epochs)
-        return cast("ContentSeen", naming(made, name, key, "find", "remember"))
+        return cast("ContentSeen", naming(made, name, key, "find", "remember", port=ContentSeen))
     scope = config.seen.content_scope
     if not config.crawl.process_copies and config.origin("seen.content_scope") == "default":
         scope = "shard"
@@ -249,7 +265,7 @@ def resolver_of(config: Config, clock: Clock, archives: Archives) -> Resolver:
     if name:
         key = "components.resolver"
         made = fitting(name, key, Resolver, options=config.resolve, clock=clock)
-        made = naming(made, name, key, "cached", "resolve")
+        made = naming(made, name, key, "cached", "resolve", port=Resolver)
         return GuardedResolver(cast("Resolver", made), allow_private=config.resolve.allow_private)
     on_answer = partial(archives.add_prerequisite, via="", link_type="dns") if config.archive.warc_dns else None
     return DnsResolver(config.resolve, clock, on_answer)
@@ -330,7 +346,7 @@ def policy_of(name: str) -> RevisitPolicy:
         return POLICIES[name]()
     component(name, "revisit.policy", POLICIES, "policy")
     made = fitting(name, "revisit.policy", RevisitPolicy)
-    return cast("RevisitPolicy", naming(made, name, "revisit.policy", "rate"))
+    return cast("RevisitPolicy", naming(made, name, "revisit.policy", "rate", port=RevisitPolicy))
 
 
 def _followers(

@@ -53,7 +53,7 @@ def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | 
     for scheme, name in config.components.protocols.items():
         key = f"components.protocols.{scheme}"
         made = fitting(name, key, ProtocolModule, options=config.fetch, agent=agent, clock=clock)
-        modules[scheme] = cast("ProtocolModule", naming(made, name, key, "fetch"))
+        modules[scheme] = cast("ProtocolModule", naming(made, name, key, "fetch", port=ProtocolModule))
     return Protocols(modules)
 
 
