@@ -9,13 +9,16 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from gossamer import Crawler
 from gossamer.api import ClusterCrawler
 from gossamer.cluster.job import HERE, ClusterPlan
 from gossamer.cluster.local import LocalEngine
+from gossamer.cluster.options import SHARD_BYTES, read_workers
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.cluster.shard_process import LINE_HELD_BYTES_MAX
 from gossamer.config import configure
@@ -23,9 +26,10 @@ from gossamer.lab.simweb.judge import repeats
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
-from gossamer.world.process import processors
+from gossamer.world.process import processors, usable_bytes
 from tests.cluster.crawls import config_of
 from tests.cluster.nodes import command_of, descendants
+from tests.commands import run
 from tests.crash.crawls import EPOCH_PAGES_MAX, Crawl, crawl_of, until
 from tests.crash.harvest import Harvest, differences
 from tests.crash.killing import Reached, undisturbed
@@ -234,8 +238,9 @@ def test_a_kill_of_any_process_loses_no_page_and_repeats_few(victims: list[str],
 
 def test_auto_is_the_number_of_processors_within_the_quota_of_a_container(tmp_path: Path) -> None:
     seeds = ("https://docs.example.org/",)
-    assert configure(options={"workers": "auto"}, seeds=seeds).cluster.workers == processors()
-    assert configure(sets=["cluster.workers=auto"], seeds=seeds).cluster.workers == processors()
+    workers = min(processors(), usable_bytes() // SHARD_BYTES)
+    assert configure(options={"workers": "auto"}, seeds=seeds).cluster.workers == workers
+    assert configure(sets=["cluster.workers=auto"], seeds=seeds).cluster.workers == workers
     with pytest.raises(ConfigError, match='--workers "aut": expected a whole number, or auto'):
         configure(options={"workers": "aut"}, seeds=seeds)
     for given in ("3", "aut"):  # As any number in a program.
@@ -245,7 +250,49 @@ def test_auto_is_the_number_of_processors_within_the_quota_of_a_container(tmp_pa
     everything = processors(tmp_path / "missing")
     for text, expected in (("max 100000", everything), ("100000 100000", 1), ("10000 100000", 1), ("", everything)):
         quota.write_text(text + "\n")
-        assert processors(quota) == expected
+        assert processors(tmp_path) == expected
+
+
+def test_limits_of_a_container_of_version_1_count_too(tmp_path: Path) -> None:
+    (tmp_path / "cpu").mkdir()
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "cpu/cpu.cfs_period_us").write_text("100000\n")
+    everything = processors(tmp_path / "missing")
+    for text, expected in (("-1", everything), ("100000", 1), ("10000", 1), ("", everything)):
+        (tmp_path / "cpu/cpu.cfs_quota_us").write_text(text + "\n")
+        assert processors(tmp_path) == expected
+    all_bytes = usable_bytes(tmp_path)
+    for name, text, bytes_most in (
+        ("memory/memory.limit_in_bytes", "9223372036854771712", all_bytes),
+        ("memory/memory.limit_in_bytes", "300000000", 300_000_000),
+        ("memory.max", "max", 300_000_000),
+        ("memory.max", "200000000", 200_000_000),
+    ):
+        (tmp_path / name).write_text(text + "\n")
+        assert usable_bytes(tmp_path) == bytes_most
+
+
+def test_auto_starts_no_more_shards_than_the_memory_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.cluster.options.processors", lambda: 16)
+    for usable, workers in ((10 << 30, 16), (5 * SHARD_BYTES, 5), (SHARD_BYTES // 2, 1)):
+        monkeypatch.setattr("gossamer.cluster.options.usable_bytes", partial(int, usable))
+        assert read_workers("auto") == workers
+
+
+def test_scale_takes_auto_and_names_what_it_does_not_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gossamer.cluster.options.processors", lambda: 3)
+    config = configure(
+        options={"contact": "me@example.org", "output": str(tmp_path / "crawl"), "max_time": 0.1, "quiet": True},
+        seeds=("http://127.0.0.1:1/",), sets=("resolve.allow_private=true",),
+    )  # fmt: skip
+    asyncio.run(Crawler(config=config, output=tmp_path / "crawl").run())
+    status, out, _ = run("scale", str(tmp_path / "crawl"), "--workers", "auto", "--quiet")
+    assert status == 0
+    assert "1 shard became 3" in out
+    for given in ("two", "2x"):
+        status, _, err = run("scale", str(tmp_path / "crawl"), "--workers", given)
+        assert status == 2
+        assert f"expected a whole number, or auto, not '{given}'" in err
 
 
 def test_a_runtime_environment_without_a_cluster_is_one_line_that_names_the_fix(tmp_path: Path) -> None:

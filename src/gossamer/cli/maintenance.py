@@ -17,6 +17,7 @@ from gossamer.cli.control import SOCKET, NoCrawlRunsError, SilentError, ask
 from gossamer.cli.directory import require_crawl, write_file
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import run_supervised
+from gossamer.config.live import workers_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.words import counted, shell_word, size
@@ -209,10 +210,19 @@ def cookies(
     return Exit.FINISHED
 
 
+def _read_workers(given: str) -> int:
+    try:
+        return workers_of(given)
+    except ValueError as error:
+        raise typer.BadParameter(f"expected a whole number, or auto, not {given!r}") from error
+
+
 @commands.command("scale")
 def scale(
     directory: Directory,
-    workers: Annotated[int, typer.Option("--workers", metavar="N", help="New number of shards.")],
+    workers: Annotated[
+        int, typer.Option(parser=_read_workers, metavar="N", help="New number of shards; auto: one for each processor.")
+    ],
     *,
     quiet: Quiet = False,
 ) -> int:

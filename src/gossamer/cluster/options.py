@@ -1,9 +1,9 @@
 """Options of a crawl of several shards."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from gossamer.options import Key, Section
-from gossamer.world.process import processors
+from gossamer.world.process import processors, usable_bytes
 
 
 def _is_head(address: str) -> str:
@@ -13,10 +13,15 @@ def _is_head(address: str) -> str:
     return address
 
 
-def _read_workers(given: Any) -> Any:
+SHARD_BYTES: Final = 110_000_000
+"""Memory of a shard with small pages and the messages of the others, measured with 2 to 8 shards."""
+
+
+def read_workers(given: Any) -> Any:
+    """Return a number of shards; `auto`: one for each processor, as far as the memory suffices. Raises ValueError."""
     if isinstance(given, str) and given.isalpha() and given != "auto":
         raise ValueError("expected a whole number, or auto")
-    return processors() if given == "auto" else given
+    return max(1, min(processors(), usable_bytes() // SHARD_BYTES)) if given == "auto" else given
 
 
 class ClusterOptions(Section, frozen=True):
@@ -25,12 +30,12 @@ class ClusterOptions(Section, frozen=True):
     workers: Annotated[
         int,
         Key(
-            "Number of shards, each a process; `auto`: one for each processor of this machine. `gossamer scale` "
-            "changes it later.",
+            "Number of shards, each a process; `auto`: one for each processor of this machine, if there are 110 MB "
+            "of memory for each. `gossamer scale` changes it later.",
             ge=1,
             le=1024,
             basic=True,
-            read=_read_workers,
+            read=read_workers,
         ),
     ] = 1
     address: Annotated[

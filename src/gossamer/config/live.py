@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from gossamer.cluster.options import read_workers
 from gossamer.config.gather import reopen_text
 from gossamer.config.secret import holds_secrets
 from gossamer.config.sections import Config, key_of
@@ -83,6 +84,11 @@ def for_host(config: Config, host: str, values: Mapping[str, object]) -> str:
     merged = {**(to_table(override) if override is not None else {}), **values}
     kept = {name: value for name, value in merged.items() if value is not None}
     return f"{HOST}.{host}={to_toml(kept)}" if kept else f"{HOST}.{host}=none"
+
+
+def workers_of(given: str) -> int:
+    """Return a number of shards from the form that options have. Raises ValueError."""
+    return int(read_workers(given))
 
 
 def with_workers(config: Config, workers: int) -> Config:

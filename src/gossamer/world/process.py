@@ -11,8 +11,11 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+"""Folder with the limits of this process: in a container, those of the container."""
 PR_SET_PDEATHSIG = 1
 PR_GET_PDEATHSIG = 2
 NOT_OURS = frozenset((errno.EROFS, errno.EACCES, errno.EPERM))
@@ -29,16 +32,28 @@ def boot_id() -> bytes:
         return bytes(16)
 
 
-def processors(quota: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+def processors(groups: Path = CONTROL_GROUPS) -> int:
     """Return how many processors this process may use: those that it may run on, and in a container no more than the
     quota of its control group.
     """
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    try:
-        used_us, period_us = quota.read_text().split()
-        return max(1, min(found, round(int(used_us) / int(period_us))))
-    except (OSError, ValueError, ZeroDivisionError):  # `max`: no quota.
-        return found
+    for names in ("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"):  # Version 2, and 1.
+        with suppress(OSError, ValueError, ZeroDivisionError):
+            used_us, period_us = " ".join((groups / name).read_text() for name in names).split()
+            if int(used_us) > 0:  # `max` and -1: no quota.
+                found = max(1, min(found, round(int(used_us) / int(period_us))))
+    return found
+
+
+def usable_bytes(groups: Path = CONTROL_GROUPS) -> int:
+    """Return how much memory this process may use: that of the machine, and in a container no more than the limit of
+    its control group.
+    """
+    found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for name in "memory.max", "memory/memory.limit_in_bytes":  # Version 2, and 1.
+        with suppress(OSError, ValueError):  # `max`: no limit.
+            found = min(found, int((groups / name).read_text()))
+    return found
 
 
 def child_environment() -> dict[str, str]:
