@@ -14,7 +14,7 @@ from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
 from gossamer.engine.options import CrawlOptions
 from gossamer.engine.ring import Retries
-from gossamer.engine.stages import level_of
+from gossamer.engine.stages import levels_by
 from gossamer.features.permit import Exclusions, RobotsTxt
 from gossamer.model.links import Link, Prerequisite, Visit
 from gossamer.model.pages import PageRow
@@ -57,7 +57,7 @@ def test_a_prioritizer_that_fails_is_named(tmp_path: Path, error: BaseException)
         failing = msgspec.structs.replace(ring.stages, prioritizer=FailingPrioritizer(error))
         says = f"^the prioritizer FailingPrioritizer failed on {ROOT}: {type(error).__name__}: no$"
         with pytest.raises(RuntimeError, match=says):
-            level_of(link, failing.prioritizer, ring.urls, ring.frontier)
+            levels_by(failing.prioritizer, ring.urls, ring.frontier)(link)
 
 
 class Always:
@@ -71,7 +71,7 @@ class Always:
 @pytest.mark.parametrize(("given", "level"), [(-1, 0), (3, 3), (8, 7), (1 << 70, 7)])
 def test_a_level_out_of_bounds_is_bounded(tmp_path: Path, given: int, level: int) -> None:
     with Ring(tmp_path) as ring:
-        assert level_of(Link(url_of(ROOT), "anchor", 1), Always(given), ring.urls, ring.frontier) == level
+        assert levels_by(Always(given), ring.urls, ring.frontier)(Link(url_of(ROOT), "anchor", 1)) == level
 
 
 class ByHistory(Always):
@@ -91,13 +91,14 @@ def test_a_prioritizer_gets_the_download_history_of_page_and_host(tmp_path: Path
         order = ByHistory()
         page = url_of(ROOT)
         link = Link(url_of(f"{ROOT}next"), "anchor", 1, 0, ROOT)
-        assert level_of(link, order, ring.urls, ring.frontier) == 0
+        level_of = levels_by(order, ring.urls, ring.frontier)
+        assert level_of(link) == 0
         assert order.given == [DownloadHistory(None, None, Standing(page.host))]
         ring.frontier.add(Link(page, "anchor", 0), 0, ring.clock.now())
         row = PageRow(page.text, page.key, page.host, page.site, 7.0, "http_error", status=503, error="busy", attempt=2)
         ring.history.put(page, page_record(row, final=True))
-        level_of(link, order, ring.urls, ring.frontier)
-        level_of(Link(page, "anchor", 1), order, ring.urls, ring.frontier)
+        level_of(link)
+        level_of(Link(page, "anchor", 1))
         last = LastVisit("http_error", 7.0, 503, 2, "busy")
         host = Standing(page.host, queued=1)
         assert order.given[1:] == [DownloadHistory(None, last, host), DownloadHistory(last, None, host)]

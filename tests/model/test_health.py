@@ -34,7 +34,11 @@ def running(**fields: object) -> Status:
         (running(pages_s=0.0, waiting_for="a.example"), "warning", "no page in the last 10 s: waiting for a.example"),
         (running(pages_s=0.0, elapsed_s=2.0), "good", "running well"),
         (Status(state="starting"), "good", "starting"),
-        (Status(state="failed"), "bad", "the crawl failed"),
+        (
+            Status(state="failed"),
+            "bad",
+            "the crawl failed; `gossamer resume` continues it, or names what must be restored",
+        ),
         (Status(state="finished", ended_says="no URLs left"), "over", "finished: no URLs left"),
         (Status(state="finished", seeds=LOST), "bad", "no seed could be fetched"),
         (Status(state="stopped", seeds=LOST), "over", "stopped"),

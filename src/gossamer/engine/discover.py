@@ -10,7 +10,7 @@ from gossamer.engine.history import PageRecord, UrlMemory, holding
 from gossamer.engine.links import LINKS_AT_ONCE
 from gossamer.engine.optional import ShardExchange
 from gossamer.engine.pending_scope import SCOPE
-from gossamer.engine.stages import Stages, level_of
+from gossamer.engine.stages import Stages, levels_by
 from gossamer.model.counters import Counters
 from gossamer.model.links import LEADING_ON, Link
 from gossamer.model.outcomes import WITH_CONTENT
@@ -47,6 +47,7 @@ class Discovery:
         self._counters = counters
         self._follows = follows
         self._urls = UrlMemory(stages.namer, stages.url_seen, stages.history)
+        self._level_of = levels_by(stages.prioritizer, self._urls, stages.frontier)
         order = stages.prioritizer
         self._importance = order if isinstance(order, PageImportance) else None
         self.counts_links = self._importance is not None
@@ -205,9 +206,7 @@ class Discovery:
             rises = risen.pop(link.url.fingerprint, None) if risen else None
             if answer == NEW:
                 level = link.level
-                if level is None:
-                    level = level_of(link, stages.prioritizer, self._urls, stages.frontier)
-                stages.frontier.add(link, level, now)
+                stages.frontier.add(link, self._level_of(link) if level is None else level, now)
             elif rises is not None and stages.history.get(link.url) is None:
                 stages.frontier.add(link, rises, now)  # A second entry: the earlier one is dropped in its turn.
             if link.seed:

@@ -70,27 +70,36 @@ class Stages(msgspec.Struct, frozen=True):
     """How the visits of pages end."""
 
 
-def level_of(link: Link, prioritizer: Prioritizer, urls: UrlMemory, frontier: Frontier) -> int:
-    """Return the level of a link, within bounds. Raises RuntimeError: the prioritizer failed."""
-    by_history = getattr(prioritizer, "level_by_history", None)
-    try:
-        level = prioritizer.level(link) if by_history is None else by_history(link, _past(link, urls, frontier))
-        if not isinstance(level, int):
-            raise TypeError(f"it returned a {type(level).__name__}, not a level from 0 to 7")
-    except BaseException as error:
-        if not is_mistake(error):
-            raise
-        name = type(prioritizer).__name__
-        raise RuntimeError(
-            f"the prioritizer {name} failed on {link.url.text}: {type(error).__name__}: {error}"
-        ) from error
-    return max(0, min(level, LEVELS - 1))
-
-
-def _past(link: Link, urls: UrlMemory, frontier: Frontier) -> DownloadHistory:
-    referrer = urls.namer.name(link.referrer) if link.referrer else None
+def levels_by(prioritizer: Prioritizer, urls: UrlMemory, frontier: Frontier) -> Callable[[Link], int]:
+    """Return a function that returns the level of a link, within bounds. It raises RuntimeError if the prioritizer
+    fails.
+    """
+    name = type(prioritizer).__name__
+    by_history: Callable[[Link, DownloadHistory], int] | None = getattr(prioritizer, "level_by_history", None)
     last_visit = urls.history.last_visit
-    return DownloadHistory(last_visit(link.url), last_visit(referrer), frontier.standing(link.url))
+
+    def with_history(link: Link) -> int:
+        assert by_history is not None
+        referrer = urls.namer.name(link.referrer) if link.referrer else None
+        past = DownloadHistory(last_visit(link.url), last_visit(referrer), frontier.standing(link.url))
+        return by_history(link, past)
+
+    choose = prioritizer.level if by_history is None else with_history
+
+    def level_of(link: Link) -> int:
+        try:
+            level: object = choose(link)
+            if not isinstance(level, int):
+                raise TypeError(f"it returned a {type(level).__name__}, not a level from 0 to 7")
+        except BaseException as error:
+            if not is_mistake(error):
+                raise
+            raise RuntimeError(
+                f"the prioritizer {name} failed on {link.url.text}: {type(error).__name__}: {error}"
+            ) from error
+        return max(0, min(level, LEVELS - 1))
+
+    return level_of
 
 
 class BatchEnding:
@@ -99,11 +108,10 @@ class BatchEnding:
     is_continuous = False
 
     def __init__(self, urls: UrlMemory, chain: Chain, frontier: Frontier, prioritizer: Prioritizer) -> None:
-        self._urls = urls
         self._history = urls.history
         self._chain = chain
         self._frontier = frontier
-        self._prioritizer = prioritizer
+        self._level_of = levels_by(prioritizer, urls, frontier)
 
     def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
         def finish(_: Archived, now: float) -> None:
@@ -115,8 +123,7 @@ class BatchEnding:
         record = self._history.get(link.url)
         if record is not None and record.final and self._chain.explain(link) in {"", *self._chain.by_place}:
             self._history.put(link.url, msgspec.structs.replace(record, final=False))
-            level = level_of(link, self._prioritizer, self._urls, self._frontier)
-            self._frontier.add(link, level, now)
+            self._frontier.add(link, self._level_of(link), now)
 
 
 class Recorder:

@@ -70,7 +70,7 @@ def health_of(status: Status) -> Health:
 def _judge(status: Status) -> tuple[Level, str]:
     if status.state == "failed":
         why = f": {status.ended_says}" if status.ended_says else ""
-        return "bad", f"the crawl failed{why}; `gossamer resume` continues it"
+        return "bad", f"the crawl failed{why}; `gossamer resume` continues it, or names what must be restored"
     if status.state in OVER:
         return _judge_end(status)
     if status.alarms:
