@@ -56,7 +56,8 @@ def test_every_command_and_option_is_on_a_page() -> None:
         inner = list(command.commands.values()) if isinstance(command, TyperGroup) else []
         for one in [command, *inner]:
             assert isinstance(one, TyperCommand | TyperGroup)
-            assert shown >= {option for parameter in one.params for option in parameter.opts if option[0] == "-"}
+            public = [parameter for parameter in one.params if not getattr(parameter, "hidden", False)]
+            assert shown >= {option for parameter in public for option in parameter.opts if option[0] == "-"}
             assert one.name in shown
 
 

@@ -139,6 +139,23 @@ def test_the_last_words_name_the_outputs_that_are_there(tmp_path: Path) -> None:
     assert "--to wacz" not in said, "there is nothing to package"
 
 
+@pytest.mark.parametrize(
+    ("recipe", "advised"),
+    [
+        ("archive", "verify d --deep"),
+        ("mirror", "export d --to wacz -o FILE"),
+        ("corpus", "export d --to datasets -o FOLDER"),
+        ("watch", "changes d"),
+    ],
+)
+def test_a_recipe_advises_what_follows_it_and_not_itself(recipe: str, advised: str) -> None:
+    said = summary_of(read_status(STATUS), "d", "finished", recipe)
+    assert f"  gossamer {advised}" in said
+    assert said.count("--to ") == advised.count("--to ")
+    stopped = summary_of(read_status(STATUS), "d", "stopped", recipe)
+    assert f"the same {recipe} command continues." in stopped, "gossamer resume makes no export"
+
+
 def test_the_last_words_say_what_to_do() -> None:
     assert "gossamer resume my/dir continues" in summary_of(read_status(STATUS), "my/dir", "stopped")
     for field, bound, option in (

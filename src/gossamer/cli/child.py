@@ -125,6 +125,7 @@ def send_job(request: CrawlRequest, supervisor: ParentProcess) -> tuple[CrawlJob
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
         job, config = check_request(request, spool)
+        job = job._replace(recipe=request.recipe)
     finally:
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -233,7 +234,7 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
         progress.show(latest)
     finally:
         progress.close()
-    progress.end(latest, job.directory, ended)
+    progress.end(latest, job.directory, ended, job.recipe)
     if running.starts_again and ended == "stopped":
         return AGAIN
     status = read_status(latest)

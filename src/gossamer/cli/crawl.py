@@ -71,12 +71,15 @@ def crawl(
     or_resume: Annotated[
         bool, typer.Option("--or-resume", help="Continue the crawl if the directory holds one that has not ended.")
     ] = False,
+    recipe: Annotated[str, typer.Option("--recipe", hidden=True)] = "",
     sets: Sets = None,
     **options: object,
 ) -> int:
     """Start a crawl in a new directory."""
     options["preset"] = preset
-    request = CrawlRequest("crawl", options, sets or (), seeds=urls or (), file=config, or_resume=or_resume)
+    request = CrawlRequest(
+        "crawl", options, sets or (), seeds=urls or (), file=config, or_resume=or_resume, recipe=recipe
+    )
     return _carry_out(context, request)
 
 

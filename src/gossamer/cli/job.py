@@ -35,6 +35,8 @@ class CrawlRequest(NamedTuple):
     seeds: Sequence[str] = ()
     file: Path | None = None
     or_resume: bool = False
+    recipe: str = ""
+    """Command that crawls and goes on afterwards, such as `archive`; empty: none."""
 
 
 class Spool(NamedTuple):
@@ -63,6 +65,8 @@ class CrawlJob(NamedTuple):
     """How long a stage may take for one page; the supervisor enforces it."""
     beats: bool = False
     """Whether its process notes heartbeats of its event loop: one of several shards does so elsewhere."""
+    recipe: str = ""
+    """As in the request."""
     missing: tuple[str, ...] = ()
     """Directories that were not there before, innermost first: a refused crawl leaves nothing behind."""
     before: tuple[str, ...] | None = None

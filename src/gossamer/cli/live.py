@@ -82,8 +82,8 @@ class Live:
     def close(self) -> None:
         self._try_draw(self._live.stop)
 
-    def end(self, status: StatusFields, directory: str, ended: str) -> None:
-        write_line(self._out, summary_of(read_status(status), directory, ended))
+    def end(self, status: StatusFields, directory: str, ended: str, recipe: str = "") -> None:
+        write_line(self._out, summary_of(read_status(status), directory, ended, recipe))
 
     def _try_draw(self, draw: object) -> None:
         assert callable(draw)

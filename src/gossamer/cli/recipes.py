@@ -158,7 +158,13 @@ def run_recipe(
         made = configure(config, options=options, sets=sets, seeds=urls or ())
         typer.echo(effective_toml(made, shown=redact), nl=False)
         return Exit.FINISHED
-    words = ["crawl", *(urls or ()), *_words(options), *(word for one in sets for word in ("--set", one))]
+    words = [
+        "crawl",
+        f"--recipe={recipe}",
+        *(urls or ()),
+        *_words(options),
+        *(word for one in sets for word in ("--set", one)),
+    ]
     # A check that has ended is not listed again: since then the site may have changed.
     words += ["--or-resume"] if recipe != "check" or _is_interrupted(directory) else []
     status = supervisor.run_supervised([*words, *(("--config", str(config)) if config is not None else ())])

@@ -138,7 +138,7 @@ class Quiet:
     def close(self) -> None:
         pass
 
-    def end(self, status: StatusFields, directory: str, ended: str) -> None:
+    def end(self, status: StatusFields, directory: str, ended: str, recipe: str = "") -> None:
         pass
 
 
@@ -154,8 +154,8 @@ class PlainLines(Quiet):
     def note(self, sentence: str) -> None:
         write_line(self._out, harmless(sentence))
 
-    def end(self, status: StatusFields, directory: str, ended: str) -> None:
-        write_line(self._out, summary_of(read_status(status), directory, ended))
+    def end(self, status: StatusFields, directory: str, ended: str, recipe: str = "") -> None:
+        write_line(self._out, summary_of(read_status(status), directory, ended, recipe))
 
 
 class JsonProgress(PlainLines):
@@ -167,7 +167,7 @@ class JsonProgress(PlainLines):
     def note(self, sentence: str) -> None:
         self._write({"event": "note", "time": time.time(), "note": sentence})
 
-    def end(self, status: StatusFields, directory: str, ended: str) -> None:
+    def end(self, status: StatusFields, directory: str, ended: str, recipe: str = "") -> None:
         self._write({"event": "end", "time": time.time(), "ended": ended, "directory": directory, **status})
 
     def _write(self, event: dict[str, object]) -> None:

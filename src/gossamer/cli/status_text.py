@@ -22,6 +22,13 @@ COLUMNS_MIN = 30
 """Columns of a terminal below which views that redraw have no room for their figures."""
 WARC = "warc/"
 OUTPUTS = (WARC, "pages/", "links/", "index.cdxj")
+NEXT = {
+    "": ("gossamer export {} --to wacz -o FILE", WARC, "a package for other tools"),
+    "archive": ("gossamer verify {} --deep", WARC, "loss and damage of its files"),
+    "corpus": ("gossamer export {} --to datasets -o FOLDER", "pages/", "a data set with its card"),
+    "watch": ("gossamer changes {}", "pages/", "changed pages, by time"),
+}
+"""Last command that the summary of a recipe advises, the output that it needs, and what it shows."""
 LIMITS = {
     "fetching": "fetching",
     "politeness": "delay",
@@ -208,8 +215,10 @@ def waits_of(status: Status) -> list[str]:
     ]
 
 
-def summary_of(status: Status, directory: str, ended: str) -> str:
-    """Return the last words about a crawl: its result, where its output is, what to do next."""
+def summary_of(status: Status, directory: str, ended: str, recipe: str = "") -> str:
+    """Return the last words about a crawl: its result, where its output is, what to do next. A crawl that was stopped
+    within a recipe goes on with it, so that its exports are made.
+    """
     how = {
         "finished": "finished",
         "limit": "ended at its limit",
@@ -228,6 +237,7 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     lines += waits_of(status) if ended == "patience" else []
     if queued := status.queued:
         command, how = resume_command(harmless(directory), status)
+        command = f"the same {recipe} command" if recipe and ended == "stopped" else command
         lines.append(f"Still queued: {count(queued)}; {command} continues{how}.")
     lines += [f"Warning: {warning}." for warning in warnings_of(status)]
     if uploaded := uploads_of(status):
@@ -236,15 +246,18 @@ def summary_of(status: Status, directory: str, ended: str) -> str:
     made = [name for name in OUTPUTS if (Path(directory) / name).exists()] or OUTPUTS
     lines.append(f"Output: {harmless(directory)} ({', '.join(made)}).")
     word = harmless(shell_word(directory))
-    lines += [f"  {command:<{COMMAND_COLUMNS}} {says}" for command, says in next_commands(word, status, made)]
+    lines += [f"  {command:<{COMMAND_COLUMNS}} {says}" for command, says in next_commands(word, status, made, recipe)]
     return "\n".join(lines)
 
 
-def next_commands(word: str, status: Status, made: Collection[str]) -> list[tuple[str, str]]:
-    """Return commands worth typing after a crawl that made some outputs, and what each shows."""
+def next_commands(word: str, status: Status, made: Collection[str], recipe: str = "") -> list[tuple[str, str]]:
+    """Return commands worth typing after a crawl that made some outputs, and what each shows. After a recipe, those
+    that go on from what it makes.
+    """
     commands = [(f"gossamer report {word}", "statistics"), (f"gossamer serve {word}", "dashboard")]
     if errors_of(status):
         commands.append((f"gossamer why {word} URL", "why a URL was not fetched"))
-    if status.pages and WARC in made:
-        commands.append((f"gossamer export {word} --to wacz -o FILE", "a package for other tools"))
+    command, needs, says = NEXT.get(recipe, NEXT[""])
+    if status.pages and needs in made:
+        commands.append((command.format(word), says))
     return commands
