@@ -29,7 +29,7 @@ def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -
         yield Refused(source.number, source.name, 0, source.fault)
         return
     try:
-        depths = listed_depths(source, room)
+        depths = listed_depths(source, room) if after is None else {}  # Depths are taken when records are counted.
         with open_source(source, room) as file:
             unpacked = Unpacked(file, file.seek(0, io.SEEK_END), source.packing)
             if source.form == "har":
