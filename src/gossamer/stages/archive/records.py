@@ -172,7 +172,7 @@ class Gzip:
         """Return the member. A payload that is compressed already is stored as it is: a tenth of the time, and fewer
         bytes, since they do not spoil the code of the others.
         """
-        if payload.startswith(COMPRESSED) or BROTLI in beginning.lower():
+        if payload and (payload.startswith(COMPRESSED) or BROTLI in beginning.lower()):
             return self._store(beginning, payload + _END)
         data = b"".join((beginning, payload, _END))
         memory = igzip_lib.MEM_LEVEL_MIN if len(data) < SMALL_BYTES else igzip_lib.MEM_LEVEL_DEFAULT
