@@ -89,6 +89,16 @@ def test_tables_are_the_same_for_any_number_of_processes(
 
 @pytest.mark.heavy
 @pytest.mark.usefixtures("reads_ahead")
+def test_copies_of_an_archive_are_imported_once(tmp_path: Path) -> None:
+    archive = write_warc(tmp_path / "site.warc.gz", site(PAGES))
+    (tmp_path / "copy.warc.gz").write_bytes(archive.read_bytes())
+    assert f"Imported {PAGES} captures" in do_import(tmp_path / "again", archive)
+    do_import(tmp_path / "crawl", archive, tmp_path / "copy.warc.gz")
+    assert rows(tmp_path / "crawl", "url, depth") == rows(tmp_path / "again", "url, depth")
+
+
+@pytest.mark.heavy
+@pytest.mark.usefixtures("reads_ahead")
 def test_a_page_that_kills_its_process_is_quarantined(tmp_path: Path) -> None:
     archive = write_warc(tmp_path / "site.warc.gz", site(PAGES))
     directory = tmp_path / "crawl"

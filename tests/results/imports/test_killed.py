@@ -19,11 +19,22 @@ KILLS = 20
 COMMITS_OFTEN = ("--set", "crawl.commit_s=0.02")
 
 
+START = """
+from gossamer.results.imports import ahead, importing
+importing.AHEAD_BYTES_MIN = 0
+ahead.STRETCH_RECORDS = 20
+from gossamer.cli.entry import main
+main()
+"""
+"""A start of the command with which small archives are read ahead, too."""
+
+
 @pytest.mark.heavy
-def test_kills_leave_the_same_tables(tmp_path: Path) -> None:
+@pytest.mark.parametrize("start", [("-m", "gossamer"), ("-c", START)], ids=["one process", "several"])
+def test_kills_leave_the_same_tables(tmp_path: Path, start: tuple[str, str]) -> None:
     records = site(1_200)
     archives = [write_warc(tmp_path / f"{part}.warc.gz", records[part * 400 : part * 400 + 400]) for part in range(3)]
-    command = [sys.executable, "-m", "gossamer", "import", *map(str, archives), *COMMITS_OFTEN, "-o"]
+    command = [sys.executable, *start, "import", *map(str, archives), *COMMITS_OFTEN, "-o"]
     whole = tmp_path / "whole"
     began = time.monotonic()
     subprocess.run([*command, whole], check=True, capture_output=True)

@@ -27,12 +27,11 @@ def test_a_commit_stores_what_has_changed() -> None:
     epochs = CountingEpochs()
     progresses = Progresses(epochs)  # type: ignore[arg-type]
     for number in range(ARCHIVES):
-        progresses.of(str(number), f"{number}.warc.gz")
-        progresses.changed.add(str(number))
+        progresses.changed.add(progresses.of(str(number), f"{number}.warc.gz").number)
     progresses.cut(0.0)
     assert epochs.puts == ARCHIVES
     progresses.of("3", "3.warc.gz").done = 7
-    progresses.changed.add("3")
+    progresses.changed.add(3)
     progresses.cut(0.0)
     progresses.cut(0.0)
     assert epochs.puts == ARCHIVES + 1

@@ -61,7 +61,7 @@ class CapturePlace(msgspec.Struct, frozen=True):
     """These bytes are a whole WARC record that a reader can read without the rest of the file."""
 
 
-class Capture(msgspec.Struct, frozen=True):
+class Capture(msgspec.Struct, frozen=True, tag=True):
     """A response, resource or revisit."""
 
     place: CapturePlace
@@ -101,11 +101,6 @@ class Capture(msgspec.Struct, frozen=True):
         """Length of the body in memory or in `file`."""
         return self.file.size if self.file is not None else len(self.body)
 
-    @property
-    def is_document(self) -> bool:
-        """Whether its content may be examined."""
-        return self.kind != "revisit" and 200 <= self.status < 300
-
     def reply(self) -> Reply:
         """Return the capture as a reply to a request."""
         media_type, charset = content_type(self.headers)
@@ -116,7 +111,7 @@ class Capture(msgspec.Struct, frozen=True):
         )  # fmt: skip
 
 
-class Refused(msgspec.Struct, frozen=True):
+class Refused(msgspec.Struct, frozen=True, tag=True):
     """A record that cannot be read."""
 
     source: int
@@ -128,7 +123,7 @@ class Refused(msgspec.Struct, frozen=True):
     """Rest of a sentence: `ends early`."""
 
 
-class Skipped(msgspec.Struct, frozen=True):
+class Skipped(msgspec.Struct, frozen=True, tag=True):
     """A record that is sound and no page: a request, `warcinfo`, a DNS answer, a screenshot."""
 
     place: CapturePlace

@@ -197,8 +197,8 @@ class Captures:
         return "" if reason == "scope" and not self._judges_scope else reason
 
     async def conclude(self, capture: Capture, place: Archived | None, source: str, examined: Examined | None) -> str:
-        """Import a capture; return why it is left out. `place` is that of its record, if that stays where it is.
-        `examined` is what another process found; None: it was not examined yet.
+        """Import a capture; return why it is left out. `place` is that of its record, if that stays where it is,
+        `examined` what another process found.
         """
         stages = self._stages
         url = stages.namer.name(capture.url)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 YIELD_RECORDS = 200
 """Records that are counted before other work may run."""
+YIELD_PAGES = 8
+"""The same for records that are imported."""
 REFUSED_NAMED_MAX = 1_000
 """Records that cannot be read and are logged by file and offset; further ones are counted."""
 AHEAD_BYTES_MIN = 24 << 20
@@ -84,8 +86,6 @@ class Importer:
         self._room = Room(spills, store=shard.controls.settings.config.archive)
         self._table = ImportTable()
         self._sums: dict[str, str] = {}
-        self._identities: dict[int, str] = {}
-        """Of the archives' progress, by the number of the source."""
         self._borders: dict[int, Borders] = {}
         """Of archives that are not done, by the number of the source."""
         self._last_commit = 0.0
@@ -116,6 +116,7 @@ class Importer:
         self._begin_seeds(self._shard.controls.settings.config.seeds.urls)
         work = self._work
         work += [(source, self._of(source)) for source in self._request.sources if not source.fault]
+        write_table(self._directory, self._table)
         for source in self._request.sources:
             if source.fault:
                 self._refuse(Refused(source.number, source.name, 0, source.fault))
@@ -140,10 +141,8 @@ class Importer:
         if digest is None:
             digest = self._sums[source.place] = sha256_of(source, self._room.store)
         within = source.name.rpartition("!")[2] if "!" in source.name else ""
-        identity = self._identities[source.number] = f"{digest}{within}"
-        progress = self._progresses.of(identity, source.name)
+        progress = self._progresses.of(f"{digest}{within}", source.name)
         enter(self._directory, self._table, source, digest, copies=self._request.copies)
-        write_table(self._directory, self._table)
         return progress
 
     async def _count(self, source: Source, progress: SourceProgress) -> None:
@@ -173,8 +172,7 @@ class Importer:
             if item.depth == 0 and not item.via and len(progress.seeds) < SEEDS_MAX:
                 progress.seeds.append(item.url)
         progress.seeds = list(dict.fromkeys(progress.seeds or [first] * bool(first)))
-        progress.is_counted = True
-        self._progresses.changed.add(self._identities[source.number])
+        self._progresses.changed.add(progress.number)
 
     def _begin_seeds(self, texts: Iterable[str]) -> None:
         """Put seeds into the scope, before anything is judged."""
@@ -187,25 +185,22 @@ class Importer:
 
     async def _import_all(self) -> None:
         """Import the records of all archives that are not done, while processes read ahead."""
-        waiting = {source.number: progress for source, progress in self._work if not progress.is_done}
-        config = self._shard.controls.settings.config
-        is_large = sum(source.size for source in self._request.sources if source.number in waiting) >= AHEAD_BYTES_MIN
-        ahead = Ahead(config, self._directory, is_on=is_large)
+        # Copies of an archive have the same progress, and are imported once.
+        sources = {progress.number: source for source, progress in self._work if not progress.is_done}
+        waiting = {source.number: progress for source, progress in self._work}
+        is_large = sum(source.size for source in sources.values()) >= AHEAD_BYTES_MIN
+        ahead = Ahead(self._shard.controls.settings.config, self._directory, is_on=is_large)
         stretches = (
             stretch
-            for source, progress in self._work
-            if source.number in waiting
-            for stretch in self._borders[source.number].stretches(source, progress.last)
+            for source in sources.values()
+            for stretch in self._borders[source.number].stretches(source, waiting[source.number].last)
         )
         request = replace(self._request, sources=())
-        try:
-            async with aclosing(ahead.answers(stretches, request, list(self._captures.seeds))) as answers:
-                async for stretch, answer in answers:
-                    await self._import(stretch, answer, waiting[stretch.source.number])
-                    if self._stop.is_set():
-                        return
-        finally:
-            await ahead.close()
+        async with aclosing(ahead.answers(stretches, request, frozenset(self._captures.seeds))) as answers:
+            async for stretch, answer in answers:
+                await self._import(stretch, answer, waiting[stretch.source.number])
+                if self._stop.is_set():
+                    return
 
     async def _import(self, stretch: Stretch, answer: StretchAnswer, progress: SourceProgress) -> None:
         source = stretch.source
@@ -214,18 +209,20 @@ class Importer:
         linked = next((file.link for file in self._table.files if file.sha256 == digest), "")
         for item, examined in self._items(stretch, answer):
             await self._take(item, examined, source, progress, linked)
+            if progress.done % YIELD_PAGES == 0:
+                await asyncio.sleep(0)  # Answers are read.
             if self._stop.is_set():
                 await self._committer.commit()
                 return
         if stretch.until is None:
             progress.is_done = True
-            self._progresses.changed.add(self._identities[source.number])
+            self._progresses.changed.add(progress.number)
             await self._commit_sometimes()
 
     def _items(self, stretch: Stretch, answer: StretchAnswer) -> Iterator[tuple[Item, Examined | None]]:
         """Yield the items of a stretch, and what processes found in them. What they have not read is read here."""
         for read in answer.items:
-            yield read.item()
+            yield read.whole()
         if not answer.is_whole:
             for item in islice(stretch.items(self._room), len(answer.items), None):
                 yield item, dead() if answer.is_suspect else None
@@ -235,7 +232,7 @@ class Importer:
     ) -> None:
         """Import one record, and commit if it is time."""
         progress.done += 1
-        self._progresses.changed.add(self._identities[source.number])
+        self._progresses.changed.add(progress.number)
         if isinstance(item, Refused):
             self._refuse(item)
             return

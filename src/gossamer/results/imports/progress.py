@@ -39,7 +39,6 @@ class SourceProgress(msgspec.Struct):
     first_at: float = 0.0
     seeds: list[str] = []
     """Addresses at which its crawl began, as far as it says."""
-    is_counted: bool = False
     is_done: bool = False
     last: CapturePlace | None = None
     done: int = 0
@@ -153,8 +152,8 @@ class Progresses:
 
     def __init__(self, epochs: Epochs) -> None:
         self._epochs = epochs
-        self.changed: set[str] = set()
-        """Identities of the archives whose progress the next commit stores."""
+        self.changed: set[int] = set()
+        """Numbers of the archives whose progress the next commit stores."""
         self.known: dict[str, SourceProgress] = dict(self._stored())
 
     def of(self, identity: str, name: str) -> SourceProgress:
@@ -165,8 +164,9 @@ class Progresses:
 
     def cut(self, now: float) -> None:
         """Put what has changed into the open epoch."""
-        for identity in self.changed:
-            self._epochs.put("meta", IMPORTED + identity.encode(), _encode(self.known[identity]))
+        for identity, progress in self.known.items():
+            if progress.number in self.changed:
+                self._epochs.put("meta", IMPORTED + identity.encode(), _encode(progress))
         self.changed.clear()
 
     def _stored(self) -> Iterator[tuple[str, SourceProgress]]:

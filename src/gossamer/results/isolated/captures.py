@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from gossamer.assembly.modules import choose_modules, examiner
@@ -21,6 +23,8 @@ from gossamer.world.process import limit_memory
 def answer_stretches(file: Path) -> None:
     """Answer what stretches of archives hold, until no more can be asked."""
     config, spills = open_crawl(file)
+    with suppress(OSError, AttributeError):  # Linux holds a whole answer, so that we seldom wait for its reader.
+        fcntl.fcntl(sys.stdout, fcntl.F_SETPIPE_SZ, 1 << 20)
     seat = PoolSeat(sys.stdout.buffer)
     sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
     limit_memory(MEMORY_BYTES_MAX)
