@@ -17,6 +17,7 @@ from gossamer.config.live import FILE, save
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.results.imports.capture import ImportRequest
 from gossamer.results.imports.importing import Importer, ImportStatus
+from gossamer.results.imports.progress import ImportTable, read_table, write_table
 from gossamer.results.imports.sources import find_sources
 from gossamer.stages.scope.roots import seed_url
 from gossamer.state.schema import SEEDED
@@ -48,6 +49,7 @@ async def import_archives(
     shard = assemble(config, directory, lock=lock_directory(directory))
     try:
         with record_end(shard):
+            write_table(directory, ImportTable(files=read_table(directory).files))  # Killed now, it can be repeated.
             save(config, directory)
             life = ShardLife(shard)
             importer = Importer(shard, replace(request, sources=tuple(sources)), life.seeding.add, stop)

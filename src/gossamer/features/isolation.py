@@ -150,7 +150,7 @@ class IsolatedModules:
             digest, found, left_out,
         )  # fmt: skip
         descriptor = file.fileno() if file is not None else None
-        return await self._pool.ask(_encode(question), page.body, _read_answer, steps, descriptor)
+        return await self._pool.ask(_encode(question), page.body, _decode_answer, steps, descriptor)
 
     def _error(self, module: str, error: WorkerError) -> ModuleError:
         match error:
@@ -229,10 +229,3 @@ def _process(question: Question, modules: Modules) -> Processed:
     found = head.found
     findings = Findings(title=found.title, text=found.text, text_method=found.text_method, charset=found.charset)
     return modules.process(page, findings, head.left_out)
-
-
-def _read_answer(data: bytes) -> WorkerAnswer:
-    try:
-        return _decode_answer(data)
-    except msgspec.MsgspecError as error:
-        raise ValueError(str(error)) from error

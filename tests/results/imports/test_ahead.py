@@ -82,7 +82,9 @@ def test_tables_are_the_same_for_any_number_of_processes(
         monkeypatch.setattr(ahead, "processors", lambda processes=processes: processes)
         directory = tmp_path / f"{processes}"
         do_import(directory, *archives, how, "--memory", "1GiB")
-        for table, columns in (("pages", "*"), ("links", "*")):
+        # The records of copies name the moment of the import, and so have other lengths.
+        but = "*" if how == "--link" else "* EXCLUDE (warc_offset, warc_length)"
+        for table, columns in (("pages", but), ("links", "*")):
             assert rows(directory, columns, table) == rows(tmp_path / "whole", columns, table)
         assert run("verify", str(directory), "--deep")[0] == 0
 

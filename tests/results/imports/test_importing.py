@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from gossamer import Crawler
+from gossamer.api import importing
+from gossamer.config import Config
+from gossamer.config.live import save
 from gossamer.model.errors import ConfigError
 from tests.commands import run
 from tests.results.imports.archives import HOST, Stored, do_import, packed, page, rows, site, write_wacz, write_warc
@@ -71,6 +74,20 @@ def test_a_record_is_imported_once(warc: Path, tmp_path: Path) -> None:
     assert rows(directory, "*") == before
     do_import(directory, warc, more)
     assert len(rows(directory, "url")) == len(before) + 1
+
+
+def test_an_import_that_ended_at_its_start_is_repeated(
+    warc: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def end(config: Config, directory: Path) -> None:
+        save(config, directory)
+        raise OSError("the machine lost its power")
+
+    monkeypatch.setattr(importing, "save", end)
+    assert run("import", str(warc), "-o", str(tmp_path / "crawl"))[0] != 0
+    monkeypatch.undo()
+    do_import(tmp_path / "crawl", warc)
+    assert len(rows(tmp_path / "crawl", "url")) == PAGES + 2
 
 
 def test_bad_input_is_one_line(warc: Path, tmp_path: Path) -> None:
