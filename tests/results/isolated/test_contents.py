@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +19,12 @@ from gossamer.results.export.export import ExportedCrawl, export
 from gossamer.results.export.opening import export_means
 from gossamer.results.export.plan import make_plan, read_plan
 from gossamer.results.export.source import pieces_of
-from gossamer.results.isolated.contents import ContentProcesses
+from gossamer.results.isolated.contents import OWN_BYTES, PROCESS_BYTES, ContentProcesses
 from gossamer.results.search.build import build
 from gossamer.results.search.index import IndexWriter
 from tests.results.export.crawled import crawl
 
-MEMORY_BYTES = 512_000_000
+MEMORY_BYTES = 1_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +110,22 @@ def _plan(crawled: Path, folder: Path) -> Path:
     plan = folder / "plan.parquet"
     make_plan(plan, pieces_of(crawled / "pages"), "", MEMORY_BYTES)
     return plan
+
+
+@pytest.mark.parametrize(("memory_bytes", "number"), [(64_000_000, 1), (512_000_000, 2), (1_000_000_000, 6)])
+def test_all_processes_together_stay_within_the_memory(
+    crawled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory_bytes: int, number: int
+) -> None:
+    """Those that find contents and the one that uses them, on a machine of many processors."""
+    monkeypatch.setattr("gossamer.results.isolated.contents.processors", lambda: 64)
+    started: list[object] = []
+    begin = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **more: (started.append(a), begin(*a, **more))[1])
+    pages = [row.record for _, row in read_plan(_plan(crawled, tmp_path))]
+    with ContentProcesses(crawled / "crawl.toml", memory_bytes) as processes:
+        assert len(list(processes.contents_of(crawled / "warc", pages))) == len(pages)
+    assert len(started) == number
+    assert number == 1 or OWN_BYTES + number * PROCESS_BYTES <= memory_bytes
 
 
 def test_markdown_of_marked_text_is_the_text(means: Means) -> None:

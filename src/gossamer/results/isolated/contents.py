@@ -30,7 +30,9 @@ QUESTION_BYTES_MAX = 24_000
 WAITING = 2
 """Questions that wait in each process."""
 PROCESS_BYTES = 128 << 20
-"""Memory of a process, about; an export has no more of them than fit into its own limit."""
+"""Memory of a process, at most in ordinary crawls; an export has no more of them than fit into its limit beside …"""
+OWN_BYTES = 160 << 20
+"""… its own process, while it uses what they find."""
 MEMORY_BYTES_MAX = 4 << 30
 CPU_S_MAX = 1_200.0
 """Processor time of one question: pages of the largest size take seconds each."""
@@ -69,7 +71,7 @@ class ContentProcesses:
         """`config_file` is that of the crawl; `markdown` says whether contents are needed as Markdown too."""
         self._kind = "markdown" if markdown else "text"
         self._config_file = config_file
-        self._processes_max = max(1, min(processors(), memory_bytes_max // PROCESS_BYTES))
+        self._processes_max = max(1, min(processors(), (memory_bytes_max - OWN_BYTES) // PROCESS_BYTES))
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
