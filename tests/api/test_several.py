@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from gossamer.api import Crawler
+from gossamer.api.search import build_index_of
 from gossamer.api.views import export_of
 from gossamer.config import Config, effective_toml
 from gossamer.model.errors import ConfigError
 from gossamer.results.export import several
 from gossamer.results.export.bodies import ArchivedPage, MarkdownPage
 from gossamer.results.isolated.contents import ContentProcesses
+from gossamer.results.search.documents import IndexedPage
+from gossamer.results.search.index import IndexWriter
 from tests.api.site import Site
 from tests.results.export.crawled import crawl
 
@@ -70,6 +74,41 @@ def test_several_formats_are_what_each_is_alone(crawled: Path, tmp_path: Path, f
         together = tmp_path / "all" / ("pages.jsonl" if to == "jsonl" else to)
         assert files_in(together) == files_in(tmp_path / to), to
     assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.promise(
+    "Files and exports", "`search` among several formats builds the index of the texts found for them."
+)
+def test_search_among_formats_indexes_what_was_found_for_them(
+    crawled: Path, tmp_path: Path, found: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gossamer.api.search.CONTENTS_MIN", 1)
+    documents: list[list[str]] = [[], []]
+    put = IndexWriter.put
+
+    def note(self: IndexWriter, page: IndexedPage) -> None:
+        documents[-1].append(repr(page))
+        put(self, page)
+
+    def refuse(*_: object) -> Iterator[None]:
+        raise AssertionError("a text is found again")
+
+    monkeypatch.setattr(IndexWriter, "put", note)
+    directory = tmp_path / "crawl"
+    shutil.copytree(crawled, directory)
+    build_index_of(directory)
+    documents.append([])
+    for name in ("isolated.contents.ContentProcesses.texts_of", "search.build.texts_of"):
+        monkeypatch.setattr(f"gossamer.results.{name}", refuse)
+    export_of(directory, "bulk,search,markdown", tmp_path / "all")
+    assert len(found) == len(set(found)) > 40
+    assert documents[-1] == documents[1]
+    assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["bulk", "markdown"]
+    for to in ("bulk", "markdown"):
+        export_of(crawled, to, tmp_path / to)
+        assert files_in(tmp_path / to) == files_in(tmp_path / "all" / to)
+    with pytest.raises(ConfigError, match="the index has every page"):
+        export_of(directory, "bulk,search", tmp_path / "none", where="depth = 0")
 
 
 def test_one_that_was_interrupted_keeps_what_it_found(

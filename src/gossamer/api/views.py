@@ -11,6 +11,7 @@ from typing import Any, BinaryIO
 from gossamer.api.given import directory_of
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, CrawlFailedError
+from gossamer.model.extras import require
 from gossamer.results.export import corpus
 from gossamer.results.export.bodies import Means
 from gossamer.results.export.chunks import TOKENS_MAX
@@ -57,7 +58,7 @@ def export_of(
     """Make an export of a crawl, or finish one that was begun. See `results.export.export.export`.
 
     `to` names a format, or several with commas between: then `target` is a folder that gets a folder or file of each,
-    and the content of a page is found once for all.
+    and the content of a page is found once for all. `search` among them builds the crawl's own index last.
 
     With `permitted`, a purpose such as `ai-train`, it holds only pages whose owners allow that use, and with `unknown`
     also those about which nothing is stated. With `dedupe`, `exact` or `near`, of texts that are equal or nearly so it
@@ -78,20 +79,35 @@ def export_of(
         "memory_bytes_max": memory_bytes_max, "share": share,
     }  # fmt: skip
     target = directory_of(target, "target")
-    permitting = {one: permission(permitted, unknown=unknown, to=one) for one in map(str.strip, to.split(","))}
+    formats = list(map(str.strip, to.split(",")))
+    indexes = len(formats) > 1 and "search" in formats
+    if indexes:
+        require("tantivy", "search")
+    if indexes and (where or permitted or table):
+        raise ConfigError(f"--to {to}: the index has every page; leave search out, or the choice of rows")
+    permitting = {
+        one: permission(permitted, unknown=unknown, to=one) for one in formats if not (indexes and one == "search")
+    }
     orders = [order_of(crawl, one, target, permitted=of_it, **options) for one, of_it in permitting.items()]
 
     def make(to: str, target: Path, means: Means, progress: Progress) -> Exported:
         return export(crawl, to, target, means, permitted=permitting[to], progress=progress, **options)
 
+    def index(means: Means) -> None:
+        from gossamer.api.search import build_index_of  # noqa: PLC0415 - of an extra
+
+        advance = lambda *done: progress("search: pages", *done)  # noqa: E731
+        build_index_of(directory, memory_bytes_max=memory_bytes_max, advance=advance, texts_of=means.texts_of)
+
     markdown = not corpus.OF_MARKDOWN.isdisjoint(permitting)
-    with ContentProcesses(file, memory_bytes_max, markdown=markdown) as processes:
+    with ContentProcesses(file, memory_bytes_max, markdown=markdown, visible=indexes) as processes:
         means = export_means(reopen(file), markdown=markdown)
         if crawl.is_here:  # The processes have no network.
             means = replace(means, contents_of=processes.contents_of, write_files=processes.write_files)
-        if len(orders) == 1:
+            means = replace(means, texts_of=processes.texts_of)
+        if len(orders) == 1 and not indexes:
             return make(orders[0].to, target, means, progress)
-        return export_several(target, orders, means, make, progress)
+        return export_several(target, orders, means, make, progress, index if indexes else None)
 
 
 def _earlier(directory: Path) -> ExportedCrawl | Path:

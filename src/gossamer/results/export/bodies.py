@@ -158,11 +158,13 @@ class MarkdownPage(NamedTuple):
     """Other metadata of the page, for the front matter."""
     text: str = ""
     """The same without markup, one line a block."""
+    visible: PageText | None = None
+    """The whole visible text, where an index is built too."""
 
-    def as_sent(self) -> tuple[str, str, dict[str, str | int], str]:
+    def as_sent(self) -> tuple[str, str, dict[str, str | int], str, PageText | None]:
         """Return it for another process: without lone surrogates, which escapes of some page made and are no text."""
         facts = {name: _text(value) if isinstance(value, str) else value for name, value in self.facts.items()}
-        return _text(self.markdown), self.text_method, facts, _text(self.text)
+        return _text(self.markdown), self.text_method, facts, _text(self.text), self.visible
 
 
 def _text(text: str) -> str:

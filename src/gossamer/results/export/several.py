@@ -13,7 +13,7 @@ import msgspec
 import zstandard
 
 from gossamer.results.export import corpus
-from gossamer.results.export.bodies import ArchivedPage, Contents, MarkdownPage, Means
+from gossamer.results.export.bodies import ArchivedPage, Contents, MarkdownPage, Means, PageText, Texts
 from gossamer.results.export.export import Exported, Progress
 from gossamer.results.export.work import ExportFolder, ExportOrder
 
@@ -25,16 +25,23 @@ FILES = {to: f"pages.{to}" for to in ("jsonl", "csv")} | {
 }
 """Names of exports that are files; those of folders are their formats."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[str, str, dict[str, str | int], str] | None).decode
+_decode = msgspec.msgpack.Decoder(tuple[str, str, dict[str, str | int], str, PageText | None] | None).decode
+Index = Callable[[Means], None]
+"""Builds the crawl's own index."""
 Make = Callable[[str, Path, Means, Progress], Exported]
 """Exports to a format."""
 
 
 def export_several(
-    target: Path, orders: Sequence[ExportOrder], means: Means, make: Make, progress: Progress
+    target: Path,
+    orders: Sequence[ExportOrder],
+    means: Means,
+    make: Make,
+    progress: Progress,
+    index: Index | None = None,
 ) -> Exported:
-    """Export to several formats, as `make` does each alone, into the folder `target`. Resumes after a kill. Contents
-    of pages take some 4 KB on disk meanwhile, each.
+    """Export to several formats, as `make` does each alone, into the folder `target`, and then `index` the crawl.
+    Resumes after a kill. Contents of pages take some 4 KB on disk meanwhile, each.
 
     Raises:
         ConfigError: as `export`.
@@ -42,22 +49,25 @@ def export_several(
     """
     total = Exported({}, resumed=False, running=False, newer=0)
     formats = [order.to for order in orders]
-    with ExportFolder(target, msgspec.structs.replace(orders[0], to=",".join(formats))) as work:
+    name = ",".join([*formats, *(("search",) if index is not None else ())])
+    with ExportFolder(target, msgspec.structs.replace(orders[0], to=name)) as work:
         if work.is_complete:
             work.finish()
             return replace(total, resumed=True)
         work.sweep(CONTENTS)
         work.out.mkdir(exist_ok=True)
         with closing(sqlite3.connect(work.folder / CONTENTS)) as database:
-            if len(_OF_CONTENTS.intersection(formats)) > 1:
-                kept = KeptContents(database, means.contents_of or means.contents)
-                means = replace(means, contents_of=kept.contents_of)
+            if len(_OF_CONTENTS.intersection(formats)) + (index is not None) > 1:
+                kept = KeptContents(database, means.contents_of or means.contents, means.texts_of)
+                means = replace(means, contents_of=kept.contents_of, texts_of=means.texts_of and kept.texts_of)
             for to in formats:
                 place = work.out / FILES.get(to, to)
                 if not place.exists() or place.with_name(place.name + ".part").exists():
                     done = make(to, place, means, lambda name, *rows, to=to: progress(f"{to}: {name}", *rows))
                     rows = {f"{name} as {to}": count for name, count in done.rows.items()}
                     total = replace(done, rows={**total.rows, **rows}, removed=done.removed or total.removed)
+            if index is not None:
+                index(means)
         work.finish()
     return replace(total, resumed=work.resumed)
 
@@ -65,24 +75,42 @@ def export_several(
 class KeptContents:
     """Contents of archived pages, kept for the next format, which asks for the same pages in the same order."""
 
-    def __init__(self, database: sqlite3.Connection, find: Contents) -> None:
-        """`find` finds what is not kept."""
+    def __init__(self, database: sqlite3.Connection, find: Contents, texts_of: Texts | None = None) -> None:
+        """`find` finds contents that are not kept, `texts_of` visible texts."""
         database.execute("CREATE TABLE IF NOT EXISTS contents (page BLOB PRIMARY KEY, content BLOB) WITHOUT ROWID")
         self._database = database
         self._find = find
+        self._texts_of = texts_of
 
     def contents_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
         """Return the contents of pages in their order. About 60 µs for one that is kept. See `Contents`."""
         rest = iter(pages)
         unpack = zstandard.ZstdDecompressor().decompress
         for page in rest:
-            key = _encode((str(warc_folder), page))
-            kept = self._database.execute("SELECT content FROM contents WHERE page = ?", (key,)).fetchone()
+            kept = self._kept(warc_folder, page)
             if kept is None:
                 yield from self._find_rest(warc_folder, chain([page], rest))
                 return
-            content = _decode(unpack(kept[0]))
+            content = _decode(unpack(kept))
             yield MarkdownPage(*content) if content is not None else None
+
+    def texts_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[PageText | None]:
+        """Return the visible texts of pages in their order. See `Texts`."""
+        rest = iter(pages)
+        unpack = zstandard.ZstdDecompressor().decompress
+        for page in rest:
+            kept = self._kept(warc_folder, page)
+            content = _decode(unpack(kept)) if kept is not None else None
+            if kept is None or (content is not None and content[4] is None):
+                assert self._texts_of is not None
+                yield from self._texts_of(warc_folder, chain([page], rest))
+                return
+            yield content[4] if content is not None else None
+
+    def _kept(self, warc_folder: Path, page: ArchivedPage) -> bytes | None:
+        key = _encode((str(warc_folder), page))
+        found = self._database.execute("SELECT content FROM contents WHERE page = ?", (key,)).fetchone()
+        return found[0] if found is not None else None
 
     def _find_rest(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
         wanted, ahead = tee(pages)

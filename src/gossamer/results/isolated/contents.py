@@ -17,7 +17,7 @@ import msgspec
 
 from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, DamagedError
-from gossamer.results.export.bodies import ArchivedPage, MarkdownPage, Means, PageText
+from gossamer.results.export.bodies import ArchivedPage, MarkdownPage, Means, PageText, RecordBodies
 from gossamer.results.export.mirror import write_files
 from gossamer.results.export.opening import export_means
 from gossamer.world.loop import calm_collector
@@ -45,8 +45,8 @@ class ContentQuestion(msgspec.Struct, array_like=True, frozen=True):
     warc_folder: str
     pages: list[ArchivedPage]
     work: tuple[str, ...] = ("markdown",)
-    """What is to be done with them: find contents as `markdown` or `text` alone, the `visible` text, or write `files`
-    of a mirror to a folder, with names from a database.
+    """What is to be done with them: find contents as `markdown` or `text` alone, with or without the `visible` text,
+    that alone, or write `files` of a mirror to a folder, with names from a database.
     """
 
 
@@ -67,9 +67,13 @@ _answer = msgspec.msgpack.Decoder(ContentAnswer).decode
 class ContentProcesses:
     """As many processes as there are processors, started when they are needed. Use as a context, for one export."""
 
-    def __init__(self, config_file: Path, memory_bytes_max: int, *, markdown: bool = True) -> None:
-        """`config_file` is that of the crawl; `markdown` says whether contents are needed as Markdown too."""
-        self._kind = "markdown" if markdown else "text"
+    def __init__(
+        self, config_file: Path, memory_bytes_max: int, *, markdown: bool = True, visible: bool = False
+    ) -> None:
+        """`config_file` is that of the crawl; `markdown` says whether contents are needed as Markdown too, `visible`
+        whether the visible text is.
+        """
+        self._work = ("markdown" if markdown else "text", *(("visible",) if visible else ()))
         self._config_file = config_file
         self._processes_max = max(1, min(processors(), (memory_bytes_max - OWN_BYTES) // PROCESS_BYTES))
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -94,7 +98,9 @@ class ContentProcesses:
             ConfigError: a WARC file is not here.
             DamagedError: a record is not what was written, or a process died of a page.
         """
-        return (MarkdownPage(*one) if one is not None else None for one in self._ask((self._kind,), warc_folder, pages))
+        for one in self._ask(self._work, warc_folder, pages):
+            found = MarkdownPage(*one) if one is not None else None
+            yield found._replace(visible=PageText(*found.visible)) if found and found.visible else found
 
     def texts_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[PageText | None]:
         """Return the visible texts of pages likewise."""
@@ -177,10 +183,14 @@ def _find(means: Means, question: ContentQuestion) -> Iterator[object]:
     match question.work:
         case ("files", out, names_file):
             yield from write_files(means, warc_folder, question.pages, Path(out), Path(names_file))
-        case ("visible",):
-            from gossamer.results.search.build import texts_of  # noqa: PLC0415 - this work alone needs gossamer[search]
+        case (*_, "visible"):
+            from gossamer.results.search.build import text_in_page  # noqa: PLC0415 - this work needs gossamer[search]
 
-            yield from texts_of(means, warc_folder, question.pages)
+            alone = len(question.work) == 1
+            with RecordBodies(warc_folder, means.decode) as bodies:
+                for page in map(bodies.page, question.pages):
+                    text = text_in_page(means, page) if page is not None else None
+                    yield text if alone or page is None else means.content_of(page)._replace(visible=text).as_sent()
         case _:
             for one in means.contents(warc_folder, question.pages):
                 yield None if one is None else one.as_sent()

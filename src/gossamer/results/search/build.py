@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import tantivy
 
+from gossamer.model.pages import Page
 from gossamer.results.export.bodies import ArchivedPage, Means, PageText, RecordBodies
 from gossamer.results.export.export import ExportedCrawl, inputs_of
 from gossamer.results.export.plan import Planned, make_plan, read_plan, rows_of
@@ -22,7 +23,7 @@ from gossamer.results.search.index import POSITION, IndexWriter, open_index, tex
 
 PAGES_A_COMMIT = 5_000
 PAGES_MIN = 1_000
-"""Texts of fewer are found by this process, before others would have begun."""
+"""Texts of fewer are found before other processes would have begun."""
 
 
 class IndexBuilt(msgspec.Struct, frozen=True):
@@ -39,9 +40,10 @@ def build(
     index_memory_bytes_max: int,
     memory_bytes_max: int,
     advance: Callable[[int, int], None],
+    pages_min: int = PAGES_MIN,
 ) -> IndexBuilt:
     """Build `search/` from each URL's last successful fetch, with the anchor texts of the links to it. Resumes after a
-    kill, and replaces the old index at the end.
+    kill, and replaces the old index at the end. Texts of fewer than `pages_min` pages are found by this process.
 
     Costs about 0.7 ms a page.
 
@@ -66,7 +68,7 @@ def build(
         files = [Path(piece.path) for piece in inputs.tables["pages"]]
         ended = [path.name for path in files if not (inputs.running and path.is_relative_to(work.folder))]
         at = position_of(rows_of(plan), ended)
-        pages = _index(work.out, plan, at, crawl.directory / "warc", means, index_memory_bytes_max, advance)
+        pages = _index(work.out, plan, at, crawl.directory / "warc", means, index_memory_bytes_max, advance, pages_min)
         work.finish()
     return IndexBuilt(pages, work.resumed, inputs.running)
 
@@ -79,12 +81,13 @@ def _index(
     means: Means,
     memory_bytes_max: int,
     advance: Callable[[int, int], None],
+    pages_min: int,
 ) -> int:
     rows = rows_of(plan)
     writer = IndexWriter(folder, memory_bytes_max)
     try:
         start = rows_at(writer.position())
-        find = partial(texts_of, means) if means.texts_of is None or rows - start < PAGES_MIN else means.texts_of
+        find = partial(texts_of, means) if means.texts_of is None or rows - start < pages_min else means.texts_of
         planned, ahead = tee(read_plan(plan, start))
         texts = find(warc_folder, (row.record for _, row in ahead if row.media_type in INDEXED_TYPES))
         for position, row in planned:
@@ -105,7 +108,12 @@ def texts_of(means: Means, warc_folder: Path, pages: Iterable[ArchivedPage]) -> 
     with RecordBodies(warc_folder, means.decode) as bodies:
         for one in pages:
             page = bodies.page(one)
-            yield means.text_of(page)._replace(language=language_of_page(page)) if page is not None else None
+            yield text_in_page(means, page) if page is not None else None
+
+
+def text_in_page(means: Means, page: Page) -> PageText:
+    """Return the visible text of a page, and which language it claims."""
+    return means.text_of(page)._replace(language=language_of_page(page))
 
 
 def _page(row: Planned, found: PageText) -> IndexedPage:
