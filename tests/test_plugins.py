@@ -14,7 +14,7 @@ import pytest
 from gossamer import Crawler
 from gossamer.assembly.frontiers import bias_of
 from gossamer.assembly.modules import choose_modules
-from gossamer.assembly.parts import OFFERS, policy_of
+from gossamer.assembly.parts import check_answers, policy_of
 from gossamer.config import configure
 from gossamer.features.revisit.policies import BoundedPolicy
 from gossamer.model.errors import ConfigError
@@ -395,7 +395,7 @@ def test_an_eliminator_that_does_not_answer_for_each_url_is_named(answers: Any, 
         def offer(self, urls: Any, depths: Any, hops: Any) -> Any:
             return answers
 
-    made = cast("Any", naming(Mine(), "mine:Mine", "components.url_seen", "offer", port=UrlSeen, checks=OFFERS))
+    made = cast("Any", naming(Mine(), "mine:Mine", "components.url_seen", "offer", port=UrlSeen, offer=check_answers))
     with pytest.raises(RuntimeError, match=rf"components.url_seen: mine:Mine failed in offer \(a\): \w+: {says}$"):
         made.offer(["a", "b"], [1, 1], [0, 0])
 

@@ -27,7 +27,6 @@ ResultCheck = Callable[[object, tuple[object, ...]], None]
 """Raises TypeError or ValueError for a result that a method must not return, by its arguments."""
 ALIKE: Mapping[type, type] = {float: Real, Sequence: Iterable, tuple: Iterable}
 """By type of a result: a wider one that does as well."""
-NO_CHECKS: Mapping[str, ResultCheck] = {}
 FILES_MAX = 64
 """Files of components whose modules are remembered."""
 
@@ -137,12 +136,10 @@ def _shape(port: type, method: str) -> str:
     return f"{wait}{method}({', '.join(parameters)})"
 
 
-def naming(
-    made: object, name: str, key: str, *methods: str, port: type = object, checks: Mapping[str, ResultCheck] = NO_CHECKS
-) -> object:
+def naming(made: object, name: str, key: str, *methods: str, port: type = object, **checks: ResultCheck) -> object:
     """Return a component of the operator, whose `methods`, where it has them, raise RuntimeErrors that name it as the
-    configuration does, also if they return another type than in `port`, or `checks` refuse their result. Errors that
-    end the crawl (a full disk) stay what they are. About 0.4 µs a call.
+    configuration does, also if they return another type than in `port`, or one of `checks`, by the method's name,
+    refuses the result. Errors that end the crawl (a full disk) stay what they are. About 0.4 µs a call.
     """
     named: dict[str, Any] = {}
     for method in methods:

@@ -17,7 +17,18 @@ from gossamer import Crawler
 from gossamer.assembly.scaling import ADD
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from gossamer.state.schema import FAMILIES, HOSTS_STORE, KEYS, META_PARTITION, DurableKey, Sharing, under, with_sharing
+from gossamer.state.schema import (
+    FAMILIES,
+    HOSTS_STORE,
+    KEYS,
+    META_PARTITION,
+    PARTITIONED,
+    SHARED_FAMILIES,
+    DurableKey,
+    Sharing,
+    under,
+    with_sharing,
+)
 from gossamer.state.store import Store
 from tests.cluster.crawls import begun, config_of
 
@@ -58,6 +69,13 @@ def test_declarations_do_not_overlap() -> None:
         begin, end = one.range
         inside = [other for other in KEYS if other.family == one.family and begin <= other.key < end]
         assert inside == [one]
+
+
+def test_parts_of_a_family_have_marks_that_differ() -> None:
+    marks = [(part.family, mark) for part in SHARED_FAMILIES for mark in part.marks]
+    assert len(set(marks)) == len(marks)
+    assert {part.family for part in SHARED_FAMILIES} <= set(FAMILIES)
+    assert all(import_module(part.owner) for part in SHARED_FAMILIES)
 
 
 def test_scaling_knows_what_to_do_with_what_shards_share() -> None:
@@ -114,6 +132,8 @@ def held(path: Path) -> set[DurableKey]:
     store = Store(path, writable=False)
     used: set[DurableKey] = set()
     for family in FAMILIES:
+        marks = b"".join(part.marks for part in SHARED_FAMILIES if part.family == family)
+        assert all(not marks or key[2] in marks for key, _ in store.scan(family, *PARTITIONED))
         for name, value in store.scan(family, *under(META_PARTITION)):
             (key,) = (one for one in KEYS if one.family == family and one.range[0] <= name < one.range[1])
             if key.value != "bytes":

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.links import LINK_TYPES
 from gossamer.model.product import __version__
-from gossamer.plugins import ResultCheck, build, component, fitting, naming
+from gossamer.plugins import build, component, fitting, naming
 from gossamer.ports import KNOWN, NEW, SHORTER, Archive, ContentSeen, Resolver, RevisitPolicy, UrlSeen
 from gossamer.stages.archive.archive import Archives, Followers, Following
 from gossamer.stages.archive.follower import Follower, Sealer
@@ -173,7 +173,8 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
         key = "components.url_seen"
         made = fitting(name, key, UrlSeen, epochs=epochs)
         return cast(
-            "UrlSeen", naming(made, name, key, "offer", "way", "knows", "cut", "close", port=UrlSeen, checks=OFFERS)
+            "UrlSeen",
+            naming(made, name, key, "offer", "way", "knows", "cut", "close", port=UrlSeen, offer=check_answers),
         )
     if backend == "rocksdb":
         return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
@@ -185,7 +186,7 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     return cast("UrlSeen", build(SEEN_BACKENDS[backend], "seen.backend", **given))
 
 
-def _check_answers(answers: object, given: tuple[object, ...]) -> None:
+def check_answers(answers: object, given: tuple[object, ...]) -> None:
     """Raise TypeError or ValueError unless there is one answer for each URL: otherwise links would be lost."""
     urls = given[0]
     if not isinstance(answers, Collection) or not isinstance(urls, Collection):
@@ -194,9 +195,6 @@ def _check_answers(answers: object, given: tuple[object, ...]) -> None:
         raise ValueError(f"it returned {len(answers)} answers for {len(urls)} URLs")
     if wrong := [answer for answer in answers if answer not in (KNOWN, NEW, SHORTER)]:
         raise ValueError(f"it returned {wrong[0]!r}, not KNOWN (0), NEW (1) or SHORTER (2)")
-
-
-OFFERS: Final[Mapping[str, ResultCheck]] = {"offer": _check_answers}
 
 
 def _form_begun_with(epochs: Epochs, chosen: str) -> str:

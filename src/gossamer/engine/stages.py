@@ -71,9 +71,7 @@ class Stages(msgspec.Struct, frozen=True):
 
 
 def levels_by(prioritizer: Prioritizer, urls: UrlMemory, frontier: Frontier) -> Callable[[Link], int]:
-    """Return a function that returns the level of a link, within bounds. It raises RuntimeError if the prioritizer
-    fails.
-    """
+    """Return a function from a link to its level, within bounds. It raises RuntimeError if the prioritizer fails."""
     name = type(prioritizer).__name__
     by_history: Callable[[Link, DownloadHistory], int] | None = getattr(prioritizer, "level_by_history", None)
     last_visit = urls.history.last_visit

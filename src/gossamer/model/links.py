@@ -159,11 +159,10 @@ class Prerequisite(msgspec.Struct, frozen=True, gc=False):
 
 
 class TravellingWalker(msgspec.Struct, array_like=True, frozen=True):
-    """A random walk on its way to the shard of its next page."""
+    """A random walk on its way to the shard of its next page, and how many steps it has taken."""
 
     number: int
     steps: int
-    """Steps that it has taken."""
     url: str = ""
     """Its next page; empty for a random page of the receiving shard."""
     depth: int = 0

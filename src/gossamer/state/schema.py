@@ -33,6 +33,20 @@ def partition_range(first: int, end: int) -> tuple[bytes, bytes]:
     return first.to_bytes(2), end.to_bytes(2)
 
 
+class FamilyPart(NamedTuple):
+    """The keys of partitions that one module has in a family: one of its marks follows the partition."""
+
+    family: str
+    marks: bytes
+    owner: str
+
+
+WALKED: Final = FamilyPart("walk", b"pni", "gossamer.stages.frontier.walked")
+LISTED: Final = FamilyPart("walk", b"s", "gossamer.stages.seen.moved")
+"""In a family of its own, older versions could not open the store."""
+SHARED_FAMILIES: Final = (WALKED, LISTED)
+
+
 class Sharing(Enum):
     """What happens to the value of a key when the number of shards changes."""
 

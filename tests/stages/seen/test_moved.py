@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gossamer.ports import KNOWN, NEW, SHORTER, UrlSeen
-from gossamer.stages.seen.moved import LISTED, MovedUrls
+from gossamer.stages.seen.moved import MovedUrls
 from gossamer.stages.seen.options import SeenOptions
-from gossamer.state.schema import partition_range
+from gossamer.state.schema import LISTED, partition_range
 from gossamer.url.url import Url
 from tests.stages.seen.opened import FORMS, Opened, numbered
 
@@ -66,8 +66,8 @@ def list_all(giver: Opened) -> list[int]:
 
 def give(giver: Opened, receiver: Opened) -> None:
     """Copy the listed keys, as moves do, and take the partitions in."""
-    for key, value in giver.epochs.scan(LISTED, *partition_range(FIRST, END)):
-        receiver.epochs.put(LISTED, key, value)
+    for key, value in giver.epochs.scan(LISTED.family, *partition_range(FIRST, END)):
+        receiver.epochs.put(LISTED.family, key, value)
     moved_of(receiver.seen).partitions.update(range(FIRST, END))
     receiver.commit()
 

@@ -2,8 +2,7 @@
 
 Keys, after two bytes of partition: `p` and the URL's fingerprint for a page; `n` and a host for the number of its known
 pages; `i`, host and a number for the fingerprint of one of these pages. Under the shard's own partition: `h` and a
-number for each known host. So drawing a host and then one of its pages takes four reads for any number of pages. The
-letter `s` belongs to `seen.moved`.
+number for each known host. So drawing a host and then one of its pages takes four reads for any number of pages.
 
 # Samples
 Sample: pages of a walk, drawn so that all pages of the walked web have nearly the same chance.

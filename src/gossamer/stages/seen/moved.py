@@ -11,13 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import PARTITIONED
+from gossamer.state.schema import LISTED, PARTITIONED
 from gossamer.url.url import Url
 
-LISTED: Final = "walk"
-"""The family of listed URLs. A new one would keep older versions from opening the store."""
-_MARK: Final = b"s"
-"""After the partition: larger than the letters of `frontier.walked`, which has the other keys of the family."""
 SOURCES: Final = ("page", "queue", "due")
 """Families that together have each URL that was offered and may still be requested."""
 
@@ -45,13 +41,13 @@ class MovedUrls:
         """Return the listed path to a URL, or None."""
         if partition not in self.partitions:
             return None
-        value = self._epochs.get(LISTED, _key(partition, fingerprint))
+        value = self._epochs.get(LISTED.family, _key(partition, fingerprint))
         return None if value is None else int.from_bytes(value)
 
     def note(self, url: Url, way: int) -> None:
         """List a URL if its partition is leaving."""
         if url.partition in self.leaving:
-            self._epochs.put(LISTED, _key(url.partition, url.fingerprint), way.to_bytes(3))
+            self._epochs.put(LISTED.family, _key(url.partition, url.fingerprint), way.to_bytes(3))
 
     def list_known(self, first: int, end: int, cursor: Cursor, urls_max: int, urls_of: UrlsOf) -> Cursor | None:
         """List about `urls_max` more URLs of the partitions from `first` up to, but without, `end`; return where to go
@@ -72,21 +68,21 @@ class MovedUrls:
             begin = b""
         for partition, fingerprint in urls:
             way = self._find(partition, fingerprint) or 0
-            self._epochs.put(LISTED, _key(partition, fingerprint), way.to_bytes(3))
+            self._epochs.put(LISTED.family, _key(partition, fingerprint), way.to_bytes(3))
         return (source, begin) if source < len(SOURCES) else None
 
 
 def _key(partition: int, fingerprint: int) -> bytes:
-    return partition.to_bytes(2) + _MARK + fingerprint.to_bytes(8)
+    return partition.to_bytes(2) + LISTED.marks + fingerprint.to_bytes(8)
 
 
 def _partitions(epochs: Epochs) -> Iterator[int]:
     """Yield the partitions with listed URLs. A seek for each."""
     begin = PARTITIONED[0]
-    while found := next(epochs.scan(LISTED, begin + _MARK, PARTITIONED[1]), None):
+    while found := next(epochs.scan(LISTED.family, begin + LISTED.marks, PARTITIONED[1]), None):
         key = found[0]
         begin = key[:2]
-        if key[2:3] == _MARK:
+        if key[2:3] == LISTED.marks:
             yield int.from_bytes(begin)
-        if key[2:3] >= _MARK:
+        if key[2:3] >= LISTED.marks:
             begin = (int.from_bytes(begin) + 1).to_bytes(2)
