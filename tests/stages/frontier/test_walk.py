@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gossamer.model.links import SEED_ARGUMENT, Link
@@ -16,6 +17,7 @@ from gossamer.model.visits import Contact
 from gossamer.stages.frontier.options import PolitenessOptions, WalkOptions
 from gossamer.stages.frontier.walk import RandomWalk
 from gossamer.stages.frontier.walked import _arrivals, _poisson_mean, all_pages, sample
+from gossamer.state.schema import WALK_COUNTS, WALKERS
 from gossamer.world.dice import Dice
 from tests.stages.frontier.disk import check_disk
 from tests.stages.frontier.names import T0, Shard, named
@@ -254,6 +256,28 @@ def test_who_awaits_a_page_under_way_at_a_host_that_closes_comes_there_once(tmp_
     assert walking.visits()[lease.url.text] == before + awaiting
     walking.go()
     assert sum(walking.visits().values()) == 50
+    walking.shard.crash()
+
+
+def test_walkers_of_an_older_crawl_go_on_with_the_steps_that_are_left(tmp_path: Path) -> None:
+    """Its walkers have no steps of their own: all had one count."""
+    walking = Walking(tmp_path, SMALL, walkers=4, steps_max=400)
+    walking.seed("http://a.test/")
+    walking.go(4)
+    walking.commit()
+    encode = msgspec.msgpack.encode
+    for walker in walking.walk._walkers.values():
+        walking.shard.epochs.put("walk", WALKERS + walker.number.to_bytes(2), encode([walker.at, walker.awaits]))
+    counts = walking.walk._walked.counts
+    stored = encode([100, counts.restarts, counts.hosts, counts.fetched])
+    walking.shard.epochs.put("walk", WALK_COUNTS, stored)
+    walking.shard.epochs.close_at_once()
+    before = sum(walking.visits().values())
+    walking.shard.crash()
+    walking.open()
+    walking.go()
+    assert [walker.steps for walker in walking.walk._walkers.values()] == [100] * 4
+    assert sum(walking.visits().values()) - before == 300
     walking.shard.crash()
 
 
