@@ -10,9 +10,14 @@ import pytest
 from playwright.sync_api import sync_playwright
 
 from gossamer.api.identity import CrawlPage
+from gossamer.console.replay import _message_page
+from gossamer.lab.simulate.arguments import options_of
+from gossamer.lab.simulate.figure import as_html as simulation_as_html
+from gossamer.lab.simulate.simulation import simulate
 from gossamer.results.check.comparison import SiteCheck
 from gossamer.results.check.page import as_html as check_as_html
 from gossamer.results.export.faults import SiteFault
+from gossamer.results.export.mirror import index_of
 from gossamer.results.report.html import as_html
 from gossamer.results.report.report import summary
 from tests.acceptance.conftest import Crawl
@@ -64,7 +69,12 @@ def test_pages_that_are_written_pass_the_rules_of_axe(tmp_path: Path, look: dict
     report = summary(crawled(tmp_path, rows))
     contact = CrawlPage("gossamer/1 (+me@example.org)", "me@example.org", ("gossamer",))
     faults = [SiteFault("broken_link", f"http://{host}/missing", "HTTP 404", [f"http://{host}/"])]
-    pages = (as_html(report, host), check_as_html(SiteCheck(f"http://{host}/", faults)), contact.html())
+    options = options_of("web2025", {"pages": 500}, ["web.hosts=50", "web.pages=10000"])
+    simulated = simulation_as_html(simulate(options), options)
+    refused = bytes(_message_page("this version is not in the archive", 404, {}).body).decode()
+    mirror = index_of([("a.test/index.html", f"http://{host}/")])
+    checked = check_as_html(SiteCheck(f"http://{host}/", faults))
+    pages = (as_html(report, host), checked, contact.html(), simulated, refused, mirror)
     with sync_playwright() as playwright:
         browser = launch_chromium(playwright)
         for text in pages:

@@ -35,10 +35,12 @@ def as_html(result: Simulated, options: SimulateOptions, given: frozenset[str] =
     text = escape(as_text(result, options, given))
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>{escape(title)}</title>\n'
+        '<meta name="viewport" content="width=device-width">'
         "<style>body{font:15px/1.45 system-ui,sans-serif;max-width:960px;margin:2em auto;padding:0 1em;color:#0f172a}"
         "pre{font:13px/1.4 ui-monospace,monospace;background:#f8fafc;padding:1em;overflow-x:auto}"
         "svg{max-width:100%;height:auto}</style></head>\n"
-        f"<body>\n<h1>{escape(title)}</h1>\n{as_svg(result)}\n<pre>{text}</pre>\n</body>\n</html>\n"
+        f'<body><main>\n<h1>{escape(title)}</h1>\n{as_svg(result)}\n<pre tabindex="0">{text}</pre>\n'
+        "</main></body>\n</html>\n"
     )
 
 
@@ -71,7 +73,8 @@ def as_svg(result: Simulated) -> str:
     )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT * len(panels) + 20}" '
-        f'width="{WIDTH}" role="img" font-family="system-ui,sans-serif" font-size="12">\n{drawn}</svg>'
+        f'width="{WIDTH}" role="img" aria-label="Rates, hosts, URLs and load over time" '
+        f'font-family="system-ui,sans-serif" font-size="12">\n{drawn}</svg>'
     )
 
 

@@ -15,6 +15,7 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from functools import lru_cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Self
 from urllib.parse import unquote, urlsplit
@@ -216,9 +217,16 @@ def _extension(stem: str, media_type: str) -> str:
 
 
 def _index(plan: Path, names: Names) -> str:
-    seeds: list[str] = []
-    for _, row in read_plan(plan):
-        if row.depth == 0 and row.link_type == "seed" and len(seeds) < INDEX_LINKS_MAX:
-            text = html.escape(row.title or row.url)
-            seeds.append(f'<li><a href="{html.escape(names.of_key(row.key))}">{text}</a></li>\n')
-    return f'<!DOCTYPE html>\n<meta charset="utf-8">\n<title>Mirror</title>\n<ul>\n{"".join(seeds)}</ul>\n'
+    rows = (row for _, row in read_plan(plan) if row.depth == 0 and row.link_type == "seed")
+    return index_of((names.of_key(row.key), row.title or row.url) for row in islice(rows, INDEX_LINKS_MAX))
+
+
+def index_of(pages: Iterable[tuple[str, str]]) -> str:
+    """Return the page that links to the seeds, given by file and title."""
+    links = "".join(f'<li><a href="{html.escape(name)}">{html.escape(text)}</a></li>\n' for name, text in pages)
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<meta charset="utf-8">\n<title>Mirror</title>\n'
+        '<meta name="viewport" content="width=device-width">\n'
+        "<style>body { font: 16px/1.6 system-ui; margin: 2rem; overflow-wrap: anywhere }</style>\n"
+        f"<main><h1>Mirror</h1>\n<ul>\n{links}</ul></main>\n"
+    )
