@@ -98,7 +98,7 @@ def test_a_table_becomes_a_section() -> None:
         ({"count": 10}, "count: expected less than 10"),
         ({"count": 2.0}, "count: expected a whole number"),
         ({"count": "2"}, "count: expected a whole number"),
-        ({"mode": "fats"}, "mode: expected 'slow' or 'fast'"),
+        ({"mode": "fats"}, "mode: expected 'slow' or 'fast'; did you mean 'fast'?"),
         ({"mode": ["fast"]}, "mode: expected 'slow' or 'fast'"),
         ({"is_on": 1}, "is_on: expected true or false"),
         ({"names": "b"}, 'names: expected a list, such as ["a", "b"]'),

@@ -101,6 +101,9 @@ class OptionsError(ValueError):
 
 NEAR = 0.76
 """Similarity of two words (difflib) from which on one is taken for a misprint of the other."""
+SHORT = 4
+NEAR_SHORT = 0.75
+"""The same for words of at most `SHORT` characters, of which one is wrong."""
 BEGINNING_MIN = 3
 """Characters from which on the beginning of a name is taken for it."""
 
@@ -109,10 +112,12 @@ def nearest(name: str, known: Iterable[str], otherwise: str = "", write: Callabl
     """Return `; did you mean …?` for a misprint or the beginning of one known name, which `write` puts as it is to be
     typed; else `; ` with the clause `otherwise`, if there is one.
     """
-    known = list(known)
-    begins = [one for one in known if len(name) >= BEGINNING_MIN and one.startswith(name)]
-    found = difflib.get_close_matches(name, known, n=1, cutoff=NEAR) or (begins if len(begins) == 1 else [])
-    hint = f"did you mean {write(found[0])}?" if found else otherwise
+    folded = {one.lower(): one for one in known}
+    name = name.lower()
+    begins = [one for one in folded if len(name) >= BEGINNING_MIN and one.startswith(name)]
+    cutoff = NEAR if len(name) > SHORT else NEAR_SHORT
+    found = difflib.get_close_matches(name, folded, n=1, cutoff=cutoff) or (begins if len(begins) == 1 else [])
+    hint = f"did you mean {write(folded[found[0]])}?" if found else otherwise
     return f"; {hint}" if hint else ""
 
 

@@ -12,6 +12,7 @@ import gossamer
 from gossamer.cli.main import status_of_command
 from gossamer.cli.output import Exit
 from gossamer.config import Config, effective_toml
+from tests.cli.answers import ANSWERS, MORE
 from tests.cli.conftest import Gossamer
 
 Mistake = Callable[[list[str]], str]
@@ -197,7 +198,7 @@ OTHERS = [
     (["exclude", "crawled", ""], "exclude: hosts.0: expected a text that is not empty"),
     (["scale", "crawled", "--workers", "0"], "scale: workers: expected 1 or more"),
     (["search", "crawled", "crawler", "-java"], "before words to leave out write --: gossamer search DIR -- WORD -W"),
-    (["seed"], "missing argument 'DIR'; gossamer seed --help says more"),
+    (["seed"], "missing argument 'DIR'; write gossamer seed DIR URL"),
     (["status", "x" * 5_000], f"{'x' * 200}…: File name too long; name a shorter one"),
     ([*LOCAL, SEED, "-o", "x" * 300], f"{'x' * 200}…: File name too long; name a shorter one"),
     (["report", "x", "--html"], "option '--html' requires an argument; gossamer report --help says more"),
@@ -264,6 +265,17 @@ def test_a_mistake_is_one_line_and_leaves_nothing(
     before = there(tmp_path)
     assert said in mistake(arguments)
     assert there(tmp_path) == before
+
+
+@pytest.mark.parametrize(("arguments", "answer"), ANSWERS)
+def test_the_whole_answer_to_a_wrong_word(mistake: Mistake, tmp_path: Path, arguments: list[str], answer: str) -> None:
+    for name, content in MORE.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    before = there(tmp_path)
+    assert mistake(arguments) == f"gossamer: {answer.replace('HERE', str(tmp_path))}\n"
+    after = {name: data for name, data in there(tmp_path).items() if not name.startswith("crawled/state")}
+    assert after == before, "what opens a crawl locks it there, and leaves nothing else"
 
 
 def test_all_wrong_keys_are_named_each_on_a_line(real: Gossamer) -> None:

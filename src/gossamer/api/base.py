@@ -141,4 +141,5 @@ def config_for(
 
 def already_there(directory: Path) -> ConfigError:
     """Return the error for a new crawl in a directory that has one."""
-    return ConfigError(f"{directory} already holds a crawl; `gossamer resume {shell_word(directory)}` continues it")
+    resume = f"`gossamer resume {shell_word(directory)}`"
+    return ConfigError(f"{directory} already holds a crawl; {resume} or or_resume=True continues it")

@@ -103,7 +103,7 @@ def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
         yield
     except ConfigError as error:
         missing = 'no seeds: give an address, or a list of them: ["https://example.org/"]'
-        raise ConfigError(missing if str(error).startswith("no seeds") else _name_keywords(str(error))) from error
+        raise ConfigError(missing if str(error).startswith("no seeds") else _name_keywords(str(error))) from None
 
 
 def _name_keywords(text: str) -> str:

@@ -137,6 +137,9 @@ ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)
 NUMBER = re.compile(r"Invalid value for '(.+)': Input should be a valid (integer|number)")
 """The parser's message about a text in place of a number."""
 
+CHOICE = re.compile(r"Invalid value for '([^']+)': .*?'([^']*)' is not one of (.+)")
+"""The parser's message about a word that is none of a parameter's."""
+
 
 def one_line(error: TyperException, command: str = "gossamer") -> str:
     """Return a parser's complaint as one line that names the command and the nearest thing that is right. `command` is
@@ -165,10 +168,18 @@ def one_line(error: TyperException, command: str = "gossamer") -> str:
         return f"no command {name!r}{found}{_lists(found, command)}"
     if mistyped := NUMBER.match(message):
         return f"{mistyped[1]}: expected {'a whole number' if mistyped[2] == 'integer' else 'a number'}"
+    if chosen := CHOICE.match(message):
+        name, word, words = chosen.groups()
+        known = words.rstrip(".").replace("'", "").split(", ")
+        return f"{name} {word}: expected {', '.join(known)}{near(word, known)}"
     if closed := UNREADABLE.search(message):
         return f"you may not read {closed[1]}; run this as its owner, or have them permit it"
     message = message.rstrip(".")
-    return f"{message[:1].lower()}{message[1:]}; {command} --help says more"
+    needed = [one for one in getattr(getattr(context, "command", None), "params", []) if one.required]
+    words = [one.metavar if one.param_type_name == "argument" else f"{one.opts[-1]} {one.metavar}" for one in needed]
+    is_missing = message.startswith(("Missing argument", "Missing option"))
+    advice = f"write {' '.join([command, *words])}" if is_missing and words else f"{command} --help says more"
+    return f"{message[:1].lower()}{message[1:]}; {advice}"
 
 
 def near(name: str, known: Iterable[str]) -> str:

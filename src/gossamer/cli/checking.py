@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from gossamer.cli.directory import holds_crawl, make_writable, refuse_foreign, require_crawl, unmake
 from gossamer.cli.job import CrawlJob, CrawlRequest
-from gossamer.cli.output import complain
+from gossamer.cli.output import complain, harmless
 from gossamer.config import Config, configure
 from gossamer.config.flags import BY_NAME
 from gossamer.config.gather import reopen
@@ -19,13 +19,18 @@ from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
+from gossamer.url.join import absolute
 from gossamer.world.files import there_before
 from gossamer.world.inputs import open_input
 
 SPOOLED = "seeds.txt"
 """File in the crawl's directory with seeds that came on standard input or through a pipe."""
-PROGRESS = "progress."
+KEPT = ("progress.", "limits.")
+"""Beginnings of keys that a command that continues a crawl changes."""
 STANDARD_INPUT = frozenset(("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"))
+SEEDS_SHOWN = 2
+FILES = frozenset((".json", ".jsonl", ".jl", ".csv", ".xml", ".parquet", ".warc", ".wacz", ".gz", ".zip"))
+"""Endings of a file that is meant, and not the directory of a crawl."""
 
 Spool = Callable[[Path], None]
 """Copies standard input to a file."""
@@ -55,10 +60,18 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
     if holds_crawl(directory) and request.or_resume:
         return _to_go_on(directory, config, request)
     if holds_crawl(directory):
-        raise ConfigError(
-            f"{directory} already holds a crawl: "
-            f"gossamer resume {shell_word(directory)} continues it, -o DIR starts another"
+        word = shell_word(directory)
+        how = f"gossamer resume {word} continues it, -o DIR starts another"
+        if request.recipe == "check":
+            how = f"-o DIR --since {word} makes another check, and compares"
+        raise ConfigError(f"{directory} already holds a crawl: {how}")
+    if directory.suffix in FILES or str(directory).startswith("--"):
+        says = (
+            "a crawl makes a directory, which gossamer export turns into files"
+            if directory.suffix
+            else "that names an option"
         )
+        raise ConfigError(f"-o {directory}: {says}; name a directory with -o DIR, as in -o {directory.stem.strip('-')}")
     return _to_begin(directory, config, spool)
 
 
@@ -88,28 +101,31 @@ def _look_at(config: Config) -> None:
 
 def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[CrawlJob, Config]:
     """Return the job of continuing an interrupted crawl as it was begun; one that has ended stays unchanged. Only
-    options about the display of progress are taken from the command.
+    limits and options about the display of progress are taken from the command.
 
     Raises:
         ConfigError: it was begun with something else.
     """
-    shown = {name: value for name, value in request.options.items() if _is_shown(name)}
-    sets = [one for one in request.sets if one.startswith(PROGRESS)]
-    config = reopen(directory / "crawl.toml", options=shown, sets=sets)
+    kept = {name: value for name, value in request.options.items() if _is_kept(name)}
+    sets = [one for one in request.sets if one.startswith(KEPT)]
+    begun = reopen(directory / "crawl.toml")
+    config = reopen(directory / "crawl.toml", options=kept, sets=sets)
     if (given.crawl.mode, *_seed_sources(given)) != (config.crawl.mode, *_seed_sources(config)):
-        raise ConfigError(f"{directory} holds a crawl of other seeds or segments; -o DIR starts another")
-    return job_of(config, directory, resume=True)._replace(settle=True), config
+        named = " ".join(map(harmless, config.seeds.urls[:SEEDS_SHOWN]))
+        says = f"holds a crawl of other seeds or segments{named and f' ({named})'}"
+        raise ConfigError(f"{directory} {says}; -o DIR starts another")
+    return job_of(config, directory, resume=True)._replace(settle=config.limits == begun.limits), config
 
 
-def _is_shown(option: str) -> bool:
-    return option in BY_NAME and BY_NAME[option].key.startswith(PROGRESS)
+def _is_kept(option: str) -> bool:
+    return option in BY_NAME and BY_NAME[option].key.startswith(KEPT)
 
 
 def _seed_sources(config: Config) -> tuple[object, ...]:
     seeds = config.seeds
     # Those of standard input are kept in the crawl's directory, and are what they were then.
     file = "" if seeds.file in STANDARD_INPUT or Path(seeds.file).name == SPOOLED else seeds.file
-    return seeds.urls, file, seeds.domains_file, seeds.segments
+    return tuple(absolute(url) or url for url in seeds.urls), file, seeds.domains_file, seeds.segments
 
 
 def job_of(config: Config, directory: Path, *, seeds: tuple[str, ...] = (), resume: bool = False) -> CrawlJob:

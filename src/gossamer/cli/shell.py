@@ -152,7 +152,10 @@ def fetch_page(url: str, config: Config) -> Fetched:
     from gossamer.api.fetching import fetch_of
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(fetch_of(seed(url, "URL"), config))
+        try:
+            return runner.run(fetch_of(seed(url, "URL"), config))
+        except ConfigError as error:  # It names keywords of Python.
+            raise ConfigError(str(error).replace("add allow_private", "add --allow-private")) from None
 
 
 def _status(fetched: Fetched) -> int:

@@ -356,6 +356,7 @@ def _flatten(tables: Mapping[str, object]) -> Values:
 
 
 _HIDDEN = re.compile(r"pass|secret|token|auth|cookie|key|bearer", re.IGNORECASE)  # Keys whose values are not shown.
+_KEY = re.compile(r"\w+\.\w+")
 _QUOTED = re.compile(r'(\w+)\."([^"]+)"(?:\.(\w+))?')
 """Matches a key with a name in quotation marks."""
 
@@ -363,6 +364,8 @@ _QUOTED = re.compile(r'(\w+)\."([^"]+)"(?:\.(\w+))?')
 def _parse_assignment(text: str) -> Values:
     key, equals, value = text.partition("=")
     key = key.strip()
+    if not equals and (begun := _KEY.match(key)) and begun[0] in keys():
+        raise ConfigError(f"--set {key}: write --set {begun[0]}={key[begun.end() :].lstrip(': ') or 'VALUE'}")
     if not equals or "." not in key:
         raise ConfigError(f"--set{key and f' {key}'}: write --set section.key=value{_suggest_key(key)}")
     if quoted := _QUOTED.fullmatch(key):  # As a file has it: host."example.org"
@@ -376,7 +379,9 @@ def _parse_assignment(text: str) -> Values:
         return {key: None}
     try:
         given = tomllib.loads(f"value = {value}")["value"]
-    except ValueError:
+    except ValueError as error:
+        if value.strip().startswith(("[", "{")) and not _takes_text(key):
+            raise ConfigError(f"--set {key}: {value.strip()} is not TOML: {error}") from None
         return {key: value.strip()}  # A bare word is a text: --set scope.scope=host
     except RecursionError:
         raise ConfigError(f"--set {key}: {NESTED}") from None

@@ -13,6 +13,7 @@ import msgspec
 
 from gossamer.model.errors import ConfigError, Damage, require_none
 from gossamer.model.words import shell_word
+from gossamer.options import nearest
 from gossamer.results.export import corpus, database
 from gossamer.results.export.bodies import Means, RecordBodies
 from gossamer.results.export.card import Facts
@@ -33,6 +34,13 @@ from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEMS
 from gossamer.state.journals import ManifestEntry, Phase
 
+OTHER_FORMATS = {
+    "warc": "the WARC files are in DIR/warc",
+    "html": "mirror makes a copy that opens without a network, and gossamer report DIR --html FILE the report",
+    "md": "markdown has one file a page",
+    "xlsx": "csv opens in spreadsheets",
+}
+"""What to use in place of formats that others have."""
 FORMATS = (
     "parquet",
     "jsonl",
@@ -330,7 +338,10 @@ def stream(
 def check(to: str, table: str, where: str, memory_bytes_max: int) -> None:
     """Refuse options that are unknown or cannot be combined, before anything is written."""
     if to not in FORMATS:
-        raise ConfigError(f"--to {to}: expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}")
+        other = OTHER_FORMATS.get(to.lower())
+        hint = f"; {other}" if other else nearest(to, FORMATS)
+        known = f"expected {', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+        raise ConfigError(f"--to {to}: {known}{hint}")
     if memory_bytes_max < MEMORY_BYTES_MIN:
         raise ConfigError(f"--memory: at least {MEMORY_BYTES_MIN // 1_000_000} MB are needed")
     if table and to in _TABLES_OF:

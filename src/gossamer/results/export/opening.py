@@ -51,7 +51,10 @@ def crawl_in(directory: Path, wait_s: float = 0.0) -> ExportedCrawl:
         DamagedError: its store cannot be read.
     """
     if not (directory / "crawl.toml").exists():
-        raise ConfigError(f"{directory} holds no crawl (it has no crawl.toml)")
+        says = (
+            f"{directory} holds no crawl (it has no crawl.toml)" if directory.exists() else f"no directory {directory}"
+        )
+        raise ConfigError(says)
     config = reopen(directory / "crawl.toml")
     now = WallClock().now()
     lock = DirectoryLock(directory / LOCK, reading=True)

@@ -46,7 +46,10 @@ def css_of(selector: str) -> str:
     try:
         LexborHTMLParser("<p>").css(known)
     except SelectolaxError:
-        hint = "; for text or attributes use the type or `attribute`" if "::" in selector else ""
+        plain, _, pseudo = selector.partition("::")
+        hint = f'; write "{plain}", which gives the text' if pseudo == "text" else ""
+        if pseudo.startswith("attr("):
+            hint = f'; write {{ css = "{plain}", attribute = "{pseudo[5:].rstrip(")")}" }}'
         raise ConfigError(f"{selector!r} is not a CSS selector that lexbor knows{hint}") from None
     return known
 

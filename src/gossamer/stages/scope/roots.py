@@ -73,7 +73,7 @@ def _hint(scheme: str, rest: str, schemes: Sequence[str]) -> str:
 
 def _suggestion(text: str) -> str:
     example = "give an address such as https://example.org/"
-    if text.startswith("/") and not text.startswith("//"):
+    if text.startswith(("/", "./", "../")) and not text.startswith("//"):
         return f"a path cannot be crawled: {example}"
     colonless = _COLONLESS(text)
     if colonless:

@@ -1,0 +1,225 @@
+"""Whole answers: what people type in their second hour, and every word of the answer."""
+
+from __future__ import annotations
+
+import gzip
+
+from gossamer.config import Config, effective_toml
+
+SEED = "http://127.0.0.1:9/"
+MORE = {
+    "site.wacz": b"",
+    "site.warc.gz": b"",
+    "packed.wacz": b"",
+    "several/one/crawl.toml": effective_toml(Config()).encode(),
+    "packed.txt.gz": gzip.compress(b"example.org/a\n", mtime=0),
+    "wide.txt": "http://127.0.0.1/\r\n".encode("utf-16"),
+    "windows.txt": b"\xef\xbb\xbfhttp://127.0.0.1/a\r\nhttp//127.0.0.1/b\r\n",
+    "scrapy.toml": b'[extract.page.fields]\ntitle = "h1::text"\n',
+    "attr.toml": b'[extract.page.fields]\nlink = "a::attr(href)"\n',
+}
+LOCAL = ["crawl", SEED, "--allow-private"]
+FORMATS = "parquet, jsonl, csv, markdown, cdxj, wacz, pagefiles, mirror, duckdb, sqlite, datasets, chunks or bulk"
+ANSWERS = [
+    (
+        ["archive", SEED, "--max-page", "30"],
+        "no option --max-page for gossamer archive; did you mean --max-pages? gossamer archive --help lists them",
+    ),
+    (
+        ["export", "crawled", "--to", "wacz"],
+        "missing option '--output' / '-o'; write gossamer export DIR --to FORMAT -o PATH",
+    ),
+    (["export", "crawled"], "missing option '--to'; write gossamer export DIR --to FORMAT -o PATH"),
+    (["export", "--to", "csv", "-o", "x.csv"], "missing argument 'DIR'; write gossamer export DIR --to FORMAT -o PATH"),
+    (["export", "crawled", "--to", "a.b", "-o", "x"], f"--to a.b: expected {FORMATS}"),
+    (["export", "crawled", "--to", "json", "-o", "x"], f"--to json: expected {FORMATS}; did you mean jsonl?"),
+    (["export", "crawled", "--to", "dataset", "-o", "x"], f"--to dataset: expected {FORMATS}; did you mean datasets?"),
+    (
+        ["export", "crawled", "--to", "warc", "-o", "x"],
+        f"--to warc: expected {FORMATS}; the WARC files are in DIR/warc",
+    ),
+    (
+        ["export", "crawled", "--to", "html", "-o", "x"],
+        (
+            f"--to html: expected {FORMATS}; mirror makes a copy that opens without a network, and gossamer "
+            "report DIR --html FILE the report"
+        ),
+    ),
+    (["export", "crawled", "--to", "CSV", "-o", "x"], f"--to CSV: expected {FORMATS}; did you mean csv?"),
+    (
+        ["export", "crawled", "--to", "csv", "-o", "missing/x.csv"],
+        "there is no directory missing; make it, or name another with -o",
+    ),
+    (
+        ["export", "crawled", "--to", "csv", "-o", "crawled"],
+        "crawled is the crawl itself, or holds it; name another place with -o",
+    ),
+    (
+        ["export", "crawled", "--to", "csv", "-o", "x.csv", "--table", "link"],
+        "no table link: the crawl has pages, links",
+    ),
+    (["export", "crawled", "--to", "csv", "-o", "x.csv", "--memory", "1"], "--memory: at least 64 MB are needed"),
+    (["export", "crawled", "--to"], "option '--to' requires an argument; gossamer export --help says more"),
+    (["verify", "site.wacz"], "site.wacz is an archive: gossamer import site.wacz -o DIR makes a crawl of it"),
+    (["report", "site.warc.gz"], "site.warc.gz is an archive: gossamer import site.warc.gz -o DIR makes a crawl of it"),
+    (
+        ["verify", "crawled", "--depp"],
+        "no option --depp for gossamer verify; did you mean --deep? gossamer verify --help lists them",
+    ),
+    (
+        ["status", "several"],
+        (
+            "several holds no crawl (it has no crawl.toml); name one in it, such as several/one, or list "
+            "all of them: gossamer serve --folder several"
+        ),
+    ),
+    (
+        ["serve", "several"],
+        (
+            "several holds no crawl (it has no crawl.toml); name one in it, such as several/one, or list "
+            "all of them: gossamer serve --folder several"
+        ),
+    ),
+    (["status"], "missing argument 'DIR'; write gossamer status DIR"),
+    (["why", "crawled"], "missing argument 'URL'; write gossamer why DIR URL"),
+    (
+        ["why", "crawled", "./guide.html"],
+        "the URL './guide.html' has no scheme; a path cannot be crawled: give an address such as https://example.org/",
+    ),
+    (["search", "crawled"], 'the query is empty; name words, or a "phrase" in quotes'),
+    (["report", "crawled", "--html"], "option '--html' requires an argument; gossamer report --help says more"),
+    (["check", SEED, "--fail-on", "none"], "--fail-on none: expected error, warning, notice"),
+    (
+        ["check", SEED, "--fail-on", "Warning"],
+        "--fail-on Warning: expected error, warning, notice; did you mean warning?",
+    ),
+    (["check", SEED, "--since", "missing"], "no directory missing"),
+    (
+        ["check", SEED, "--csv", "missing/f.csv"],
+        "there is no directory missing; make it, or name another file than missing/f.csv",
+    ),
+    (
+        ["check", SEED, "--allow-private", "-o", "crawled"],
+        "crawled holds a crawl of other seeds or segments; -o DIR starts another",
+    ),
+    (
+        [*LOCAL, "-o", "crawled"],
+        "crawled already holds a crawl: gossamer resume crawled continues it, -o DIR starts another",
+    ),
+    (
+        ["archive", SEED, "--allow-private", "-o", "packed"],
+        "there is packed.wacz, of an earlier archive; delete or move it, or name another -o DIR",
+    ),
+    (
+        ["archive", SEED, "--allow-private", "-o", "site.wacz"],
+        (
+            "-o site.wacz: a crawl makes a directory, which gossamer export turns into files; name a "
+            "directory with -o DIR, as in -o site"
+        ),
+    ),
+    (
+        [*LOCAL, "-o", "items.json"],
+        (
+            "-o items.json: a crawl makes a directory, which gossamer export turns into files; name a "
+            "directory with -o DIR, as in -o items"
+        ),
+    ),
+    (
+        ["crawl", SEED, "-o", "--allow-private"],
+        "-o --allow-private: that names an option; name a directory with -o DIR, as in -o allow-private",
+    ),
+    ([*LOCAL, "-o"], "option '-o' requires an argument; gossamer crawl --help says more"),
+    (["crawl", "localhost:8080"], "the seed 'localhost:8080' has no scheme; did you mean http://localhost:8080/ ?"),
+    (
+        ["crawl", "./site"],
+        "the seed './site' has no scheme; a path cannot be crawled: give an address such as https://example.org/",
+    ),
+    (
+        ["crawl", "file:///etc/hostname"],
+        (
+            "the seed 'file:///etc/hostname' has the scheme 'file'; --set "
+            '\'scope.schemes=["http","https","file"]\' has it visited'
+        ),
+    ),
+    (["crawl", "--seeds", "wide.txt"], "HERE/wide.txt is not UTF-8 (byte 0); save it as UTF-8"),
+    (
+        ["crawl", "--seeds", "packed.txt.gz", "--contact", "a@b.example"],
+        "HERE/packed.txt.gz line 1: the seed 'example.org/a' has no scheme; did you mean https://example.org/a ?",
+    ),
+    (
+        ["crawl", "--seeds", "windows.txt"],
+        "seed http://127.0.0.1/a is at a private address; add --allow-private to visit those",
+    ),
+    (
+        [*LOCAL, "--scope", "Host"],
+        "--scope \"Host\": expected 'prefix', 'host', 'domain' or 'any'; did you mean 'host'?",
+    ),
+    ([*LOCAL, "--max-pages", "1,000"], '--max-pages "1,000": expected a whole number'),
+    (
+        [*LOCAL, "--delay", "1,5"],
+        '--delay "1,5": expected a number of seconds, or a time with its unit, such as 500ms, 90s or 1h30m',
+    ),
+    (
+        [*LOCAL, "--max_pages", "3"],
+        "no option --max_pages for gossamer crawl; did you mean --max-pages? gossamer crawl --help lists them",
+    ),
+    (
+        [*LOCAL, "-max-pages", "3"],
+        (
+            "no option -m for gossamer crawl; gossamer mirror URL writes files that open without a network; "
+            "--mode continuous fetches changed pages again; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--set", '{"limits":{"max_pages":3}}'],
+        '--set {"limits":{"max_pages":3}}: write --set section.key=value',
+    ),
+    ([*LOCAL, "--set", 'limits={"max_pages":3}'], "--set limits: write --set section.key=value"),
+    ([*LOCAL, "--set", "limits.max_pages:3"], "--set limits.max_pages:3: write --set limits.max_pages=3"),
+    ([*LOCAL, "--set", "limits.max_pages", "3"], "--set limits.max_pages: write --set limits.max_pages=VALUE"),
+    (
+        [*LOCAL, "--set", 'scope.include=["/guide/'],
+        '--set scope.include: ["/guide/ is not TOML: Unterminated string (at end of document)',
+    ),
+    (
+        [*LOCAL, "--set", "scope.include=/guide/"],
+        '--set: scope.include is "/guide/", expected a list, such as ["a", "b"]; write ["/guide/"]',
+    ),
+    (
+        [*LOCAL, "--set", "DOWNLOAD_DELAY=1"],
+        "--set DOWNLOAD_DELAY: write --set section.key=value; the key is politeness.delay_s_min",
+    ),
+    (
+        ["--quiet", "crawl", SEED],
+        "no option --quiet for gossamer; it follows a command: gossamer crawl SEED --quiet; gossamer --help lists them",
+    ),
+    (
+        ["config", "check", "scrapy.toml"],
+        (
+            "scrapy.toml: extract.page.fields.title: css: 'h1::text' is not a CSS selector that lexbor "
+            'knows; write "h1", which gives the text'
+        ),
+    ),
+    (
+        ["config", "check", "attr.toml"],
+        (
+            "attr.toml: extract.page.fields.link: css: 'a::attr(href)' is not a CSS selector that lexbor "
+            'knows; write { css = "a", attribute = "href" }'
+        ),
+    ),
+    (
+        ["changes", "crawled", "--since", "yesterday"],
+        "--since yesterday: expected a time such as 2026-01-31, 2026-01-31T12:00 or 12h (s, m, h, d, w ago)",
+    ),
+    (["sample", "crawled", "-n", "0"], "--size 0: expected 1 or more"),
+    (
+        ["import", "missing.warc.gz", "-o", "x"],
+        "missing.warc.gz: there is no archive; name a file, a folder, a glob, a list of paths, s3://BUCKET/PATH",
+    ),
+    (["import", "seeds.txt", "-o", "x"], "seeds.txt is no WARC, ARC, WACZ or HAR file"),
+    (
+        ["import", "https://example.org/x.warc.gz", "-o", "x"],
+        "https://example.org/x.warc.gz is no address of a store; write s3://BUCKET/PATH, gs://, az:// or file:///PATH",
+    ),
+    (["fetch", SEED], "seed http://127.0.0.1:9/ is at a private address; add --allow-private to visit those"),
+]
