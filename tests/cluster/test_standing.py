@@ -14,7 +14,7 @@ from gossamer.api.engine import EngineCalls
 from gossamer.api.status import status_of
 from gossamer.assembly.building import assemble
 from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole
-from gossamer.config import Config, configure, effective_toml
+from gossamer.config import configure, effective_toml
 from gossamer.engine.counters import Timeline
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
@@ -142,13 +142,24 @@ def test_one_shard_and_several_have_the_same_keys(tmp_path: Path) -> None:
 
 def test_there_are_no_metrics_before_every_shard_has_read_its_counts(tmp_path: Path) -> None:
     statuses = [{"state": "running", "pages": 5, "runs": 2}, {"state": "starting"}]
-    queries = ClusterQueries(tmp_path, Config, EngineCalls(), lambda: whole(statuses), Timeline())
+
+    class Answering(EngineCalls):
+        async def ask(self, verb: str, request: object, shards: list[int], *, some: bool = False) -> list[object]:
+            lists: dict[str, list[object]] = {"active": [], "slowest": [], "failing": [], "closed": []}
+            return [{"limits": {"delay": 1 + number}, **lists} for number in shards]
+
+    def status(*, detail: bool = False) -> dict[str, object]:
+        return whole(statuses)
+
+    config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=2",))
+    queries = ClusterQueries(tmp_path, lambda: config, Answering(), status, Timeline())
     with pytest.raises(ConflictError, match="starting; try again"):
         asyncio.run(queries.metrics(Nothing()))
     statuses[1] = {"state": "running", "pages": 4, "runs": 2}
     found = asyncio.run(queries.metrics(Nothing()))
     assert isinstance(found, dict)
     assert "gossamer_pages_total 9.0" in found["metrics"]
+    assert 'gossamer_active_hosts_by_limit{limit="delay"} 3.0' in found["metrics"]
 
 
 def test_of_a_stopped_crawl_the_limit_of_all_shards_is_named(tmp_path: Path) -> None:

@@ -69,7 +69,8 @@ class ClusterQueries:
         status = self._status()
         if not all("runs" in shard for shard in cast("list[dict[str, object]]", status["shards"])):
             raise ConflictError("the crawl is starting; try again")  # Totals that begin at 0 would count as new.
-        return {"metrics": metrics_of(status).decode()}
+        detailed = cast("dict[str, object]", await self.status(StatusOf(detail=True)))
+        return {"metrics": metrics_of(detailed).decode()}
 
     async def why(self, request: Why) -> object:
         shard = owner_of(self._config(), self._directory, request.url)
