@@ -26,7 +26,7 @@ debian: $(VENV)/dev.stamp  ## run the tests of what parses, and a crawl, with De
 	@sh .ci/debian $(or $(DEBIAN),/usr/bin/python3) $(or $(VENV_DEBIAN),.venv-debian)
 
 installed: $(VENV)/dev.stamp $(VENV)/docs.stamp  ## install the real parts that make acceptance needs
-	@sh .ci/parts debian pywb axe corpus pandas frameworks
+	@sh .ci/parts debian pywb axe corpus pandas grafana frameworks
 
 acceptance: installed  ## run the checks against real parts from Debian, installing what is missing; of long ones a seventh, those of today
 	@sh .ci/acceptance

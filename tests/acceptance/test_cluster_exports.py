@@ -157,8 +157,12 @@ def test_ctrl_c_ends_all_tasks_and_a_repeated_command_goes_on(divided: Divided, 
 @pytest.mark.parametrize(
     ("to", "more", "line"),
     [
-        ("sqlite", [], "--cluster: sqlite becomes one whole of all shards; export it alone, without --cluster"),
-        ("bulk", ["--dedupe", "exact"], "--cluster: --dedupe needs the pages of all shards in one process"),
+        (
+            "sqlite",
+            [],
+            "--cluster: --to sqlite needs all shards in one process; export sqlite alone, without --cluster",
+        ),
+        ("bulk", ["--dedupe", "exact"], "--cluster: -o -, --dedupe and --against need all shards in one process"),
         ("bulk", ["--memory", "1"], "--memory: at least 64 MB are needed"),
         ("jsonl", ["--where", "nothing = 1"], "where nothing = 1"),
     ],

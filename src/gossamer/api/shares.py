@@ -84,7 +84,9 @@ def export_on_cluster(order: ShareOrder, address: str, progress: Progress) -> Ex
     for to in order.formats:
         check(to, options["table"], options["where"], options["memory_bytes_max"])
         if to in _NOT_DIVISIBLE or (to == "mirror" and "," in order.to) or (to == "wacz" and options["permitted"]):
-            raise ConfigError(f"--cluster: {order.to} here needs the pages of all shards at once; leave --cluster out")
+            raise ConfigError(
+                f"--cluster: --to {order.to} needs all shards in one process; export {to} alone, without --cluster"
+            )
     order = msgspec.structs.replace(order, of=config.cluster.workers)
     if "://" in order.target:
         return _export(order, order.target, config, address, progress)

@@ -158,7 +158,9 @@ def export(
     started = time.monotonic()
     if cluster:
         if dedupe or against or output == "-":
-            raise ConfigError("--cluster: -o -, --dedupe and --against need the pages of all shards at once")
+            raise ConfigError(
+                "--cluster: -o -, --dedupe and --against need all shards in one process; leave --cluster out"
+            )
         source = uri_of(directory) or str(directory.resolve())
         order = ShareOrder(source, output, to, {**chosen, **limits}, tuple(sets or ()))
         done = export_on_cluster(order, cluster, shown.advance)
