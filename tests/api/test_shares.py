@@ -1,0 +1,118 @@
+"""Shares of an export hold together what the export of the whole crawl holds, each row once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from gossamer.api.shares import ShareOrder, SharePart, export_on_cluster, make_share
+from gossamer.api.views import export_of
+from gossamer.assembly.building import assemble
+from gossamer.config import effective_toml
+from gossamer.lab.simweb.options import SimwebOptions
+from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.model.errors import ConfigError
+from gossamer.results.export.work import Share
+from tests.cluster.crawls import config_of
+from tests.faults.shards import Shards
+
+WEB = SimwebOptions(seed=4, hosts=8, hosts_per_site=1, pages=80, bytes_median=1_000, behaviours=("copies", "redirects"))
+OPTIONS = {
+    "table": "",
+    "where": "",
+    "permitted": "",
+    "unknown": False,
+    "chunk_tokens": 512,
+    "memory_bytes_max": 1 << 28,
+}
+
+
+@pytest.fixture(scope="module")
+def crawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("shares") / "crawl"
+    directory.mkdir()
+    with SimwebProcess(WEB, directory.parent / "web") as simweb:
+        config = config_of(simweb, directory, 2)
+        (directory / "crawl.toml").write_text(effective_toml(config))
+        assert asyncio.run(Shards(config, directory, 2, assemble).run()) == "finished"
+    return directory
+
+
+def make_all(crawl: Path, to: str, target: Path, of: int = 2) -> list[SharePart]:
+    target.mkdir()
+    order = ShareOrder(str(crawl), str(target), to, OPTIONS, of=of)
+    parts = [make_share(order, target.as_uri(), number, lambda done, rows: None) for number in range(of)]
+    return [msgspec.json.decode(part, type=SharePart) for part in parts]
+
+
+def lines(paths: Iterator[Path]) -> Counter[bytes]:
+    return Counter(line for path in paths for line in path.read_bytes().splitlines())
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("of", [2, 3])
+def test_rows_of_a_table_are_in_one_share(crawl: Path, of: int, tmp_path: Path) -> None:
+    """Also where the crawl had another number of shards."""
+    export_of(crawl, "jsonl", tmp_path / "whole.jsonl")
+    parts = make_all(crawl, "jsonl", tmp_path / "parts", of)
+    whole = lines(iter([tmp_path / "whole.jsonl"]))
+    assert lines((tmp_path / "parts").glob("shard-*.jsonl")) == whole
+    assert sum(part.done.rows["pages"] for part in parts) == whole.total()
+    assert all(part.done.rows["pages"] for part in parts[:2])
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(("to", "pattern"), [("markdown", "*.md"), ("pagefiles", "links.log"), ("bulk", "*.ndjson*")])
+def test_pages_are_in_one_share(crawl: Path, to: str, pattern: str, tmp_path: Path) -> None:
+    export_of(crawl, to, tmp_path / "whole")
+    [one, other] = make_all(crawl, to, tmp_path / "parts")
+    assert lines((tmp_path / "parts").rglob(pattern)) == lines((tmp_path / "whole").rglob(pattern))
+    assert not {file["path"] for file in one.files} & {file["path"] for file in other.files}
+
+
+@pytest.mark.heavy
+def test_the_pages_of_a_mirror_link_to_those_of_other_shares(crawl: Path, tmp_path: Path) -> None:
+    export_of(crawl, "mirror", tmp_path / "whole")
+    parts = make_all(crawl, "mirror", tmp_path / "parts")
+    paths = [path for path in (tmp_path / "whole").rglob("*") if path.is_file()]
+    whole = {str(path.relative_to(tmp_path / "whole")): path.read_bytes() for path in paths}
+    found = {
+        str(file["path"]): (tmp_path / f"parts/.shard-{part.number:03d}" / str(file["path"])).read_bytes()
+        for part in parts
+        for file in part.files
+    }
+    assert found == whole
+
+
+def test_files_are_shared_by_the_number_of_their_shard() -> None:
+    names = ["gossamer-000-0001-000001.warc.gz", "pages-005-0002-000010.parquet", "items.book-007-0001-000001.parquet"]
+    assert [[Share(number, 3).has(name) for number in range(3)] for name in names] == [
+        [True, False, False], [False, False, True], [False, True, False]
+    ]  # fmt: skip
+    assert Share(0, 3).has("foreign.warc.gz")
+
+
+@pytest.mark.parametrize(
+    ("to", "options", "line"),
+    [
+        ("cdxj", {}, "--to cdxj needs all shards in one process"),
+        ("mirror,bulk", {}, "--to mirror,bulk needs all shards in one process; export mirror alone"),
+        ("wacz", {"permitted": "search"}, "--to wacz needs all shards"),
+        ("nothing", {}, "--to nothing: expected"),
+    ],
+)
+def test_what_a_share_cannot_hold_is_refused(crawl: Path, to: str, options: dict[str, str], line: str) -> None:
+    order = ShareOrder(str(crawl), "out", to, {**OPTIONS, **options})
+    with pytest.raises(ConfigError, match=line):
+        export_on_cluster(order, "127.0.0.1:9", lambda *_: None)
+
+
+def test_manifests_are_json(crawl: Path, tmp_path: Path) -> None:
+    [part, _] = make_all(crawl, "jsonl", tmp_path / "parts")
+    assert json.loads((tmp_path / "parts/part-000.json").read_bytes())["files"] == part.files
