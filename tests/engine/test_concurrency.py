@@ -84,6 +84,11 @@ def test_it_reaches_a_large_capacity_within_minutes() -> None:
     assert max(Trial(line(1_000)).run(120).used) >= 800
 
 
+def test_dead_hosts_from_the_beginning_on_are_no_sign_of_a_full_line() -> None:
+    """Of random domains two in five do not answer."""
+    assert max(Trial(lambda requests, now: (line(1_000)(requests, now)[0], 0.4)).run(60).used) >= 800
+
+
 def test_a_line_that_is_narrower_than_the_first_number_is_found_within_minutes() -> None:
     assert 13 <= Trial(line(16, answer_s=0.5)).run(180).limit.proven <= 20
 
@@ -157,7 +162,7 @@ def test_requests_that_no_host_needs_are_given_back_down_to_the_first_number() -
     trial.ready = 5
     trial.run(600)
     assert trial.limit.most == AUTO_FIRST
-    assert trial.limit.why == "no more hosts are ready"
+    assert trial.limit.why == "few hosts wait for one"
 
 
 def test_a_number_of_ready_hosts_between_two_steps_is_no_reason_to_go_back_and_forth() -> None:

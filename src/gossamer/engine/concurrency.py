@@ -111,7 +111,8 @@ def next_limit(limit: RequestLimit, window: Window, ceiling: int, now: float) ->
         limit = replace(limit, before=0)
     if sign := _sign_of_too_many(limit, window, rate, silent, now):
         return _try_fewer(limit, rate, floor, sign)
-    limit = replace(limit, silent=0.9 * limit.silent + 0.1 * silent, usual=limit.usual or rate / limit.most)
+    usual_silent = 0.9 * limit.silent + 0.1 * silent if limit.usual else silent
+    limit = replace(limit, silent=usual_silent, usual=limit.usual or rate / limit.most)
     if now < limit.next_at:
         return limit
     if limit.goes == "down":
@@ -128,7 +129,7 @@ def _sign_of_too_many(limit: RequestLimit, window: Window, rate: float, silent: 
     """Return why fewer requests should be tried; empty: there is no sign of it."""
     if window.lag_s > LAG_S_MAX and now >= limit.next_at:
         return "the event loop is late"
-    if silent > limit.silent + SILENT_RISE:
+    if limit.usual and silent > limit.silent + SILENT_RISE:
         return "more and more requests bring no byte"
     if limit.usual and rate < SLOWER * limit.usual * limit.most:
         return "each request takes longer than it did"
@@ -141,7 +142,7 @@ def _give_back(limit: RequestLimit, window: Window, floor: int, silent: float) -
     if window.used_max < UNUSED * most:
         most = max(floor, int(window.used_max / UNUSED), int(most * UNUSED))
     usual_silent = 0.9 * limit.silent + 0.1 * silent
-    return RequestLimit(most, silent=usual_silent, step=limit.step, why="no more hosts are ready")
+    return RequestLimit(most, silent=usual_silent, step=limit.step, why="few hosts wait for one")
 
 
 def _judge(limit: RequestLimit, rate: float, silent: float, now: float) -> RequestLimit:
