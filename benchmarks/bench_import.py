@@ -2,14 +2,16 @@
 
     python benchmarks/bench_import.py [WARC]
 
-Without a file, 500 and 2,000 pages are made up: an archive whose memory can be compared at two sizes. Prints the
-processor seconds a page of the loop, of reading alone, and of the command in a process of its own, the ratio to the
-loop, and the most memory of each.
+Without a file, 500, 2,000 and 4,000 pages are made up: archives whose memory can be compared. Prints the processor
+seconds a page of the loop, of reading alone, and of the command on one processor and on all of them, the ratio to the
+loop, the wall time, and the most memory of a process so far. The command reads the largest archive with several
+processes.
 """
 
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import resource
 import subprocess
@@ -17,7 +19,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from time import process_time
+from time import monotonic, process_time
 
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from resiliparse.extract.html2text import extract_plain_text
@@ -29,7 +31,7 @@ from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import find_sources
 from gossamer.world.spill import Spills
 
-SIZES = (500, 2_000)
+SIZES = (500, 2_000, 4_000)
 LINKS = 60
 
 
@@ -79,6 +81,16 @@ def import_all(path: Path) -> int:
     return 0
 
 
+def import_on_one(path: Path) -> int:
+    """Run the command on one processor."""
+    every = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(every)})
+    try:
+        return import_all(path)
+    finally:
+        os.sched_setaffinity(0, every)
+
+
 def seconds(run: Callable[[Path], int], path: Path) -> tuple[float, int]:
     """Return the processor time of a run, its children's included, and its pages."""
     before = process_time() + _children()
@@ -100,16 +112,21 @@ def main() -> None:
         for path in paths:
             floor_s, pages = seconds(loop, path)
             print(f"{path.name}: {pages:,} pages, {path.stat().st_size / 1e6:.1f} MB")
-            for name, run in (("loop", loop), ("reading alone", read), ("gossamer import", import_all)):
+            for name, run in (
+                ("loop", loop), ("reading alone", read), ("on one processor", import_on_one), ("on all", import_all),
+            ):  # fmt: skip
+                began = monotonic()
                 try:
                     spent, _ = seconds(run, path)
                 except subprocess.CalledProcessError as error:
                     print(f"  {name:16} failed: {error}")
                     continue
-                who = resource.RUSAGE_CHILDREN if run is import_all else resource.RUSAGE_SELF
+                wall_s = monotonic() - began
+                who = resource.RUSAGE_SELF if run in (loop, read) else resource.RUSAGE_CHILDREN
                 memory = resource.getrusage(who).ru_maxrss / 1024
                 print(
-                    f"  {name:16} {spent / pages * 1e6:7.0f} µs a page, {spent / floor_s:5.2f} times, {memory:5.0f} MiB"
+                    f"  {name:16} {spent / pages * 1e6:7.0f} µs a page, {spent / floor_s:5.2f} times, "
+                    f"{wall_s:5.1f} s, {memory:5.0f} MiB"
                 )
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from gossamer.config import Config
 from gossamer.model.pages import Findings, Page
 from gossamer.results.imports import ahead, importing
-from gossamer.results.imports.ahead import Borders
-from gossamer.results.imports.capture import Capture, Refused, Room
+from gossamer.results.imports.ahead import Ahead, Borders, Stretch, StretchAnswer, StretchQuestion
+from gossamer.results.imports.capture import Capture, ImportRequest, Refused, Room, Source
 from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import find_sources
 from gossamer.world.process import birth_of
@@ -157,3 +160,32 @@ def test_stretches_have_all_items_once(
     assert not any(isinstance(part[0], Capture) and part[0].method and part[0].request_head for part in parts)
     again = [item for stretch in borders.stretches(source, last.place) for item in stretch.items(room)]
     assert again == list(captures_of(source, room, last.place))
+
+
+def test_no_more_stretches_are_held_than_processes_can_take(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory does not depend on the size of archives: nothing is taken from them before there is a place for it."""
+    taken = 0
+
+    def stretches() -> Iterator[Stretch]:
+        nonlocal taken
+        for number in range(200):
+            taken += 1
+            yield Stretch(Source(number, "", "", 0, "warc"))
+
+    async def ask(_: Ahead, question: StretchQuestion) -> StretchAnswer:
+        return StretchAnswer(is_whole=question.stretch.source.number % 2 == 0)
+
+    async def read_all() -> None:
+        done = 0
+        async for stretch, answer in Ahead(Config(), tmp_path, is_on=True).answers(
+            stretches(), ImportRequest(()), frozenset()
+        ):
+            assert stretch.source.number == done
+            assert answer.is_whole == (done % 2 == 0)
+            done += 1
+            assert taken - done < 2 * (1 + ahead.STRETCHES_WAITING)
+        assert done == taken
+
+    monkeypatch.setattr(ahead, "processors", lambda: 2)
+    monkeypatch.setattr(Ahead, "_ask", ask)
+    asyncio.run(read_all())
