@@ -107,6 +107,8 @@ def test_search_among_formats_indexes_what_was_found_for_them(
     for to in ("bulk", "markdown"):
         export_of(crawled, to, tmp_path / to)
         assert files_in(tmp_path / to) == files_in(tmp_path / "all" / to)
+    with pytest.raises(ConfigError, match="--build` builds the index alone"):
+        export_of(directory, "search", tmp_path / "none")
     with pytest.raises(ConfigError, match="the index has every page"):
         export_of(directory, "bulk,search", tmp_path / "none", where="depth = 0")
 

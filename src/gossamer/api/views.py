@@ -80,14 +80,14 @@ def export_of(
     }  # fmt: skip
     target = directory_of(target, "target")
     formats = list(map(str.strip, to.split(",")))
-    indexes = len(formats) > 1 and "search" in formats
+    indexes = "search" in formats
+    if formats == ["search"]:
+        raise ConfigError("--to search: name other formats too; `gossamer search DIR --build` builds the index alone")
     if indexes:
         require("tantivy", "search")
     if indexes and (where or permitted or table):
         raise ConfigError(f"--to {to}: the index has every page; leave search out, or the choice of rows")
-    permitting = {
-        one: permission(permitted, unknown=unknown, to=one) for one in formats if not (indexes and one == "search")
-    }
+    permitting = {one: permission(permitted, unknown=unknown, to=one) for one in formats if one != "search"}
     orders = [order_of(crawl, one, target, permitted=of_it, **options) for one, of_it in permitting.items()]
 
     def make(to: str, target: Path, means: Means, progress: Progress) -> Exported:

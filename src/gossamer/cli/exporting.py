@@ -144,9 +144,9 @@ def export(
 ) -> int:
     """Export a crawl to other formats.
 
-    Of several formats, PATH is a folder with a folder or file of each; the content of pages is found once for all.
-    Repeat the command to finish an export that was interrupted. With --cluster, PATH is a folder that all machines see
-    or the URI of an object store, for which --set gives options.
+    Of several formats, PATH is a folder with a folder or file of each; the content of pages is found once for all. With
+    search among them, the index of the crawl is built too. Repeat the command to finish an export that was interrupted.
+    With --cluster, PATH is a folder that all machines see or the URI of an object store, for which --set gives options.
     """
     shown = Shown(sys.stderr, quiet=quiet)
     chosen: dict[str, Any] = {"table": table, "where": where, "permitted": permitted, "unknown": unknown}
