@@ -190,6 +190,7 @@ def test_walks_restart_at_the_hosts_of_all_shards_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.promise("What is fetched", "`gossamer sample` draws a seed as often as any other page.")
 @pytest.mark.parametrize("shards", with_further(2, 3))
 def test_a_sample_of_several_shards_is_uniform(tmp_path: Path, shards: int) -> None:
@@ -203,7 +204,7 @@ def test_a_sample_of_several_shards_is_uniform(tmp_path: Path, shards: int) -> N
     known = Counter(group_of.values())
     met: Counter[int] = Counter()
     drawn: Counter[int] = Counter()
-    for number in range(30):
+    for number in range(40):
         directory = tmp_path / str(number)
         directory.mkdir()
         members = members_of(directory, web, shards, seed, walkers=16, steps_max=2_500)
