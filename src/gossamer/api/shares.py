@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "datapackage.json"
 """A Frictionless Data Package; of WACZ files the collection that ReplayWeb.page opens."""
-_NOT_DIVISIBLE = frozenset(("duckdb", "sqlite", "cdxj"))
+_NOT_DIVISIBLE = frozenset(("duckdb", "sqlite", "cdxj", "search"))
 
 
 class ShareOrder(msgspec.Struct, frozen=True):
@@ -82,11 +82,11 @@ def export_on_cluster(order: ShareOrder, address: str, progress: Progress) -> Ex
     config = _config_of(order)
     options = order.options
     for to in order.formats:
-        check(to, options["table"], options["where"], options["memory_bytes_max"])
         if to in _NOT_DIVISIBLE or (to == "mirror" and "," in order.to) or (to == "wacz" and options["permitted"]):
             raise ConfigError(
                 f"--cluster: --to {order.to} needs all shards in one process; export {to} alone, without --cluster"
             )
+        check(to, options["table"], options["where"], options["memory_bytes_max"])
     order = msgspec.structs.replace(order, of=config.cluster.workers)
     if "://" in order.target:
         return _export(order, order.target, config, address, progress)
