@@ -16,7 +16,7 @@ import pytest
 from gossamer.config import Config
 from gossamer.model.pages import Findings, Page
 from gossamer.results.imports import ahead, importing
-from gossamer.results.imports.ahead import Ahead, Borders, Stretch, StretchAnswer, StretchQuestion
+from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer, StretchQuestion
 from gossamer.results.imports.capture import Capture, ImportRequest, Refused, Room, Source
 from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import find_sources
@@ -166,11 +166,11 @@ def test_no_more_stretches_are_held_than_processes_can_take(tmp_path: Path, monk
     """Memory does not depend on the size of archives: nothing is taken from them before there is a place for it."""
     taken = 0
 
-    def stretches() -> Iterator[Stretch]:
+    def stretches() -> Iterator[ArchiveStretch]:
         nonlocal taken
         for number in range(200):
             taken += 1
-            yield Stretch(Source(number, "", "", 0, "warc"))
+            yield ArchiveStretch(Source(number, "", "", 0, "warc"))
 
     async def ask(_: Ahead, question: StretchQuestion) -> StretchAnswer:
         return StretchAnswer(is_whole=question.stretch.source.number % 2 == 0)

@@ -30,6 +30,7 @@ main()
 
 
 @pytest.mark.heavy
+@pytest.mark.timeout(600)  # Forty starts of processes, on a machine that may be busy.
 @pytest.mark.parametrize("start", [("-m", "gossamer"), ("-c", START)], ids=["one process", "several"])
 def test_kills_leave_the_same_tables(tmp_path: Path, start: tuple[str, str]) -> None:
     records = site(1_200)

@@ -51,7 +51,7 @@ STRETCHES_WAITING = 1
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
 
 
-class Stretch(msgspec.Struct, array_like=True, frozen=True):
+class ArchiveStretch(msgspec.Struct, array_like=True, frozen=True):
     """Consecutive records of an archive."""
 
     source: Source
@@ -96,20 +96,20 @@ class Borders:
             self._records = 0
         self._records += 1
 
-    def stretches(self, source: Source, after: CapturePlace | None) -> Iterator[Stretch]:
+    def stretches(self, source: Source, after: CapturePlace | None) -> Iterator[ArchiveStretch]:
         """Yield the stretches of the archive behind a record."""
         for at in range(0, len(self._places), 2):
             until = (self._places[at], self._places[at + 1])
             if after is None or until > (after.offset, after.within):
-                yield Stretch(source, after, until)
+                yield ArchiveStretch(source, after, until)
                 after = CapturePlace(source.number, *until)
-        yield Stretch(source, after)
+        yield ArchiveStretch(source, after)
 
 
 class StretchQuestion(msgspec.Struct, array_like=True, frozen=True):
     """A stretch whose captures are to be examined."""
 
-    stretch: Stretch
+    stretch: ArchiveStretch
     request: ImportRequest
     seeds: frozenset[str]
     """Keys of the seeds."""
@@ -140,7 +140,7 @@ class StretchAnswer(msgspec.Struct, array_like=True, frozen=True):
     is_whole: bool = False
     """They are all of it."""
     is_suspect: bool = False
-    """Processes died while they read it: its captures are examined in processes of their own."""
+    """Processes died while they read it: its captures are examined in quarantine."""
 
 
 _question = msgspec.msgpack.Decoder(StretchQuestion).decode
@@ -148,7 +148,7 @@ _answer = msgspec.msgpack.Decoder(StretchAnswer).decode
 
 
 class StretchReader(NamedTuple):
-    """Reads and examines stretches, in a process of its own."""
+    """Reads and examines stretches in a separate process."""
 
     room: Room
     examiner: Examiner
@@ -191,7 +191,7 @@ class StretchReader(NamedTuple):
 
 
 class Ahead:
-    """Has processes read and examine stretches, as many ahead as there are processes and places for them."""
+    """Reads and examines stretches in separate processes, as many ahead as there are processes and places for them."""
 
     def __init__(self, config: Config, directory: Path, *, is_on: bool) -> None:
         """There is a process for each processor, as far as half of the memory goes; without `is_on` none."""
@@ -203,10 +203,10 @@ class Ahead:
         )  # fmt: skip
 
     async def answers(
-        self, stretches: Iterator[Stretch], request: ImportRequest, seeds: frozenset[str]
-    ) -> AsyncGenerator[tuple[Stretch, StretchAnswer], None]:
+        self, stretches: Iterator[ArchiveStretch], request: ImportRequest, seeds: frozenset[str]
+    ) -> AsyncGenerator[tuple[ArchiveStretch, StretchAnswer], None]:
         """Yield stretches in their order, with what processes read of them. Ends the processes."""
-        asked: deque[tuple[Stretch, asyncio.Task[StretchAnswer]]] = deque()
+        asked: deque[tuple[ArchiveStretch, asyncio.Task[StretchAnswer]]] = deque()
         try:
             while True:
                 for stretch in islice(stretches, max(1, self._processes * (1 + STRETCHES_WAITING)) - len(asked)):

@@ -17,7 +17,7 @@ from gossamer.engine.examine import Examined, dead
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.pages import Archived
-from gossamer.results.imports.ahead import Ahead, Borders, Stretch, StretchAnswer
+from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer
 from gossamer.results.imports.capture import Capture, ImportRequest, Item, Refused, Room, Source
 from gossamer.results.imports.conclude import Captures
 from gossamer.results.imports.progress import (
@@ -202,7 +202,7 @@ class Importer:
                 if self._stop.is_set():
                     return
 
-    async def _import(self, stretch: Stretch, answer: StretchAnswer, progress: SourceProgress) -> None:
+    async def _import(self, stretch: ArchiveStretch, answer: StretchAnswer, progress: SourceProgress) -> None:
         source = stretch.source
         self._file = source.name
         digest = self._sums[source.place]
@@ -219,7 +219,7 @@ class Importer:
             self._progresses.changed.add(progress.number)
             await self._commit_sometimes()
 
-    def _items(self, stretch: Stretch, answer: StretchAnswer) -> Iterator[tuple[Item, Examined | None]]:
+    def _items(self, stretch: ArchiveStretch, answer: StretchAnswer) -> Iterator[tuple[Item, Examined | None]]:
         """Yield the items of a stretch, and what processes found in them. What they have not read is read here."""
         for read in answer.items:
             yield read.whole()

@@ -1,4 +1,4 @@
-"""Captures: what a process does that reads ahead for an import."""
+"""Captures: reads and examines captures ahead of an import, in a separate process."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from gossamer.world.process import limit_memory
 def answer_stretches(file: Path) -> None:
     """Answer what stretches of archives hold, until no more can be asked."""
     config, spills = open_crawl(file)
-    with suppress(OSError, AttributeError):  # Linux holds a whole answer, so that we seldom wait for its reader.
+    with suppress(OSError, AttributeError):  # Linux: an answer fits into the pipe.
         fcntl.fcntl(sys.stdout, fcntl.F_SETPIPE_SZ, 1 << 20)
     seat = PoolSeat(sys.stdout.buffer)
     sys.stdout = sys.stderr  # What a module prints must not be taken for an answer.
