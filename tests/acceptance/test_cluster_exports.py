@@ -111,6 +111,7 @@ def test_a_mirror_is_one_tree_whose_links_cross_shards(divided: Divided, tmp_pat
     alone = serial(divided, "mirror", tmp_path / "alone")
     done = divided.export(divided.uri, "mirror", tmp_path / "mirror")
     assert done.returncode == 0, done.stderr
+    assert "434 rows of pages" in done.stderr, "each page is counted once"
     found = files(tmp_path / "mirror")
     assert {name: found[name] for name in found if name != "datapackage.json"} == files(alone)
     assert manifest_of(found) == {name: len(body) for name, body in files(alone).items()}
