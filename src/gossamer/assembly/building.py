@@ -190,9 +190,7 @@ def ring_of(
     memory = _scope_memory(config, epochs, scope, alone=exchange is None)
     prioritizer = prioritizer_of(config)
     travelling = exchange.places.travelling if exchange is not None else ()
-    dice = setup.dice
-    begins = not setup.home.shard
-    frontier = frontier_for(config, storage, prioritizer, namer, dice, clock.now(), travelling, begins_walks=begins)
+    frontier = frontier_for(setup, storage, prioritizer, namer, travelling)
     urls = UrlMemory(namer, url_seen_of(config, epochs, storage.journals), PageHistory(epochs))
     setup.undo.callback(close, urls.url_seen)
     resolver = resolver_of(config, clock, archives)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from inspect import isfunction
 from typing import cast
 
+from gossamer.assembly.home import Setup
 from gossamer.assembly.parts import budget_of, politeness_of
 from gossamer.assembly.revisits import frontier_options_of, patient, share_new_of
 from gossamer.config import Config
@@ -31,21 +32,20 @@ BIAS = "components.bias"
 
 
 def frontier_for(
-    config: Config,
+    setup: Setup,
     storage: Storage,
     prioritizer: Prioritizer,
     namer: Namer,
-    dice: Dice,
-    now: float,
     travelling: Sequence[tuple[int, int]] = (),
-    *,
-    begins_walks: bool = True,
 ) -> Frontier:
-    """Return the frontier of a crawl; `travelling`: see `HostRecords`; `begins_walks`: see `RandomWalk`.
+    """Return the frontier of a crawl; `travelling`: see `HostRecords`.
 
     Raises:
         ConfigError: the crawl began with another frontier, or the operator's does not fit.
     """
+    config = setup.config
+    dice = setup.dice
+    now = setup.clock.now()
     rules = patient(politeness_of(config), config)
     options = frontier_options_of(config)
     budget = budget_of(config)
@@ -59,7 +59,9 @@ def frontier_for(
     if config.components.frontier:
         return _with_component(config, frontier, storage.epochs, namer, dice)
     if config.frontier.strategy == "walk":
-        frontier.strategy = RandomWalk(frontier, storage.epochs, config.walk, namer.name, dice, begins=begins_walks)
+        frontier.strategy = RandomWalk(
+            frontier, storage.epochs, config.walk, namer.name, dice, begins=not setup.home.shard
+        )
     return frontier
 
 
