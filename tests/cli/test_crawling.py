@@ -86,6 +86,17 @@ def test_what_is_shown_of_a_crawl_that_goes_on_is_up_to_who_looks(run: Gossamer)
     assert "crawl.concurrency                 3" not in run("config", "show", "crawl")[1], "it goes on as it began"
 
 
+def test_a_repeated_command_takes_a_higher_limit_and_a_seed_without_its_slash(run: Gossamer) -> None:
+    words = ("crawl", "http://127.0.0.1/", LOCAL, "--or-resume", "--log-format", "plain")
+    assert run(*words, "--max-pages", "2")[0] == 0
+    words = ("crawl", "http://127.0.0.1", *words[2:])
+    assert run(*words, "--max-pages", "50")[0] == 0
+    shown = run("config", "show", "crawl")[1]
+    assert "limits.max_pages                  50" in shown
+    other = run.mistake("crawl", "http://127.0.0.1/other", *words[2:])
+    assert "crawl holds a crawl of other seeds or segments (http://127.0.0.1/); -o DIR starts another" in other
+
+
 def test_resume_keeps_the_configuration_and_takes_changes(run: Gossamer) -> None:
     run("crawl", seed("pages/2"), LOCAL, "--max-depth", "7", "--quiet")
     status, out, _ = run("resume", "crawl", "--max-pages", "50", "--set", "progress.style=plain")
