@@ -155,10 +155,16 @@ def test_memory_is_bounded_by_what_it_is_given(tmp_path: Path) -> None:
 def test_errors_that_differ_in_numbers_are_of_one_kind(tmp_path: Path) -> None:
     rows = [page(n, outcome="timeout", error=f"no byte for {n} s") for n in range(5)]
     rows += [page(n, outcome="http_error", status=500 + n % 2, error=f"HTTP {500 + n % 2}") for n in range(5, 8)]
-    troubles = summary(crawled(tmp_path, rows)).troubles
+    rows.append(page(0, outcome="timeout", error="no byte for 9 s"))
+    report = summary(crawled(tmp_path, rows))
+    troubles = report.troubles
     assert [(t.outcome, t.kind, t.count) for t in troubles] == [
-        ("timeout", "no byte for # s", 5), ("http_error", "501", 2), ("http_error", "500", 1)
+        ("timeout", "no byte for # s", 6), ("http_error", "501", 2), ("http_error", "500", 1)
     ]  # fmt: skip
+    assert [troubles[0].url, *troubles[0].more] == [rows[n].url for n in range(3)], "each URL once"
+    assert len(troubles[2].more) == 0
+    for shown in (as_text(report, 100), as_html(report, "crawl")):
+        assert all(rows[n].url in shown for n in range(3))
 
 
 def test_what_filters_refused_is_reported_when_it_is_known(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ class Domain(msgspec.Struct, frozen=True):
 
 
 class Trouble(msgspec.Struct, frozen=True):
-    """Attempts that ended in one kind of error, with an example."""
+    """Attempts that ended in one kind of error, with examples."""
 
     outcome: str
     kind: str
@@ -48,6 +48,8 @@ class Trouble(msgspec.Struct, frozen=True):
     count: int
     url: str
     error: str
+    more: tuple[str, ...] = ()
+    """URLs of more examples."""
 
 
 class TimelineStep(msgspec.Struct, frozen=True):

@@ -150,13 +150,13 @@ def _cost(report: Report) -> str:
 def _failures(report: Report) -> Iterator[str]:
     yield _table(
         "Errors",
-        "By kind, with an example of each.",
-        ("outcome", "count", "example"),
+        "By kind, with examples.",
+        ("outcome", "count", "examples"),
         (
             (
                 _text(f"{t.outcome} {t.kind}" if t.kind.isdigit() else t.outcome),
                 f"{t.count:,}",
-                f"{_text(t.url)}<br><small>{_text(t.error)}</small>",
+                f"{'<br>'.join(map(_text, (t.url, *t.more)))}<br><small>{_text(t.error)}</small>",
             )
             for t in report.troubles
         ),

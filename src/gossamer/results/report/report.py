@@ -70,11 +70,14 @@ _COPIED = """
     SELECT duplicate_of, count(*) AS n, coalesce(sum(body_bytes), 0)::BIGINT
     FROM pages WHERE {slice} AND outcome = 'fetched' AND duplicate_of <> ''
     GROUP BY 1 ORDER BY n DESC, 1 LIMIT {limit}"""
+EXAMPLES_MAX = 3
+ATTEMPTS_MAX = 12
+"""Attempts of an error from which examples of distinct URLs are taken."""
 # Numbers differ from page to page where the kind of error does not.
 _KIND = """CASE WHEN outcome = 'http_error' THEN coalesce(status::VARCHAR, '')
         ELSE regexp_replace(error, '[0-9]+', '#', 'g') END"""
 _TROUBLES = """
-    SELECT outcome::VARCHAR, {kind} AS kind, count(*) AS n, min(url), arg_min(error, url)
+    SELECT outcome::VARCHAR, {kind} AS kind, count(*) AS n, min(url), arg_min(error, url), min(url, {few})
     FROM pages WHERE outcome NOT IN ('fetched', 'not_modified', 'redirected') AND {slice}
     GROUP BY 1, 2 ORDER BY n DESC, 1, 2 LIMIT {limit}"""
 
@@ -244,8 +247,12 @@ def _copies(tables: ReportTables) -> tuple[CopyFigures, ...]:
 
 
 def _troubles(tables: ReportTables) -> tuple[Trouble, ...]:
-    rows = tables.query_slices(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX)
-    return tuple(Trouble(*row) for row in sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX])
+    rows = tables.query_slices(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX, few=ATTEMPTS_MAX)
+    most = sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX]
+    return tuple(
+        Trouble(outcome, kind, count, url, error, tuple(dict.fromkeys(urls))[1:EXAMPLES_MAX])
+        for outcome, kind, count, url, error, urls in most
+    )
 
 
 def outcomes(directory: Path) -> dict[str, str]:

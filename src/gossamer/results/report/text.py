@@ -310,10 +310,10 @@ def _troubles(troubles: Sequence[Trouble], width: int) -> Iterator[str]:
     if not troubles:
         return
     yield ""
-    yield "Errors, with an example of each"
+    yield "Errors, with examples"
     for trouble in troubles:
         yield f"  {trouble.count:,} {printable(trouble.outcome)}{f' {trouble.kind}' if trouble.kind.isdigit() else ''}"
-        yield f"      {_shorten(printable(trouble.url), width - 6)}"
+        yield from (f"      {_shorten(printable(url), width - 6)}" for url in (trouble.url, *trouble.more))
         if trouble.error:
             yield f"      {_shorten(printable(trouble.error), width - 6)}"
 
