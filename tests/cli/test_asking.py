@@ -208,7 +208,8 @@ def commands() -> list[tuple[str, list[str]]]:
     for name, command in top.commands.items():
         inner = command.commands.items() if isinstance(command, TyperGroup) else [("", command)]
         for under, leaf in inner:
-            options = [option for parameter in leaf.params for option in parameter.opts if option.startswith("-")]
+            public = [parameter for parameter in leaf.params if not getattr(parameter, "hidden", False)]
+            options = [option for parameter in public for option in parameter.opts if option.startswith("-")]
             found.append((f"{name} {under}".strip(), options))
     return found
 
