@@ -178,7 +178,7 @@ def test_no_more_stretches_are_held_than_processes_can_take(tmp_path: Path, monk
     async def read_all() -> None:
         done = 0
         async for stretch, answer in Ahead(Config(), tmp_path, is_on=True).answers(
-            stretches(), ImportRequest(()), frozenset()
+            stretches(), ImportRequest(()), frozenset(), asyncio.Event()
         ):
             assert stretch.source.number == done
             assert answer.is_whole == (done % 2 == 0)
@@ -189,3 +189,22 @@ def test_no_more_stretches_are_held_than_processes_can_take(tmp_path: Path, monk
     monkeypatch.setattr(ahead, "processors", lambda: 2)
     monkeypatch.setattr(Ahead, "_ask", ask)
     asyncio.run(read_all())
+
+
+def test_an_order_to_stop_waits_for_no_page_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stop = asyncio.Event()
+
+    async def ask(_: Ahead, question: StretchQuestion) -> StretchAnswer:
+        stop.set()
+        await asyncio.sleep(3_600)
+        return StretchAnswer()
+
+    async def read_all() -> list[ArchiveStretch]:
+        stretches = iter([ArchiveStretch(Source(0, "", "", 0, "warc"))])
+        reading = Ahead(Config(), tmp_path, is_on=True).answers(stretches, ImportRequest(()), frozenset(), stop)
+        async with asyncio.timeout(60):
+            return [stretch async for stretch, _ in reading]
+
+    monkeypatch.setattr(ahead, "processors", lambda: 2)
+    monkeypatch.setattr(Ahead, "_ask", ask)
+    assert asyncio.run(read_all()) == []

@@ -46,6 +46,8 @@ ANSWER_BYTES = 4 << 20
 ANSWER_BYTES_MAX = 256 << 20
 PROCESS_BYTES = 96 << 20
 """Memory of a process, about."""
+STOP_LOOK_S = 0.25
+"""Between two looks for an order to stop, while a process reads."""
 STRETCHES_WAITING = 1
 """Stretches that wait for each process."""
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
@@ -203,9 +205,9 @@ class Ahead:
         )  # fmt: skip
 
     async def answers(
-        self, stretches: Iterator[ArchiveStretch], request: ImportRequest, seeds: frozenset[str]
+        self, stretches: Iterator[ArchiveStretch], request: ImportRequest, seeds: frozenset[str], stop: asyncio.Event
     ) -> AsyncGenerator[tuple[ArchiveStretch, StretchAnswer], None]:
-        """Yield stretches in their order, with what processes read of them. Ends the processes."""
+        """Yield stretches in their order, with what processes read of them, until `stop` is set. Ends the processes."""
         asked: deque[tuple[ArchiveStretch, asyncio.Task[StretchAnswer]]] = deque()
         try:
             while True:
@@ -213,8 +215,14 @@ class Ahead:
                     asked.append((stretch, asyncio.create_task(self._ask(StretchQuestion(stretch, request, seeds)))))
                 if not asked:
                     return
-                first, answered = asked.popleft()
-                yield first, await answered
+                first, answered = asked[0]
+                # A page may hang for long. Another thread may set the event.
+                while not (answered.done() or stop.is_set()):
+                    await asyncio.wait([answered], timeout=STOP_LOOK_S)
+                if stop.is_set():
+                    return
+                asked.popleft()
+                yield first, answered.result()
         finally:
             for _, task in asked:
                 task.cancel()

@@ -196,11 +196,12 @@ class Importer:
             for stretch in self._borders[source.number].stretches(source, waiting[source.number].last)
         )
         request = replace(self._request, sources=())
-        async with aclosing(ahead.answers(stretches, request, frozenset(self._captures.seeds))) as answers:
+        seeds = frozenset(self._captures.seeds)
+        async with aclosing(ahead.answers(stretches, request, seeds, self._stop)) as answers:
             async for stretch, answer in answers:
                 await self._import(stretch, answer, waiting[stretch.source.number])
-                if self._stop.is_set():
-                    return
+        if self._stop.is_set():
+            await self._committer.commit()
 
     async def _import(self, stretch: ArchiveStretch, answer: StretchAnswer, progress: SourceProgress) -> None:
         source = stretch.source
@@ -212,7 +213,6 @@ class Importer:
             if progress.done % YIELD_PAGES == 0:
                 await asyncio.sleep(0)  # Answers are read.
             if self._stop.is_set():
-                await self._committer.commit()
                 return
         if stretch.until is None:
             progress.is_done = True
