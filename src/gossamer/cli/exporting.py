@@ -154,13 +154,10 @@ def export(
         "chunk_tokens": chunk_tokens,
         "memory_bytes_max": bytes_of(f"{memory}MB" if memory.isdigit() else memory),
     }
-    target = Path(output)
     started = time.monotonic()
     if cluster:
         if dedupe or against or output == "-":
-            raise ConfigError(
-                "--cluster: -o -, --dedupe and --against need all shards in one process; leave --cluster out"
-            )
+            raise ConfigError("--cluster: -o -, --dedupe and --against need one process; leave --cluster out")
         source = uri_of(directory) or str(directory.resolve())
         order = ShareOrder(source, output, to, {**chosen, **limits}, tuple(sets or ()))
         done = export_on_cluster(order, cluster, shown.advance)
@@ -177,15 +174,21 @@ def export(
     else:
         require_crawl(directory)
         copies: dict[str, Any] = {"dedupe": dedupe, "against": against or ()}  # What they can be is checked there.
-        done = views.export_of(directory, to, target, **chosen, **limits, **copies, progress=shown.advance)
+        done = views.export_of(directory, to, Path(output), **chosen, **limits, **copies, progress=shown.advance)
     shown.clear()
     for line in _notes(directory, done, permitted, unknown=unknown, dedupe=dedupe):
         shown.line(line)
+    shown.line(f"{_summary(output, done)}{time.monotonic() - started:.1f} s")
+    return 0
+
+
+def _summary(output: str, done: Exported) -> str:
+    """Return what was exported to a path or a URI, as the beginning of a line."""
     read = ", ".join(f"{counted(rows, 'row')} of {name}" for name, rows in done.rows.items())
     state = "finished" if done.resumed else "written"
+    target = Path(output)
     volume = f"{size(_bytes(target))}, " if target.exists() else ""  # Not of an object store.
-    shown.line(f"{output} is {state}: {read or 'it was complete'}, {volume}{time.monotonic() - started:.1f} s")
-    return 0
+    return f"{output} is {state}: {read or 'it was complete'}, {volume}"
 
 
 def _notes(directory: Path, done: Exported, permitted: str, *, unknown: bool, dedupe: str) -> Iterator[str]:
