@@ -214,7 +214,7 @@ ANSWERS = [
     (["sample", "crawled", "-n", "0"], "--size 0: expected 1 or more"),
     (
         ["import", "missing.warc.gz", "-o", "x"],
-        "missing.warc.gz: there is no archive; name a file, a folder, a glob, a list of paths, s3://BUCKET/PATH",
+        "missing.warc.gz: there is no archive; name a file, folder, glob, list of paths or s3://BUCKET/PATH",
     ),
     (["import", "seeds.txt", "-o", "x"], "seeds.txt is no WARC, ARC, WACZ or HAR file"),
     (

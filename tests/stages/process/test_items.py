@@ -223,7 +223,7 @@ def test_an_empty_reference_is_the_page() -> None:
 @pytest.mark.parametrize(
     ("kind", "selector", "reason"),
     [
-        ("css", "div[", "not a CSS selector"), ("css", "a::attr(href)", "use the type or `attribute`"),
+        ("css", "div[", "not a CSS selector"), ("css", "a::attr(href)", "attribute = .href"),
         ("xpath", "//div[", "not an XPath 1.0 expression"), ("xpath", "//a[//b]", "whole page for each element"),
         ("xpath", "//a/following::b", "following-sibling::"), ("xpath", "//a[b[.//c]]", "brackets within brackets"),
         ("jsonpath", "$[", "not a JSONPath query"), ("jsonpath", "$[?match(@.a, 'b')]", "not a JSONPath query"),
