@@ -64,12 +64,12 @@ class RenewedToken(VisitMiddleware):
         if reply.status != 401 or visit.attempt > 3:
             return None
         sent = self._sent.get(visit.url.fingerprint, b"")
-        is_newest = sent == self._stored(visit.url, b"token")
-        if is_newest:
+        is_first = sent == self._stored(visit.url, b"token") and sent != self._stored(visit.url, b"refused")
+        if is_first:
             self._epochs.put("meta", _key(visit.url, b"refused"), sent)
         error = "its token was too old"
-        # That others have renewed the token meanwhile is no attempt of this page.
-        again = RevisitPlan(visit.url, now, visit.attempt + is_newest, visit.hops, error)
+        # What another page has found out already is no attempt of this one.
+        again = RevisitPlan(visit.url, now, visit.attempt + is_first, visit.hops, error)
         return Conclusion("login_required", error, again, was_acted_on=False)
 
     def release(self, url: Url) -> tuple[Url, ...]:
