@@ -32,6 +32,7 @@ class Figures:
         before_s = time.process_time()
         self.status = crawl(web.seeds, directory, *OWN, *sets, hosts=str(web.hosts_file), **options).status
         self.process_s = time.process_time() - before_s
+        web.stop()  # Its log is complete then.
         self.requests: list[Logged] = [one for one in web.requests() if one.nth]
         self.report = json.loads(run("report", str(directory), "--json")[1])
         self.text = run("report", str(directory))[1]
