@@ -413,6 +413,22 @@ class Returning:
         return wait if name in ("resolve", "fetch") else lambda *_: self.value
 
 
+@pytest.mark.parametrize("answer", [Failure("dns_error", "none"), None])
+def test_a_method_that_returns_what_is_to_be_awaited_is_one_that_waits(answer: Failure | None) -> None:
+    """As one that passes its call on to another resolver."""
+
+    class Mine:
+        def resolve(self, host: str) -> Any:
+            return asyncio.sleep(0, answer)
+
+    made = cast("Any", naming(Mine(), "mine:Mine", "components.resolver", "resolve", port=Resolver))
+    if answer is not None:
+        assert asyncio.run(made.resolve("a.test")) == answer
+        return
+    with pytest.raises(RuntimeError, match=r"failed in resolve \(a.test\): TypeError: it returned a NoneType, not"):
+        asyncio.run(made.resolve("a.test"))
+
+
 RESULTS: list[tuple[type, str, list[object], object, str]] = [
     (UrlSeen, "way", [None, (1, 0)], 3, "int, not tuple or None"),
     (ContentSeen, "find", [None], "a", "str, not Original or None"),

@@ -145,8 +145,10 @@ def naming(made: object, name: str, key: str, *methods: str, port: type = object
     for method in methods:
         inner = getattr(made, method, None)
         if callable(inner) and not hasattr(inner, NAMED):
-            refuse = checks.get(method) or _check_of(getattr(port, method, None))
-            named[method] = _name_errors(inner, f"{key}: {name} failed in {method}", refuse)
+            of_port = getattr(port, method, None)
+            refuse = checks.get(method) or _check_of(of_port)
+            waits = inspect.iscoroutinefunction(inner) or inspect.iscoroutinefunction(of_port)
+            named[method] = _name_errors(inner, f"{key}: {name} failed in {method}", refuse, waits=waits)
     own = getattr(made, "__dict__", None)
     if isinstance(own, dict):
         own.update(named)
@@ -174,7 +176,7 @@ def _require_type(types: tuple[type, ...], wanted: str, result: object, _: tuple
         raise TypeError(f"it returned a {type(result).__name__}, not {wanted}")
 
 
-def _name_errors(inner: Callable[..., Any], says: str, refuse: ResultCheck) -> Callable[..., Any]:
+def _name_errors(inner: Callable[..., Any], says: str, refuse: ResultCheck, *, waits: bool) -> Callable[..., Any]:
     def blame(error: BaseException, given: tuple[object, ...]) -> Exception:
         first = given[0][0] if given and isinstance(given[0], list) and given[0] else given[0] if given else ""
         about = getattr(first, "url", "") or getattr(first, "text", first)
@@ -205,7 +207,7 @@ def _name_errors(inner: Callable[..., Any], says: str, refuse: ResultCheck) -> C
                 raise
             raise blame(error, given) from error
 
-    made = wait if inspect.iscoroutinefunction(inner) else call
+    made = wait if waits else call
     setattr(made, NAMED, True)
     return made
 

@@ -224,8 +224,8 @@ def test_the_least_severity_that_fails_a_check_can_be_chosen(tmp_path: Path, lev
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--fail-on", "worst"), "'worst' is not one of 'error', 'warning', 'notice'"),
-        (("--since", "no"), "no holds no crawl (it has no crawl.toml)"),
+        (("--fail-on", "worst"), "--fail-on worst: expected error, warning, notice"),
+        (("--since", "no"), "no directory no"),
         (("--baseline", "no.csv"), "--baseline: cannot read no.csv: No such file or directory; name a CSV file of"),
         (("--baseline", "other.csv"), "--baseline other.csv has no columns fault, url and detail; name a CSV file of"),
         (("--sarif", "no/f.sarif"), "there is no directory no; make it, or name another file than no/f.sarif"),
