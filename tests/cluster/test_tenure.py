@@ -15,7 +15,6 @@ from gossamer.cluster.coordination import TENURE_MARGIN_S, Look, ShardAnswer, Te
 from gossamer.cluster.coordinator import Coordinator
 from gossamer.cluster.job import ClusterPlan
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.world import clock
 
 TERM_S, REQUEST_S_MAX = 5.0, 3.0
 
@@ -119,15 +118,17 @@ def test_a_coordinator_begun_again_knows_when_it_lent_last(tmp_path: Path, monke
     term_s = 100.0
     assert asyncio.run(lend(lender(tmp_path, term_s)))
     assert not asyncio.run(lend(lender(tmp_path, term_s))), "the first holder may still crawl"
-    boot, at = clock.boot_time()
-    later = (boot, at + term_s + TENURE_MARGIN_S + 1.0)
-    monkeypatch.setattr(coordinator, "boot_time", lambda: ("another", later[1]))
+    boot = coordinator.boot_id()
+    at = coordinator.steady_s()
+    later = at + term_s + TENURE_MARGIN_S + 1.0
+    monkeypatch.setattr(coordinator, "steady_s", lambda: later)
+    monkeypatch.setattr(coordinator, "boot_id", lambda: b"another")
     assert not asyncio.run(lend(lender(tmp_path, term_s))), "what the machine noted before it was off says nothing"
     note = tmp_path / "state/coordinator.granted"
-    note.write_text(f"{at:020.3f} {boot}")
-    monkeypatch.setattr(coordinator, "boot_time", lambda: later)
+    note.write_text(f"{at:020.3f} {boot.hex()}")
+    monkeypatch.setattr(coordinator, "boot_id", lambda: boot)
     assert asyncio.run(lend(lender(tmp_path, term_s)))
-    for damaged in ("", "nothing", f"{later[1] + 5:020.3f} {boot}"):
+    for damaged in ("", "nothing", f"{later + 5:020.3f} {boot.hex()}"):
         note.write_text(damaged)
         assert not asyncio.run(lend(lender(tmp_path, term_s))), damaged
 

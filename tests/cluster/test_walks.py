@@ -35,7 +35,14 @@ from tests.cluster.crawls import config_of
 from tests.faults.shards import Shards, Wire
 from tests.further import with_further
 from tests.stages.frontier.names import named
-from tests.stages.frontier.test_walk import CHI_SQUARE_MAX, Walking, Web, chi_square, generated
+from tests.stages.frontier.test_walk import (
+    Walking,
+    Web,
+    check_samples,
+    chi_square,
+    generated,
+    web_by_popularity,
+)
 
 
 def owners_of(web: Web, shards: int) -> PartitionMap:
@@ -195,13 +202,7 @@ def test_walks_restart_at_the_hosts_of_all_shards_alike(tmp_path: Path) -> None:
 @pytest.mark.parametrize("shards", with_further(2, 3))
 def test_a_sample_of_several_shards_is_uniform(tmp_path: Path, shards: int) -> None:
     """As `tests/stages/frontier/test_walk.py` does with one shard."""
-    web = generated(random.Random(1), pages=300, hosts=6)
-    seed = "http://start.test/"
-    web[seed] = ["http://h0.test/0", "http://h1.test/1"]
-    linked = Counter(target for page, targets in web.items() for target in set(targets) - {page})
-    ordered = sorted(linked, key=lambda page: (linked[page], page))
-    group_of = {page: 10 * place // len(ordered) for place, page in enumerate(ordered)} | {seed: 10}
-    known = Counter(group_of.values())
+    web, seed, group_of = web_by_popularity(hosts=6)
     met: Counter[int] = Counter()
     drawn: Counter[int] = Counter()
     for number in range(40):
@@ -216,10 +217,7 @@ def test_a_sample_of_several_shards_is_uniform(tmp_path: Path, shards: int) -> N
         epochs = [one.shard.epochs for one in members]
         drawn.update(group_of[page.url] for page in sample(epochs, 20, 1 / 7, named, Dice(number)))
         close(members)
-    print(f"chi-square of {shards} shards: sample {chi_square(drawn, known):.1f}, met {chi_square(met, known):.1f}")
-    assert chi_square(met, known) > CHI_SQUARE_MAX, "the test sees what weights correct"
-    assert chi_square(drawn, known) < CHI_SQUARE_MAX
-    assert drawn[10] < 4 * drawn.total() / len(group_of), "the seed is a page like others"
+    check_samples(met, drawn, group_of)
 
 
 @pytest.mark.heavy

@@ -377,9 +377,8 @@ class ClusterCrawler(BaseCrawler):
         dead_s = DEAD_S if isinstance(error, ConnectionAbortedError) else self.config.cluster.start_s_max
         if age_s <= (HEAD_S if is_lost else dead_s):
             return
-        self._is_head_lost = is_lost
         if is_lost:
-            raise HeadLostError(f"the head of the Ray cluster at {self._cluster.address} is gone") from error
+            raise self._lose_head() from error
         asks = "; has every machine the same RAY_AUTH_MODE?" if self._cluster.address else ""
         how = "come back" if began else f"begin{asks}"
         raise CrawlFailedError(f"the coordinator does not {how} ({error})") from error
@@ -394,8 +393,12 @@ class ClusterCrawler(BaseCrawler):
                 refusals = 0
             except (OSError, ValueError) as error:
                 refusals = refusals + 1 if isinstance(error, ConnectionRefusedError) else 0
+        raise self._lose_head()
+
+    def _lose_head(self) -> HeadLostError:
+        """Note that the head is given up, and return the error that says so."""
         self._is_head_lost = True
-        raise HeadLostError(f"the head of the Ray cluster at {self._cluster.address} is gone")
+        return HeadLostError(f"the head of the Ray cluster at {self._cluster.address} is gone")
 
     def _note_silence(self, age_s: float, *, first: bool) -> None:
         if first:

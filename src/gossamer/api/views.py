@@ -103,8 +103,9 @@ def export_of(
     with ContentProcesses(file, memory_bytes_max, markdown=markdown, visible=indexes) as processes:
         means = export_means(reopen(file), markdown=markdown)
         if crawl.is_here:  # The processes have no network.
-            means = replace(means, contents_of=processes.contents_of, write_files=processes.write_files)
-            means = replace(means, texts_of=processes.texts_of)
+            means = replace(
+                means, contents_of=processes.contents_of, texts_of=processes.texts_of, write_files=processes.write_files
+            )
         if len(orders) == 1 and not indexes:
             return make(orders[0].to, target, means, progress)
         return export_several(target, orders, means, make, progress, index if indexes else None)

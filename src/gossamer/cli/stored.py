@@ -31,7 +31,8 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
     """
     words = list(arguments)
     place = _place_of_crawl(words)
-    if not place or words[0] not in READING or "--cluster" in words:  # There each machine brings its part.
+    on_cluster = any(word.partition("=")[0] == "--cluster" for word in words)  # There each machine brings its part.
+    if not place or words[0] not in READING or on_cluster:
         yield arguments
         return
     from gossamer.api.restoring import restore_of

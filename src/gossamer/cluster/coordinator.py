@@ -15,9 +15,9 @@ from gossamer.cluster.moves import Copied
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.cluster.spreading import Spreading
 from gossamer.model.errors import ConfigError
-from gossamer.world.clock import WallClock, boot_time
+from gossamer.world.clock import WallClock, steady_s
 from gossamer.world.files import write_whole
-from gossamer.world.process import DirectoryLock
+from gossamer.world.process import DirectoryLock, boot_id
 
 ASK_S_MAX = 55.0
 """Longest wait for a shard's answer to a verb."""
@@ -171,19 +171,20 @@ class Coordinator(ABC):
 
     def _note_grants(self) -> None:
         """Note the time, before leases are sent that were granted until now. For this boot alone: nothing is synced."""
-        boot, at = boot_time()
-        self._file.with_suffix(".granted.new").write_text(f"{at:.3f} {boot}", encoding="ascii")
+        said = f"{steady_s():.3f} {boot_id().hex()}"
+        self._file.with_suffix(".granted.new").write_text(said, encoding="ascii")
         self._file.with_suffix(".granted.new").replace(self._file.with_suffix(".granted"))
 
     def _granted_at(self) -> float | None:
         """Return when an earlier coordinator may have granted a lease last; None: another boot of a machine did."""
-        boot, at = boot_time()
+        boot = boot_id()
         try:
             noted, _, noted_boot = self._file.with_suffix(".granted").read_text(encoding="ascii").partition(" ")
-            since_s = at - float(noted)
+            since_s = steady_s() - float(noted)
         except (OSError, ValueError):
             return None
-        return self._clock.now() - since_s if boot and noted_boot == boot and since_s >= 0.0 else None
+        is_same = any(boot) and noted_boot == boot.hex()
+        return self._clock.now() - since_s if is_same and since_s >= 0.0 else None
 
     def _save(self, kept: CoordinatorRecord) -> None:
         write_whole(self._file, msgspec.json.encode(kept))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Protocol
 
 _STEADY = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -54,12 +53,6 @@ class WallClock:
 def steady_s() -> float:
     """Return seconds of a monotonic clock that, if the system has one, also runs while the machine sleeps."""
     return time.clock_gettime(_STEADY)
-
-
-def boot_time() -> tuple[str, float]:
-    """Return the id of this boot of the machine, empty where it has none, and its `steady_s`, for other processes."""
-    file = Path("/proc/sys/kernel/random/boot_id")
-    return file.read_text(encoding="ascii").strip() if file.exists() else "", steady_s()
 
 
 Absences = Sequence[tuple[float, float]]

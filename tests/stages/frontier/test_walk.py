@@ -354,17 +354,32 @@ def chi_square(counts: Counter[int], expected: Counter[int]) -> float:
     return sum((counts[group] - size * scale) ** 2 / (size * scale) for group, size in expected.items())
 
 
-@pytest.mark.heavy
-@pytest.mark.promise("What is fetched", "`gossamer sample` draws a seed as often as any other page.")
-def test_a_sample_is_uniform_over_the_seed_and_tenths_by_popularity(tmp_path: Path) -> None:
-    """Walks over a web whose pages are known, from a seed to which no page links; Pearson's test of their samples."""
-    web = generated(random.Random(1), pages=300, hosts=3)
+def web_by_popularity(hosts: int) -> tuple[Web, str, dict[str, int]]:
+    """Return a web of known pages, a seed to which no page links, and their groups: tenths by links, and the seed."""
+    web = generated(random.Random(1), pages=300, hosts=hosts)
     seed = "http://start.test/"
     web[seed] = ["http://h0.test/0", "http://h1.test/1"]
     linked = Counter(target for page, targets in web.items() for target in set(targets) - {page})
     ordered = sorted(linked, key=lambda page: (linked[page], page))
-    group_of = {page: 10 * place // len(ordered) for place, page in enumerate(ordered)} | {seed: 10}
+    return web, seed, {page: 10 * place // len(ordered) for place, page in enumerate(ordered)} | {seed: 10}
+
+
+def check_samples(met: Counter[int], drawn: Counter[int], group_of: dict[str, int]) -> None:
+    """Check pages that walks met, and those drawn from them, by group: Pearson's test."""
     known = Counter(group_of.values())
+    of_met = chi_square(met, known)
+    of_drawn = chi_square(drawn, known)
+    print(f"chi-square: sample {of_drawn:.1f}, pages met {of_met:.1f}; seed {drawn[10]}")
+    assert of_met > CHI_SQUARE_MAX, "the test sees what weights correct"
+    assert of_drawn < CHI_SQUARE_MAX
+    assert drawn[10] < 4 * drawn.total() / len(group_of), "the seed is a page like others"
+
+
+@pytest.mark.heavy
+@pytest.mark.promise("What is fetched", "`gossamer sample` draws a seed as often as any other page.")
+def test_a_sample_is_uniform_over_the_seed_and_tenths_by_popularity(tmp_path: Path) -> None:
+    """Walks over a web whose pages are known, from a seed to which no page links; Pearson's test of their samples."""
+    web, seed, group_of = web_by_popularity(hosts=3)
     met: Counter[int] = Counter()
     drawn: Counter[int] = Counter()
     for number in range(40):
@@ -377,12 +392,7 @@ def test_a_sample_is_uniform_over_the_seed_and_tenths_by_popularity(tmp_path: Pa
         met.update(group_of[page] for page in random.Random(number).sample(walking.fetched, 20))
         drawn.update(group_of[page.url] for page in sample([walking.shard.epochs], 20, 1 / 7, named, Dice(number)))
         walking.shard.crash()
-    print(
-        f"chi-square: sample {chi_square(drawn, known):.1f}, pages met {chi_square(met, known):.1f}; seed {drawn[10]}"
-    )
-    assert chi_square(met, known) > CHI_SQUARE_MAX, "the test sees what weights correct"
-    assert chi_square(drawn, known) < CHI_SQUARE_MAX
-    assert drawn[10] < 4 * drawn.total() / len(group_of), "the seed is a page like others"
+    check_samples(met, drawn, group_of)
 
 
 def test_of_seeds_that_a_walk_has_not_all_reached_each_stands_for_several(tmp_path: Path) -> None:
