@@ -1040,6 +1040,41 @@ def test_what_came_before_the_server_broke_off_is_there(
     run(main())
 
 
+@pytest.mark.promise(
+    "What is fetched",
+    "A redirect is followed although its body breaks off; a page that ends with its end tag is read although its length "
+    "is wrong or its last chunk is missing.",
+)
+@pytest.mark.parametrize(
+    ("raw", "body"),
+    [
+        (b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 100\r\n\r\nshort", b"short"),
+        (b"HTTP/1.1 307 Found\r\nLocation: /x\r\nContent-Length: 100\r\n\r\n", b""),
+        (b"HTTP/1.1 301 Moved\r\nLocation: /x\r\nTransfer-Encoding: chunked\r\n\r\n", b""),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n<html>x</html>\r\n", b"<html>x</html>\r\n"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\ne\r\n<html>x</html>\r\n", b"<html>x</html>"),
+    ],
+)
+def test_what_shows_its_end_is_whole_although_its_length_says_otherwise(run: Run, raw: bytes, body: bytes) -> None:
+    async def main() -> None:
+        async with serving(always(raw, stay=False)) as server, speaking() as module:
+            answered = replied(await module.fetch(to(server)))
+            assert answered.body == body
+            assert len(server.requests) == 1
+
+    run(main())
+
+
+def test_a_redirect_whose_body_never_comes_is_followed(run: Run) -> None:
+    async def main() -> None:
+        raw = b"HTTP/1.1 302 Found\r\nLocation: /x\r\nContent-Length: 100\r\n\r\n"
+        async with serving(always(raw)) as server, speaking(low_speed_s=1) as module:
+            answered = replied(await module.fetch(to(server)))
+            assert (answered.status, answered.header("location"), answered.truncated) == (302, "/x", "time")
+
+    run(main())
+
+
 @pytest.mark.parametrize(
     ("head", "status", "reason", "headers"),
     [

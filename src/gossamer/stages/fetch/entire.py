@@ -26,8 +26,8 @@ def is_whole(transfer: Transfer, end: End) -> bool:
 
     By RFC 9112, section 9.8, a body is incomplete if TLS ends without its alert. Many servers never send this alert,
     and browsers accept such bodies; without TLS there would be no difference. A reset connection may have lost its last
-    bytes, so then the content itself must show its end. So must a compressed body that is shorter than its
-    Content-Length: some servers send the length of the page before its compression.
+    bytes, so then the content itself must show its end. So must a body that is shorter than its Content-Length, or has
+    no last chunk: some servers send the length of the page before its compression, or count characters.
     """
     if not end.code:
         return False
@@ -37,11 +37,9 @@ def is_whole(transfer: Transfer, end: End) -> bool:
     if head is None or not head.http_version.startswith("1"):  # HTTP/2 marks the end of each body.
         return False
     framed = {name.lower() for name, _ in head.headers} & _LENGTHS
-    if framed == {_LENGTH} and content_codings(head.headers):
+    if is_partial(end) or (framed == {_LENGTH} and content_codings(head.headers)):
         return _shows_its_end(head, transfer)
-    if framed or is_partial(end):
-        return False
-    return is_unclosed(end) or _shows_its_end(head, transfer)
+    return not framed and (is_unclosed(end) or _shows_its_end(head, transfer))
 
 
 def _shows_its_end(head: Head, transfer: Transfer) -> bool:
@@ -49,4 +47,4 @@ def _shows_its_end(head: Head, transfer: Transfer) -> bool:
     codings = content_codings(head.headers)
     if codings and transfer.file is None:
         return bool(transfer.body) and is_complete(codings, bytes(transfer.body))
-    return 300 <= head.status < 400 or _END_TAG.search(transfer.body[-_TAIL_BYTES:]) is not None
+    return head.is_redirect or _END_TAG.search(transfer.body[-_TAIL_BYTES:]) is not None

@@ -19,6 +19,11 @@ class Head(NamedTuple):
     reason: str
     headers: tuple[tuple[str, str], ...]
 
+    @property
+    def is_redirect(self) -> bool:
+        """Whether it leads to another address, so that browsers do not need its body."""
+        return 300 <= self.status < 400 and any(name.lower() == "location" for name, _ in self.headers)
+
 
 def parse_head(lines: Sequence[bytes]) -> Head | None:
     """Parse a head from its lines, with line ends, as libcurl passes them.

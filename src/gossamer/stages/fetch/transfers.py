@@ -17,6 +17,7 @@ import pycurl
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.driver import LAG_BYTES_S, LAG_S, Driver
+from gossamer.stages.fetch.headers import parse_head
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.fetch.transfer import Transfer
 from gossamer.world.clock import Clock
@@ -304,13 +305,17 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
         return "length"
     if transfer.stopped == "media_type":
         return "unspecified"
-    if transfer.stopped == "slow" and transfer.body_bytes:
+    head = None if transfer.head_is_cut else parse_head(transfer.head)
+    is_redirect = head is not None and head.is_redirect
+    if transfer.stopped == "slow" and (transfer.body_bytes or is_redirect):
         return "time"
     fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     if transfer.stopped:
         return _stop_failure(transfer, request, started_at, fetch_s)
-    if code == pycurl.E_OPERATION_TIMEDOUT and transfer.body_bytes:
+    if code == pycurl.E_OPERATION_TIMEDOUT and (transfer.body_bytes or is_redirect):
         return "time"
+    if is_redirect and (is_partial(end) or is_reset(end) or is_unclosed(end)):
+        return "disconnect"
     os_errno = transfer.curl.getinfo(pycurl.OS_ERRNO)
     failed = failure(
         code,
