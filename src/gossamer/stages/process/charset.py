@@ -187,8 +187,19 @@ def _infer_encoding(body: bytes) -> str:
         body.decode("utf-8")
     except UnicodeDecodeError as error:
         # A cut page may end within a character.
-        return "utf-8" if error.reason == "unexpected end of data" else guess_encoding(body)
+        is_utf8 = error.reason == "unexpected end of data" or _is_mostly_utf8(body[:DETECTED_BYTES_MAX])
+        return "utf-8" if is_utf8 else guess_encoding(body)
     return "utf-8"
+
+
+def _is_mostly_utf8(body: bytes) -> bool:
+    """Say whether at most a fifth of what is not ASCII is invalid in UTF-8: a page with parts of another origin. Text
+    in other encodings is valid UTF-8 by chance only, a few characters in a hundred.
+    """
+    text = body.decode("utf-8", "replace")
+    errors = text.count("\ufffd")
+    others = len(text) - len(text.encode("ascii", "ignore"))
+    return errors * 5 <= others
 
 
 def decode_body(body: bytes, name: str) -> str:
