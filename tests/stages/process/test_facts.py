@@ -48,6 +48,7 @@ def test_meta_elements_and_links_come_second() -> None:
             (1, 2),
             (1, 3),
         ),
+        ("<time itemprop=datePublished content=2024-01-02>January</time><time datetime=2023-01-01>", (1, 2), None),
         ("<time pubdate datetime=2024-01-02><time class='updated' datetime=2024-01-03>", (1, 2), (1, 3)),
         ("<p><time datetime=2024-01-02>one</time> and <time datetime=2024-01-02>again</time>", (1, 2), None),
         ("<time datetime=2024-01-02><time datetime=2024-01-03>", None, None),

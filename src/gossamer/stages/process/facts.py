@@ -172,10 +172,11 @@ def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, da
     both: datetime | None = None
     every: set[str] = set()
     for one in times[:TIMES_MAX]:
-        time = moment(one.get("datetime", ""))
+        written = one.get("datetime") or one.get("content", "")
+        time = moment(written)
         if time is None or time > latest:
             continue
-        every.add(one["datetime"])
+        every.add(written)
         meant = f"{one.get('itemprop', '')} {one.get('class', '')}".lower()
         is_modified = _MEANS_MODIFIED.search(meant) is not None
         is_published = "pubdate" in one or _MEANS_PUBLISHED.search(meant) is not None
