@@ -27,6 +27,7 @@ from gossamer.model.words import shell_word
 
 if TYPE_CHECKING:
     from gossamer.api.callbacks import Callbacks
+    from gossamer.api.mentions import MentionReceiver
     from gossamer.engine.logs import Logs
 
 
@@ -43,6 +44,8 @@ class BaseCrawler(ABC):
         """Whether its process is to start it again once it has stopped."""
         self.callbacks: Callbacks | None = None
         """Receiver of requests from hubs; None while nothing runs, and in a crawl without subscriptions."""
+        self.mentions: MentionReceiver | None = None
+        """Receiver of notices of links; None while nothing runs, and in a crawl that accepts none."""
         self._listeners: list[Callable[[str], None]] = []
         self._asking = Asking(self.status)
         self._logs: Logs | None = None

@@ -22,6 +22,7 @@ from gossamer.api.callbacks import Callbacks
 from gossamer.api.given import directory_of, require_callable, sets_of, with_options
 from gossamer.api.life import ShardLife, record_end
 from gossamer.api.low_water import MoreSeeds
+from gossamer.api.mentions import MentionReceiver
 from gossamer.api.page import NOT_ENTERED, CrawledPage
 from gossamer.api.progress import notebook_progress
 from gossamer.api.restoring import Vault, check_vault, checkpoint_of, vault_of
@@ -168,7 +169,7 @@ class Crawler(BaseCrawler):
                 await shard.kept.committer.commit()
             raise
         finally:
-            self.callbacks = None
+            self.callbacks = self.mentions = None
             self._logs = None
             self._last_status = running_status(shard, sandbox=self.sandbox).as_object()
             self._shard = None
@@ -185,6 +186,8 @@ class Crawler(BaseCrawler):
         status = running_status(self._shard, detail=detail, sandbox=self.sandbox)
         if self.callbacks is not None:
             status.subscriptions = self.callbacks.subscriptions()
+        if self.mentions is not None:
+            status.mentions = self.mentions.counts()
         return status.as_object()
 
     def stop(self, *, now: bool = False, again: bool = False) -> None:
@@ -272,6 +275,9 @@ class Crawler(BaseCrawler):
         if recrawl is not None and recrawl.hubs is not None:
             self.callbacks = Callbacks(recrawl.hubs, recrawl.schedule, shard.ring, telemetry)
             life.companions.append(self.callbacks.run)
+        if shard.ring.mentions is not None:
+            self.mentions = MentionReceiver(shard.ring.mentions, shard.ring, telemetry)
+            life.companions.append(self.mentions.run)
         if shard.membership is None and not self.stays_paused:
             shard.ring.loop.unpause()
         if self._stop is not None:

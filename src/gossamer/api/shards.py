@@ -34,6 +34,10 @@ REFUSED: Final[Mapping[str, tuple[Callable[[Config], bool], str]]] = {
         "offline crawls of several shards take no more segments; add seeds with `gossamer seed`",
     ),
     "websub": (may_be_called_back, "hubs are for one worker; leave out --workers, or set websub.enabled=false"),
+    "webmention": (
+        lambda config: config.webmention.enabled,
+        "notices are for one worker; leave out --workers, or set webmention.enabled=false",
+    ),
 }
 """Options that exclude several shards: when they do, and the remedy. docs/how-to/cluster.md has the reasons."""
 

@@ -34,7 +34,7 @@ from gossamer.assembly.parts import (
 )
 from gossamer.assembly.permits import earlier_of, forget_filter_of, scope_of
 from gossamer.assembly.protocols import protocol_modules
-from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, revisiting_of, schedule_of
+from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, mentions_of, revisiting_of, schedule_of
 from gossamer.assembly.ring import CrawlRing, CrawlScope, Recrawl
 from gossamer.assembly.schemes import namer_of, without_robots
 from gossamer.assembly.values import Controls, Outputs, Shard
@@ -50,6 +50,7 @@ from gossamer.engine.middleware import Middlewares
 from gossamer.engine.optional import Ending, NoHints, NoOthers, NoRendering, ShardExchange
 from gossamer.engine.pending_scope import PendingScope, ScopeMemory
 from gossamer.engine.pipeline import Pipeline
+from gossamer.engine.quarantine import Quarantine
 from gossamer.engine.shard import CrawlLoop
 from gossamer.engine.stages import BatchEnding, Stages
 from gossamer.features.isolation import WALL_FACTOR
@@ -57,7 +58,9 @@ from gossamer.features.permit import Exclusions
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.state import page_facts
 from gossamer.model.links import Verdict
+from gossamer.model.pages import Findings
 from gossamer.model.product import __version__
+from gossamer.model.visits import Content, Reply
 from gossamer.plugins import build
 from gossamer.ports import Prioritizer
 from gossamer.stages.archive.archive import Archives
@@ -205,9 +208,10 @@ def ring_of(
     looks = examiner(config, modules.inside, clock, storage.slots, spills)
     hints = hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None)
     quarantine = quarantine_of(config, setup.home.directory, epochs, storage.slots)
+    mentions = mentions_of(config, epochs, namer, exclusions, robots, partial(_look, looks, quarantine))
     listed = middleware_of(Features(
         config, epochs, namer, frontier.control, exclusions, robots, scope.trapping, looks, quarantine,
-        telemetry.logs, recrawl, hints, sessions, requests, counters.proxy_changed,
+        telemetry.logs, recrawl, hints, sessions, requests, mentions, counters.proxy_changed,
     ))  # fmt: skip
     gates = (namer, scope.chain, Middlewares(listed).judge_resource, frontier.control, sessions, exchange or NoOthers())
     rendering = _rendering(setup, gates, archives, looks, telemetry, epochs)
@@ -241,8 +245,16 @@ def ring_of(
     _count(kept, counters, counting, frontier, schedule)
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
-    ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions)
+    ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions, mentions)
     return ring, _membership(exchange, ring, epochs, telemetry, memory.pending_scope, kept.committer)
+
+
+def _look(looks: Examiner, quarantine: Quarantine, url: Url, reply: Reply) -> tuple[Content, Findings]:
+    """Return content and findings of a document that is no visit's; nothing if a process may have died of it."""
+    if quarantine.suspects(url.fingerprint):
+        return Content(b""), Findings()
+    seen = looks.examine(reply, url.fingerprint)
+    return seen.content, seen.findings
 
 
 def _pipeline(stages: Stages, setup: Setup, telemetry: Telemetry, epochs: Epochs) -> Pipeline:

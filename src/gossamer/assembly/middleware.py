@@ -32,6 +32,7 @@ from gossamer.url.name import Namer
 
 if TYPE_CHECKING:
     from gossamer.features.logins.sessions import Sessions
+    from gossamer.features.mentions.mentions import Mentions
     from gossamer.features.requests import Requests
 
 PROXIES = "gossamer.features.proxies.pool:ProxyPool"
@@ -58,6 +59,7 @@ class Features(msgspec.Struct, frozen=True):
     hints: SitemapHints | None
     sessions: Sessions | None
     requests: Requests | None
+    mentions: Mentions | None
     on_proxy: Callable[[str, str], None]
     """Is called when a proxy of a pool is left out, or works again."""
 
@@ -85,6 +87,7 @@ def middleware_of(features: Features) -> list[VisitMiddleware]:
         features.requests,  # Its headers follow those of the session.
         sessions.logins if sessions is not None else None,  # One visit at a time uses a session.
         recrawl.hubs if recrawl is not None else None,
+        features.mentions,
         *(_own(name, features) for name in config.components.middleware),  # They allow nothing denied before.
     ]
     return [one for one in listed if one is not None]

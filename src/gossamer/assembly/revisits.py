@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.websub import Subscriptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import ALLOWED, FEED_FILE, Verdict
+from gossamer.plugins import build
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.options import FrontierOptions
 from gossamer.stages.frontier.politeness import Politeness
@@ -31,7 +33,12 @@ from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice, unguessable
 
+if TYPE_CHECKING:
+    from gossamer.features.mentions.mentions import Examine, Mentions
+
 SLEEPS_MAX = 1 << 30
+MENTIONS = "gossamer.features.mentions.mentions:Mentions"
+"""By name, so that a crawl that accepts no notices does not import them."""
 
 
 def is_continuous(config: Config) -> bool:
@@ -130,13 +137,35 @@ def hubs_of(
     if not may_be_called_back(config):
         return None
     base = config.websub.callback_url or config.console.public_url
-
-    def judge(hub: Url, now: float) -> Verdict:
-        if exclusions.excludes(hub):
-            return Verdict(outcome="excluded", reason="its host is excluded")
-        return robots_verdict(robots, hub, now) if config.robots.obey else ALLOWED
-
+    judge = _judge_of(config, exclusions, robots)
     return Subscriptions(epochs, config.websub, base, namer.name, judge, unguessable)
+
+
+def mentions_of(
+    config: Config, epochs: Epochs, namer: Namer, exclusions: Exclusions, robots: SiteRobots, examine: Examine
+) -> Mentions | None:
+    """Return the receiver of link notices; None if they are not accepted."""
+    if not config.webmention.enabled:
+        return None
+    judge = _judge_of(config, exclusions, robots)
+    return cast(
+        "Mentions",
+        build(
+            MENTIONS, "webmention", epochs=epochs, options=config.webmention, name_url=namer.name, judge=judge,
+            examine=examine,
+        ),
+    )  # fmt: skip
+
+
+def _judge_of(config: Config, exclusions: Exclusions, robots: SiteRobots) -> Callable[[Url, float], Verdict]:
+    """Return what judges addresses that others name: hubs, and sources of notices."""
+
+    def judge(url: Url, now: float) -> Verdict:
+        if exclusions.excludes(url):
+            return Verdict(outcome="excluded", reason="its host is excluded")
+        return robots_verdict(robots, url, now) if config.robots.obey else ALLOWED
+
+    return judge
 
 
 def may_be_called_back(config: Config) -> bool:

@@ -24,6 +24,7 @@ from gossamer.stages.scope.traps import Traps
 
 if TYPE_CHECKING:
     from gossamer.features.logins.sessions import Sessions
+    from gossamer.features.mentions.mentions import Mentions
     from gossamer.features.requests import Requests
 
 
@@ -65,3 +66,5 @@ class CrawlRing(msgspec.Struct, frozen=True):
     """None without a list of requests."""
     sessions: Sessions | None = None
     """None without cookies and logins."""
+    mentions: Mentions | None = None
+    """None unless notices of links are accepted."""

@@ -17,6 +17,7 @@ from gossamer.engine.options import (
     LogsOptions,
     WatchOptions,
 )
+from gossamer.features.mentions.options import WebmentionOptions
 from gossamer.features.proxies.options import ProxiesOptions
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.revisit.options import DiscoveryOptions, RevisitOptions, WebsubOptions, web_address
@@ -323,6 +324,7 @@ class Config(Section, frozen=True):
     search: SearchOptions = SearchOptions()
     discovery: DiscoveryOptions = DiscoveryOptions()
     websub: WebsubOptions = WebsubOptions()
+    webmention: WebmentionOptions = WebmentionOptions()
     console: ConsoleOptions = ConsoleOptions()
     state: StateOptions = StateOptions()
     crawl: CrawlOptions = CrawlOptions()

@@ -21,6 +21,7 @@ from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
     from gossamer.api.callbacks import Callbacks
+    from gossamer.api.mentions import MentionReceiver
 
 SOCKET = "control.sock"
 ANSWER_BYTES_MAX = 64 << 20
@@ -58,6 +59,11 @@ class CrawlHandle(Protocol):
         """Receiver of requests from hubs; None before the crawl runs, after it, and without subscriptions."""
         ...
 
+    @property
+    def mentions(self) -> MentionReceiver | None:
+        """Receiver of notices of links; None before the crawl runs, after it, and where it accepts none."""
+        ...
+
 
 class Directory:
     """Answers for the crawl in a directory."""
@@ -79,6 +85,11 @@ class Directory:
     @property
     def callbacks(self) -> None:
         """None: hubs call the process that crawls."""
+        return
+
+    @property
+    def mentions(self) -> None:
+        """None: notices go to the process that crawls."""
         return
 
     def log_error(self, error: Exception) -> None:

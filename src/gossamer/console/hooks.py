@@ -5,6 +5,8 @@ Hubs call back (WebSub, sections 5.3 and 7). Each topic has an address that cann
 GET   asks whether a subscription is ours, or says that it is denied
 POST  reports that the topic has changed; its content is a hint and is not kept: the page itself is fetched
 
+Other sites report that they link to a page of the crawl (Webmention, section 3.2).
+
 Owners of sites read the page about the crawl, and verifiers the directory of the keys that sign its requests.
 """
 
@@ -16,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import parse_qsl
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
@@ -42,9 +45,13 @@ if TYPE_CHECKING:
 Made = TypeVar("Made")
 
 PREFIX = "/websub/"
-PUBLIC = (PREFIX, PAGE_PATH, DIRECTORY_PATH)
+MENTIONS_PATH = "/webmention"
+MENTION_BYTES_MAX = 8_192
+FIELDS_MAX = 20
+PUBLIC = (PREFIX, MENTIONS_PATH, PAGE_PATH, DIRECTORY_PATH)
 """Prefixes of paths that need no token."""
 PAGE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'"
+FORM_TYPE = "application/x-www-form-urlencoded"
 DURABLE_S_MAX = 30.0
 """Longest time for an answer to a hub, which repeats its request later."""
 
@@ -62,8 +69,26 @@ def routes(crawl: CrawlHandle, bytes_max: int, request_s_max: float) -> list[Rou
             return PlainTextResponse(text, status, {"X-Content-Type-Options": "nosniff"})
         return await _on_notification(request, callbacks, token, bytes_max, request_s_max)
 
+    async def mention(request: Request) -> Response:
+        mentions = crawl.mentions
+        if mentions is None:
+            return PlainTextResponse("this crawl accepts no notices now\n", 404)
+        try:
+            async with asyncio.timeout(request_s_max):
+                form = await _read_form(request)
+                if form is None:
+                    return _refusal(400, f"send a form of at most {MENTION_BYTES_MAX:,} bytes with source and target")
+                answer = await mentions.receive(form.get("source", ""), form.get("target", ""))
+        except TimeoutError:
+            return _refusal(408, "too slow")
+        except ClientDisconnect:
+            return _refusal(400, "gone")
+        headers = {"Retry-After": f"{answer.retry_after_s:.0f}"} if answer.retry_after_s else {}
+        return PlainTextResponse(answer.text + "\n", answer.status, headers)
+
     file = crawl.directory / "crawl.toml"
     return [
+        Route(MENTIONS_PATH, mention, methods=["POST"]),
         Route(PREFIX + "{token}", hook, methods=["GET", "POST"]),
         *_public_routes(
             lambda: crawl_page(_configuration(file)).html(),
@@ -193,6 +218,21 @@ async def _read_body(request: Request, notification: Notification, bytes_max: in
             return False
         notification.update(piece)
     return True
+
+
+async def _read_form(request: Request) -> dict[str, str] | None:
+    """Return the fields of a form; None if the body is no form, or too large."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MENTION_BYTES_MAX:
+            return None
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM_TYPE:
+        return None
+    try:
+        return dict(parse_qsl(body.decode("utf-8", "replace"), max_num_fields=FIELDS_MAX))
+    except ValueError:  # More fields.
+        return None
 
 
 def _refusal(status: int, why: str) -> Response:

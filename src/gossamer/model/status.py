@@ -202,6 +202,7 @@ class Status(msgspec.Struct, kw_only=True):
     hosts: Annotated[dict[str, Any] | UnsetType, _meta(says="Hosts in memory, and what limits them.")] = UNSET
     changes: Annotated[list[dict[str, Any]] | UnsetType, _meta(says="Configuration that changed while it ran.")] = UNSET
     subscriptions: Annotated[list[dict[str, Any]] | UnsetType, _meta(says="To hubs.")] = UNSET
+    mentions: Annotated[dict[str, int] | UnsetType, _meta(says="Notices of links (Webmention), by state.")] = UNSET
     sandbox: Annotated[SandboxState | None, _meta(says="Of `gossamer crawl`, while it runs: process.sandbox.")] = None
     bytes_between_shards: int | UnsetType = UNSET
     frames_between_shards: int | UnsetType = UNSET

@@ -19,7 +19,7 @@ from gossamer.model.pages import Visited
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.ports import VisitMiddleware
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import PARTITIONED
+from gossamer.state.schema import PARTITIONED, SUBSCRIBED
 from gossamer.url.url import Url
 
 METHODS = frozenset(("sha1", "sha256", "sha384", "sha512"))
@@ -143,7 +143,9 @@ class Subscriptions(VisitMiddleware):
         self._of_site: Counter[str] = Counter()
         self._led_to: dict[str, str] = {}
         """By token: where a hub redirected, whose robots.txt must be read first."""
-        for _, value in list(epochs.scan("websub", *PARTITIONED)):
+        for key, value in list(epochs.scan(SUBSCRIBED.family, *PARTITIONED)):
+            if key[2:3] not in SUBSCRIBED.marks:
+                continue
             one = decode_subscription(value)
             if one.pending:  # The request, or its answer, may have been lost with a process.
                 one.next_at = 0.0

@@ -14,6 +14,7 @@ from gossamer.config import Config
 from gossamer.engine.history import page_key, read_page_record, write_page_record
 from gossamer.engine.pending_scope import PendingLink, count_pending
 from gossamer.features.logins.sessions import BOUNCE, cookies_without
+from gossamer.features.mentions.mentions import decode_mention
 from gossamer.features.revisit.rhythm import Rhythms
 from gossamer.features.revisit.state import FAMILY as REVISIT
 from gossamer.features.revisit.state import (
@@ -50,7 +51,16 @@ from gossamer.stages.seen.content import without
 from gossamer.stages.seen.held import without as links_without
 from gossamer.stages.seen.urls import url_seen_key
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import FRONTIER_COUNTS, HELD_LINKS, LAST, PARTITIONED, PENDING_SCOPE, REVISIT_STATE, under
+from gossamer.state.schema import (
+    FRONTIER_COUNTS,
+    HELD_LINKS,
+    LAST,
+    MENTIONED,
+    PARTITIONED,
+    PENDING_SCOPE,
+    REVISIT_STATE,
+    under,
+)
 from gossamer.url.name import Namer
 
 EPOCH_BYTES_MAX: Final = 32 << 20
@@ -292,7 +302,12 @@ class Keys:
             if key[2:3] == b"\1" and key[:2] + key[3:] in self._gone:
                 self._epochs.delete("hints", key)
         for key, value in self._store.scan("websub", *PARTITIONED):
-            if self._pages.has(decode_subscription(value).page):
+            if key[2:3] == MENTIONED.marks:
+                mention = decode_mention(value)
+                is_gone = self._pages.has(mention.source) or self._pages.has(mention.target)
+            else:
+                is_gone = self._pages.has(decode_subscription(value).page)
+            if is_gone:
                 self._epochs.delete("websub", key)
         for key, value in self._store.scan("cookie", *PARTITIONED):
             left = value
