@@ -241,8 +241,7 @@ def ring_of(
     schedule = recrawl.schedule if recrawl is not None else None
     _join(kept, (frontier, memory, scope.trapping, urls.url_seen, schedule, rendering))
     _watch_growth(config, kept, (frontier, epochs, schedule, exchange))
-    counting = resolver, robots, pipeline.discovery, urls.url_seen, frontier.control, counters
-    _count(kept, counters, counting, frontier, schedule)
+    _count(kept, counters, (resolver, robots, pipeline.discovery, urls.url_seen, frontier.control), frontier, schedule)
     loop = CrawlLoop(frontier, pipeline, kept.committer, telemetry, crawl_options_of(config), config.limits)
     _note_orders(loop, kept.storage.slots)
     ring = CrawlRing(loop, pipeline, frontier, scope, urls, recrawl, middlewares, requests, sessions, mentions)
@@ -298,7 +297,7 @@ def _count(
 ) -> None:
     """Let status and tables read what the parts of a shard count."""
     counters.pending = lambda: frontier.counts.pending
-    counters.dns_and_caches = partial(counters_of, counting)
+    counters.dns_and_caches = partial(counters_of, (*counting, counters))
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
 
 
