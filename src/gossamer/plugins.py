@@ -224,7 +224,12 @@ def _import(name: str, module_name: str, attribute: str, key: str) -> object:
     note = loading.get()
     note(f"{key}: {name!r}")
     try:
-        found: object = _of_file(Path(module_name)) if module_name.endswith(".py") else _of_path(module_name)
+        path = Path(module_name)
+        found: object = (
+            _load_file(path.absolute(), path.stat().st_mtime_ns)
+            if module_name.endswith(".py")
+            else importlib.import_module(module_name)
+        )
     except BaseException as error:  # Any error in its first lines.
         if not is_mistake(error):
             raise
@@ -243,14 +248,6 @@ def _in_words(error: BaseException) -> str:
         return f"{error.filename}: {error.strerror}"
     text = " ".join(str(error).split())
     return text if isinstance(error, ImportError | OSError | SyntaxError) else f"{type(error).__name__}: {text}"
-
-
-def _of_path(module_name: str) -> object:
-    return importlib.import_module(module_name)
-
-
-def _of_file(path: Path) -> object:
-    return _load_file(path.absolute(), path.stat().st_mtime_ns)
 
 
 @lru_cache(maxsize=FILES_MAX)

@@ -242,13 +242,6 @@ class Crawler(BaseCrawler):
             Commands(ring, controls, seeding, setting, self.status, save_copy, self.stop),
         )
 
-    def _check_memory(self) -> None:
-        """Refuse a memory budget too small for the program itself. Only in a separate process, which holds nothing else
-        so far.
-        """
-        if dies_with_parent():
-            require_memory(self.config, ThisMachine(supervised=True).memory_bytes())
-
     def _allow_files(self) -> None:
         """Raise the system's limit of open files to what the requests at once may need; refuse too few for one."""
         concurrency = self.config.crawl.concurrency_max
@@ -284,7 +277,8 @@ class Crawler(BaseCrawler):
             shard.ring.loop.stop(now=self._stop)
 
     async def _assemble(self) -> Shard:
-        self._check_memory()
+        if dies_with_parent():  # Another program's own process holds more than the crawl.
+            require_memory(self.config, ThisMachine(supervised=True).memory_bytes())
         lock = await self._lock_directory()
         opening = 0
         if self._is_new and (self.directory / "crawl.toml").exists():  # Another process was quicker.

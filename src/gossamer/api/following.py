@@ -97,7 +97,9 @@ class _ShardPages:
             self._refresh()
         while len(found) < PAGES_A_TURN_MAX and (row := self._pages.peek()) is not None:
             while (link := self._links.peek()) is not None and link["from_url"] == row["url"]:
-                self._found.append(_link_of(link))
+                self._found.append(
+                    Found(str(link["to_url"]), str(link["link_type"]), str(link["anchor_text"]), bool(link["nofollow"]))
+                )
                 self._links.take()
             found.append(self._visit_of(row, bodies))
             self._pages.take()
@@ -129,10 +131,6 @@ class _ShardPages:
 def _row_of(row: Row) -> PageRow:
     known = {name: value for name, value in row.items() if name in _COLUMNS}
     return msgspec.convert({**known, "fetched_at": cast("datetime", row["fetched_at"]).timestamp()}, PageRow)
-
-
-def _link_of(row: Row) -> Found:
-    return Found(str(row["to_url"]), str(row["link_type"]), str(row["anchor_text"]), bool(row["nofollow"]))
 
 
 def _reply_of(row: PageRow, bodies: RecordBodies) -> tuple[Reply | None, Content | None]:

@@ -21,11 +21,7 @@ Call = TypeVar("Call", bound=Callable[..., object])
 
 
 def directory_of(given: object, name: str = "directory") -> Path:
-    """Return the path of a directory that is given as a text or a path.
-
-    Raises:
-        ConfigError: it is something else.
-    """
+    """Return the path of a directory that is given as a text or a path. Raises ConfigError: it is something else."""
     path = os.fspath(given) if isinstance(given, str | os.PathLike) else None
     if not isinstance(path, str) or "\0" in path:
         raise ConfigError(f'{name} is {_shorten(given)}: name a directory, such as "crawl"')
@@ -51,11 +47,7 @@ def seeds_of(given: object, name: str = "seeds", example: str = "https://example
 
 
 def sets_of(given: object) -> list[str]:
-    """Return keys and values as `--set` takes them.
-
-    Raises:
-        ConfigError: they are no mapping of dotted names.
-    """
+    """Return keys and values as `--set` takes them. Raises ConfigError: they are no mapping of dotted names."""
     if given is None:
         return []
     if not isinstance(given, Mapping):

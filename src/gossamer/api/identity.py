@@ -111,15 +111,6 @@ class CrawlPage(msgspec.Struct, frozen=True):
             yield f"<p>{escape(self.about)}</p>"
         if self.purposes:
             yield f"<p>Declared purposes: {escape(', '.join(self.purposes))}.</p>"
-        yield from self._refusing()
-        if self.directory:
-            yield (
-                "<h2>How to recognize it</h2>\n<p>Each request is signed with HTTP Message Signatures (RFC 9421, tag "
-                f"<code>web-bot-auth</code>). The public keys are at {_link(self.directory + DIRECTORY_PATH)}. "
-                "A request with this User-Agent and without a valid signature is not from this crawler.</p>"
-            )
-
-    def _refusing(self) -> Iterator[str]:
         yield "<h2>How to refuse it</h2>"
         if self.obeys_robots:
             lines = [f"User-agent: {token}" for token in self.tokens]
@@ -128,6 +119,12 @@ class CrawlPage(msgspec.Struct, frozen=True):
                 f"crawl reads them within a day:</p>\n<pre>{escape(chr(10).join([*lines, 'Disallow: /']))}</pre>"
             )
         yield f"<p>Or write to {_link(self.contact)}: the operator can exclude a host from a running crawl.</p>"
+        if self.directory:
+            yield (
+                "<h2>How to recognize it</h2>\n<p>Each request is signed with HTTP Message Signatures (RFC 9421, tag "
+                f"<code>web-bot-auth</code>). The public keys are at {_link(self.directory + DIRECTORY_PATH)}. "
+                "A request with this User-Agent and without a valid signature is not from this crawler.</p>"
+            )
 
 
 def _link(text: str) -> str:

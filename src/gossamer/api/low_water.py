@@ -83,7 +83,11 @@ class LowWater:
             busy = self._seeding.busy() or self._feeding.busy()
             if busy or self._loop.paused or self._loop.brakes.held:
                 continue
-            if await self._is_checking():
+            # Held links may be of more hosts: some of them may still await the duplicate check.
+            while self._frontier.hosts_left < self._hosts_min and self._pipeline.take_back(idle=True):
+                self._loop.stir()
+                await asyncio.sleep(0)
+            if self._frontier.hosts_left < self._hosts_min and self._pipeline.discovery.links_held > 0:
                 continue
             left = self._frontier.hosts_left
             if left:
@@ -102,15 +106,6 @@ class LowWater:
                 self._loop.end_early("low_water")
                 break
         await asyncio.Event().wait()
-
-    async def _is_checking(self) -> bool:
-        """Request answers for held links, which may be of more hosts; return whether some still await the duplicate
-        check.
-        """
-        while self._frontier.hosts_left < self._hosts_min and self._pipeline.take_back(idle=True):
-            self._loop.stir()
-            await asyncio.sleep(0)
-        return self._frontier.hosts_left < self._hosts_min and self._pipeline.discovery.links_held > 0
 
     async def _ask(self, left: int) -> None:
         assert self._source is not None

@@ -72,11 +72,7 @@ def hold_stopped(directory: Path) -> Iterator[None]:
 
 
 def map_of(config: Config, directory: Path) -> PartitionMap:
-    """Return the map of partitions to shards.
-
-    Raises:
-        ConfigError: the map has another number of shards.
-    """
+    """Return the map of partitions to shards. Raises ConfigError: the map has another number of shards."""
     from gossamer.assembly.mapping import map_in  # noqa: PLC0415 - a crawl of one shard has no use for it
 
     if (found := map_in(directory)) is None:  # Sites known at the start are divided evenly, others by their hash.
@@ -129,11 +125,7 @@ def keep_standing(directory: Path, status: Mapping[str, object]) -> None:
 
 
 def last_status(directory: Path) -> dict[str, object]:
-    """Return the last saved status of the crawl.
-
-    Raises:
-        ConfigError: none was saved.
-    """
+    """Return the last saved status of the crawl. Raises ConfigError: none was saved."""
     try:
         status = json.loads((directory / STANDING).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -73,8 +73,6 @@ from gossamer.stages.scope.chain import Chain
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
-from gossamer.state.slots import ShardSlots
-from gossamer.state.store import Store
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.alarm import OverrunAlarm
@@ -149,7 +147,10 @@ def assemble(
 
 def _assemble(setup: Setup, opening_min: int) -> Shard:
     storage = storage_of(setup)
-    telemetry = telemetry_of(setup, storage.store, opening_min)
+    totals = load(storage.store, TOTALS, Totals, Totals())
+    totals.incarnation = max(totals.incarnation + 1, opening_min)
+    logs = setup.undo.enter_context(closing(Logs(setup.home.logs, setup.clock, setup.config.logs)))
+    telemetry = Telemetry(setup.clock, logs, CrawlCounters(totals, setup.config.crawl))
     modules = _modules(setup)
     outputs = outputs_of(setup, storage.journals, telemetry.counters, modules)
     kept = durable_state_of(setup, storage, telemetry, outputs.archives)
@@ -187,10 +188,15 @@ def ring_of(
     epochs = storage.epochs
     namer = namer_of(config, epochs)
     exchange = _exchange(setup, storage, namer, counters.totals.incarnation)
-    _rest_after_a_loss(storage, counters.totals.incarnation, clock.now())
+    # The exchange has read the contacts now, and the frontier has not: delay all hosts if some are missing.
+    if storage.contacts.recovered.lacks_earlier(storage.store.epoch, counters.totals.incarnation):
+        storage.contacts.note_missing_file(clock.now())
     forgotten = forget_filter_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
-    memory = _scope_memory(config, epochs, scope, alone=exchange is None)
+    grows = with_scope_in_force(config).scope.scope != "any"
+    memory = ScopeMemory(
+        epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=(exchange is None), grows=grows
+    )
     prioritizer = prioritizer_of(config)
     travelling = exchange.places.travelling if exchange is not None else ()
     frontier = frontier_for(setup, storage, prioritizer, namer, travelling)
@@ -283,11 +289,6 @@ def _ending(
     return recrawl.revisiting if recrawl is not None else BatchEnding(urls, chain, frontier, prioritizer)
 
 
-def _scope_memory(config: Config, epochs: Epochs, scope: CrawlScope, *, alone: bool) -> ScopeMemory:
-    grows = with_scope_in_force(config).scope.scope != "any"
-    return ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=alone, grows=grows)
-
-
 def _count(
     kept: DurableState,
     counters: CrawlCounters,
@@ -299,15 +300,6 @@ def _count(
     counters.pending = lambda: frontier.counts.pending
     counters.dns_and_caches = partial(counters_of, (*counting, counters))
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
-
-
-def _note_orders(loop: CrawlLoop, slots: ShardSlots) -> None:
-    """Have stops and pauses noted for the next start. A shard that was paused stays so until its crawler, or the
-    coordinator of several, orders otherwise.
-    """
-    loop.on_stop = slots.note_stop
-    loop.on_pause = slots.note_pause
-    loop.paused = slots.is_paused
 
 
 def _membership(
@@ -380,23 +372,7 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[Growi
     kept.committer.crowding = crowding
 
 
-def _rest_after_a_loss(storage: Storage, opening: int, now: float) -> None:
-    """Delay all hosts if contacts of an earlier start are missing. Call this after the exchange has read the contacts,
-    and before the frontier does.
-    """
-    if storage.contacts.recovered.lacks_earlier(storage.store.epoch, opening):
-        storage.contacts.note_missing_file(now)
-
-
 # ---- the controls
-
-
-def telemetry_of(setup: Setup, store: Store, opening_min: int) -> Telemetry:
-    """Return clock, logs and counters; the counts continue from the last commit."""
-    totals = load(store, TOTALS, Totals, Totals())
-    totals.incarnation = max(totals.incarnation + 1, opening_min)
-    logs = setup.undo.enter_context(closing(Logs(setup.home.logs, setup.clock, setup.config.logs)))
-    return Telemetry(setup.clock, logs, CrawlCounters(totals, setup.config.crawl))
 
 
 def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Telemetry, *, alone: bool) -> Controls:

@@ -90,11 +90,7 @@ def _check_beginning(config: Config, epochs: Epochs) -> None:
 
 
 def _with_component(config: Config, frontier: Frontier, epochs: Epochs, namer: Namer, dice: Dice) -> Frontier:
-    """Return the frontier with the operator's strategy.
-
-    Raises:
-        ConfigError: the strategy does not fit.
-    """
+    """Return the frontier with the operator's strategy. Raises ConfigError: the strategy does not fit."""
     name = config.components.frontier
     key = "components.frontier"
     if config.frontier.strategy != "sweep":
@@ -117,11 +113,7 @@ def _with_component(config: Config, frontier: Frontier, epochs: Epochs, namer: N
 
 
 def bias_of(config: Config, dice: Dice) -> Bias | None:
-    """Return the operator's choice among levels; None: ours.
-
-    Raises:
-        ConfigError: it does not fit.
-    """
+    """Return the operator's choice among levels; None: ours. Raises ConfigError: it does not fit."""
     name = config.components.bias
     if not name:
         return None

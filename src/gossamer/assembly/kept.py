@@ -10,7 +10,6 @@ import msgspec
 from gossamer.assembly.home import CHECKPOINTS, LOCK_S_MAX, OWNED, Home, Setup, remove_unfinished_checkpoints
 from gossamer.assembly.integrity import losses, manifest_of, open_store, require_sound
 from gossamer.assembly.parts import keep_mode
-from gossamer.config import Config
 from gossamer.engine.commit import Committer, Storage
 from gossamer.engine.counters import Telemetry
 from gossamer.model.errors import ConfigError
@@ -84,7 +83,8 @@ def storage_of(setup: Setup) -> Storage:
     store = undo.enter_context(closing(open_store(config, home)))
     manifest = manifest_of(store)
     require_sound(home.directory, losses(config, home, manifest))
-    hosts = hosts_kept(config)
+    name = config.state.hosts_store
+    hosts = HostsKept(Path(name), config.state.hosts_store_cache_bytes) if name else None
     if hosts is not None:
         contacts = undo.enter_context(closing(hosts)).contacts(home.state, now)
     else:
@@ -152,9 +152,3 @@ class HostsKept:
             self.store.close()
         finally:
             self._lock.release()
-
-
-def hosts_kept(config: Config) -> HostsKept | None:
-    """Return the hosts store that the configuration names. Raises ConfigError as `HostsKept`."""
-    name = config.state.hosts_store
-    return HostsKept(Path(name), config.state.hosts_store_cache_bytes) if name else None

@@ -57,11 +57,7 @@ def map_in(directory: Path) -> PartitionMap | None:
 
 
 def moves_in(directory: Path) -> MovesRecord:
-    """Return the coordinator's record of moves of a crawl.
-
-    Raises:
-        ConfigError: the record cannot be read.
-    """
+    """Return the coordinator's record of moves of a crawl. Raises ConfigError: the record cannot be read."""
     path = directory / RECORD_FILE
     try:
         return msgspec.json.decode(path.read_bytes(), type=MovesKept).moves if path.exists() else MovesRecord()

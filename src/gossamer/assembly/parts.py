@@ -335,11 +335,7 @@ def rendering_explainer(config: Config, epochs: Epochs) -> Callable[[Url], list[
 
 
 def policy_of(name: str) -> RevisitPolicy:
-    """Return the policy with a name (`revisit.policy`).
-
-    Raises:
-        ConfigError: there is no such policy.
-    """
+    """Return the policy with a name (`revisit.policy`). Raises ConfigError: there is no such policy."""
     if name in POLICIES:
         return POLICIES[name]()
     component(name, "revisit.policy", POLICIES, "policy")

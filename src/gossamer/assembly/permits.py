@@ -132,14 +132,10 @@ def earlier_of(config: Config, undo: ExitStack) -> EarlierCrawls | None:
                     f"scope.against: {home.store} is not there; `gossamer resume {shell_word(directory)}` brings it"
                 )
             try:
-                store = running_store(_with_small_cache(other), home)
+                store = running_store(replace(other, state=replace(other.state, cache_bytes=CACHE_BYTES)), home)
             except OSError as error:
                 raise ConfigError(f"scope.against: cannot read {home.store}: {error}") from error
             undo.callback(store.close)
             if store.get("meta", URL_RULES) is not None:  # Otherwise the crawl has not begun.
                 stores.append((directory, store))
     return EarlierCrawls(stores) if stores else None
-
-
-def _with_small_cache(config: Config) -> Config:
-    return replace(config, state=replace(config.state, cache_bytes=CACHE_BYTES))

@@ -51,11 +51,7 @@ def without_robots(config: Config) -> tuple[str, ...]:
 
 
 def namer_for(config: Config) -> Namer:
-    """Return the namer for a configuration's rules and schemes.
-
-    Raises:
-        ConfigError: as `extra_ports`.
-    """
+    """Return the namer for a configuration's rules and schemes. Raises ConfigError: as `extra_ports`."""
     return Namer(config.url.canonicalizer(), extra_ports(config), config.url.split_sites)
 
 

@@ -79,7 +79,9 @@ def changes(
         if as_json:
             typer.echo(json.dumps(change.as_object()))
         elif isinstance(change, FieldChange):
-            typer.echo(_line_of_field(change))
+            before, after = ("nothing" if value is None else harmless(value) for value in (change.before, change.after))
+            what = f"{change.items} {harmless(change.item)}: {change.field} changed from {before} to {after}"
+            typer.echo(f"{change.at[:19]}Z  {'field':<{WIDTH}}  {harmless(change.url)}  {what}")
         else:
             typer.echo(_line(change, of_one=bool(url)))
     ignored = IGNORED.get(reopen(directory / "crawl.toml").revisit.change)
@@ -244,12 +246,6 @@ def _line(change: PageChange, *, of_one: bool) -> str:
     place = f"{change.warc_file} {change.warc_offset}" if change.warc_offset is not None else "not archived"
     status = change.status if change.status is not None else "-"
     return f"{at}  {what:<{WIDTH}}  {status}  {size(change.body_bytes):>9}  {change.digest or '-'}  {place}"
-
-
-def _line_of_field(change: FieldChange) -> str:
-    before, after = ("nothing" if value is None else harmless(value) for value in (change.before, change.after))
-    what = f"{change.items} {harmless(change.item)}: {change.field} changed from {before} to {after}"
-    return f"{change.at[:19]}Z  {'field':<{WIDTH}}  {harmless(change.url)}  {what}"
 
 
 def _of_running(directory: Path, unread: str) -> str:

@@ -136,8 +136,13 @@ def _figures(status: Status, bars: int) -> Table:
     trend = health_of(status).trend
     rows = (
         ("pages", count(status.pages), "rate", ", ".join(filter(None, (f"{status.pages_s:.1f} pages/s", trend)))),
-        ("queued", count(status.queued), "bytes", _bytes(status)),
-        ("in flight", count(status.in_flight), "hosts", _hosts(status)),
+        ("queued", count(status.queued), "bytes", f"{size(status.wire_bytes)}, {size(status.bytes_s)}/s"),
+        (
+            "in flight",
+            count(status.in_flight),
+            "hosts",
+            f"{count(status.hosts_active)} active, {count(status.hosts_known)} known",
+        ),
         ("discovered", count(status.discovered), "time", duration(status.elapsed_s)),
     )
     widest = max(len(value) for _, value, _, _ in rows)  # On a narrow terminal the last column is cut, no count is.
@@ -210,14 +215,6 @@ def _hosts_table(hosts: list[dict[str, object]]) -> Table:
 
 def _active(status: Status) -> list[dict[str, object]]:
     return [] if status.hosts is UNSET else list(status.hosts["active"])
-
-
-def _bytes(status: Status) -> str:
-    return f"{size(status.wire_bytes)}, {size(status.bytes_s)}/s"
-
-
-def _hosts(status: Status) -> str:
-    return f"{count(status.hosts_active)} active, {count(status.hosts_known)} known"
 
 
 def _share(status: Status) -> float | None:

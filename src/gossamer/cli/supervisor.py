@@ -109,7 +109,9 @@ def supervise(job: CrawlJob, child: Started) -> int:
         status = Supervisor(start_again, watched, complain).run()
     finally:
         child.close()
-    show_cursor()
+    if obeys_escapes(sys.stdout):  # A child that died in a live view could not show the cursor again.
+        sys.stdout.write("\x1b[?25h")
+        sys.stdout.flush()
     if status == Exit.REFUSED:
         from gossamer.cli.directory import unmake_refused  # The child may remove nothing outside of its directory.
 
@@ -121,13 +123,6 @@ def _as_written(job: CrawlJob) -> CrawlJob:
     from gossamer.cli.checking import job_as_written  # Reads a configuration: after a death alone.
 
     return job_as_written(job)
-
-
-def show_cursor() -> None:
-    """Give the terminal its cursor back: a child that died in a live view could not."""
-    if obeys_escapes(sys.stdout):
-        sys.stdout.write("\x1b[?25h")
-        sys.stdout.flush()
 
 
 def _import_failure_line(component: str, status: int, *, by_us: bool) -> str:
@@ -235,7 +230,8 @@ class Supervisor:
                 if overran or -status in CONTENT_DEATHS:
                     self._slots.accuse()
                 starts_again = status == AGAIN or self._slots.held()
-                self._wait_for_command()
+                while self._slots.held() and not self._signals:  # A command that dies holds nothing.
+                    time.sleep(self._patience.watch_s)
                 how = "hung in a page and was ended" if overran else slots.death(status)
                 if was_silent:
                     self._say(_silence_line(self._slots.page()))
@@ -263,11 +259,6 @@ class Supervisor:
                     return Exit.FAILED
                 restarts += 1
                 self._say(f"the crawl's process {how}; it continues from its last commit")
-
-    def _wait_for_command(self) -> None:
-        """Wait until no command holds the crawl, or for a signal. A command that dies holds nothing."""
-        while self._slots.held() and not self._signals:
-            time.sleep(self._patience.watch_s)
 
     def _one_life(self, restarts: int) -> tuple[int, bool, bool]:
         """Return the child's return code (as Popen's), and whether we killed it for a stage that overran, or because it

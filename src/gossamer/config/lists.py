@@ -57,11 +57,7 @@ def check_lists(config: Config) -> None:
 
 
 def patterns_of(path: Path) -> tuple[str, ...]:
-    """Return the patterns of a file.
-
-    Raises:
-        ConfigError: it cannot be read, or one is no regular expression.
-    """
+    """Return the patterns of a file. Raises ConfigError: it cannot be read, or one is no regular expression."""
     numbered = list(lines_of(path, bytes_max=LIST_BYTES_MAX))
     patterns = tuple(text for _, text in numbered)
     try:
@@ -73,11 +69,7 @@ def patterns_of(path: Path) -> tuple[str, ...]:
 
 
 def hosts_of(path: Path) -> HostSet:
-    """Return the hosts of a file.
-
-    Raises:
-        ConfigError: it cannot be read, or a line is no host.
-    """
+    """Return the hosts of a file. Raises ConfigError: it cannot be read, or a line is no host."""
     hosts = HostSet()
     for number, text in lines_of(path, bytes_max=LIST_BYTES_MAX):
         try:
@@ -125,11 +117,7 @@ def read_forgotten(path: Path) -> list[ForgottenEntry]:
 
 
 def whitelist_of(path: Path, lines_max: int | None = None) -> Whitelist:
-    """Return the sites of a file.
-
-    Raises:
-        ConfigError: it cannot be read, holds nothing, or a line is no domain.
-    """
+    """Return the sites of a file. Raises ConfigError: it cannot be read, holds nothing, or a line is no domain."""
     at = 0
 
     def domains() -> Iterator[str]:
@@ -193,11 +181,7 @@ def open_unpacked(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_text(file: Path, bytes_max: int = INPUT_BYTES_MAX) -> str:
-    """Return a configuration file's text.
-
-    Raises:
-        ConfigError: it cannot be read, or has more than `bytes_max` bytes.
-    """
+    """Return a configuration file's text. Raises ConfigError: it cannot be read, or has more than `bytes_max` bytes."""
     try:
         return read_input(file, bytes_max).decode("utf-8")
     except PermissionError as error:

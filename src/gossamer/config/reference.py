@@ -102,7 +102,7 @@ def _sections(heading: str, *, expert: bool) -> Iterator[str]:
         for key, field in fields.items():
             what = field.key.what.replace("|", "\\|")
             what += "." if field.choices and not what.endswith(".") else ""
-            choices = _choices(field)
+            choices = f" One of {', '.join(f'`{value}`' for value in field.choices)}." if field.choices else ""
             live = "live" if key_of(f"{section}.{key}").live else ""
             option = options.get(f"{section}.{key}", "")
             yield f"| `{key}` | {_default(field)} | {live} | {what}{choices} | {option} |"
@@ -113,10 +113,6 @@ def _default(field: DeclaredKey) -> str:
     if field.default is NODEFAULT:
         return "required"
     return "" if field.default is None else f"`{to_toml(field.default)}`".replace("|", "\\|")
-
-
-def _choices(field: DeclaredKey) -> str:
-    return f" One of {', '.join(f'`{value}`' for value in field.choices)}." if field.choices else ""
 
 
 KINDS: Mapping[Any, str] = {bool: "boolean", int: "integer", float: "number", str: "string"}

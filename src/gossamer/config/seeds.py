@@ -197,11 +197,7 @@ def is_private(host: str) -> bool:
 
 
 def local_names(file: Path) -> frozenset[str]:
-    """Return the names that a hosts file gives private addresses only.
-
-    Raises:
-        ConfigError: it cannot be read.
-    """
+    """Return the names that a hosts file gives private addresses only. Raises ConfigError: it cannot be read."""
     if file.is_fifo():
         raise ConfigError(f"{file} is a pipe, and hosts are read more than once; name a file that holds them")
     try:

@@ -221,7 +221,21 @@ class AdaptiveConcurrency:
         if lasts_s < WINDOW_S_MIN or (answers < ANSWERS_MIN and lasts_s < WINDOW_S_MAX):
             return
         before = brakes.concurrency
-        self._limit = limit = next_limit(self._limit, self._window(lasts_s), min(self.ceiling, brakes.ceiling), now)
+        crowded, requests, lags_s = zip(*self._looks, strict=True)
+        self._limit = limit = next_limit(
+            self._limit,
+            Window(
+                lasts_s,
+                self._counters.answered - self._answered,
+                self._counters.silent - self._silent,
+                fmean(crowded),
+                max(requests),
+                (self._clock.work_s() - self._work_s) / lasts_s,
+                fmean(lags_s),
+            ),
+            min(self.ceiling, brakes.ceiling),
+            now,
+        )
         self._counters.totals.concurrency = limit.proven
         brakes.reconfigure(limit.most)
         self._tell()
@@ -237,18 +251,6 @@ class AdaptiveConcurrency:
         gauges = self._gauges
         files = fitting_requests(gauges.open_files_max) if gauges.open_files_max else AUTO_MAX
         return max(1, min(AUTO_MAX, gauges.memory_budget_bytes // BYTES_A_REQUEST, files))
-
-    def _window(self, lasts_s: float) -> Window:
-        crowded, requests, lags_s = zip(*self._looks, strict=True)
-        return Window(
-            lasts_s,
-            self._counters.answered - self._answered,
-            self._counters.silent - self._silent,
-            fmean(crowded),
-            max(requests),
-            (self._clock.work_s() - self._work_s) / lasts_s,
-            fmean(lags_s),
-        )
 
     def _begin(self, at: float) -> None:
         """Begin a window; until `at` the requests of the window before end."""

@@ -147,7 +147,9 @@ class Examiner:
     def content(self, reply: Reply, fingerprint: int) -> Content:
         """Return the same with the error, if a part of the content is missing."""
         try:
-            return self._stage_decode(reply, fingerprint, self._clock.now())
+            self._slots.name(reply.url)
+            self._slots.enter(0, fingerprint, _DECODE, self._clock.now())
+            return self._decoder.decode(reply)
         finally:
             self._slots.leave(0)
 
@@ -155,11 +157,6 @@ class Examiner:
         """Do what `look` does, as one slice."""
         yield from ()
         return self._look(page)
-
-    def _stage_decode(self, reply: Reply, fingerprint: int, now: float) -> Content:
-        self._slots.name(reply.url)
-        self._slots.enter(0, fingerprint, _DECODE, now)
-        return self._decoder.decode(reply)
 
 
 def page_of(reply: Reply, content: Content, link_type: str = "") -> Page:

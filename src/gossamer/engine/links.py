@@ -58,7 +58,10 @@ class PageLinks:
         links: dict[tuple[str, str], Link] = {}
         mentions: list[Found] = []
         keys: list[str] = []
-        outside = visit.link_type == EMBED and self._is_outside(visit)
+        # Whether the page is in the crawl only as an embed.
+        outside = visit.link_type == EMBED and bool(
+            self._chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer))
+        )
         embed_hops = visit.hops + 1 if visit.link_type == EMBED else 0
         depth = visit.depth + 1
         referrer = visit.url.text
@@ -128,7 +131,3 @@ class PageLinks:
             return []
         reason = self._chain.reason_but_depth
         return [link.url.text for link in links if link.link_type != EMBED and not reason(link)]
-
-    def _is_outside(self, visit: Visit) -> bool:
-        """Say whether a page is in the crawl only as an embed."""
-        return bool(self._chain.explain(Link(visit.url, "anchor", visit.depth, 0, visit.referrer)))

@@ -352,15 +352,12 @@ class Pipeline:
             if is_fatal(error):
                 raise
             for link in links:
-                self._requeue_alone(link)
+                try:
+                    self.discovery.requeue([link])
+                except Exception as error:  # noqa: BLE001 - an internal error with one link must not stop the others
+                    self._logs.critical("internal_error", error, url=link.url.text)
+                    self._counters.count_error(error, self._clock.now())
         return len(links)
-
-    def _requeue_alone(self, link: Link) -> None:
-        try:
-            self.discovery.requeue([link])
-        except Exception as error:  # noqa: BLE001 - an internal error with one link must not stop the others
-            self._logs.critical("internal_error", error, url=link.url.text)
-            self._counters.count_error(error, self._clock.now())
 
     def _handle_error(self, lease: Lease, error: Exception) -> None:
         if is_fatal(error):

@@ -56,11 +56,7 @@ def sums_of(path: Path, length: int | None = None) -> Sums:
 
 
 def pieces_of(path: Path, length: int | None = None) -> Iterator[bytes]:
-    """Yield a file, or its first `length` bytes, in pieces.
-
-    Raises:
-        OSError: as `crc_of`.
-    """
+    """Yield a file, or its first `length` bytes, in pieces. Raises OSError: as `crc_of`."""
     left = length
     with path.open("rb") as file:
         while left is None or left:

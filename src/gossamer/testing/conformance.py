@@ -348,7 +348,12 @@ def check_archive(make: Callable[[], Archive]) -> None:
     archive.cut()
     ids = [archived.record_id for _, archived in taken if archived.record_id]
     _promise(len(set(ids)) == len(ids), "no two records share an id")
-    _check_apart([archived for _, archived in taken])
+    ends: dict[str, int] = {}
+    for place in [archived for _, archived in taken]:
+        if place.warc_file and place.warc_offset is not None and place.warc_length is not None:
+            _promise(place.warc_length > 0, "a record has bytes")
+            _promise(place.warc_offset >= ends.get(place.warc_file, 0), "no record overlaps another")
+            ends[place.warc_file] = place.warc_offset + place.warc_length
     archive.close()
 
 
@@ -362,15 +367,6 @@ def _check_place(visited: Visited, archived: Archived) -> None:
     told = (row.warc_file, row.warc_offset, row.warc_length)
     given = (archived.warc_file, archived.warc_offset, archived.warc_length)
     _promise(told == given, f"the row's place is the one that is returned: {told}, {given}")
-
-
-def _check_apart(places: Sequence[Archived]) -> None:
-    ends: dict[str, int] = {}
-    for place in places:
-        if place.warc_file and place.warc_offset is not None and place.warc_length is not None:
-            _promise(place.warc_length > 0, "a record has bytes")
-            _promise(place.warc_offset >= ends.get(place.warc_file, 0), "no record overlaps another")
-            ends[place.warc_file] = place.warc_offset + place.warc_length
 
 
 async def check_protocol_module(

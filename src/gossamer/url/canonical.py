@@ -48,7 +48,9 @@ class Canonicalizer:
         self.rules = tuple(self._steps)
         self.hosts = hosts if hosts is not None else HostNameRules()
         self._sites = {check_site(site): _steps_of(own) for site, own in (sites or {}).items()}
-        self.cautious = all(is_cautious(steps) for steps in (self._steps, *self._sites.values()))
+        self.cautious = all(
+            all(name in DEFAULT_RULES for name in steps) for steps in (self._steps, *self._sites.values())
+        )
         """Whether only default rules are in use, for all sites: then `is_plain` is right for hosts that no host rule
         changes.
         """
@@ -140,11 +142,6 @@ def _plain_host(host: str) -> str:
 def _steps_of(rules: Sequence[str]) -> Steps:
     wanted = check_rules(rules)
     return {name: RULES[name] for name in RULES if name in wanted}
-
-
-def is_cautious(rules: Iterable[str]) -> bool:
-    """Say whether all of these are default rules."""
-    return all(name in DEFAULT_RULES for name in rules)
 
 
 def is_plain(url: str) -> bool:

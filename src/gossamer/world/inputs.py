@@ -41,11 +41,7 @@ def open_input(path: Path, *, pipes: bool = False) -> BinaryIO:
 
 
 def read_input(path: Path, bytes_max: int = INPUT_BYTES_MAX) -> bytes:
-    """Return the content of a regular file.
-
-    Raises:
-        OSError: as `open_input`, or it has more than `bytes_max` bytes.
-    """
+    """Return the content of a regular file. Raises OSError: as `open_input`, or it has more than `bytes_max` bytes."""
     with open_input(path) as file:
         data = file.read(bytes_max + 1)
     if len(data) > bytes_max:
