@@ -363,5 +363,5 @@ def test_one_shard_has_no_exchange(tmp_path: Path) -> None:
         config = config_of(simweb, tmp_path / "crawl", 1)
         shard = assemble(config, tmp_path / "crawl")
         assert shard.membership is None
-        assert shard.ring.pipeline._stages.exchange.is_alone
+        assert shard.ring.pipeline.stages.exchange.is_alone
         asyncio.run(shard.close())

@@ -20,7 +20,7 @@ from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, PageRecord, UrlMemory
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
-from gossamer.engine.optional import NoHints, NoOthers, NoRendering
+from gossamer.engine.optional import Hints, NoOthers, NoRendering
 from gossamer.engine.options import CrawlOptions, LimitsOptions
 from gossamer.engine.pending_scope import ScopeMemory
 from gossamer.engine.pipeline import Pipeline
@@ -180,7 +180,7 @@ class Ring:
             trapping=self.trapping,
             pending_scope=memory.pending_scope,
             exchange=NoOthers(),
-            hints=NoHints(),
+            hints=Hints(),
             isolated=IsolatedModules((), lambda _type, _link: (), 1.0, 1),
             rendering=NoRendering(),
             ending=BatchEnding(self.urls, self.chain, self.frontier, BreadthFirst()),

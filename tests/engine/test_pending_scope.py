@@ -163,5 +163,5 @@ def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         opened.pending_scope.keep(Link(url_of(f"http://b.test/{number}"), "anchor", 1))
     opened.commit()
     assert len(list(opened.store.scan("scope", b"\0\0", b"\xff\xff"))) == 11
-    assert opened.pending_scope.links_lost == 15
+    assert opened.pending_scope._counts.lost == 15
     opened.store.close()

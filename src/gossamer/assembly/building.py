@@ -34,7 +34,7 @@ from gossamer.assembly.parts import (
 )
 from gossamer.assembly.permits import earlier_of, forget_filter_of, scope_of
 from gossamer.assembly.protocols import protocol_modules
-from gossamer.assembly.revisits import enrolment_of, hints_of, hubs_of, mentions_of, revisiting_of, schedule_of
+from gossamer.assembly.revisits import hints_of, hubs_of, mentions_of, schedule_of
 from gossamer.assembly.ring import CrawlRing, CrawlScope, Recrawl
 from gossamer.assembly.schemes import namer_of, without_robots
 from gossamer.assembly.values import Controls, Outputs, Shard
@@ -47,7 +47,7 @@ from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, UrlMemory
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
-from gossamer.engine.optional import Ending, NoHints, NoOthers, NoRendering, ShardExchange
+from gossamer.engine.optional import Hints, NoOthers, NoRendering, ShardExchange
 from gossamer.engine.pending_scope import PendingScope, ScopeMemory
 from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.quarantine import Quarantine
@@ -55,6 +55,7 @@ from gossamer.engine.shard import CrawlLoop
 from gossamer.engine.stages import BatchEnding, Stages
 from gossamer.features.isolation import WALL_FACTOR
 from gossamer.features.permit import Exclusions
+from gossamer.features.revisit.revisiting import Enrolment, Revisiting
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.state import page_facts
 from gossamer.model.links import Verdict
@@ -62,7 +63,6 @@ from gossamer.model.pages import Findings
 from gossamer.model.product import __version__
 from gossamer.model.visits import Content, Reply
 from gossamer.plugins import build
-from gossamer.ports import Prioritizer
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.uploads import uploads_of
 from gossamer.stages.frontier.frontier import Frontier
@@ -70,9 +70,11 @@ from gossamer.stages.frontier.scheduler import HostControl
 from gossamer.stages.process.choice import Chosen
 from gossamer.stages.robots.robots import SiteRobots, record_of
 from gossamer.stages.scope.chain import Chain
+from gossamer.stages.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
+from gossamer.state.slots import ShardSlots
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.alarm import OverrunAlarm
@@ -188,15 +190,10 @@ def ring_of(
     epochs = storage.epochs
     namer = namer_of(config, epochs)
     exchange = _exchange(setup, storage, namer, counters.totals.incarnation)
-    # The exchange has read the contacts now, and the frontier has not: delay all hosts if some are missing.
-    if storage.contacts.recovered.lacks_earlier(storage.store.epoch, counters.totals.incarnation):
-        storage.contacts.note_missing_file(clock.now())
+    _rest_after_a_loss(storage, counters.totals.incarnation, clock.now())
     forgotten = forget_filter_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
-    grows = with_scope_in_force(config).scope.scope != "any"
-    memory = ScopeMemory(
-        epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=(exchange is None), grows=grows
-    )
+    memory = _scope_memory(config, epochs, scope, alone=exchange is None)
     prioritizer = prioritizer_of(config)
     travelling = exchange.places.travelling if exchange is not None else ()
     frontier = frontier_for(setup, storage, prioritizer, namer, travelling)
@@ -235,8 +232,8 @@ def ring_of(
         copies=copies_of(config, epochs, content_seen, urls),
         trapping=scope.trapping,
         isolated=(isolated := isolation_of(config, setup.home.directory, modules.isolated)),
-        hints=hints or NoHints(),
-        ending=_ending(recrawl, urls, scope.chain, frontier, prioritizer),
+        hints=hints or Hints(),
+        ending=recrawl.revisiting if recrawl is not None else BatchEnding(urls, scope.chain, frontier, prioritizer),
         pending_scope=memory.pending_scope,
         exchange=exchange or NoOthers(),
         rendering=rendering or NoRendering(),
@@ -283,10 +280,9 @@ def _exchange(setup: Setup, storage: Storage, namer: Namer, opening: int) -> Exc
     return exchange_of(setup, storage, namer, opening, partitions)
 
 
-def _ending(
-    recrawl: Recrawl | None, urls: UrlMemory, chain: Chain, frontier: Frontier, prioritizer: Prioritizer
-) -> Ending:
-    return recrawl.revisiting if recrawl is not None else BatchEnding(urls, chain, frontier, prioritizer)
+def _scope_memory(config: Config, epochs: Epochs, scope: CrawlScope, *, alone: bool) -> ScopeMemory:
+    grows = with_scope_in_force(config).scope.scope != "any"
+    return ScopeMemory(epochs, scope.roots, scope.exclusions, scope.chain.counts, alone=alone, grows=grows)
 
 
 def _count(
@@ -300,6 +296,15 @@ def _count(
     counters.pending = lambda: frontier.counts.pending
     counters.dns_and_caches = partial(counters_of, (*counting, counters))
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
+
+
+def _note_orders(loop: CrawlLoop, slots: ShardSlots) -> None:
+    """Have stops and pauses noted for the next start. A shard that was paused stays so until its crawler, or the
+    coordinator of several, orders otherwise.
+    """
+    loop.on_stop = slots.note_stop
+    loop.on_pause = slots.note_pause
+    loop.paused = slots.is_paused
 
 
 def _membership(
@@ -344,8 +349,10 @@ def recrawl_of(
     schedule = schedule_of(config, storage.epochs, frontier, dice, is_ours)
     if schedule is None:
         return None
-    revisiting = revisiting_of(config, schedule, frontier)
-    enrolment = enrolment_of(config, storage, namer, revisiting, clock, dice)
+    options = config.revisit
+    sketcher = partial(sketch, lowest=False)
+    revisiting = Revisiting(schedule, frontier, options.change, sketcher, text_of, conditional=options.conditional)
+    enrolment = Enrolment(storage, namer, revisiting, options.interval_s_mean, clock, dice)
     # A hub's host may belong to another shard, and only that shard may send requests to it.
     hubs = hubs_of(config, storage.epochs, namer, exclusions, robots) if exchange is None else None
     if hubs is not None:
@@ -370,6 +377,14 @@ def _watch_growth(config: Config, kept: DurableState, components: Sequence[Growi
         return max(float(contacts.is_crowded), sum(one.memory_bytes for one in growing) / bytes_max)
 
     kept.committer.crowding = crowding
+
+
+def _rest_after_a_loss(storage: Storage, opening: int, now: float) -> None:
+    """Delay all hosts if contacts of an earlier start are missing. Call this after the exchange has read the contacts,
+    and before the frontier does.
+    """
+    if storage.contacts.recovered.lacks_earlier(storage.store.epoch, opening):
+        storage.contacts.note_missing_file(now)
 
 
 # ---- the controls

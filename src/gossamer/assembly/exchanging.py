@@ -103,7 +103,7 @@ class Membership:
         assert addresses is not None
         self._shared = frontier.share_gates(addresses, exchange.shard / exchange.partitions.shards)
         if self._shared is not None:
-            addresses.listen(self._on_open, self._shared.shut, self._outgoing)
+            addresses.listen(self._on_open, self._shared.shut, lambda: self.exchange.on_outgoing())  # noqa: PLW0108 - it is set later
 
     def join(self, committer: Committer) -> None:
         """Have a part in every commit."""
@@ -293,9 +293,6 @@ class Membership:
     @property
     def _activity(self) -> int:
         return self.exchange.activity + self._loop.activity
-
-    def _outgoing(self) -> None:
-        self.exchange.on_outgoing()
 
     def _on_open(self, address: str, rest_until: float) -> None:
         assert self._shared is not None

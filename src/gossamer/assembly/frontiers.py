@@ -8,7 +8,7 @@ from typing import cast
 
 from gossamer.assembly.home import Setup
 from gossamer.assembly.parts import budget_of, politeness_of
-from gossamer.assembly.revisits import frontier_options_of, patient, share_new_of
+from gossamer.assembly.revisits import frontier_options_of, is_continuous, patient
 from gossamer.config import Config
 from gossamer.engine.commit import Storage
 from gossamer.model.errors import ConfigError
@@ -24,7 +24,6 @@ from gossamer.stages.frontier.walked import has_walked
 from gossamer.stages.frontier.wrapping import WrappedFrontier
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import FRONTIER_COMPONENT
-from gossamer.state.store import HostsStore
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
 
@@ -49,8 +48,11 @@ def frontier_for(
     rules = patient(politeness_of(config), config)
     options = frontier_options_of(config)
     budget = budget_of(config)
-    share_new = share_new_of(config)
-    remembered = host_memory_of(config, storage.hosts, now)
+    share_new = config.revisit.share_new if is_continuous(config) else None
+    remembered = None
+    if storage.hosts is not None:
+        remembered_s = config.frontier.errors_remembered_s
+        remembered = Remembered(storage.hosts, remembered_s, now, crawl_delays=config.robots.obey)
     records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered, travelling)
     bias = bias_of(config, dice)
     chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split, bias)
@@ -132,10 +134,3 @@ class _OneOf:
         if level not in levels:
             raise ValueError(f"it returned {level!r}, not one of {sorted(levels)}")
         return level
-
-
-def host_memory_of(config: Config, store: HostsStore | None, now: float) -> Remembered | None:
-    """Return the state of hosts from earlier crawls; None without a hosts store."""
-    if store is None:
-        return None
-    return Remembered(store, config.frontier.errors_remembered_s, now, crawl_delays=config.robots.obey)

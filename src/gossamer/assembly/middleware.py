@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -121,14 +120,11 @@ def _usage(features: Features) -> Usage:
 
 
 def _walls(features: Features) -> Walling:
-    error_body = partial(_error_body, features.examiner, features.quarantine)
+    def error_body(reply: Reply, visit: Visit) -> bytes:
+        fingerprint = visit.url.fingerprint  # A process may have died of it.
+        return b"" if features.quarantine.suspects(fingerprint) else features.examiner.decode(reply, fingerprint)
+
     return Walling(walls_of(features.config), error_body, features.control, closes=features.recrawl is None)
-
-
-def _error_body(examiner: Examiner, quarantine: Quarantine, reply: Reply, visit: Visit) -> bytes:
-    """Return the decoded body of an error; empty if a process may have died of it."""
-    fingerprint = visit.url.fingerprint
-    return b"" if quarantine.suspects(fingerprint) else examiner.decode(reply, fingerprint)
 
 
 def _own(name: str, features: Features) -> VisitMiddleware:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gossamer.assembly.schemes import namer_for
 from gossamer.config import Config
 from gossamer.config.lists import all_forgotten, read_text, scope_lists
-from gossamer.engine.examine import Examiner, Slots
+from gossamer.engine.examine import Examiner, NoSlots
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.pages import Findings, Page, Visited
@@ -31,6 +31,7 @@ from gossamer.stages.process.walls import Walls
 from gossamer.stages.scope.chain import Chain, scope_chain
 from gossamer.stages.scope.forgotten import Forgotten
 from gossamer.stages.scope.roots import Roots
+from gossamer.state.slots import ShardSlots
 from gossamer.url.name import Namer
 from gossamer.world.clock import Clock, WallClock
 from gossamer.world.inputs import open_input
@@ -162,6 +163,8 @@ def _by_rank(file: str) -> Prioritizer:
         raise ConfigError(f"frontier.ranks_file: cannot read {file}: {why}; make it with gossamer rank DIR") from error
 
 
-def examiner(config: Config, modules: Modules, clock: Clock, slots: Slots, spills: Spills | None = None) -> Examiner:
+def examiner(
+    config: Config, modules: Modules, clock: Clock, slots: ShardSlots | NoSlots, spills: Spills | None = None
+) -> Examiner:
     """Return the stage that decodes and processes pages."""
     return Examiner(BoundedDecoder(config.fetch, spills), modules.process, clock, slots, modules.process_in_slices)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -11,10 +10,8 @@ from msgspec.structs import replace
 
 from gossamer.assembly.parts import policy_of, with_scope_in_force
 from gossamer.config import Config
-from gossamer.engine.commit import Storage
 from gossamer.features.permit import Exclusions, robots_verdict
 from gossamer.features.revisit.hints import SitemapHints
-from gossamer.features.revisit.revisiting import Enrolment, Revisiting
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.websub import Subscriptions
 from gossamer.model.errors import ConfigError
@@ -25,12 +22,10 @@ from gossamer.stages.frontier.options import FrontierOptions
 from gossamer.stages.frontier.politeness import Politeness
 from gossamer.stages.robots.robots import SiteRobots
 from gossamer.stages.scope.options import ScopeOptions
-from gossamer.stages.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
-from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice, unguessable
 
 if TYPE_CHECKING:
@@ -70,11 +65,6 @@ def patient(rules: Politeness, config: Config) -> Politeness:
     )
 
 
-def share_new_of(config: Config) -> float | None:
-    """Return the share of visits for new pages; None if no page is visited again."""
-    return config.revisit.share_new if is_continuous(config) else None
-
-
 def schedule_of(
     config: Config,
     epochs: Epochs,
@@ -98,26 +88,6 @@ def schedule_of(
     if config.frontier.strategy != "sweep" or config.components.frontier:
         raise ConfigError("crawl.mode: a continuous crawl needs frontier.strategy = sweep and no components.frontier")
     return Schedule(epochs, frontier, policy_of(config.revisit.policy), config.revisit, dice, is_ours)
-
-
-def revisiting_of(config: Config, schedule: Schedule, frontier: Frontier) -> Revisiting:
-    """Return the connection between ring and schedule."""
-    options = config.revisit
-    return Revisiting(
-        schedule, frontier, options.change, partial(sketch, lowest=False), text_of, conditional=options.conditional
-    )
-
-
-def enrolment_of(
-    config: Config,
-    storage: Storage,
-    namer: Namer,
-    revisiting: Revisiting,
-    clock: Clock,
-    dice: Dice,
-) -> Enrolment:
-    """Return the enrolment of pages of an earlier batch crawl."""
-    return Enrolment(storage, namer, revisiting, config.revisit.interval_s_mean, clock, dice)
 
 
 def hints_of(config: Config, epochs: Epochs, namer: Namer, revisits: Schedule | None) -> SitemapHints | None:

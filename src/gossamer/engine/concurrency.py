@@ -98,12 +98,13 @@ def next_limit(limit: RequestLimit, window: Window, ceiling: int, now: float) ->
     floor = min(REQUESTS_MIN, ceiling)
     rate = window.answers / max(window.lasts_s, 1e-3)
     silent = window.silent / max(window.silent + window.answers, 1)
+    smoothed = 0.9 * limit.silent + 0.1 * silent
     if limit.most > ceiling:
         return RequestLimit(ceiling, silent=limit.silent, step=STEP, next_at=now + HOLD_S_FIRST, why=NO_MORE)
     if not window.answers:
         return replace(limit, most=limit.proven, before=0, why="no request was answered")
     if window.crowded < CROWDED_MIN and not (limit.before and limit.goes == "down"):
-        return _give_back(limit, window, min(AUTO_FIRST, limit.most), silent)
+        return _give_back(limit, window, min(AUTO_FIRST, limit.most), smoothed)
     if limit.before:
         limit = _judge(limit, rate, silent, now)
         if limit.most == limit.before:
@@ -111,8 +112,7 @@ def next_limit(limit: RequestLimit, window: Window, ceiling: int, now: float) ->
         limit = replace(limit, before=0)
     if sign := _sign_of_too_many(limit, window, rate, silent, now):
         return _try_fewer(limit, rate, floor, sign)
-    usual_silent = 0.9 * limit.silent + 0.1 * silent if limit.usual else silent
-    limit = replace(limit, silent=usual_silent, usual=limit.usual or rate / limit.most)
+    limit = replace(limit, silent=smoothed if limit.usual else silent, usual=limit.usual or rate / limit.most)
     if now < limit.next_at:
         return limit
     if limit.goes == "down":
@@ -141,8 +141,7 @@ def _give_back(limit: RequestLimit, window: Window, floor: int, silent: float) -
     most = limit.most
     if window.used_max < UNUSED * most:
         most = max(floor, int(window.used_max / UNUSED), int(most * UNUSED))
-    usual_silent = 0.9 * limit.silent + 0.1 * silent
-    return RequestLimit(most, silent=usual_silent, step=limit.step, why="few hosts wait for one")
+    return RequestLimit(most, silent=silent, step=limit.step, why="few hosts wait for one")
 
 
 def _judge(limit: RequestLimit, rate: float, silent: float, now: float) -> RequestLimit:

@@ -170,7 +170,7 @@ class Discovery:
     def _offer_of(self, links: Sequence[Link]) -> Callable[[Sequence[Link]], Sequence[int]]:
         """Return the function that offers a page's links. Seeds and trap detection need the answers at once."""
         later = self._holding
-        if later is None or any([link.seed for link in links]) or self._stages.trapping.counts_answers(links):  # noqa: C419
+        if later is None or any([link.seed for link in links]) or self._stages.trapping.traps.counts(links):  # noqa: C419
             return self._offer_now
         return later.offer_or_hold
 
@@ -195,7 +195,7 @@ class Discovery:
         else:
             ours = [link for link in links if not stages.chain.reason(link)]
         if len(ours) < len(links):
-            stages.trapping.reject(links)
+            stages.trapping.traps.hold(links)
         ours = stages.exchange.own(ours)  # Their partitions may have moved since they were held.
         self._enqueue(ours, self._offer_now(ours), {}, self._clock.now())
 

@@ -3,7 +3,7 @@ modules.
 """
 
 from collections.abc import Callable, Generator
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -12,7 +12,7 @@ from gossamer.model.pages import Findings, Page, Rendered
 from gossamer.model.visits import Content, Reply
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.process.chain import Processed, Slices
-from gossamer.state.slots import STAGES
+from gossamer.state.slots import STAGES, ShardSlots
 from gossamer.world.clock import Clock
 
 _DECODE = STAGES.index("decode")
@@ -53,16 +53,6 @@ def dead() -> Examined:
     return Examined(Content(b""), Findings(), [], [], died=True)
 
 
-class Slots(Protocol):
-    """Where a process notes the page that it works on, for the supervisor: `state.slots.ShardSlots`."""
-
-    def name(self, url: str) -> None: ...
-
-    def enter(self, slot: int, fingerprint: int, stage: int, now: float) -> None: ...
-
-    def leave(self, slot: int) -> None: ...
-
-
 class NoSlots:
     """The slots of a process whose parent knows which page it has."""
 
@@ -84,7 +74,7 @@ class Examiner:
         decoder: BoundedDecoder,
         look: Look,
         clock: Clock,
-        slots: Slots,
+        slots: ShardSlots | NoSlots,
         sliced: Callable[[Page], Slices] | None = None,
     ) -> None:
         """`sliced` does what `look` does, in slices; None: at once."""

@@ -30,7 +30,7 @@ class Middlewares:
         self.reserves = tuple(one.reserve for one in listed if _overrides(one, base.reserve))
         self.releases = tuple(one.release for one in listed if _overrides(one, base.release))
         self.before_begin = tuple(one.before_begin for one in listed if _overrides(one, base.before_begin))
-        self.unsent = tuple(one.unsent for one in listed if _overrides(one, base.unsent))
+        self._unsent = tuple(one.unsent for one in listed if _overrides(one, base.unsent))
         self.requests = tuple(one.request for one in listed if _overrides(one, base.request))
         self.routes = tuple(one.route for one in listed if _overrides(one, base.route))
         self.proxy_failures = tuple(one.proxy_failed for one in listed if _overrides(one, base.proxy_failed))
@@ -67,6 +67,11 @@ class Middlewares:
     def leads_on(self, url: Url, reply: Reply) -> bool:
         """Say whether the redirect of a URL is followed."""
         return all(leads_on(url, reply) for leads_on in self._leads)
+
+    def note_unsent(self, url: Url) -> None:
+        """Take back the request for a URL: it was not sent, or the server did not act on it."""
+        for unsent in self._unsent:
+            unsent(url)
 
     def of(self, name: str) -> VisitMiddleware:
         """Return the middleware that prerequisite fetches and verdicts name as their owner."""
@@ -119,10 +124,6 @@ class Prerequisites:
             further = owner.answered(further, failure, b"", now)
         if further is None and prerequisite.is_about_origin and isinstance(result, Reply):
             self._on_read(prerequisite.origin)
-
-    def refusal(self, prerequisite: Prerequisite, now: float) -> Failure | None:
-        """Return why a prerequisite fetch must not be made now; None if it may be."""
-        return self._middlewares.of(prerequisite.owner).refused(prerequisite, now)
 
     def run_for(self, url: Url, prerequisite: Prerequisite, now: float) -> None:
         """Make a fetch for a URL whose host is parked for it."""

@@ -132,55 +132,37 @@ class Ending(Protocol):
         """Queue a URL again whose visit has ended."""
 
 
-class Hints(Protocol):
-    """What sitemaps and feeds may announce (`features.revisit.hints`)."""
+class Hints:
+    """What sitemaps and feeds may announce (`features.revisit.hints`). By itself nothing: where links are not followed,
+    they are pages.
+    """
 
-    wants_feeds: bool
+    wants_feeds = False
 
     def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
         """Return the sitemaps in an origin's robots.txt that are fetched, and those that are fetched again because they
         were read before they had authority over this host.
         """
-
-    def admitted(
-        self, visit: Visit, announcement: Announcement, links: list[Link], in_scope: Callable[[Url], bool]
-    ) -> list[Link]:
-        """Return a document's links that it may announce; `announcement.error` says if some are left out."""
-
-    def feeds(self, links: list[Link]) -> list[Link]:
-        """Return a page's links without feeds beyond the limit per host."""
-
-    def leads_to(self, sitemap: Url, target: Url) -> bool:
-        """Say whether the target of a sitemap's redirect is fetched as a sitemap, also outside the scope."""
-
-    def redirected(self, sitemap: Url, target: Url) -> bool:
-        """Give the target of a sitemap's redirect its authority; say whether the target was read before."""
-
-    def vouched(self, link: Link) -> bool:
-        """Give a sitemap that another shard has named authority over that host; say whether it was read before."""
-
-
-class NoHints:
-    """Links are not followed: sitemaps and feeds are pages."""
-
-    wants_feeds = False
-
-    def named(self, origin: Url, sitemaps: Sequence[str]) -> tuple[list[Link], list[Link]]:
         return [], []
 
     def admitted(
         self, visit: Visit, announcement: Announcement, links: list[Link], in_scope: Callable[[Url], bool]
     ) -> list[Link]:
+        """Return a document's links that it may announce; `announcement.error` says if some are left out."""
         return links
 
     def feeds(self, links: list[Link]) -> list[Link]:
+        """Return a page's links without feeds beyond the limit per host."""
         return links
 
     def leads_to(self, sitemap: Url, target: Url) -> bool:
+        """Say whether the target of a sitemap's redirect is fetched as a sitemap, also outside the scope."""
         return True
 
     def redirected(self, sitemap: Url, target: Url) -> bool:
+        """Give the target of a sitemap's redirect its authority; say whether the target was read before."""
         return False
 
     def vouched(self, link: Link) -> bool:
+        """Give a sitemap that another shard has named authority over that host; say whether it was read before."""
         return False

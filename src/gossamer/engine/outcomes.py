@@ -110,7 +110,7 @@ class Outcomes:
         if row.error:
             self._logs.info(row.outcome, url=visit.url.text, error=row.error, attempt=visit.attempt)
         if not conclusion.was_acted_on:
-            self._not_acted_on(lease)
+            self._middlewares.note_unsent(lease.url)
         if conclusion.revisit_of is None:
             visited = self._digested(visit, reply, row)
         else:  # A revisit record refers to the archived version (WARC 1.1, section 6.7.3).
@@ -165,13 +165,9 @@ class Outcomes:
         visit = self._visit(lease)
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}: the challenge is answered by the next request"
-        self._not_acted_on(lease)
+        self._middlewares.note_unsent(lease.url)
         again = RevisitPlan(visit.url, now, visit.attempt + 1, visit_of(lease).hops, row.error)
         self._conclude(lease, self._digested(visit, reply, row), now, again)
-
-    def _not_acted_on(self, lease: Lease) -> None:
-        for unsent in self._middlewares.unsent:
-            unsent(lease.url)
 
     def _redirect(self, lease: Lease, reply: Reply, target: Url, now: float) -> list[Link]:
         """Conclude a redirect: its target is a link that passes the whole ring, unless it is the next hop of this
@@ -181,7 +177,7 @@ class Outcomes:
         stages = self._stages
         row = self._reply_row(visit, reply, "redirected")
         row.redirect_to = target.text
-        stages.trapping.count_redirect(visit.url)
+        stages.trapping.traps.count_redirect(visit.url)
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
         seed = self.recorder.seed(visit)
         if seed:

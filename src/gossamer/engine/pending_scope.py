@@ -86,17 +86,12 @@ class PendingScope:
         self._changed |= self.grows and final != self._final
         self._final = final
 
-    @property
-    def links_lost(self) -> int:
-        """Links outside the scope that were rejected because of `LINKS_MAX`."""
-        return self._counts.lost
-
     def open(self, url: Url, seed: int) -> None:
         """Note that a seed will be visited."""
         if not self.grows:
             return
         self.activity += 1
-        key = _seed_key(url)
+        key = _key(url, b"s")
         if self._epochs.get("scope", key) is None:
             self._counts.open += 1
             self._changed = True
@@ -104,12 +99,12 @@ class PendingScope:
 
     def seed(self, url: Url) -> int:
         """Return the kind of open seed that a URL is, or `NOT_SEED`."""
-        value = self._epochs.get("scope", _seed_key(url)) if self.grows and self._counts.open else None
+        value = self._epochs.get("scope", _key(url, b"s")) if self.grows and self._counts.open else None
         return value[0] if value else NOT_SEED
 
     def conclude(self, url: Url) -> None:
         """Note that a URL's visit is concluded."""
-        key = _seed_key(url)
+        key = _key(url, b"s")
         if self._counts.open and self._epochs.get("scope", key) is not None:
             self._epochs.delete("scope", key)
             self._counts.open -= 1
@@ -117,7 +112,7 @@ class PendingScope:
 
     def keep(self, link: Link) -> None:
         """Keep a link that the scope rejects; of several links to a URL, the one with the shortest path."""
-        key = _link_key(link.url)
+        key = _key(link.url, b"l")
         known = self._epochs.get("scope", key)
         if known is None and self._counts.kept >= LINKS_MAX:
             self._counts.lost += 1
@@ -208,12 +203,9 @@ def open_seeds(partition: int) -> tuple[bytes, bytes]:
     return partition.to_bytes(2) + b"s", partition.to_bytes(2) + b"t"
 
 
-def _seed_key(url: Url) -> bytes:
-    return url.partition.to_bytes(2) + b"s" + url.fingerprint.to_bytes(8)
-
-
-def _link_key(url: Url) -> bytes:
-    return url.partition.to_bytes(2) + b"l" + url.fingerprint.to_bytes(8)
+def _key(url: Url, kind: bytes) -> bytes:
+    """Return the key of an open seed (`s`) or of a kept link (`l`)."""
+    return url.partition.to_bytes(2) + kind + url.fingerprint.to_bytes(8)
 
 
 class ScopeMemory:

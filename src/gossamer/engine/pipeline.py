@@ -48,7 +48,7 @@ class Pipeline:
     def __init__(
         self, stages: Stages, retries: Retries, options: CrawlOptions, clock: Clock, logs: Logs, counters: CrawlCounters
     ) -> None:
-        self._stages = stages
+        self.stages = stages
         self._outcomes = Outcomes(stages, retries, logs, counters)
         self._retries = retries
         self._options = options
@@ -100,26 +100,6 @@ class Pipeline:
         self._outcomes.reconfigure(retries)
         self.discovery.judge_again()
 
-    @property
-    def stages(self) -> Stages:
-        """Its components, for other sources of replies."""
-        return self._stages
-
-    @property
-    def rendering(self) -> int:
-        """Visits that have been fetched and are being rendered, or wait for a browser."""
-        return self._stages.rendering.visits
-
-    @property
-    def is_full(self) -> bool:
-        """Whether too many pages wait for a browser, so that no more pages are fetched for now."""
-        return self._stages.rendering.is_full
-
-    @property
-    def is_accused(self) -> bool:
-        """Whether a page is suspected of the last crash: commit before another page is processed."""
-        return self._stages.quarantine.accused
-
     # ---- select → permit → fetch → digest → process → record
 
     def lease(self, lease: Lease, now: float) -> Coroutine[Any, Any, None] | None:
@@ -130,7 +110,7 @@ class Pipeline:
         """
         try:
             if self.discovery.counts_links and self._is_repeated(lease):
-                self._stages.frontier.drop(lease, now)
+                self.stages.frontier.drop(lease, now)
                 return None
             step = self._ring.decide(lease, now)
         except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
@@ -152,17 +132,17 @@ class Pipeline:
     def locate_more(self, now: float) -> None:
         """Lease hosts that wait for their address, as many as may be looked up now."""
         for _ in range(min(len(self._unlocated), self.concurrency - self.lookups)):
-            self._stages.frontier.control.locate(self._unlocated.popleft(), now)
+            self.stages.frontier.control.locate(self._unlocated.popleft(), now)
 
     def _is_repeated(self, lease: Lease) -> bool:
         """Say whether a URL that was queued again with a more urgent level is finished or in flight already."""
         if lease.visit is None or lease.visit.revisit:
             return False
-        return lease.url.fingerprint in self._under_way or self._stages.history.has_ended(lease.url)
+        return lease.url.fingerprint in self._under_way or self.stages.history.has_ended(lease.url)
 
     async def _resolve(self, lease: Lease) -> None:
         try:
-            found = await self._stages.resolver.resolve(lease.url.host)
+            found = await self.stages.resolver.resolve(lease.url.host)
             if isinstance(found, Failure) and found.retry:
                 found = msgspec.structs.replace(found, is_alone=self._is_alone())
             self._ring.on_resolved(lease, found, self._clock.now())
@@ -181,7 +161,7 @@ class Pipeline:
                         await prepare(lease.url, self.commit)
                 started = self._clock.now()
                 if not self._ring.begin(lease, started):
-                    self._note_unsent(lease)
+                    middlewares.note_unsent(lease.url)
                     return
                 result = await self._fetch(lease, started)
                 if isinstance(result, Failure) and result.by_proxy:
@@ -212,10 +192,6 @@ class Pipeline:
         finally:
             self._under_way.discard(lease.url.fingerprint)
 
-    def _note_unsent(self, lease: Lease) -> None:
-        for unsent in self._middlewares.unsent:
-            unsent(lease.url)
-
     def _receive(self, url: Url, result: Reply | Failure) -> Reply | Failure:
         """Return a result as the middleware wants it to be seen."""
         reply = result.came if isinstance(result, Failure) else result
@@ -231,7 +207,7 @@ class Pipeline:
             return ""
         visit = self._outcomes.recorder.visit(lease)
         link = Link(lease.url, visit.link_type, visit.depth, visit.hops, visit.referrer, visit.seed)
-        rejected = self._stages.chain.rejects_again(link)
+        rejected = self.stages.chain.rejects_again(link)
         return rejected[1] if rejected is not None else ""
 
     async def _fetch(self, lease: Lease, started: float) -> Reply | Failure:
@@ -263,16 +239,16 @@ class Pipeline:
 
     def _is_alone(self) -> bool:
         """Say whether the crawl has one host, which has not answered yet."""
-        frontier = self._stages.frontier
-        return not frontier.counts.answers and frontier.hosts_left == 1 and self._stages.exchange.is_alone
+        frontier = self.stages.frontier
+        return not frontier.counts.answers and frontier.hosts_left == 1 and self.stages.exchange.is_alone
 
     async def _send(self, lease: Lease, request: Request) -> Reply | Failure:
         """Send a request. Until a host answers, one of several addresses, or that of the only host, is left early."""
         has_others = lease.host.has_others
         is_alone = self._is_alone()
-        if self._stages.frontier.counts.answers or not (has_others or is_alone):
-            return await self._stages.protocols.fetch(request)
-        result = await self._stages.protocols.fetch(msgspec.structs.replace(request, has_others=True))
+        if self.stages.frontier.counts.answers or not (has_others or is_alone):
+            return await self.stages.protocols.fetch(request)
+        result = await self.stages.protocols.fetch(msgspec.structs.replace(request, has_others=True))
         if isinstance(result, Reply):
             return result
         return msgspec.structs.replace(result, has_others=has_others or result.has_others, is_alone=is_alone)
@@ -286,19 +262,19 @@ class Pipeline:
         self._ring.unsent(lease, result, now)
         if not any(note(lease.url, result.error, now) for note in self._middlewares.proxy_failures):
             self._counters.proxy_failed(result.error, now, others_pass=result.others_pass)
-        self._note_unsent(lease)
+        self._middlewares.note_unsent(lease.url)
 
     def _request(self, lease: Lease, now: float) -> Request:
         url = lease.url
         visit = lease.visit
         prerequisite = lease.prerequisite
-        port = self._stages.namer.port(url)
+        port = self.stages.namer.port(url)
         if prerequisite is not None and not prerequisite.is_about_origin:
             owner = self._middlewares.of(prerequisite.owner)
             return owner.fetch(prerequisite, Request(url.text, lease.address, port), now)
         # The last attempt is not ended early, so that a slow host loses no page. A robots.txt is requested again.
         yields = self.concurrency if visit is None or self._retries.has_attempts_left(visit) else 0
-        wanted = self._stages.chain.media_types if visit is not None else ()
+        wanted = self.stages.chain.media_types if visit is not None else ()
         again = visit is not None and visit.attempt > 1
         most = OUTLINK_BYTES_MAX if visit is not None and visit.link_type == OUTLINK else 0
         request = Request(url.text, lease.address, port, (), most, wanted, fresh=again, concurrency=yields)
@@ -315,12 +291,12 @@ class Pipeline:
         body = b""
         reply = result if isinstance(result, Reply) else result.came
         if reply is not None and owner.archived_as:
-            self._stages.archive.add_prerequisite(reply, prerequisite.origin.text, owner.archived_as)
+            self.stages.archive.add_prerequisite(reply, prerequisite.origin.text, owner.archived_as)
         if owner.reads_body and isinstance(result, Reply) and 200 <= result.status < 300:
-            if self._stages.quarantine.suspects(prerequisite.url.fingerprint):
+            if self.stages.quarantine.suspects(prerequisite.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
-                content = self._stages.examiner.content(result, prerequisite.url.fingerprint)
+                content = self.stages.examiner.content(result, prerequisite.url.fingerprint)
                 body = content.body
                 if content.error and body != result.body:  # It breaks off within its coding.
                     result = msgspec.structs.replace(result, truncated=result.truncated or "unspecified")
@@ -328,7 +304,7 @@ class Pipeline:
 
     def _look_into_sitemaps(self, origin: Url) -> None:
         """Discover the sitemaps in an origin's robots.txt."""
-        stages = self._stages
+        stages = self.stages
         now = self._clock.now()
         if stages.chain.is_elsewhere(origin) or not stages.roots.touches(origin):
             return
@@ -338,7 +314,7 @@ class Pipeline:
 
     def discover_from_afar(self, links: Sequence[Link]) -> None:
         """Discover the links that other shards sent."""
-        hints = self._stages.hints
+        hints = self.stages.hints
         again = [link for link in links if link.link_type == SITEMAP_FILE and hints.vouched(link)]
         self.discovery.discover(links)
         self._outcomes.read_again(again, self._clock.now())
@@ -372,7 +348,7 @@ class Pipeline:
         now = self._clock.now()
         self._counters.count_error(error, now)
         if not lease.is_ended:
-            self._stages.frontier.ended(lease, None, now)
+            self.stages.frontier.ended(lease, None, now)
         if lease.prerequisite is not None:
             self._ring.answer(lease.prerequisite, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:

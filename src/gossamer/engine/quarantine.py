@@ -86,7 +86,8 @@ class Quarantine:
         )
         try:
             async with asyncio.timeout(START_S_MAX + self._limit_s):
-                output, _ = await asyncio.gather(_read(process), _ask(process, reply))
+                assert process.stdout is not None
+                output, _ = await asyncio.gather(process.stdout.read(), _ask(process, reply))
                 await process.wait()
         except TimeoutError:
             return b""
@@ -115,11 +116,6 @@ async def _ask(process: asyncio.subprocess.Process, reply: Reply) -> None:
         process.stdin.close()
     except ConnectionError:
         pass  # The process died; its exit status shows this.
-
-
-async def _read(process: asyncio.subprocess.Process) -> bytes:
-    assert process.stdout is not None
-    return await process.stdout.read()
 
 
 def examine_alone(source: BinaryIO, examiner: Examiner, large: Callable[[BinaryIO], LargeBody] | None = None) -> bytes:

@@ -141,7 +141,7 @@ class Ring:
 
     def _runs(self, lease: Lease, prerequisite: Prerequisite, now: float) -> bool:
         """Say whether a prerequisite fetch is made now. If it may not be made, or nothing waits for it, end it."""
-        refused = self._prerequisites.refusal(prerequisite, now)
+        refused = self._middlewares.of(prerequisite.owner).refused(prerequisite, now)
         if refused is not None:
             self._frontier.ended(lease, None, now)
             self.answer(prerequisite, b"", refused, now)

@@ -69,7 +69,8 @@ class CrawlLoop:
         self.brakes = brakes = Brakes(first, self._turns, frontier.shrink)
         self._wake = brakes.changed
         self._commit_now = brakes.commit_now
-        self._visits = 0
+        self.visits = 0
+        """Visits in flight, each of which may become a page."""
         self._stopping: Literal["", "drain", "now"] = ""
         self._early: End | None = None
         self._over = False
@@ -86,7 +87,7 @@ class CrawlLoop:
         """For one of several shards: total pages that it may have fetched for now. At this number it waits, and does
         not end.
         """
-        self.may_begin: Callable[[float], bool] = always
+        self.may_begin: Callable[[float], bool] = lambda _: True
         """For one of several shards: returns whether its lease is still valid."""
         self.on_stop: Callable[[float], None] = ignore
         """Called with the time of a command to stop."""
@@ -136,11 +137,6 @@ class CrawlLoop:
         """Whether a host is ready for a request and next to all of those permitted are under way."""
         is_full = self.requests >= FULL_SHARE * self.brakes.concurrency
         return is_full and not self.blocker and self._wake_at <= self._clock.now()
-
-    @property
-    def visits(self) -> int:
-        """Visits in flight, each of which may become a page."""
-        return self._visits
 
     @property
     def nothing_to_do(self) -> bool:
@@ -199,7 +195,7 @@ class CrawlLoop:
         """Return why no further page may be fetched; empty if one may."""
         # Each visit in flight may become a page, so the limit is never exceeded. Neither an epoch that a slow disk
         # keeps open, nor pages without a reader, may grow without bound.
-        pages = self._counters.totals.pages + self._visits
+        pages = self._counters.totals.pages + self.visits
         if pages >= self._pages_max:
             return "what is in flight: it may reach limits.max_pages"
         if pages >= self.quota:
@@ -343,10 +339,9 @@ class CrawlLoop:
         now = self._clock.now()
         most = self.brakes.concurrency
         # A page that is rendered waits for prerequisite fetches, so it must not prevent them.
-        rendering = self._pipeline.rendering
-        only = self._frontier.control.prerequisites_only = rendering > 0 and bool(
-            self._pipeline.is_full or self._pages_full
-        )
+        browsers = self._pipeline.stages.rendering
+        rendering = browsers.visits
+        only = self._frontier.control.prerequisites_only = rendering > 0 and bool(browsers.is_full or self._pages_full)
         most += rendering
         self._pipeline.concurrency = most
         self._pipeline.locate_more(now)
@@ -369,14 +364,14 @@ class CrawlLoop:
             if work is not None:
                 task = group.create_task(work)
                 self._turns[task] = lease, now
-                self._visits += lease.prerequisite is None
+                self.visits += lease.prerequisite is None
                 task.add_done_callback(self._on_turn_done)
         return lent
 
     def _on_turn_done(self, task: asyncio.Task[None]) -> None:
         lease, _ = self._turns.pop(task)
         self._counters.last_at = self._clock.now()
-        self._visits -= lease.prerequisite is None
+        self.visits -= lease.prerequisite is None
         if self._counters.in_epoch >= self._options.commit_pages or self._counters.delivery.filling:
             self._commit_now.set()
         self._wake.set()  # The loop also checks how much waits for a commit, once for all visits that end together.
@@ -407,7 +402,7 @@ class CrawlLoop:
     async def _sleep(self) -> None:
         self._wake.clear()
         wait_s = min(max(self._wake_at - self._clock.now(), 0.0), IDLE_S_MAX)
-        rendering = self._pipeline.rendering
+        rendering = self._pipeline.stages.rendering.visits
         is_blocked = self._requests_blocked(self._clock.now()) if rendering else self.blocker
         self._has_spare = wait_s > 0.0 and not self._pipeline.documents.parked
         if self.paused or self.brakes.held or self.requests >= self.brakes.concurrency + rendering or is_blocked:
@@ -461,11 +456,6 @@ class CrawlLoop:
 def bound(limit: float | None) -> float:
     """Return a limit as a number; infinity for none."""
     return inf if limit is None else limit
-
-
-def always(_: float) -> bool:
-    """Allow every request, as a shard that is alone."""
-    return True
 
 
 def first_of(errors: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -134,8 +134,7 @@ class Recorder:
 
     def visit(self, lease: Lease) -> Visit:
         """Return the visit with the shortest path that is known now, since it may have waited long."""
-        visit = lease.visit
-        assert visit is not None, "a prerequisite fetch where a visit was expected"
+        visit = visit_of(lease)
         way = self._stages.url_seen.way(visit.url)
         if way is None or way == (visit.depth, visit.hops):
             return visit
@@ -178,8 +177,7 @@ class Recorder:
         """
         stages = self._stages
         row = visited.row
-        visit = lease.visit
-        assert visit is not None, "a prerequisite fetch where a visit was expected"
+        visit = visit_of(lease)
         finish = stages.ending.look(lease, visited) if again is None else None
         archived = stages.archive.add(visited) or Archived()
         if self._logs.tells_visits:

@@ -48,7 +48,7 @@ class Trapping(VisitMiddleware):
         """`split` are sites whose hosts have a partition each: a shard judges such farms only by the hosts that it
         has.
         """
-        self._traps = traps
+        self.traps = traps
         self._split = split
         self._epochs = epochs
         self._sketcher = sketcher
@@ -58,21 +58,17 @@ class Trapping(VisitMiddleware):
 
     def forget(self, hosts: Sequence[str]) -> None:
         """Drop everything about hosts that another shard gets from memory."""
-        self._traps.forget(hosts, {site_of(host) for host in hosts})
+        self.traps.forget(hosts, {site_of(host) for host in hosts})
 
     def admit(self, hosts: Sequence[str], first: int, end: int) -> None:
         """Admit the traps of partitions from another shard, and of their hosts."""
         self.forget(hosts)
         for key, dumped in self._epochs.scan("trap", *partition_range(first, end)):
-            self._traps.load(int.from_bytes(key[:2]), dumped)
+            self.traps.load(int.from_bytes(key[:2]), dumped)
 
     def judge(self, url: Url, now: float) -> Verdict:
-        trap = self._traps.trap_of(url)
+        trap = self.traps.trap_of(url)
         return Verdict(outcome="trapped", reason=trap.says()) if trap is not None else ALLOWED
-
-    def count_redirect(self, url: Url) -> None:
-        """Record a request that was redirected."""
-        self._traps.count_redirect(url)
 
     def note_page(self, url: Url, content: Content, row: PageRow, requested: Url | None = None) -> None:
         """Record a fetched page. Only texts are evidence of a trap. `requested` is the address from which redirects led
@@ -83,7 +79,7 @@ class Trapping(VisitMiddleware):
         copy = bool(row.duplicate_of) and _host_of(row.duplicate_of) == _host_of(row.url)
         sketch = None if copy else lambda: self._sketcher(content.body, row.charset, url.text)
         year = datetime.fromtimestamp(row.fetched_at, UTC).year
-        trap = self._traps.note_page(
+        trap = self.traps.note_page(
             url,
             sketch,
             year,
@@ -98,29 +94,19 @@ class Trapping(VisitMiddleware):
     ) -> None:
         """Process a page's links: all of them, the admitted ones, and the eliminator's answers for these."""
         if len(admitted) < len(links):
-            self._traps.hold(links)
-        self._traps.note_links(admitted, answers, page.text if page is not None else "")
-
-    def counts_answers(self, links: Sequence[Link]) -> bool:
-        """Say whether `note_links` needs to know which of a page's links are new. Costs nothing except for suspected
-        hosts.
-        """
-        return self._traps.counts(links)
-
-    def reject(self, links: Sequence[Link]) -> None:
-        """Keep links that were rejected as trapped when they were judged again; ignore others."""
-        self._traps.hold(links)
+            self.traps.hold(links)
+        self.traps.note_links(admitted, answers, page.text if page is not None else "")
 
     def cut(self, now: float) -> None:
         """Put changes into the open epoch."""
-        for partition, host, template, dumped in self._traps.take_changed():
+        for partition, host, template, dumped in self.traps.take_changed():
             key = (
                 _home_partition(partition, host, self._split).to_bytes(2)
                 + xxh3_64_digest(host.encode())
                 + xxh3_64_digest(template.encode())
             )
             self._epochs.put("trap", key, dumped)
-        for partition, host, dumped in self._traps.take_watched():
+        for partition, host, dumped in self.traps.take_watched():
             self._epochs.put("content", watch_key(partition, host, self._split), dumped)
 
     async def release_trap(
@@ -135,7 +121,7 @@ class Trapping(VisitMiddleware):
         host = namer.name(f"http://{name.partition('/')[0].removeprefix('*.')}/")
         if host is None:
             return []
-        released = self._traps.release(name, lambda _: host.partition)
+        released = self.traps.release(name, lambda _: host.partition)
         for trap in released:
             held = [(namer.name(text), depth, referrer) for text, depth, referrer in trap.held]
             trap.held.clear()

@@ -191,6 +191,7 @@ class Watchdogs:
         self._clock = telemetry.clock
         self._pulse = Pulse(resources.stalled, self._clock, options.stall_s)
         self._counters = telemetry.counters
+        self._tell = telemetry.counters.note
         self._logs = telemetry.logs
         self._lags: deque[float] = deque(maxlen=LAGS_KEPT)
         self.on_beat: Callable[[float], object] = float
@@ -449,6 +450,3 @@ class Watchdogs:
         if gone is not None and name != "loop":
             self._logs.info("alarm_over", alarm=name, since=gone.since)
             self._tell(f"over: {gone.says.partition(':')[0].partition(';')[0]}")
-
-    def _tell(self, sentence: str) -> None:
-        self._counters.note(sentence)

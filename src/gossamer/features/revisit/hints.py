@@ -13,6 +13,7 @@ from typing import Literal
 
 import msgspec
 
+from gossamer.engine.optional import Hints
 from gossamer.features.revisit.options import DiscoveryOptions
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.model.links import (
@@ -174,7 +175,7 @@ FUTURE_S_MAX = 86_400.0
 """A date further in the future is an error, not a difference of clocks."""
 
 
-class SitemapHints(VisitMiddleware):
+class SitemapHints(VisitMiddleware, Hints):
     """Applies sitemaps and feeds: hints about pages, and links that their authors may announce.
 
     Reading a document costs about 1 µs per link in addition to the link itself, and a record in the store.
