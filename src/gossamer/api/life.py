@@ -102,7 +102,7 @@ class ShardLife:
         counters = controls.telemetry.counters
         if shard.kept.home.shard == 0 and (says := short_patience(config)):
             counters.note(says)
-        if shard.ring.pipeline.is_accused:  # Durable before another page can end this process.
+        if shard.ring.pipeline.stages.quarantine.accused:  # Durable before another page can end this process.
             await shard.kept.committer.commit()
         controls.watchdogs.limit_requests(ThisMachine().open_files_max(), config.crawl.concurrency_max)
         ended = counters.totals.ended

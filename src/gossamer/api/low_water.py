@@ -59,7 +59,8 @@ class LowWater:
         self._loop = ring.loop
         self._frontier = ring.frontier
         self._pipeline = ring.pipeline
-        self._clock, self._logs, self._counters = telemetry.clock, telemetry.logs, telemetry.counters
+        self._clock, self._logs = telemetry.clock, telemetry.logs
+        self._tell = telemetry.counters.note
         self._seeding = seeding
         self._feeding = feeding
         self._offline = settings.config.crawl.mode == "offline"
@@ -169,9 +170,6 @@ class LowWater:
         address = seed_url(text, self._settings.config.scope.schemes)
         check_addresses(self._settings.config, [address], local)
         return address
-
-    def _tell(self, sentence: str) -> None:
-        self._counters.note(sentence)
 
 
 async def run_command(options: FrontierOptions, directory: Path, tell: Callable[[str], None]) -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -58,6 +59,14 @@ LABELLED_COUNTERS = (
 )
 DNS_WITHIN = {"dns_within_10_ms": "0.01", "dns_within_100_ms": "0.1", "dns_within_1_s": "1"}
 """Counters that have a label in place of a unit in their name."""
+MODULE_COUNTERS = (
+    ("module_pages", "pages", "Pages that a processing module was given"),
+    ("module_failures", "failed", "Pages that a processing module failed on"),
+)
+SHARD_COUNTERS = (
+    ("commits", "commits", "Commits, in this process"),
+    ("commit_seconds", "commit_s_total", "Their time, in this process"),
+)
 SHARD_GAUGES = (
     ("commit_last_seconds", "commit_s", "How long the last commit took"),
     ("commit_under_way_seconds", "commit_under_way_s", "How long the commit under way has taken; 0 without one"),
@@ -76,11 +85,15 @@ WATCH_GAUGES = (
     ("open_files_max", "open_files_max", "How many the system allows"),
     ("clock_shift_seconds", "clock_shift_s", "By how much the system's clock was set forward since the start"),
 )
+WATCH_COUNTERS = (
+    ("loop_stalls", "stalls", "Times that the event loop stalled, in this process"),
+    ("clock_jumps", "clock_jumps", "Times that the clock jumped, in this process"),
+)
 
 
 def metrics_of(status: Mapping[str, object]) -> bytes:
     """Return a detailed status in Prometheus' text format. About 2 ms."""
-    return _text(_StatusMetrics(read_status(status)).collect())
+    return _text(_of_status(read_status(status)))
 
 
 def fleet_metrics(states: Iterable[str], running: int, crawls_max: int) -> bytes:
@@ -125,95 +138,74 @@ def _text(families: Iterable[Metric]) -> bytes:
     return generate_latest(registry)
 
 
-class _StatusMetrics:
-    def __init__(self, status: Status) -> None:
-        self._status = status
-
-    def collect(self) -> Iterator[Metric]:
-        status = self._status
-        yield InfoMetricFamily(PREFIX + "build", "The program", {"version": __version__})
-        for name, key, what in COUNTERS:
-            yield CounterMetricFamily(PREFIX + name, what, _float(getattr(status, key)))
-        for name, key, what in GAUGES:
-            yield GaugeMetricFamily(PREFIX + name, what, _float(getattr(status, key)))
-        overdue = _float((status.revisits or {}).get("overdue"))
-        yield GaugeMetricFamily(PREFIX + "overdue_urls", "URLs of a continuous crawl whose visit is due", overdue)
-        for name, key, label, what in LABELLED_COUNTERS:
-            counter = CounterMetricFamily(PREFIX + name, what, labels=[label])
-            for value, count in getattr(status, key).items():
-                counter.add_metric([str(value) or "unknown"], _float(count))
-            yield counter
-        processor = CounterMetricFamily(
-            PREFIX + "processor_seconds", "Processor time by stage, over all runs", labels=["stage"]
-        )
-        for name in STAGES:
-            processor.add_metric([name], status.cost.get(f"cpu_{name}_s", 0.0))
-        yield processor
-        yield CounterMetricFamily(PREFIX + "requests", "Requests sent, over all runs", status.cost.get("requests", 0.0))
-        most = status.cost.get("memory_bytes_max", 0.0)
-        yield GaugeMetricFamily(PREFIX + "memory_bytes_max", "The most memory that the crawl held, over all runs", most)
-        within = CounterMetricFamily(
-            PREFIX + "dns_within", "Lookups by the seconds that they took at most", labels=["seconds"]
-        )
-        for name, seconds in DNS_WITHIN.items():
-            within.add_metric([seconds], status.counters.get(name, 0.0))
-        yield within
-        for name, what in SAYS.items():
-            if name in DNS_WITHIN:
-                continue
-            metric = name.removesuffix("_s") + "_seconds" if name in ("dns_s", "requests_s") else name
-            yield CounterMetricFamily(PREFIX + metric, f"{what}, in this process", status.counters.get(name, 0.0))
-        for name, key, what in (
-            ("module_pages", "pages", "Pages that a processing module was given"),
-            ("module_failures", "failed", "Pages that a processing module failed on"),
-        ):
-            counter = CounterMetricFamily(PREFIX + name, what, labels=["module"])
-            for module, facts in status.modules.items():
-                counter.add_metric([module], _float(facts.get(key)))
-            yield counter
-        yield _by_label("level_urls", "URLs in queues by level, 0 the most urgent", "level", status.levels)
-        limits = status.hosts.get("limits", {}) if status.hosts is not UNSET else {}
-        yield _by_label("active_hosts_by_limit", "Active hosts by what limits them", "limit", limits)
-        alarms = {alarm.name for alarm in status.alarms}
-        yield _by_label("alarm", "1 while it lasts", "alarm", {name: name in alarms for name in ALARMS})
-        states = {name: status.state == name for name in STATES}
-        yield _by_label("state", "1 for the state that the crawl is in", "state", states)
-        yield from self._shards()
-        yield from self._machine()
-
-    def _shards(self) -> Iterator[Metric]:
-        shards = self._status.shards
-        for name, key, what in (("commits", "commits", "Commits"), ("commit_seconds", "commit_s_total", "Their time")):
-            counter = CounterMetricFamily(PREFIX + name, f"{what}, in this process", labels=["shard"])
-            for shard in shards:
-                counter.add_metric([str(shard.shard)], _float(getattr(shard, key)))
-            yield counter
-        for name, key, what in SHARD_GAUGES:
-            values = {str(shard.shard): _float(getattr(shard, key)) for shard in shards}
-            yield _by_label(name, what, "shard", values)
-        for name, key, what in MACHINE_GAUGES:
-            machines = {one.address or one.machine: getattr(one, key) for one in self._status.machines or ()}
-            yield _by_label(name, what, "machine", {one: value for one, value in machines.items() if value is not None})
-
-    def _machine(self) -> Iterator[Metric]:
-        watch = self._status.watch
-        for name, key, what in WATCH_GAUGES:
-            yield GaugeMetricFamily(PREFIX + name, what, _float(watch.get(key)))
-        for name, key, what in (
-            ("loop_stalls", "stalls", "event loop stalled"),
-            ("clock_jumps", "clock_jumps", "clock jumped"),
-        ):
-            yield CounterMetricFamily(PREFIX + name, f"Times that the {what}, in this process", _float(watch.get(key)))
-        for name, key in (("disk_free_bytes", "free_bytes"), ("disk_size_bytes", "total_bytes")):
-            values = {disk["path"]: _float(disk[key]) for disk in watch.get("disks", ())}
-            yield _by_label(name, "Of each file system that the crawl writes to", "path", values)
+def _of_status(status: Status) -> Iterator[Metric]:
+    yield InfoMetricFamily(PREFIX + "build", "The program", {"version": __version__})
+    for name, key, what in COUNTERS:
+        yield CounterMetricFamily(PREFIX + name, what, _float(getattr(status, key)))
+    for name, key, what in GAUGES:
+        yield GaugeMetricFamily(PREFIX + name, what, _float(getattr(status, key)))
+    overdue = _float((status.revisits or {}).get("overdue"))
+    yield GaugeMetricFamily(PREFIX + "overdue_urls", "URLs of a continuous crawl whose visit is due", overdue)
+    for name, key, label, what in LABELLED_COUNTERS:
+        counts = {str(value) or "unknown": count for value, count in getattr(status, key).items()}
+        yield _by_label(name, what, label, counts, CounterMetricFamily)
+    stages = {name: status.cost.get(f"cpu_{name}_s") for name in STAGES}
+    says = "Processor time by stage, over all runs"
+    yield _by_label("processor_seconds", says, "stage", stages, CounterMetricFamily)
+    yield CounterMetricFamily(PREFIX + "requests", "Requests sent, over all runs", status.cost.get("requests", 0.0))
+    most = status.cost.get("memory_bytes_max", 0.0)
+    yield GaugeMetricFamily(PREFIX + "memory_bytes_max", "The most memory that the crawl held, over all runs", most)
+    within = {seconds: status.counters.get(name) for name, seconds in DNS_WITHIN.items()}
+    says = "Lookups by the seconds that they took at most"
+    yield _by_label("dns_within", says, "seconds", within, CounterMetricFamily)
+    for name, what in SAYS.items():
+        if name in DNS_WITHIN:
+            continue
+        metric = name.removesuffix("_s") + "_seconds" if name in ("dns_s", "requests_s") else name
+        yield CounterMetricFamily(PREFIX + metric, f"{what}, in this process", status.counters.get(name, 0.0))
+    for name, key, what in MODULE_COUNTERS:
+        counts = {module: facts.get(key) for module, facts in status.modules.items()}
+        yield _by_label(name, what, "module", counts, CounterMetricFamily)
+    yield _by_label("level_urls", "URLs in queues by level, 0 the most urgent", "level", status.levels)
+    limits = status.hosts.get("limits", {}) if status.hosts is not UNSET else {}
+    yield _by_label("active_hosts_by_limit", "Active hosts by what limits them", "limit", limits)
+    alarms = {alarm.name for alarm in status.alarms}
+    yield _by_label("alarm", "1 while it lasts", "alarm", {name: name in alarms for name in ALARMS})
+    states = {name: status.state == name for name in STATES}
+    yield _by_label("state", "1 for the state that the crawl is in", "state", states)
+    for name, key, what in SHARD_COUNTERS:
+        values = {str(shard.shard): getattr(shard, key) for shard in status.shards}
+        yield _by_label(name, what, "shard", values, CounterMetricFamily)
+    for name, key, what in SHARD_GAUGES:
+        values = {str(shard.shard): getattr(shard, key) for shard in status.shards}
+        yield _by_label(name, what, "shard", values)
+    for name, key, what in MACHINE_GAUGES:
+        machines = {one.address or one.machine: getattr(one, key) for one in status.machines or ()}
+        yield _by_label(name, what, "machine", {one: value for one, value in machines.items() if value is not None})
+    yield from _of_machine(status.watch)
 
 
-def _by_label(name: str, what: str, label: str, values: Mapping[str, object]) -> GaugeMetricFamily:
-    gauge = GaugeMetricFamily(PREFIX + name, what, labels=[label])
+def _of_machine(watch: Mapping[str, Any]) -> Iterator[Metric]:
+    for name, key, what in WATCH_GAUGES:
+        yield GaugeMetricFamily(PREFIX + name, what, _float(watch.get(key)))
+    for name, key, what in WATCH_COUNTERS:
+        yield CounterMetricFamily(PREFIX + name, what, _float(watch.get(key)))
+    for name, key in (("disk_free_bytes", "free_bytes"), ("disk_size_bytes", "total_bytes")):
+        values = {disk["path"]: disk[key] for disk in watch.get("disks", ())}
+        yield _by_label(name, "Of each file system that the crawl writes to", "path", values)
+
+
+def _by_label(
+    name: str,
+    what: str,
+    label: str,
+    values: Mapping[str, object],
+    family: type[CounterMetricFamily | GaugeMetricFamily] = GaugeMetricFamily,
+) -> Metric:
+    metric = family(PREFIX + name, what, labels=[label])
     for value, number in values.items():
-        gauge.add_metric([str(value)], _float(number))
-    return gauge
+        metric.add_metric([value], _float(number))
+    return metric
 
 
 def _float(value: object) -> float:

@@ -91,7 +91,9 @@ def simulate(
 ) -> int:
     """Simulate a crawl: the real frontier on a modelled web."""
     if list_presets:
-        return _presets()
+        for name, published in PRESETS.items():
+            typer.echo(f"{name:<15} {published.what}")
+        return 0
     options = {
         "shards": shards,
         "time_s_max": max_time,
@@ -183,13 +185,6 @@ def _revisits(
     typer.echo(heading(options))
     for row in rows:
         typer.echo(row.line)
-    return 0
-
-
-def _presets() -> int:
-    """Print the presets."""
-    for name, preset in PRESETS.items():
-        typer.echo(f"{name:<15} {preset.what}")
     return 0
 
 

@@ -108,17 +108,15 @@ class Guard:
         if not _is_own(headers, host, is_page=is_page):
             return error(403, "other sites may not ask", CLOSE)
         given = headers.get("authorization")
-        if given is not None and not self._is_token(given):
+        scheme, _, token = (given or "").partition(" ")
+        is_token = hmac.compare_digest(token.strip().encode("latin-1"), self._token) and scheme.lower() == "bearer"
+        if given is not None and not is_token:
             return error(401, "the token is not that of what is served here", {"WWW-Authenticate": "Bearer", **CLOSE})
         needed = not is_page and (not self._is_local or scope["method"] not in READS)
         if needed and given is None:
             says = "this needs the token, as `Authorization: Bearer TOKEN`; the file console.token holds it"
             return error(401, says, {"WWW-Authenticate": "Bearer", **CLOSE})
         return None
-
-    def _is_token(self, given: str) -> bool:
-        scheme, _, token = given.partition(" ")
-        return hmac.compare_digest(token.strip().encode("latin-1"), self._token) and scheme.lower() == "bearer"
 
 
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[0-9a-z.-]+)(?::[0-9]{0,5})?")

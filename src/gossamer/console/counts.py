@@ -32,10 +32,3 @@ class ConsoleCounts(msgspec.Struct, frozen=True, kw_only=True):
     search_processes: Annotated[int, Meta(description="Search processes started.")]
     search_failures: Annotated[int, Meta(description="Queries at which the search process died or took too long.")]
     search_last_failure: Annotated[str, Meta(description="How it failed last; empty: it never did.")]
-
-
-def as_metrics(counts: ConsoleCounts) -> bytes:
-    """Return the counts in Prometheus' text format."""
-    from gossamer.api.metrics import struct_metrics  # Needed only for scrapes.
-
-    return struct_metrics("console", counts, ("connections", "streams"))

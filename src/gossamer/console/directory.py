@@ -68,29 +68,17 @@ class CrawlHandle(Protocol):
 class Directory:
     """Answers for the crawl in a directory."""
 
+    callbacks = mentions = None
+    """Hubs, and notices of links, go to the process that crawls."""
+
     def __init__(self, directory: Path, note: Callable[[str], None]) -> None:
         """Answer for the crawl in `directory`; `note` takes sentences about internal errors."""
-        self._directory = directory
+        self.directory = directory
         self._note = note
         self._status: tuple[float, Stamp, dict[str, object]] | None = None
         self._turn = asyncio.Lock()
         self._past: asyncio.Future[Past] | None = None
         self._ran = False
-
-    @property
-    def directory(self) -> Path:
-        """The crawl's directory."""
-        return self._directory
-
-    @property
-    def callbacks(self) -> None:
-        """None: hubs call the process that crawls."""
-        return
-
-    @property
-    def mentions(self) -> None:
-        """None: notices go to the process that crawls."""
-        return
 
     def log_error(self, error: Exception) -> None:
         """Report an internal error."""
@@ -99,7 +87,7 @@ class Directory:
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
         """Return the crawl's own answer while it runs; else an answer from its files, or that it does not run."""
         try:
-            answer = await ask_running(self._directory, request)
+            answer = await ask_running(self.directory, request)
             self._ran = True
             self._status = None
             self._past = None
@@ -145,29 +133,29 @@ class Directory:
 
             return {"metrics": metrics_of(await self._current()).decode()}
         raise verbs.ConflictError(
-            f"no crawl runs in {self._directory}; gossamer resume {shell_word(self._directory)} continues it"
+            f"no crawl runs in {self.directory}; gossamer resume {shell_word(self.directory)} continues it"
         )
 
     async def _current(self) -> dict[str, object]:
         now = asyncio.get_running_loop().time()
-        stamp = _stamp(self._directory)
+        stamp = _stamp(self.directory)
         if self._status is None or (now - self._status[0] > KEPT_S and self._status[1] != stamp):
             status = await self._status_now()
             self._past = None
             # A process that lets go of it may leave no trace of that.
-            stamp = UNSETTLED if status["state"] in PASSING else _stamp(self._directory)
+            stamp = UNSETTLED if status["state"] in PASSING else _stamp(self.directory)
             self._status = (now, stamp, status)
         return self._status[2]
 
     async def _status_now(self, *, again: bool = False) -> dict[str, object]:
         try:
-            return await asyncio.to_thread(lambda: api.status_of(self._directory))
+            return await asyncio.to_thread(lambda: api.status_of(self.directory))
         except CrawlFailedError as damaged:
             return {"state": "failed", "waiting_for": str(damaged)}
         except ConfigError as error:
-            if not (self._directory / "crawl.toml").exists():
+            if not (self.directory / "crawl.toml").exists():
                 raise verbs.MissingError(str(error)) from error
-            if not await asyncio.to_thread(DirectoryLock.is_held, self._directory / LOCK, HELD_S):
+            if not await asyncio.to_thread(DirectoryLock.is_held, self.directory / LOCK, HELD_S):
                 # A process may have released the lock in between.
                 return {"state": "failed", "waiting_for": str(error)} if again else await self._status_now(again=True)
             # A process holds it, and cannot be asked: it begins, or makes its files before it goes.
@@ -180,12 +168,12 @@ class Directory:
         """
         await self._current()
         if self._past is None or (self._past.done() and self._past.exception() is not None):
-            self._past = asyncio.get_running_loop().run_in_executor(None, _past_of, self._directory)
+            self._past = asyncio.get_running_loop().run_in_executor(None, _past_of, self.directory)
         return await asyncio.shield(self._past)
 
     async def _read(self, read: Callable[[Path], dict[str, object]]) -> dict[str, object]:
         try:
-            return await asyncio.to_thread(read, self._directory)
+            return await asyncio.to_thread(read, self.directory)
         except ConfigError as error:
             raise verbs.ConflictError(str(error)) from error
 

@@ -8,7 +8,7 @@ from typing import Self
 
 import msgspec
 
-from gossamer.console.counts import ConsoleCounts, Figures, as_metrics
+from gossamer.console.counts import ConsoleCounts, Figures
 from gossamer.console.events import Streams
 from gossamer.console.operations import UnderWay
 from gossamer.results.isolated.reads import Reads
@@ -28,16 +28,6 @@ class Replay(msgspec.Struct):
     """Signs the paths: who does not have one from the console gets nothing."""
     port: int = 0
     """0: they are not served."""
-
-
-def counts_of(figures: Figures, searches: Searches) -> ConsoleCounts:
-    """Return the counts as the API has them."""
-    return ConsoleCounts(
-        connections=figures.connections, connections_displaced=figures.displaced, connections_refused=figures.refused,
-        streams=figures.streams, streams_displaced=figures.streams_displaced, requests_busy=figures.busy,
-        searches=searches.asked, search_processes=searches.starts, search_failures=searches.failures,
-        search_last_failure=searches.last_failure,
-    )  # fmt: skip
 
 
 class Service:
@@ -63,9 +53,18 @@ class Service:
         await self.reads.close()
 
     def counts(self) -> ConsoleCounts:
-        """Return the counts."""
-        return counts_of(self.figures, self.searches)
+        """Return the counts as the API has them."""
+        figures = self.figures
+        searches = self.searches
+        return ConsoleCounts(
+            connections=figures.connections, connections_displaced=figures.displaced,
+            connections_refused=figures.refused, streams=figures.streams, streams_displaced=figures.streams_displaced,
+            requests_busy=figures.busy, searches=searches.asked, search_processes=searches.starts,
+            search_failures=searches.failures, search_last_failure=searches.last_failure,
+        )  # fmt: skip
 
     def metrics(self) -> bytes:
         """Return the counts in Prometheus' text format."""
-        return as_metrics(self.counts())
+        from gossamer.api.metrics import struct_metrics  # noqa: PLC0415 - needed only for scrapes
+
+        return struct_metrics("console", self.counts(), ("connections", "streams"))

@@ -33,7 +33,7 @@ from gossamer.console.fleet import (
     ScheduleRequest,
 )
 from gossamer.console.folder import OWN, Folder
-from gossamer.console.operations import NEVER_KEPT, Fields, Operation, answer, error, openapi, result, routes
+from gossamer.console.operations import NEVER_KEPT, Fields, Operation, Run, answer, error, openapi, result, routes
 from gossamer.console.operations import routes as operation_routes
 from gossamer.console.replay import serve_replay
 from gossamer.console.server import serve_app
@@ -205,55 +205,36 @@ def fleet_app(fleet: Fleet, access: Access, service: Service) -> Starlette:
 
 def operations(fleet: Fleet) -> Iterator[Operation]:
     """Yield the operations of the folder, and those of a crawl that only a server has."""
-
-    async def crawls(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await fleet.summaries()}
-
-    async def create(_: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await fleet.create(_read("create", New, fields))}
-
-    async def defaults(_: Mapping[str, str], __: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await asyncio.to_thread(lambda: describe_keys(configure()))}
-
-    async def summary(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await fleet.summary(path["name"])}
-
-    async def compare(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
-        asked: ComparisonOf = _read("compare", ComparisonOf, fields)
-        return {"ok": True, "result": await fleet.compare(path["name"], asked)}
-
+    crawls = _result_of(lambda _, __: fleet.summaries())
+    create = _result_of(lambda _, fields: fleet.create(_read("create", New, fields)))
+    defaults = _result_of(lambda _, __: asyncio.to_thread(lambda: describe_keys(configure())))
+    summary = _result_of(lambda path, _: fleet.summary(path["name"]))
+    compare = _result_of(lambda path, fields: fleet.compare(path["name"], _read("compare", ComparisonOf, fields)))
+    says = "All keys of a new crawl, with defaults."
     yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", crawls)
-    yield Operation(
-        "GET",
-        "/api/config",
-        "defaults",
-        verbs.Nothing,
-        Configuration,
-        "All keys of a new crawl, with defaults.",
-        defaults,
-    )
+    yield Operation("GET", "/api/config", "defaults", verbs.Nothing, Configuration, says, defaults)
     yield Operation("POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", create, 201)
-    yield Operation(
-        "GET", f"{ONE}/compare", "compare", ComparisonOf, Comparison,
-        "What differs between an earlier crawl and this one, by the last visit of each to a URL.", compare,
-    )  # fmt: skip
+    says = "What differs between an earlier crawl and this one, by the last visit of each to a URL."
+    yield Operation("GET", f"{ONE}/compare", "compare", ComparisonOf, Comparison, says, compare)
     yield Operation("GET", ONE, "crawl", verbs.Nothing, CrawlSummary, "Return the state of a crawl, in short.", summary)
     yield from steering(fleet, f"{ONE}/")
 
 
+def _result_of(run: Callable[[Mapping[str, str], Fields], Awaitable[object]]) -> Run:
+    """Return the work of an operation, whose answer is the result of `run`."""
+
+    async def answer(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
+        return {"ok": True, "result": await run(path, fields)}
+
+    return answer
+
+
 def steering(fleet: Fleet, prefix: str) -> Iterator[Operation]:
     """Yield the operations that begin a crawl, below `prefix`."""
-
-    async def start(path: Mapping[str, str], _: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await fleet.start(path["name"])}
-
-    async def resume(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await fleet.resume(path["name"], _read("resume", ResumeRequest, fields))}
-
-    async def schedule(path: Mapping[str, str], fields: Fields) -> Mapping[str, object]:
-        return {"ok": True, "result": await fleet.schedule(path["name"], _read("schedule", ScheduleRequest, fields))}
-
-    runs: tuple[tuple[str, type[verbs.VerbRequest], str, Callable[..., Awaitable[Any]]], ...] = (
+    start = _result_of(lambda path, _: fleet.start(path["name"]))
+    resume = _result_of(lambda path, fields: fleet.resume(path["name"], _read("resume", ResumeRequest, fields)))
+    schedule = _result_of(lambda path, fields: fleet.schedule(path["name"], _read("schedule", ScheduleRequest, fields)))
+    runs: tuple[tuple[str, type[verbs.VerbRequest], str, Run], ...] = (
         ("start", verbs.Nothing, "Start a crawl that was made and never begun.", start),
         ("resume", ResumeRequest, "Continue a crawl that does not run.", resume),
         ("schedule", ScheduleRequest, "Run a crawl again by a schedule, each time as a new crawl.", schedule),
