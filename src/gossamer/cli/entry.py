@@ -64,6 +64,10 @@ def status_of(words: Sequence[str]) -> int:
 
         gc.enable()
         return run_supervised(words)
+    if words[:1] == ["import"]:
+        from gossamer.world.allocators import prefer_system_allocator
+
+        prefer_system_allocator()  # Before Arrow is loaded.
     from gossamer.cli.main import status_of_command
 
     return status_of_command(words)

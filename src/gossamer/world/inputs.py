@@ -9,7 +9,7 @@ import io
 import os
 import select
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
@@ -18,6 +18,7 @@ INPUT_BYTES_MAX: Final = 64 << 20
 WRITER_S_MAX: Final = 5.0
 """How long a pipe may have no program that writes to it."""
 POLL_S: Final = 0.05
+BUFFER_BYTES: Final = 1 << 18
 NO_FILE: Final = "it is no regular file"
 
 
@@ -61,6 +62,51 @@ def input_lines(file: BinaryIO, bytes_max: int) -> Iterator[bytes]:
         if len(line) > bytes_max:
             raise OSError(errno.EFBIG, f"line {number} is longer than {bytes_max:,} bytes")
         yield line
+
+
+def part_of(file: BinaryIO, begin: int, length: int) -> BinaryIO:
+    """Return a part of a file as a file."""
+
+    def read(offset: int, count: int) -> bytes:
+        file.seek(begin + offset)
+        return file.read(count)
+
+    return open_ranges(read, length)
+
+
+def open_ranges(read: Callable[[int, int], bytes | None], length: int, buffer_bytes: int = BUFFER_BYTES) -> BinaryIO:
+    """Return a file of `length` bytes, of which `read` returns those from an offset on, up to a number of them."""
+    return cast("BinaryIO", io.BufferedReader(_Ranges(read, length), buffer_bytes))
+
+
+class _Ranges(io.RawIOBase):
+    """A file that is read by position: any number of readers share what it is read from."""
+
+    def __init__(self, read: Callable[[int, int], bytes | None], length: int) -> None:
+        self._read = read
+        self._length = length
+        self._at = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        at = offset + (0, self._at, self._length)[whence]
+        if at < 0:
+            raise ValueError("before the beginning")
+        self._at = at
+        return at
+
+    def readinto(self, into: bytearray | memoryview) -> int:  # type: ignore[override]
+        view = memoryview(into)
+        length = min(len(view), self._length - self._at)
+        data = self._read(self._at, length) or b"" if length > 0 else b""
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
 
 class _Pipe(io.RawIOBase):

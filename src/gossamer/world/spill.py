@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import os
 import tempfile
 from pathlib import Path
 from typing import BinaryIO
+
+from gossamer.world.inputs import open_ranges
 
 BUFFER_BYTES = 64 * 1024
 """Bytes that are buffered before a write, so that small writes do not cost a system call each."""
@@ -81,7 +82,7 @@ class Spill:
 
     def open(self) -> BinaryIO:
         """Return a new, independent reader from the first byte."""
-        return io.BufferedReader(_SpillReader(self), 1 << 16)
+        return open_ranges(lambda offset, length: self.pread(length, offset), self.size, BUFFER_BYTES)
 
     def pread(self, size: int, offset: int) -> bytes:
         """Return up to `size` bytes from `offset`."""
@@ -109,38 +110,6 @@ class Spills:
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         return Spill(self._folder, self._algorithm)
-
-
-class _SpillReader(io.RawIOBase):
-    """A reader of a spill. Reads by position, so any number of readers share one file, which stays as long as any of
-    them.
-    """
-
-    def __init__(self, spill: Spill) -> None:
-        self._spill = spill
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        data = self._spill.pread(len(buffer), self._at)
-        buffer[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        base = (0, self._at, self._spill.size)[whence]
-        if base + offset < 0:
-            raise ValueError("before the beginning")
-        self._at = base + offset
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
 
 
 def _nameless(folder: Path) -> int:

@@ -31,7 +31,7 @@ from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.members import HEAD_BYTES_MAX, members_of, unpack_member
-from gossamer.stages.archive.packages import part_of
+from gossamer.world.inputs import part_of
 
 if TYPE_CHECKING:
     from gossamer.stages.archive.objectstore import ObjectStore

@@ -17,8 +17,9 @@ from gossamer.results.export.bodies import Decode, record_of
 from gossamer.results.export.source import open_database, require_sound
 from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
-from gossamer.stages.archive.packages import LINK_SUFFIX, part_of, stored_archives
+from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEM_PLACES, PAGES
+from gossamer.world.inputs import part_of
 
 MEMORY_BYTES = 256_000_000
 ROWS_AT_ONCE = 2_000

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from gossamer.model.extras import require
 from gossamer.results.imports.capture import Room, Source
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.packages import buffered, part_of
-from gossamer.world.inputs import open_input
+from gossamer.world.inputs import open_input, open_ranges, part_of
 
 if TYPE_CHECKING:
     from gossamer.stages.archive.objectstore import ObjectStore
@@ -54,7 +53,7 @@ def open_place(place: str, store: ArchiveOptions, size: int) -> BinaryIO:
     if "://" not in place:
         return open_input(Path(place))
     root, _, name = place.rpartition("/")
-    return buffered(partial(store_at(root, store).read_range, name), size, AHEAD_BYTES)
+    return open_ranges(partial(store_at(root, store).read_range, name), size, AHEAD_BYTES)
 
 
 def store_at(url: str, options: ArchiveOptions) -> ObjectStore:

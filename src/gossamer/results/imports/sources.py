@@ -21,8 +21,9 @@ from gossamer.results.imports.capture import Source
 from gossamer.results.imports.files import open_place, sizes_at
 from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.packages import packed_files, part_of
+from gossamer.stages.archive.packages import packed_files
 from gossamer.stages.archive.unpack import MARK, BrokenMemberError, Packing, Unpacked, packing_of
+from gossamer.world.inputs import part_of
 
 LIST_BYTES_MAX = 64 << 20
 UNKNOWN = "is no WARC, ARC, WACZ or HAR file"

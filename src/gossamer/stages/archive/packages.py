@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import zipfile
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple
 
 ARCHIVES = "archive/"
 DIRECTORY_BYTES_MAX = 64 << 20
@@ -16,7 +14,6 @@ LINK_SUFFIX = ".wacz"
 """Of a link to a package in a crawl's folder of WARC files. Places of records are those in the package."""
 _END_OF_DIRECTORY = b"PK\5\6"
 _LOCAL_HEADER_BYTES = 30
-_BUFFER_BYTES = 1 << 18
 
 
 class PackedFile(NamedTuple):
@@ -27,49 +24,6 @@ class PackedFile(NamedTuple):
     """First byte in the package; -1 of one that is not stored as it is."""
     length: int
     is_deflated: bool
-
-
-class FilePart(io.RawIOBase):
-    """A part of a file, or an object, as a file."""
-
-    def __init__(self, read: Callable[[int, int], bytes | None], length: int) -> None:
-        """`read` returns the bytes of a range."""
-        self._read = read
-        self._length = length
-        self._at = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + (0, self._at, self._length)[whence]
-        return self._at
-
-    def readinto(self, into: bytearray | memoryview) -> int:  # type: ignore[override]
-        view = memoryview(into)
-        length = min(len(view), self._length - self._at)
-        data = self._read(self._at, length) or b"" if length > 0 else b""
-        view[: len(data)] = data
-        self._at += len(data)
-        return len(data)
-
-
-def buffered(read: Callable[[int, int], bytes | None], length: int, buffer_bytes: int = _BUFFER_BYTES) -> BinaryIO:
-    """Return what `read` returns of a range as a file."""
-    return cast("BinaryIO", io.BufferedReader(FilePart(read, length), buffer_bytes))
-
-
-def part_of(file: BinaryIO, begin: int, length: int) -> BinaryIO:
-    """Return a part of a file."""
-
-    def read(offset: int, count: int) -> bytes:
-        file.seek(begin + offset)
-        return file.read(count)
-
-    return buffered(read, length)
 
 
 def packed_files(file: BinaryIO, size: int, folder: str = ARCHIVES) -> list[PackedFile]:
