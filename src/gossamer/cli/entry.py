@@ -1,4 +1,6 @@
-"""Entry: where a command begins: `crawl` and `resume` go to the process that will crawl before anything is imported."""
+"""Entry: where a command begins: `crawl`, `resume` and `import` go to the process that will do the work before anything
+is imported.
+"""
 
 from __future__ import annotations
 
@@ -64,14 +66,10 @@ def status_of(words: Sequence[str]) -> int:
 
         gc.enable()
         return run_supervised(words)
-    if words[:1] == ["import"]:
-        from gossamer.world.allocators import prefer_system_allocator
-
-        prefer_system_allocator()  # Before Arrow is loaded.
     from gossamer.cli.main import status_of_command
 
     return status_of_command(words)
 
 
 def _is_supervised(words: Sequence[str]) -> bool:
-    return bool(words) and words[0] in {"crawl", "resume"} and not {"-h", "--help"} & set(words)
+    return bool(words) and words[0] in {"crawl", "resume", "import"} and not {"-h", "--help"} & set(words)

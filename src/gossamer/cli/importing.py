@@ -18,6 +18,7 @@ from gossamer.cli.arguments import ConfigFile, Quiet, Sets
 from gossamer.cli.crawl import with_flags
 from gossamer.cli.directory import holds_crawl, refuse_foreign
 from gossamer.cli.output import Exit, Shown, complain, harmless
+from gossamer.cli.start import FORWARDED
 from gossamer.config import Config, configure
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import counted, duration, shell_word
@@ -84,8 +85,9 @@ async def _import(
 ) -> tuple[bool, int]:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
+    for number in FORWARDED:
         loop.add_signal_handler(number, stop.set)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)  # Blocked by the supervisor, so that none is lost.
     return await import_archives(sources, directory, config, request, progress.show, stop)
 
 

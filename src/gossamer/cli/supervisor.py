@@ -1,4 +1,4 @@
-"""Supervisor: `crawl` and `resume` in a child that reads what was typed and crawls, started again when it dies.
+"""Supervisor: `crawl`, `resume` and `import` in a child that reads what was typed, started again when it dies.
 
 Nothing here imports what reads command lines and configurations, or crawls: all that would be paid for a second time.
 """
@@ -10,8 +10,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
-from itertools import count
+from contextlib import ExitStack, closing, contextmanager
+from itertools import count, pairwise
 from pathlib import Path
 from types import FrameType
 from typing import NamedTuple
@@ -37,6 +37,8 @@ def run_supervised(words: Sequence[str]) -> int:
 
     A mistake that the operator can fix is reported in one line; then nothing was started, and nothing is left behind.
     """
+    if words[0] == "import":
+        return _import(words)
     for restarts in count():
         with closing(Started(words)) as child:
             job = child.job()
@@ -54,6 +56,45 @@ def run_supervised(words: Sequence[str]) -> int:
             return Exit.FAILED
         complain(f"{how}; it starts again")
     raise AssertionError("that has no end")
+
+
+def _import(words: Sequence[str]) -> int:
+    """Have a child import, started again after each death that a page caused; return the exit status."""
+    state = Path(_output_in(words)) / "state"
+    clock = WallClock()
+    started_at = 0.0
+    blamed = 0
+    with ExitStack() as children:
+        child: Started | None = None
+
+        def start(_restarts: int) -> subprocess.Popen[bytes]:
+            nonlocal child, started_at
+            started_at = clock.now()
+            child = children.enter_context(closing(Started(words)))
+            return child.begin()
+
+        def accuse() -> None:
+            nonlocal blamed
+            blamed += slots.accuse(state, started_at)
+
+        watched = SupervisorSlots(
+            accuse, overdue=bool, progress=lambda: blamed, silent=lambda _asked_s: False,
+            loading=lambda: child.loading() if child is not None else "",
+        )  # fmt: skip
+        return Supervisor(start, watched, complain).run()
+
+
+def _output_in(words: Sequence[str]) -> str:
+    """Return the directory that a command line names."""
+    output = "crawl"
+    for word, following in pairwise([*words, ""]):
+        if word in ("-o", "--output"):
+            output = following
+        elif word.startswith("--output="):
+            output = word.partition("=")[2]
+        elif word.startswith("-o"):
+            output = word[2:]
+    return output
 
 
 def _beside_simweb(job: CrawlJob, child: Started) -> int:

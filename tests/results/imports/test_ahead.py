@@ -32,8 +32,8 @@ START = """
 import sys
 from gossamer.results.imports import importing
 importing.AHEAD_BYTES_MIN = 0
-from gossamer.cli.entry import main
-main()
+from gossamer.cli.main import status_of_command
+sys.exit(status_of_command(sys.argv[1:]))
 """
 
 

@@ -20,11 +20,12 @@ COMMITS_OFTEN = ("--set", "crawl.commit_s=0.02")
 
 
 START = """
+import sys
 from gossamer.results.imports import ahead, importing
 importing.AHEAD_BYTES_MIN = 0
 ahead.STRETCH_RECORDS = 20
-from gossamer.cli.entry import main
-main()
+from gossamer.cli.main import status_of_command
+sys.exit(status_of_command(sys.argv[1:]))
 """
 """A start of the command with which small archives are read ahead, too."""
 

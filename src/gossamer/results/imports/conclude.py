@@ -157,8 +157,11 @@ class RevisitRecords(VisitMiddleware):
 class Captures:
     """Leads captures through the stages of a shard."""
 
-    def __init__(self, shard: Shard, *, judges_scope: bool) -> None:
-        """With `judges_scope`, captures outside the scope are left out."""
+    def __init__(self, shard: Shard, on_death: Callable[[Capture], None], *, judges_scope: bool) -> None:
+        """`on_death` is called with a capture of which processes died. With `judges_scope`, captures outside the scope
+        are left out.
+        """
+        self._on_death = on_death
         pipeline = shard.ring.pipeline
         stages = pipeline.stages
         recrawl = shard.ring.recrawl
@@ -219,6 +222,8 @@ class Captures:
         links = self._outcomes.settle(lease, reply, now)
         if links is None:
             examined = await self._examine(visit, reply, examined)
+            if examined.died:
+                self._on_death(capture)
             links = self._outcomes.document(lease, reply, examined, now)
         self._discovery.follow(links, url, now)
         return ""
