@@ -24,6 +24,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.words import counted, duration, shell_word
 from gossamer.results.imports.capture import ImportRequest
 from gossamer.results.imports.importing import ImportStatus
+from gossamer.world.loop import calm_collector
 
 commands = typer.Typer()
 FLAGS = ("output", "scope", "include", "exclude", "mode", "max_depth", "memory", "contact", "allow_private", "hosts")
@@ -75,6 +76,7 @@ def import_(
         since=seconds_of(since, "--since", 0.0), until=seconds_of(until, "--until", float("inf")),
     )  # fmt: skip
     progress = Progress(quiet=bool(quiet))
+    calm_collector()
     is_done, pending = asyncio.run(_import(sources, directory, made, request, progress))
     progress.end(directory, pending, is_done=is_done)
     return Exit.FINISHED if is_done else Exit.INTERRUPTED

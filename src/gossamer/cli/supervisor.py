@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import closing, contextmanager
 from itertools import count, pairwise
 from pathlib import Path
 from types import FrameType
@@ -61,27 +61,27 @@ def run_supervised(words: Sequence[str]) -> int:
 def _import(words: Sequence[str]) -> int:
     """Have a child import, started again after each death that a page caused; return the exit status."""
     state = Path(_output_in(words)) / "state"
-    clock = WallClock()
     started_at = 0.0
     blamed = 0
-    with ExitStack() as children:
-        child: Started | None = None
+    child: Started | None = None
 
-        def start(_restarts: int) -> subprocess.Popen[bytes]:
-            nonlocal child, started_at
-            started_at = clock.now()
-            child = children.enter_context(closing(Started(words)))
-            return child.begin()
+    def start(_restarts: int) -> subprocess.Popen[bytes]:
+        nonlocal child, started_at
+        if child is not None:
+            child.close()
+        started_at = WallClock().now()
+        child = Started(words)
+        return child.begin()
 
-        def accuse() -> None:
-            nonlocal blamed
-            blamed += slots.accuse(state, started_at)
+    def accuse() -> None:
+        nonlocal blamed
+        blamed += slots.accuse(state, started_at)
 
-        watched = SupervisorSlots(
-            accuse, overdue=bool, progress=lambda: blamed, silent=lambda _asked_s: False,
-            loading=lambda: child.loading() if child is not None else "",
-        )  # fmt: skip
-        return Supervisor(start, watched, complain).run()
+    watched = SupervisorSlots(
+        accuse, overdue=bool, progress=lambda: blamed, silent=lambda _asked_s: False,
+        loading=lambda: child.loading() if child is not None else "",
+    )  # fmt: skip
+    return Supervisor(start, watched, complain).run()
 
 
 def _output_in(words: Sequence[str]) -> str:
@@ -90,10 +90,8 @@ def _output_in(words: Sequence[str]) -> str:
     for word, following in pairwise([*words, ""]):
         if word in ("-o", "--output"):
             output = following
-        elif word.startswith("--output="):
-            output = word.partition("=")[2]
-        elif word.startswith("-o"):
-            output = word[2:]
+        elif word.startswith(("-o", "--output=")):
+            output = word.removeprefix("--output=").removeprefix("-o")
     return output
 
 

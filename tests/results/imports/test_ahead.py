@@ -178,7 +178,7 @@ def test_no_more_stretches_are_held_than_processes_can_take(tmp_path: Path, monk
     async def read_all() -> None:
         done = 0
         async for stretch, answer in Ahead(Config(), tmp_path, is_on=True).answers(
-            stretches(), ImportRequest(()), frozenset(), asyncio.Event()
+            stretches(), ImportRequest(()), asyncio.Event()
         ):
             assert stretch.source.number == done
             assert answer.is_whole == (done % 2 == 0)
@@ -201,7 +201,7 @@ def test_an_order_to_stop_waits_for_no_page_that_hangs(tmp_path: Path, monkeypat
 
     async def read_all() -> list[ArchiveStretch]:
         stretches = iter([ArchiveStretch(Source(0, "", "", 0, "warc"))])
-        reading = Ahead(Config(), tmp_path, is_on=True).answers(stretches, ImportRequest(()), frozenset(), stop)
+        reading = Ahead(Config(), tmp_path, is_on=True).answers(stretches, ImportRequest(()), stop)
         async with asyncio.timeout(60):
             return [stretch async for stretch, _ in reading]
 

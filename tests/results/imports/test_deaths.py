@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import signal
@@ -25,7 +26,8 @@ WAIT_S_MAX = 60.0
 
 
 class Deadly:
-    """A module whose native code crashes at some pages. It says with which allocator tables are written."""
+    """A module whose native code crashes at some pages. It says with which allocator tables are written, and
+    whether garbage is collected."""
 
     name = "deadly"
 
@@ -33,7 +35,7 @@ class Deadly:
         return media_type == "text/html"
 
     def process(self, page: Page, findings: Findings) -> None:
-        findings.columns["pool"] = pa.default_memory_pool().backend_name
+        findings.columns["memory"] = f"{pa.default_memory_pool().backend_name} {gc.isenabled()}"
         if page.url in DEADLY:
             os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -93,9 +95,9 @@ def test_pages_that_kill_the_process_cost_themselves(make: Callable[[Path], Path
     assert f"could not read {archive}" in lines[-1]
     assert "a process died of its page twice; it is archived unparsed" in lines[-1]
     files = [str(path) for path in (directory / "pages").glob("*.parquet")]
-    found = duckdb.read_parquet(files, union_by_name=True).project("url, outcome, pool").fetchall()
+    found = duckdb.read_parquet(files, union_by_name=True).project("url, outcome, memory").fetchall()
     assert {url for url, outcome, _ in found if outcome == "process_crashed"} == set(DEADLY)
-    assert {pool for _, outcome, pool in found if outcome == "fetched"} == {"system"}
+    assert {memory for _, outcome, memory in found if outcome == "fetched"} == {"system True"}
     log = (directory / "logs" / "info.log").read_text()
     assert log.count("record_refused") >= log.count("process_crashed") >= 1
     assert str(archive) in log

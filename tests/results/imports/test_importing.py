@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
@@ -12,6 +14,7 @@ from gossamer.api import importing
 from gossamer.config import Config
 from gossamer.config.live import save
 from gossamer.model.errors import ConfigError
+from gossamer.results.imports import listed
 from tests.commands import run
 from tests.results.imports.archives import HOST, Stored, do_import, packed, page, rows, site, write_wacz, write_warc
 
@@ -194,3 +197,21 @@ def test_pages_that_a_package_lists_are_seeds(tmp_path: Path) -> None:
     found = rows(tmp_path / "crawl", "url, depth, link_type")
     assert [row for row in found if row[2] == "seed"] == [(f"{HOST}/p2", 0, "seed"), (f"{HOST}/p4", 0, "seed")]
     assert (f"{HOST}/p5", 1, "anchor") in found
+
+
+def test_lists_of_a_package_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not for each of its archives, and not once more when these are imported."""
+    pages = site(PAGES)
+    files = {f"archive__{number}_warc_gz": packed([one]) for number, one in enumerate(pages)}
+    path = write_wacz(tmp_path / "a.wacz", **files, pages__pages_jsonl=b'{"url": "%b"}\n' % pages[4].url.encode())
+    read: list[str] = []
+    lines = listed._lines
+
+    def note(package: ZipFile, name: str) -> Iterator[listed._Line]:
+        read.append(name)
+        return lines(package, name)
+
+    monkeypatch.setattr(listed, "_lines", note)
+    do_import(tmp_path / "crawl", path)
+    assert read == ["pages/pages.jsonl", "pages/extraPages.jsonl"]
+    assert (pages[4].url, 0, "seed") in rows(tmp_path / "crawl", "url, depth, link_type")

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from gossamer.config import Config
 from gossamer.config.live import FILE
 from gossamer.engine.examine import Examined, Examiner, dead
-from gossamer.model.links import SEED
 from gossamer.results.imports.capture import (
     LINK_TYPE,
     Capture,
@@ -33,7 +32,6 @@ from gossamer.results.imports.capture import (
     Source,
 )
 from gossamer.results.imports.reading import captures_of
-from gossamer.url.name import Namer
 from gossamer.world.pool import WorkerPool
 from gossamer.world.process import child_environment, processors
 from gossamer.world.workers import WorkerError
@@ -113,8 +111,6 @@ class StretchQuestion(msgspec.Struct, array_like=True, frozen=True):
 
     stretch: ArchiveStretch
     request: ImportRequest
-    seeds: frozenset[str]
-    """Keys of the seeds."""
     left_out: Sequence[int] = ()
     """Numbers of items of which a process died."""
 
@@ -154,7 +150,6 @@ class StretchReader(NamedTuple):
 
     room: Room
     examiner: Examiner
-    namer: Namer
 
     def answer(self, data: bytes, note: Callable[[int], None]) -> bytes:
         """Answer a question. `note` is called with the number of an item, from 1 on, before it is examined."""
@@ -171,18 +166,16 @@ class StretchReader(NamedTuple):
                 if may_be_page and not question.request.why_unwanted(item):
                     note(number)
                     is_left = number in question.left_out
-                    read = ReadItem(item, dead()) if is_left else self._examine(item, question.seeds)
+                    read = ReadItem(item, dead()) if is_left else self._examine(item)
             try:
                 encoded.append(msgspec.Raw(_encode(read)))
             except UnicodeEncodeError:  # Lone surrogates, which escapes of some page made.
                 encoded.append(msgspec.Raw(_encode(ReadItem(item))))
         return _encode((encoded, True))
 
-    def _examine(self, capture: Capture, seeds: frozenset[str]) -> ReadItem:
-        url = self.namer.name(capture.url)
-        kind = SEED if url is not None and url.key in seeds else LINK_TYPE
+    def _examine(self, capture: Capture) -> ReadItem:
         try:
-            examined = self.examiner.examine(capture.reply(), 0, kind)
+            examined = self.examiner.examine(capture.reply(), 0, LINK_TYPE)
         except Exception:  # noqa: BLE001 - the importing process finds and reports the same error
             return ReadItem(capture)
         content = examined.content
@@ -205,14 +198,14 @@ class Ahead:
         )  # fmt: skip
 
     async def answers(
-        self, stretches: Iterator[ArchiveStretch], request: ImportRequest, seeds: frozenset[str], stop: asyncio.Event
+        self, stretches: Iterator[ArchiveStretch], request: ImportRequest, stop: asyncio.Event
     ) -> AsyncGenerator[tuple[ArchiveStretch, StretchAnswer], None]:
         """Yield stretches in their order, with what processes read of them, until `stop` is set. Ends the processes."""
         asked: deque[tuple[ArchiveStretch, asyncio.Task[StretchAnswer]]] = deque()
         try:
             while True:
                 for stretch in islice(stretches, max(1, self._processes * (1 + STRETCHES_WAITING)) - len(asked)):
-                    asked.append((stretch, asyncio.create_task(self._ask(StretchQuestion(stretch, request, seeds)))))
+                    asked.append((stretch, asyncio.create_task(self._ask(StretchQuestion(stretch, request)))))
                 if not asked:
                     return
                 first, answered = asked[0]

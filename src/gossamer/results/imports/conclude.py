@@ -43,20 +43,14 @@ class CaptureVisit(msgspec.Struct, frozen=True):
     visit: Visit
 
 
-class LatestHistory:
+class LatestHistory(PageHistory):
     """The page records of imported URLs: the latest capture counts, in any order of the archives."""
-
-    def __init__(self, history: PageHistory) -> None:
-        self._history = history
-        self.get = history.get
-        self.address = history.address
-        self.stop = history.stop
 
     def put(self, url: Url, record: PageRecord) -> None:
         """Store a record, unless that of a later capture is stored."""
-        known = self._history.get(url)
+        known = self.get(url)
         if known is None or known.at <= record.at:
-            self._history.put(url, replace(record, final=True))
+            super().put(url, replace(record, final=True))
 
 
 class NoQueue:
@@ -174,7 +168,7 @@ class Captures:
             stages,
             middlewares=Middlewares([self._revisits, stages.middlewares.of("usage")]),
             archive=self._archive,
-            history=cast("PageHistory", LatestHistory(stages.history)),
+            history=LatestHistory(shard.kept.storage.epochs),
             frontier=cast("Frontier", NoQueue()),
             ending=CapturesEnd(recrawl.revisiting if recrawl is not None else None, stages.history),
         )
@@ -183,13 +177,12 @@ class Captures:
         self.seeds: dict[str, str] = {}
         """Addresses of the seeds by their keys."""
 
-    def foresee(self, capture: Capture) -> bool:
+    def foresee(self, capture: Capture, depth: int | None) -> bool:
         """Note that a capture will be imported, so that no link to it is queued. Return False if it is left out."""
         url = self._stages.namer.name(capture.url)
         if url is None or self.why_left_out(capture, url):
             return False
-        depth = capture.depth if capture.depth is not None else DEPTH_MAX
-        self._stages.url_seen.offer([url], [depth], [0])
+        self._stages.url_seen.offer([url], [DEPTH_MAX if depth is None else depth], [0])
         return True
 
     def why_left_out(self, capture: Capture, url: Url) -> str:
@@ -248,7 +241,7 @@ class Captures:
             stages.quarantine.accuse(fingerprint, "process")
         if stages.quarantine.suspects(fingerprint):
             examined = await stages.quarantine.examine(reply, fingerprint)
-        elif examined is None:
+        elif examined is None or (kind == SEED and not examined.died):  # Another process takes none for a seed.
             examined = stages.examiner.examine(reply, fingerprint, kind)
         if stages.isolated.wants(reply.media_type, kind) and not examined.died:
             seen = await stages.isolated.look(page_of(reply, examined.content, kind), examined.findings)

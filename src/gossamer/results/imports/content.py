@@ -34,12 +34,6 @@ def take_head(block: Block) -> tuple[Head, bool]:
     return head, count == 1 and data.count(b"\r\n") == data.count(b"\n") == data.count(b"\r")
 
 
-def pieces_of(block: Block) -> Iterator[bytes]:
-    """Yield what is left of a record."""
-    while piece := block.take():
-        yield piece
-
-
 def keep(pieces: Iterator[bytes], room: Room) -> tuple[bytes, LargeBody | None, bool]:
     """Return a body in memory, or in a file where it is large, and whether it was cut at the bound."""
     held: list[bytes] = []

@@ -20,6 +20,7 @@ from gossamer.model.pages import Archived
 from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer
 from gossamer.results.imports.capture import Capture, ImportRequest, Item, Refused, Room, Source
 from gossamer.results.imports.conclude import Captures
+from gossamer.results.imports.listed import listed_depths
 from gossamer.results.imports.progress import (
     SEEDS_MAX,
     ImportTable,
@@ -87,6 +88,8 @@ class Importer:
         self._room = Room(spills, store=shard.controls.settings.config.archive)
         self._table = ImportTable()
         self._sums: dict[str, str] = {}
+        self._listed: tuple[str, dict[str, int]] = ("", {})
+        """The package that was counted last, and the depths of its pages."""
         self._borders: dict[int, Borders] = {}
         """Of archives that are not done, by the number of the source."""
         self._last_commit = 0.0
@@ -156,6 +159,9 @@ class Importer:
         first = ""
         self._file = source.name
         room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY, self._room.store)
+        if self._listed[0] != source.place:
+            self._listed = (source.place, listed_depths(source, room))
+        depths = self._listed[1]
         for item in captures_of(source, room):
             progress.records += 1
             borders.note(item)
@@ -164,13 +170,16 @@ class Importer:
                 await self._shard.ring.loop.relieve()
                 if self._stop.is_set():
                     return
-            if not isinstance(item, Capture) or self._request.why_unwanted(item) or not self._captures.foresee(item):
+            if not isinstance(item, Capture) or self._request.why_unwanted(item):
+                continue
+            depth = depths.get(item.url) if item.depth is None else item.depth
+            if not self._captures.foresee(item, depth):
                 continue
             progress.first_at = min(progress.first_at or item.fetched_at, item.fetched_at)
             if item.url.endswith("/robots.txt") or item.kind != "response":
                 continue
             first = first or item.url
-            if item.depth == 0 and not item.via and len(progress.seeds) < SEEDS_MAX:
+            if depth == 0 and not item.via and len(progress.seeds) < SEEDS_MAX:
                 progress.seeds.append(item.url)
         progress.seeds = list(dict.fromkeys(progress.seeds or [first] * bool(first)))
         self._progresses.changed.add(progress.number)
@@ -197,8 +206,7 @@ class Importer:
             for stretch in self._borders[source.number].stretches(source, waiting[source.number].last)
         )
         request = replace(self._request, sources=())
-        seeds = frozenset(self._captures.seeds)
-        async with aclosing(ahead.answers(stretches, request, seeds, self._stop)) as answers:
+        async with aclosing(ahead.answers(stretches, request, self._stop)) as answers:
             async for stretch, answer in answers:
                 await self._import(stretch, answer, waiting[stretch.source.number])
         if self._stop.is_set():

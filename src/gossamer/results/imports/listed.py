@@ -11,6 +11,7 @@ import msgspec
 
 from gossamer.results.imports.capture import Room, Source
 from gossamer.results.imports.files import open_place
+from gossamer.stages.archive.packages import open_package
 
 PAGES_MAX = 100_000
 """Pages whose depth is kept; further ones have that of their links."""
@@ -32,7 +33,11 @@ def listed_depths(source: Source, room: Room) -> dict[str, int]:
     found: dict[str, int] = {}
     if not (source.member or source.length >= 0):
         return found
-    with open_place(source.place, room.store, source.size) as file, zipfile.ZipFile(file) as package:
+    with (
+        suppress(zipfile.BadZipFile),
+        open_place(source.place, room.store, source.size) as file,
+        open_package(file) as package,
+    ):
         for name, default in _LISTS:
             # Where a list is missing, damaged or encrypted, the archives count.
             with suppress(KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):

@@ -154,7 +154,10 @@ class Progresses:
         self._epochs = epochs
         self.changed: set[int] = set()
         """Numbers of the archives whose progress the next commit stores."""
-        self.known: dict[str, SourceProgress] = dict(self._stored())
+        self.known = {
+            key[len(IMPORTED) :].decode(): msgspec.msgpack.decode(value, type=SourceProgress)
+            for key, value in epochs.scan("meta", *under(IMPORTED))
+        }
 
     def of(self, identity: str, name: str) -> SourceProgress:
         """Return the progress of an archive."""
@@ -168,7 +171,3 @@ class Progresses:
             if progress.number in self.changed:
                 self._epochs.put("meta", IMPORTED + identity.encode(), _encode(progress))
         self.changed.clear()
-
-    def _stored(self) -> Iterator[tuple[str, SourceProgress]]:
-        for key, value in self._epochs.scan("meta", *under(IMPORTED)):
-            yield key[len(IMPORTED) :].decode(), msgspec.msgpack.decode(value, type=SourceProgress)

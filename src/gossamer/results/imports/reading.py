@@ -7,12 +7,9 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 
-from msgspec.structs import replace
-
-from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Room, Source
+from gossamer.results.imports.capture import CapturePlace, Item, Refused, Room, Source
 from gossamer.results.imports.files import open_source
 from gossamer.results.imports.har import captures_of_har
-from gossamer.results.imports.listed import listed_depths
 from gossamer.results.imports.warc import captures_of_warc
 from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 
@@ -29,16 +26,11 @@ def captures_of(source: Source, room: Room, after: CapturePlace | None = None) -
         yield Refused(source.number, source.name, 0, source.fault)
         return
     try:
-        depths = listed_depths(source, room) if after is None else {}  # Depths are taken when records are counted.
         with open_source(source, room) as file:
             unpacked = Unpacked(file, file.seek(0, io.SEEK_END), source.packing)
             if source.form == "har":
                 yield from captures_of_har(source, unpacked, after)
-                return
-            for item in captures_of_warc(source, unpacked, room, after):
-                if isinstance(item, Capture) and item.depth is None and item.url in depths:
-                    yield replace(item, depth=depths[item.url])
-                else:
-                    yield item
+            else:
+                yield from captures_of_warc(source, unpacked, room, after)
     except (zipfile.BadZipFile, zlib.error, EOFError, BrokenMemberError) as error:
         yield Refused(source.number, source.name, 0, f"cannot be unpacked: {error}")

@@ -21,7 +21,7 @@ from gossamer.results.imports.capture import Source
 from gossamer.results.imports.files import open_place, sizes_at
 from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.packages import packed_files
+from gossamer.stages.archive.packages import open_package, packed_files
 from gossamer.stages.archive.unpack import MARK, BrokenMemberError, Packing, Unpacked, packing_of
 from gossamer.world.inputs import part_of
 
@@ -177,9 +177,8 @@ def _recognize(file: BinaryIO, source: Source) -> Source:
 def _members(file: BinaryIO, source: Source) -> list[Source]:
     """Return the archives in a package. Raises BadZipFile: it is damaged."""
     found = []
-    files = packed_files(file, source.size)
-    with zipfile.ZipFile(file) as package:
-        for packed in files:
+    with open_package(file) as package:
+        for packed in packed_files(package, file):
             one = replace(source, name=f"{source.name}!{packed.name}")
             if packed.begin >= 0:
                 one = replace(one, begin=packed.begin, length=packed.length)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Room, Skipped, Source
-from gossamer.results.imports.content import date_of, keep, pieces_of, take_head
+from gossamer.results.imports.content import date_of, keep, take_head
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.foreign import (
     CAPTURES,
@@ -87,7 +87,7 @@ class _ContentReader:
             about["kind"] = "resource"
             about["status"] = 200
             about["headers"] = (("Content-Type", fields.get("content-type", "")),)
-            body = pieces_of(record.block)
+            body = iter(record.block.take, b"")
         else:
             body = self._read_http(record.block, about, is_revisit=kind == "revisit")
         about["fetched_at"] = self._date(fields, about["headers"])
@@ -111,7 +111,8 @@ class _ContentReader:
         about["headers"] = head.headers
         about["reason"] = head.reason
         about["http_version"] = head.http_version
-        return Dechunked(pieces_of(block)) if is_chunked(head.headers) else pieces_of(block)
+        pieces = iter(block.take, b"")
+        return Dechunked(pieces) if is_chunked(head.headers) else pieces
 
     def _date(self, fields: dict[str, str], headers: tuple[tuple[str, str], ...]) -> float:
         """Return when a record was made: as it says, else as the server says, else when the last one was."""

@@ -8,7 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from gossamer.assembly.modules import choose_modules, examiner
-from gossamer.assembly.schemes import namer_for
 from gossamer.engine.examine import NoSlots
 from gossamer.features.isolation import WALL_FACTOR
 from gossamer.results.imports.ahead import StretchReader
@@ -31,7 +30,7 @@ def answer_stretches(file: Path) -> None:
     limit_s = config.process.module_s_max
     modules = choose_modules(config, OverrunAlarm.set(limit_s, WALL_FACTOR * limit_s)).inside
     alone = examiner(config, modules, WallClock(), NoSlots(), spills)
-    reader = StretchReader(Room(spills, store=config.archive), alone, namer_for(config))
+    reader = StretchReader(Room(spills, store=config.archive), alone)
     limit = ProcessorLimit(config.crawl.process_s_max)
 
     def note(number: int) -> None:

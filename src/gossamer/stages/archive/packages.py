@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from contextlib import suppress
+from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -14,6 +15,8 @@ LINK_SUFFIX = ".wacz"
 """Of a link to a package in a crawl's folder of WARC files. Places of records are those in the package."""
 _END_OF_DIRECTORY = b"PK\5\6"
 _LOCAL_HEADER_BYTES = 30
+_TAIL_BYTES = 65_557
+"""The record of the end, and the longest comment behind it."""
 
 
 class PackedFile(NamedTuple):
@@ -26,21 +29,23 @@ class PackedFile(NamedTuple):
     is_deflated: bool
 
 
-def packed_files(file: BinaryIO, size: int, folder: str = ARCHIVES) -> list[PackedFile]:
-    """Return the files in a folder of a package of `size` bytes. Nothing is unpacked, so names lead nowhere.
-
-    Raises:
-        BadZipFile: it is damaged, or its directory is too large.
-    """
-    file.seek(max(0, size - 65_557))
+def open_package(file: BinaryIO) -> zipfile.ZipFile:
+    """Open a package, and read its directory. Raises BadZipFile: it is damaged, or its directory is too large."""
+    file.seek(max(0, file.seek(0, SEEK_END) - _TAIL_BYTES))
     tail = file.read()
     at = tail.rfind(_END_OF_DIRECTORY)
     length = int.from_bytes(tail[at + 12 : at + 16], "little")
     if at < 0 or DIRECTORY_BYTES_MAX < length < 0xFFFFFFFF:
         raise zipfile.BadZipFile("its directory is missing or too large")
-    with zipfile.ZipFile(file) as package:
-        infos = [info for info in package.infolist() if info.filename.startswith(folder) and not info.is_dir()]
-    if sum(info.compress_size for info in infos) > size:
+    return zipfile.ZipFile(file)
+
+
+def packed_files(package: zipfile.ZipFile, file: BinaryIO) -> list[PackedFile]:
+    """Return the files in `archive/` of the package in `file`. Nothing is unpacked, so names lead nowhere. Raises
+    BadZipFile: they overlap.
+    """
+    infos = [info for info in package.infolist() if info.filename.startswith(ARCHIVES) and not info.is_dir()]
+    if sum(info.compress_size for info in infos) > file.seek(0, SEEK_END):
         raise zipfile.BadZipFile("its files overlap")
     found = []
     for info in infos:
@@ -58,6 +63,6 @@ def packed_files(file: BinaryIO, size: int, folder: str = ARCHIVES) -> list[Pack
 
 def stored_archives(path: Path) -> list[PackedFile]:
     """Return the archives in a package that are stored as they are; none of one that is gone or damaged."""
-    with suppress(OSError, zipfile.BadZipFile), path.open("rb") as file:
-        return [one for one in packed_files(file, path.stat().st_size) if one.begin >= 0]
+    with suppress(OSError, zipfile.BadZipFile), path.open("rb") as file, open_package(file) as package:
+        return [one for one in packed_files(package, file) if one.begin >= 0]
     return []
