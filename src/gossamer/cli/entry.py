@@ -1,6 +1,4 @@
-"""Entry: where a command begins: `crawl`, `resume` and `import` go to the process that will do the work before anything
-is imported.
-"""
+"""Entry: where a command begins: `crawl`, `resume` and `import` go to another process before anything is imported."""
 
 from __future__ import annotations
 

@@ -294,6 +294,7 @@ def test_records_beside_a_capture_say_something_of_it(tmp_path: Path) -> None:
     ]  # fmt: skip
     first, second, third = [item for item in items if isinstance(item, Capture)]
     assert (first.method, first.via, first.depth) == ("POST", "http://a.example/from", 2)
+    assert [first.link_type, second.link_type] == ["embed", "anchor"]
     assert first.request_head.endswith(b"Host: a.example\r\n\r\n")
     assert (second.method, second.via, second.depth) == ("GET", "", None)
     assert (third.method, third.request_head) == ("GET", b"")

@@ -22,7 +22,6 @@ from gossamer.config import Config
 from gossamer.config.live import FILE
 from gossamer.engine.examine import Examined, Examiner, dead
 from gossamer.results.imports.capture import (
-    LINK_TYPE,
     Capture,
     CapturePlace,
     ImportRequest,
@@ -175,7 +174,7 @@ class StretchReader(NamedTuple):
 
     def _examine(self, capture: Capture) -> ReadItem:
         try:
-            examined = self.examiner.examine(capture.reply(), 0, LINK_TYPE)
+            examined = self.examiner.examine(capture.reply(), 0, capture.link_type)
         except Exception:  # noqa: BLE001 - the importing process finds and reports the same error
             return ReadItem(capture)
         content = examined.content

@@ -14,7 +14,7 @@ from gossamer.stages.archive.unpack import Packing
 from gossamer.world.spill import Spills
 
 LINK_TYPE = "anchor"
-"""Of the links that led to captures, but for seeds."""
+"""Of the link that led to a capture, where no record says it."""
 HELD_BYTES_MAX = 1 << 20
 BODY_BYTES_MAX = 64_000_000
 
@@ -95,6 +95,8 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     """The page that linked here, from a metadata record (Heritrix, Gossamer)."""
     depth: int | None = None
     """Links from a seed, from a metadata record."""
+    link_type: str = LINK_TYPE
+    """Of the link that led here, from a metadata record of Heritrix. One that is taken for a seed has another."""
 
     @property
     def body_bytes(self) -> int:

@@ -19,7 +19,7 @@ from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisi
 from gossamer.model.pages import Archived, Original, Visited
 from gossamer.model.visits import Reply
 from gossamer.ports import Conclusion, ContentSeen, PrerequisiteArchive, VisitMiddleware
-from gossamer.results.imports.capture import LINK_TYPE, Capture
+from gossamer.results.imports.capture import LINK_TYPE, Capture, Refused
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import Lease
 from gossamer.stages.seen.offers import DEPTH_MAX
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 ROBOTS = "/robots.txt"
 NOT_MODIFIED = 304
 DIGEST_MAX = 200
+DEADLY = "a process died of its page twice; it is archived unparsed"
 
 
 class CaptureVisit(msgspec.Struct, frozen=True):
@@ -72,7 +73,7 @@ class CapturesEnd:
     def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
         revisiting = self._revisiting
         if revisiting is None or lease.visit is None:
-            return _end
+            return lambda _archived, _now: None
         visit = lease.visit
         sight = revisiting.compare(visit, visited)
         is_first = self._history.get(visit.url) is None
@@ -151,11 +152,9 @@ class RevisitRecords(VisitMiddleware):
 class Captures:
     """Leads captures through the stages of a shard."""
 
-    def __init__(self, shard: Shard, on_death: Callable[[Capture], None], *, judges_scope: bool) -> None:
-        """`on_death` is called with a capture of which processes died. With `judges_scope`, captures outside the scope
-        are left out.
-        """
-        self._on_death = on_death
+    def __init__(self, shard: Shard, refuse: Callable[[Refused], None], *, judges_scope: bool) -> None:
+        """`refuse` takes captures that processes died of. With `judges_scope`, those outside the scope are left out."""
+        self._refuse = refuse
         pipeline = shard.ring.pipeline
         stages = pipeline.stages
         recrawl = shard.ring.recrawl
@@ -203,7 +202,8 @@ class Captures:
         if reason := self.why_left_out(capture, url):
             return reason
         self._archive.place = place
-        self._archive.source = (("WARC-Source-URI", source), ("WARC-Source-Offset", str(capture.place.offset)))
+        name = source.rpartition("/")[2]
+        self._archive.source = (("WARC-Source-URI", name), ("WARC-Source-Offset", str(capture.place.offset)))
         reply = capture.reply()
         now = self._clock.now()
         if url.text == f"{url.origin}{ROBOTS}":
@@ -216,7 +216,7 @@ class Captures:
         if links is None:
             examined = await self._examine(visit, reply, examined)
             if examined.died:
-                self._on_death(capture)
+                self._refuse(Refused(capture.place.source, source, capture.place.offset, DEADLY))
             links = self._outcomes.document(lease, reply, examined, now)
         self._discovery.follow(links, url, now)
         return ""
@@ -225,12 +225,12 @@ class Captures:
         way = self._stages.url_seen.way(url)
         depth = way[0] if way is not None else DEPTH_MAX
         is_seed = url.key in self.seeds
+        link_type = SEED if is_seed else capture.link_type
         if is_seed or depth == DEPTH_MAX:  # No page that was imported before links to it.
             depth = 0
         # As a revisit, it is no evidence of a trap.
         return Visit(
-            url, depth, 0, SEED if is_seed else LINK_TYPE, capture.via, 1, SEED_ARGUMENT if is_seed else NOT_SEED,
-            revisit=True,
+            url, depth, 0, link_type, capture.via, 1, SEED_ARGUMENT if is_seed else NOT_SEED, revisit=True
         )  # fmt: skip
 
     async def _examine(self, visit: Visit, reply: Reply, examined: Examined | None) -> Examined:
@@ -255,10 +255,6 @@ class Captures:
         self._archive.add_prerequisite(reply, "", "robots")
         body = stages.examiner.decode(reply, url.fingerprint) if 200 <= reply.status < 300 else b""
         stages.robots.answer(Prerequisite(url, url), reply, body, reply.started_at)
-
-
-def _end(_archived: Archived, _now: float) -> None:
-    """Leave a URL finished."""
 
 
 def _key(digest: str) -> bytes:

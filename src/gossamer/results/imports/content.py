@@ -11,6 +11,7 @@ from gossamer.model.visits import LargeBody
 from gossamer.results.imports.capture import Room
 from gossamer.stages.archive.foreign import Block, UnreadableError
 from gossamer.stages.fetch.headers import Head, parse_head
+from gossamer.world.spill import Spill
 
 _DIGITS = re.compile(r"[0-9]{4,}+")
 _NO_DATE = "19700101000000"
@@ -37,24 +38,21 @@ def take_head(block: Block) -> tuple[Head, bool]:
 def keep(pieces: Iterator[bytes], room: Room) -> tuple[bytes, LargeBody | None, bool]:
     """Return a body in memory, or in a file where it is large, and whether it was cut at the bound."""
     held: list[bytes] = []
+    spill: Spill | None = None
     size = 0
     for piece in pieces:
         held.append(piece)
         size += len(piece)
         if size > room.held_bytes_max:
-            break
-    else:
-        return b"".join(held), None, False
-    spill = room.spills.make()
-    for one in held:
-        spill.write(one[: room.body_bytes_max - spill.size])
-    for piece in pieces:
-        size += len(piece)
-        spill.write(piece[: room.body_bytes_max - spill.size])
+            spill = spill or room.spills.make()
+            for one in held:
+                spill.write(one[: room.body_bytes_max - spill.size])
+            held = []
         if size > room.body_bytes_max:
             break
-    spill.flush()
-    return b"", spill, size > room.body_bytes_max
+    if spill is not None:
+        spill.flush()
+    return b"".join(held), spill, size > room.body_bytes_max
 
 
 def date_of(text: str) -> float | None:

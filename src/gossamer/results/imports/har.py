@@ -57,7 +57,7 @@ def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | No
     """Yield what the entries of a HAR file are."""
     number = -1
     try:
-        for number, entry in enumerate(_entries(_pieces(unpacked))):
+        for number, entry in enumerate(_entries(unpacked.pieces())):
             if after is not None and number <= after.offset:
                 continue
             place = CapturePlace(source.number, number)
@@ -116,12 +116,6 @@ def _headers(response: _HarResponse, *, is_text: bool, is_gzip: bool) -> tuple[t
     if not has_type and response.content.mime_type:
         headers.append(("Content-Type", response.content.mime_type))
     return tuple(headers)
-
-
-def _pieces(unpacked: Unpacked) -> Iterator[bytes]:
-    while unpacked.begin():
-        while piece := unpacked.take(1 << 16):
-            yield piece
 
 
 def _entries(pieces: Iterator[bytes]) -> Iterator[bytes | None]:

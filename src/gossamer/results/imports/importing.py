@@ -45,7 +45,6 @@ REFUSED_NAMED_MAX = 1_000
 """Records that cannot be read and are logged by file and offset; further ones are counted."""
 AHEAD_BYTES_MIN = 24 << 20
 """Of all archives, for processes that read ahead: a smaller import is done before these have started."""
-DEADLY = "a process died of its page twice; it is archived unparsed"
 ALL_IN_MEMORY = 1 << 26
 """Bodies up to this size are dropped from memory when records are only counted."""
 
@@ -81,7 +80,7 @@ class Importer:
         self._telemetry = shard.controls.telemetry
         self._logs = shard.controls.telemetry.logs
         self._options = shard.controls.settings.config.crawl
-        self._captures = Captures(shard, self._note_death, judges_scope=request.judges_scope)
+        self._captures = Captures(shard, self._refuse, judges_scope=request.judges_scope)
         self._progresses = Progresses(shard.kept.storage.epochs)
         self._committer.join(self._progresses)
         spills = Spills(shard.kept.home.state / "spill", shard.controls.settings.config.archive.digests)
@@ -262,7 +261,7 @@ class Importer:
         if linked and place.linkable:
             archived = Archived(linked, place.offset, place.length, capture.record_id, capture.kind)
         try:
-            return await self._captures.conclude(capture, archived, Path(source.name).name, examined)
+            return await self._captures.conclude(capture, archived, source.name, examined)
         except Exception as error:
             if is_fatal(error):
                 raise
@@ -271,10 +270,6 @@ class Importer:
             if self._telemetry.counters.fatal_error is not None:
                 raise
             return "internal error"
-
-    def _note_death(self, capture: Capture) -> None:
-        place = capture.place
-        self._refuse(Refused(place.source, self._file, place.offset, DEADLY))
 
     def _refuse(self, refused: Refused) -> None:
         self._refused += 1

@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
@@ -22,7 +23,7 @@ from gossamer.results.imports.files import open_place, sizes_at
 from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.packages import open_package, packed_files
-from gossamer.stages.archive.unpack import MARK, BrokenMemberError, Packing, Unpacked, packing_of
+from gossamer.stages.archive.unpack import MARK, READ_BYTES, BrokenMemberError, Packing, Unpacked, packing_of
 from gossamer.world.inputs import part_of
 
 LIST_BYTES_MAX = 64 << 20
@@ -200,9 +201,7 @@ def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:
         unpacked = Unpacked(file, size, packing_of(_begin(file, 4)))
         pieces: list[bytes] = []
         with suppress(BrokenMemberError):
-            while unpacked.begin():
-                while len(pieces) << 16 < LIST_BYTES_MAX and (piece := unpacked.take(1 << 16)):
-                    pieces.append(piece)
+            pieces.extend(islice(unpacked.pieces(), LIST_BYTES_MAX // READ_BYTES))  # Those before a damage, too.
     lines = [line.strip() for line in b"".join(pieces).decode("utf-8", "replace").splitlines()]
     lines = [line for line in lines if line and line[0] != "#"]
     if lines and all(line.endswith((".wet.gz", ".wat.gz")) for line in lines):

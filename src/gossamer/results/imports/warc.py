@@ -8,9 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer.model.links import EMBED
 from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
-from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Room, Skipped, Source
+from gossamer.results.imports.capture import LINK_TYPE, Capture, CapturePlace, Item, Refused, Room, Skipped, Source
 from gossamer.results.imports.content import date_of, keep, take_head
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.foreign import (
@@ -31,6 +32,7 @@ GROUP_MAX = 64
 _HTTP = frozenset(("response", "revisit"))
 _BESIDE = frozenset(("request", "metadata"))
 _HOPS_MAX = 1_000
+_HOPS = {"E": EMBED, "R": "redirect"}
 _METHOD = re.compile(r"[?&]__wb_method=([A-Za-z]{1,20})(?:&|\Z)")
 """Recorders write other methods than GET into the address."""
 
@@ -117,11 +119,9 @@ class _ContentReader:
     def _date(self, fields: dict[str, str], headers: tuple[tuple[str, str], ...]) -> float:
         """Return when a record was made: as it says, else as the server says, else when the last one was."""
         date = date_of(fields.get("warc-date", ""))
-        if date is None:
-            date = next((http_date(value) for name, value in headers if name.lower() == "date"), None)
-        if date is None:
-            date = self._last_date
-        if date is None:
+        date = date or next((http_date(value) for name, value in headers if name.lower() == "date"), None)
+        date = date or self._last_date
+        if not date:
             raise UnreadableError(f"has no valid date ({fields.get('warc-date', '')[:40]!r})")
         self._last_date = date
         return date
@@ -131,9 +131,12 @@ class _Grouping:
     """Joins a capture and the records that belong to it."""
 
     def __init__(self) -> None:
+        self._begin()
+
+    def _begin(self) -> None:
         self._items: list[Item] = []
         self._at = -1
-        """CapturePlace of the capture among these."""
+        """Index of the capture among these."""
         self._ids: set[str] = set()
         self._url = ""
         self._beside: dict[str, Any] = {}
@@ -178,11 +181,7 @@ class _Grouping:
             capture = items[self._at]
             assert isinstance(capture, Capture), "it is at its place"
             items[self._at] = replace(capture, **self._beside)
-        self._items = []
-        self._at = -1
-        self._ids = set()
-        self._url = ""
-        self._beside = {}
+        self._begin()
         yield from items
 
 
@@ -229,4 +228,5 @@ def _metadata(content: bytes) -> dict[str, Any]:
             found["depth"] = int(value)
         elif name == "hopsFromSeed" and len(value) <= _HOPS_MAX:
             found["depth"] = sum(map(value.count, "LEXS"))  # Links, embeds, guesses and forms; no redirects.
+            found["link_type"] = _HOPS.get(value[-1:], LINK_TYPE)
     return found

@@ -6,7 +6,7 @@ read ahead, and what they unpack to, a piece at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Literal, cast
 
 import zstandard
@@ -127,6 +127,12 @@ class Unpacked:
         while len(self._held) - self._at < length and self._unpack():
             pass
         return self._held[self._at : self._at + length]
+
+    def pieces(self) -> Iterator[bytes]:
+        """Yield the content of the members that are left."""
+        while self.begin():
+            while piece := self.take(READ_BYTES):
+                yield piece
 
     def take(self, length: int) -> bytes:
         """Take some of the next bytes: at most `length`, and at least one, if the member has more."""
