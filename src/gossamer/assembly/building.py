@@ -70,7 +70,6 @@ from gossamer.stages.frontier.scheduler import HostControl
 from gossamer.stages.process.choice import Chosen
 from gossamer.stages.robots.robots import SiteRobots, record_of
 from gossamer.stages.scope.chain import Chain
-from gossamer.stages.seen.shingles import sketch, text_of
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
@@ -350,6 +349,8 @@ def recrawl_of(
     if schedule is None:
         return None
     options = config.revisit
+    from gossamer.stages.seen.shingles import sketch, text_of  # noqa: PLC0415 - numpy, for continuous crawls alone
+
     sketcher = partial(sketch, lowest=False)
     revisiting = Revisiting(schedule, frontier, options.change, sketcher, text_of, conditional=options.conditional)
     enrolment = Enrolment(storage, namer, revisiting, options.interval_s_mean, clock, dice)

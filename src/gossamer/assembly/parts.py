@@ -40,9 +40,8 @@ from gossamer.stages.resolve.guard import GuardedResolver
 from gossamer.stages.resolve.resolver import DnsResolver
 from gossamer.stages.scope.chain import Chain
 from gossamer.stages.scope.traps import Traps
-from gossamer.stages.seen.content import ExactContentSeen, NearContentSeen
+from gossamer.stages.seen.content import ExactContentSeen, NearContentSeen, sketch
 from gossamer.stages.seen.popular import POPULAR_BYTES
-from gossamer.stages.seen.shingles import sketch
 from gossamer.stages.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals

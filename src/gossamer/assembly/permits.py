@@ -36,7 +36,7 @@ from gossamer.stages.scope.lists import ExcludedHost
 from gossamer.stages.scope.options import ScopeOptions
 from gossamer.stages.scope.roots import Roots
 from gossamer.stages.scope.traps import Trapped
-from gossamer.stages.seen.shingles import sketch
+from gossamer.stages.seen.content import sketch
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import URL_RULES
 from gossamer.state.store import Store

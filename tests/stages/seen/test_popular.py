@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer.stages.seen.offers import depth_and_hops, way_of
-from gossamer.stages.seen.popular import TOGETHER_MIN, Popular
+from gossamer.stages.seen.popular import Popular
 from gossamer.url.url import Url
 
 FINGERPRINTS = [0, 1, 7, 8, 15, 16, 1 << 63, (1 << 64) - 1]
@@ -47,7 +47,7 @@ def test_it_knows_the_newest_of_each_place_and_nothing_else(
 def test_many_at_once_are_reported_as_each_by_itself() -> None:
     dice, popular = random.Random(3), Popular(64)
     for _ in range(200):
-        page = [url(dice.choice([dice.getrandbits(64), dice.randrange(90)])) for _ in range(2 * TOGETHER_MIN)]
+        page = [url(dice.choice([dice.getrandbits(64), dice.randrange(90)])) for _ in range(40)]
         depths, hops = [dice.randrange(3)] * len(page), [dice.randrange(2)] * len(page)
         given_ways, unknown = popular.unknown(page, depths, hops)
         assert given_ways == [way_of(depths[0], hops[0])] * len(page)

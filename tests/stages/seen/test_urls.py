@@ -17,7 +17,6 @@ from gossamer.model.counters import Counters
 from gossamer.ports import KNOWN, NEW, SHORTER
 from gossamer.stages.seen import urls as urls_seen
 from gossamer.stages.seen.offers import DEPTH_MAX, HOPS_MAX
-from gossamer.stages.seen.popular import TOGETHER_MIN
 from gossamer.stages.seen.urls import RocksUrlSeen
 from gossamer.state.epoch import Epochs
 from gossamer.state.store import Store
@@ -186,7 +185,7 @@ class SeenMachine(RuleBasedStateMachine):
         assert list(self.seen.offer(urls, depths, hops)) == expected
         self.offers += 1
 
-    @rule(page=st.lists(st.sampled_from(URLS), min_size=TOGETHER_MIN, max_size=2 * TOGETHER_MIN), way=ways)
+    @rule(page=st.lists(st.sampled_from(URLS), min_size=20, max_size=40), way=ways)
     def offer_page(self, page: Sequence[Url], way: tuple[int, int]) -> None:
         """A page's links have one way, and many of them are looked for together."""
         self.offer([(url, way) for url in page])

@@ -55,16 +55,17 @@ _DIVIDING = ENDS_P - {"li", "dt", "dd"}
 _NO_PARAGRAPHS = BLOCKS - PARAGRAPH
 _ZERO = r"\s*:\s*[-+]?(?:0+(?:\.0*)?|\.0+)(?:px|r?em|pt|vw|vh|%)?\s*(?:!important\s*)?(?:;|\Z)"
 _AWAY = r"\s*:\s*-(?:[5-9]\d\d|\d{4,})"
-_HIDING = re.compile(
+# Texts, not compiled patterns: few pages ask for one, and to compile all takes 2 % of a crawl's start.
+_HIDING = (
     rf"(?<![\w-])(?:display\s*:\s*none\b|content-visibility\s*:\s*hidden\b"
     rf"|(?:left|top|right|bottom|text-indent|margin-left|margin-top){_AWAY}"
     rf"|clip\s*:\s*rect\(\s*[01](?:px)?(?:[\s,]+[01](?:px)?){{3}}\s*\)"
     rf"|clip-path\s*:\s*(?:inset\(\s*(?:50|100)%|circle\(\s*0)|font-size{_ZERO}"
     rf"|transform\s*:[^;]{{0,100}}(?:scale\(\s*0\s*\)|translate[xy]?\(\s*-\d{{4,}}))"
 )
-_CLIPPED = re.compile(rf"(?<![\w-])(?:max-)?(?:height|width)(?:{_ZERO}|\s*:\s*1px)")
-_FADED = re.compile(rf"(?<![\w-])(?:visibility\s*:\s*(?:hidden|collapse)\b|opacity{_ZERO})")
-_APPEARS = re.compile(
+_CLIPPED = rf"(?<![\w-])(?:max-)?(?:height|width)(?:{_ZERO}|\s*:\s*1px)"
+_FADED = rf"(?<![\w-])(?:visibility\s*:\s*(?:hidden|collapse)\b|opacity{_ZERO})"
+_APPEARS = (
     r"transform|transition|will-change|animat|(?<![a-z])(?:aos|wow|fade|reveal|lazy|appear|in-?view|invisible|scroll)|cloak"
     r"|data-w-id|framer"
 )
@@ -294,9 +295,9 @@ def _close(stack: list[str], names: frozenset[str], barriers: frozenset[str]) ->
 
 def _is_hiding(declarations: str, called: str) -> bool:
     """Say whether declarations hide an element; what they make transparent may be shown by what it is called."""
-    if _HIDING.search(declarations) or ("overflow" in declarations and _CLIPPED.search(declarations)):
+    if re.search(_HIDING, declarations) or ("overflow" in declarations and re.search(_CLIPPED, declarations)):
         return True
-    return _FADED.search(declarations) is not None and _APPEARS.search(declarations + called) is None
+    return re.search(_FADED, declarations) is not None and re.search(_APPEARS, declarations + called) is None
 
 
 def _rules(css: str) -> dict[str, list[HidingRule]]:

@@ -34,6 +34,13 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(OriginalRecord).decode
 
 
+def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = True) -> Sketch:
+    """Return `shingles.sketch` of a page. The first imports numpy, which many short crawls do without."""
+    from gossamer.stages.seen import shingles  # noqa: PLC0415 - most pages have no sketch
+
+    return shingles.sketch(body, charset, address, lowest=lowest)
+
+
 class ExactContentSeen:
     """The original, the first page with a digest, within a host, a site or the shard. Costs a get and a put per
     page.
