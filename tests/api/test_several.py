@@ -82,7 +82,7 @@ def test_several_formats_are_what_each_is_alone(crawled: Path, tmp_path: Path, f
 def test_search_among_formats_indexes_what_was_found_for_them(
     crawled: Path, tmp_path: Path, found: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gossamer.api.search.CONTENTS_MIN", 1)
+    monkeypatch.setattr("gossamer.results.search.build.PAGES_MIN", 1)
     documents: list[list[str]] = [[], []]
     put = IndexWriter.put
 

@@ -97,6 +97,20 @@ def test_arrow_without_numpy_writes_the_tables_of_what_needs_numpy(port: int, tm
     assert first["simhash"] is not None
 
 
+def test_an_index_alone_is_made_by_one_process() -> None:
+    """Others would find the texts for a seventh more processor time, and the index would come no sooner."""
+    program = "import sys, gossamer.api.search; print(any('results.isolated' in name for name in sys.modules))"
+    answer = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={"PYTHONPATH": str(Path(gossamer.__file__).parent.parent)},
+    )
+    assert answer.stdout == "False\n"
+
+
 COLLECTED = """
 import gc
 imported = sum(one["collections"] for one in gc.get_stats())

@@ -14,9 +14,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.results.export.bodies import Texts
 from gossamer.results.export.export import MEMORY_BYTES
 from gossamer.results.export.opening import crawl_in, export_means
-from gossamer.results.export.pages import PAGES_MIN as CONTENTS_MIN
-from gossamer.results.isolated.contents import ContentProcesses
-from gossamer.results.search.build import PAGES_MIN, IndexBuilt, build
+from gossamer.results.search.build import IndexBuilt, build
 from gossamer.results.search.folder import indexes_of, no_index
 from gossamer.results.search.query import QueryAnswer, search
 from gossamer.results.search.question import SearchQuestion
@@ -49,8 +47,8 @@ def build_index_of(
     advance: Callable[[int, int], None] = no_progress,
     texts_of: Texts | None = None,
 ) -> IndexBuilt:
-    """Make a crawl's index from its archive, or finish one that was begun. `texts_of` finds texts of pages; None: by
-    processes that are started for it.
+    """Make a crawl's index from its archive, or finish one that was begun. `texts_of` finds texts of pages; None:
+    this process does.
 
     Raises:
         ConfigError: there is no crawl, or one that runs keeps its index itself.
@@ -62,9 +60,8 @@ def build_index_of(
         raise ConfigError(f"{directory} crawls and keeps its own index meanwhile; ask that, or build when it has ended")
     heap_bytes = config.search.memory_bytes_max
     memory_bytes_max = max(memory_bytes_max - heap_bytes, 0)
-    with ExitStack() as stack, ContentProcesses(directory / "crawl.toml", memory_bytes_max) as processes:
+    with ExitStack() as stack:
         if not crawl.running:  # No other process may start to write there.
             stack.callback(lock_directory(directory, 0.0).release)
-        means = replace(export_means(config), texts_of=texts_of or (processes.texts_of if crawl.is_here else None))
-        pages_min = CONTENTS_MIN if texts_of is not None else PAGES_MIN
-        return build(crawl, means, heap_bytes, memory_bytes_max, advance, pages_min)
+        means = replace(export_means(config), texts_of=texts_of)
+        return build(crawl, means, heap_bytes, memory_bytes_max, advance)

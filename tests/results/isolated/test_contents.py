@@ -41,7 +41,7 @@ def means(crawled: Path) -> Means:
 
 @pytest.fixture(autouse=True)
 def several(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("export.pages", "export.mirror"):
+    for name in ("export.pages", "export.mirror", "search.build"):
         monkeypatch.setattr(f"gossamer.results.{name}.PAGES_MIN", 1)
     monkeypatch.setattr("gossamer.results.isolated.contents.PAGES_AT_ONCE", 2)
     monkeypatch.setattr("gossamer.results.isolated.contents.processors", lambda: 3)
@@ -78,7 +78,7 @@ def test_several_processes_find_the_texts_that_one_indexes(
     with ContentProcesses(directory / "crawl.toml", MEMORY_BYTES) as processes:
         for how in (means, replace(means, texts_of=processes.texts_of)):
             found.append([])
-            build(ExportedCrawl(directory, running=False), how, 50_000_000, MEMORY_BYTES, lambda *_: None, pages_min=1)
+            build(ExportedCrawl(directory, running=False), how, 50_000_000, MEMORY_BYTES, lambda *_: None)
             monkeypatch.setattr("gossamer.results.search.build.texts_of", None)
     assert found[0] == found[1]
     assert len(found[0]) > 40
