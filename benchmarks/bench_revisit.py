@@ -19,9 +19,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gossamer.features.revisit.estimate import VisitHistory, rate_of
 from gossamer.features.revisit.options import DAY_S, RevisitOptions
-from gossamer.features.revisit.policies import POLICIES, Optimal
+from gossamer.features.revisit.policies import POLICIES, Optimal, VisitHistory, rate_of
 from gossamer.features.revisit.rhythm import Census
 from gossamer.lab.simulate.revisits import ChangingOptions, ChangingWeb, Watched, best, crawl, measure
 from gossamer.model.standing import Habits

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from gossamer.lab.simweb.dns import answer
 from gossamer.lab.simweb.judge import TOLERANCE_S, Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.server import answer
 from gossamer.lab.simweb.web import Web
 from tests.acceptance.nginx import Nginx
 from tests.cluster.nodes import descendants

@@ -14,7 +14,7 @@ from typing import cast
 import pytest
 
 from gossamer.api.status import why_of
-from gossamer.lab.simweb.dns import answer
+from gossamer.lab.simweb.server import answer
 from tests.answering import Answering, serving
 from tests.ring.crawls import crawl
 

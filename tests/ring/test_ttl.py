@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.simweb.dns import answer
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.server import answer
 from gossamer.lab.simweb.web import Web
 from tests.ring.crawls import BRIEF, crawl
 

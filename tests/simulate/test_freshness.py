@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gossamer.features.revisit.estimate import freshness
 from gossamer.features.revisit.options import DAY_S, RevisitOptions
-from gossamer.features.revisit.policies import POLICIES
+from gossamer.features.revisit.policies import POLICIES, freshness
 from gossamer.lab.simulate.revisits import BEGUN_AT, ChangingOptions, ChangingWeb, Watched, best, crawl, measure
 from gossamer.options import convert
 

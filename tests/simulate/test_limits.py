@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions
-from gossamer.lab.simulate.samples import Sample, intervals, shares
+from gossamer.lab.simulate.result import Sample, intervals, shares
 from gossamer.stages.frontier.options import FrontierOptions
 
 OPTIONS = SimulateOptions(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from gossamer.lab.simulate.samples import SAMPLES_MAX, Milestones, Sample, Samples
+from gossamer.lab.simulate.result import SAMPLES_MAX, Milestones, Sample, Samples
 
 NOTHING = dict.fromkeys(Sample.__struct_fields__, 0.0)
 

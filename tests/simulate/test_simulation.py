@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 import gossamer
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
-from gossamer.lab.simulate.samples import LIMITS
+from gossamer.lab.simulate.result import LIMITS
 from gossamer.lab.simulate.simulation import scale_of, simulate
 from gossamer.options import convert
 from gossamer.stages.frontier.options import FrontierOptions, PolitenessOptions

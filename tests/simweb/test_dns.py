@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.lab.simweb.dns import answer, write_hosts_file
 from gossamer.lab.simweb.process import SimwebProcess
+from gossamer.lab.simweb.server import answer, write_hosts_file
 
 NAMES = {"h1.d1.test": "127.16.0.9"}
 

@@ -6,8 +6,8 @@ Events come in with their time, and the next step goes out:
        ├────► FETCH ─► begun ─► fetched           one request may go out, now
        └────► DONE                                it was dealt with: it waits for robots.txt, or ends without a request
 
-Two drivers carry out the steps: `engine/pipeline.py` on an event loop with libcurl, `lab/simulate/shard.py` in a queue
-of events with a modelled web. Neither decides anything. `engine/outcomes.py` decides what follows from a result.
+Two drivers carry out the steps: `engine/pipeline.py` on an event loop with libcurl, `lab/simulate/simulation.py` in a
+queue of events with a modelled web. Neither decides anything. `engine/outcomes.py` decides what follows from a result.
 """
 
 from __future__ import annotations

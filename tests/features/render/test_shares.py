@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from gossamer.features.render.page import PageError
-from gossamer.features.render.shares import FAILURES_MAX, TRUST_MIN, BrowserShares
+from gossamer.features.render.renderer import FAILURES_MAX, TRUST_MIN, BrowserShares
 
 SLOW_S = 4.0
 

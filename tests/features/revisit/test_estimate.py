@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from gossamer.features.revisit.estimate import RATE_MAX, RATE_MIN, VisitHistory, rate_of
+from gossamer.features.revisit.policies import RATE_MAX, RATE_MIN, VisitHistory, rate_of
 from gossamer.model.visits import http_date
 
 INTERVAL_S = 1_000.0

@@ -7,8 +7,16 @@ import random
 
 import pytest
 
-from gossamer.features.revisit.estimate import age_s, freshness
-from gossamer.features.revisit.policies import POLICIES, Adaptive, BoundedPolicy, LambdaCrawl, Optimal, PoissonOptimal
+from gossamer.features.revisit.policies import (
+    POLICIES,
+    Adaptive,
+    BoundedPolicy,
+    LambdaCrawl,
+    Optimal,
+    PoissonOptimal,
+    age_s,
+    freshness,
+)
 from gossamer.features.revisit.rhythm import Census
 from gossamer.features.revisit.state import Calendar, span_of
 from gossamer.model.standing import Habits

@@ -12,7 +12,7 @@ from math import floor, inf, log2, sqrt
 
 import msgspec
 
-from gossamer.features.revisit.estimate import VisitHistory, rate_of
+from gossamer.features.revisit.policies import VisitHistory, rate_of
 from gossamer.model.standing import Habits
 from gossamer.ports import RevisitPolicy
 from gossamer.state.epoch import Epochs

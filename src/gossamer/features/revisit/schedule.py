@@ -6,10 +6,9 @@ from collections.abc import Callable
 from math import inf
 from typing import Protocol
 
-from gossamer.features.revisit.estimate import RATE_MAX, RATE_MIN, freshness, rate_of
 from gossamer.features.revisit.moving import RevisitMoves
 from gossamer.features.revisit.options import RevisitOptions
-from gossamer.features.revisit.policies import BoundedPolicy
+from gossamer.features.revisit.policies import RATE_MAX, RATE_MIN, BoundedPolicy, freshness, rate_of
 from gossamer.features.revisit.rhythm import Rhythm, Rhythms, kind_of
 from gossamer.features.revisit.state import (
     FAMILY,

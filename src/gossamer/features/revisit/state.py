@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from gossamer.features.revisit.estimate import VisitHistory
+from gossamer.features.revisit.policies import VisitHistory
 from gossamer.features.revisit.rhythm import Census, Pool, Rhythm
 from gossamer.model.pages import Original
 from gossamer.state.epoch import Epochs

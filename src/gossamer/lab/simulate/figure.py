@@ -7,8 +7,7 @@ from html import escape
 from math import ceil, floor, log10
 
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simulate.result import Simulated
-from gossamer.lab.simulate.samples import LIMITS, Limit
+from gossamer.lab.simulate.result import LIMITS, Limit, Simulated
 from gossamer.lab.simulate.text import as_text
 from gossamer.model.words import duration
 

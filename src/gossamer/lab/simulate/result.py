@@ -1,18 +1,186 @@
-"""Result: from a sample of shards and hosts to the whole crawl: time, rates, limits, footprint, cost. Pure."""
+"""Result: from a sample of shards and hosts to the whole crawl: time, rates, limits, footprint, cost. Pure.
+
+Samples say how a crawl was at instants evenly spread over it, and what limited it between them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 import msgspec
 
 from gossamer.lab.simulate.costs import Footprint, footprint_of, shard_bytes_per_s, shard_cores
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simulate.samples import Interval, Limit, Milestones, Sample, intervals, shares
 from gossamer.lab.simulate.web import LogNormal, largest
 from gossamer.options import to_table
 from gossamer.stages.frontier.options import politeness
+from gossamer.stages.frontier.workbench import HOST_BYTES
+
+SAMPLES_MAX = 240
+MILESTONES_MAX = 1_024
+INTERVAL_S_FIRST = 0.25
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """How the whole crawl stood at an instant, and how it did since the sample before."""
+
+    at_s: float
+    """Since the start."""
+    pages: float
+    requests: float
+    discovered: float
+    """URLs."""
+    hosts_active: float
+    """Hosts with URLs that are not finished."""
+    hosts_benched: float
+    """Hosts on the workbenches."""
+    hosts_known: float
+    pending: float
+    """URLs queued or under way."""
+    wire_bytes: float
+    cpu_s: float
+    """Processor's work, all shards."""
+    used_s: float
+    """Time times the share of slots in use, mean of the shards."""
+    full_s: float
+    """Time in which all slots were in use, mean of the shards."""
+
+
+class Samples:
+    """Takes a sample when one is due; keeps 240 at most, by dropping every other one and going half as often."""
+
+    def __init__(self) -> None:
+        self.taken: list[Sample] = []
+        self.interval_s = INTERVAL_S_FIRST
+        self.due_s = INTERVAL_S_FIRST
+
+    def add(self, sample: Sample) -> None:
+        """Keep a sample that was due."""
+        self.taken.append(sample)
+        if len(self.taken) >= SAMPLES_MAX:
+            del self.taken[::2]
+            self.interval_s *= 2
+        self.due_s = max(self.due_s, (sample.at_s // self.interval_s + 1) * self.interval_s)
+
+
+class Milestones:
+    """When each so-manieth page was fetched: 512 to 1,024 instants, for any number of pages."""
+
+    def __init__(self) -> None:
+        self._at_s: list[float] = []
+        self._step = 1
+        self.pages = 0
+        """Pages fetched."""
+
+    def count_page(self, at_s: float) -> None:
+        """Count a page."""
+        self.pages += 1
+        if self.pages % self._step == 0:
+            self._at_s.append(at_s)
+            if len(self._at_s) == MILESTONES_MAX:
+                self._at_s = self._at_s[1::2]
+                self._step *= 2
+
+    def time_to_share_s(self, share: float) -> float:
+        """Return when a share of the pages was fetched, to a five-hundredth of them; 0 when there are none."""
+        place = min(round(share * self.pages / self._step), len(self._at_s))
+        return self._at_s[place - 1] if place else 0.0
+
+
+# What limited a crawl, from its samples.
+
+Limit = Literal["cpu", "network", "concurrency", "workbench", "politeness", "hosts"]
+LIMITS: dict[Limit, str] = {
+    "cpu": "the processors are busy: more shards, or less work a page",
+    "network": "the links are full: more machines",
+    "concurrency": "all requests at once are under way: a higher machine.concurrency",
+    "workbench": "hosts wait for a place in memory: a higher frontier.active_hosts_bytes_max or active_hosts_max",
+    "politeness": "all hosts that have pages left rest: more hosts, or shorter delays",
+    "hosts": "less than half as many hosts have pages left as at best: more seeds, or the end is near",
+}
+BUSY_SHARE = 0.95
+FULL_SHARE = 0.5
+WINDOWS = 60
+"""Intervals in a result: samples are taken more often, to be sure of the end."""
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """The time between two samples."""
+
+    begin_s: float
+    end_s: float
+    pages_per_s: float
+    cpu_share: float
+    network_share: float
+    slots_share: float
+    limit: Limit
+
+
+def intervals(samples: Sequence[Sample], options: SimulateOptions) -> list[Interval]:
+    """Return what went on between the samples, and what it was limited by."""
+    samples = _spread(samples)
+    begin = Sample(**dict.fromkeys(Sample.__struct_fields__, 0.0))
+    most_hosts = max((sample.hosts_active for sample in samples), default=0.0)
+    cpu_per_s = shard_cores(options) * options.shards
+    bytes_per_s = shard_bytes_per_s(options) * options.shards
+    bench = options.frontier
+    # With full windows of URLs a host takes more than twice HOST_BYTES.
+    bench_hosts = options.shards * min(0.9 * bench.active_hosts_max, 0.35 * bench.active_hosts_bytes_max / HOST_BYTES)
+    found = []
+    for before, after in pairwise([begin, *samples]):
+        span_s = after.at_s - before.at_s
+        if span_s <= 0:
+            continue
+        cpu = (after.cpu_s - before.cpu_s) / span_s / cpu_per_s
+        network = (after.wire_bytes - before.wire_bytes) / span_s / bytes_per_s
+        full = (after.full_s - before.full_s) / span_s
+        limit: Limit
+        if cpu >= BUSY_SHARE:
+            limit = "cpu"
+        elif network >= BUSY_SHARE:
+            limit = "network"
+        elif full >= FULL_SHARE:
+            limit = "concurrency"
+        elif after.hosts_active < most_hosts / 2:
+            limit = "hosts"
+        elif after.hosts_benched >= bench_hosts and after.hosts_active > 1.1 * after.hosts_benched:
+            limit = "workbench"
+        else:
+            limit = "politeness"
+        found.append(
+            Interval(
+                before.at_s,
+                after.at_s,
+                (after.pages - before.pages) / span_s,
+                min(cpu, 1.0),
+                min(network, 1.0),
+                (after.used_s - before.used_s) / span_s,
+                limit,
+            )
+        )
+    return found
+
+
+def _spread(samples: Sequence[Sample]) -> list[Sample]:
+    """Return samples at least a sixtieth of the whole time apart, the last one among them."""
+    step_s = samples[-1].at_s / WINDOWS
+    kept = [samples[-1]]
+    for sample in reversed(samples):
+        if kept[-1].at_s - sample.at_s >= step_s and sample.at_s >= step_s / 2:
+            kept.append(sample)
+    return kept[::-1]
+
+
+def shares(between: Sequence[Interval]) -> dict[Limit, float]:
+    """Return for which share of the time each limit held, the longest first."""
+    time_s: dict[Limit, float] = {}
+    for interval in between:
+        time_s[interval.limit] = time_s.get(interval.limit, 0.0) + interval.end_s - interval.begin_s
+    whole_s = sum(time_s.values())
+    return {limit: spent_s / whole_s for limit, spent_s in sorted(time_s.items(), key=lambda item: -item[1])}
+
 
 Ended = Literal["pages", "finished", "time"]
 

@@ -18,9 +18,8 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from gossamer.assembly.parts import policy_of
-from gossamer.features.revisit.estimate import age_s, freshness
 from gossamer.features.revisit.options import DAY_S, RevisitOptions
-from gossamer.features.revisit.policies import POLICIES, Optimal
+from gossamer.features.revisit.policies import POLICIES, Optimal, age_s, freshness
 from gossamer.features.revisit.schedule import Schedule
 from gossamer.lab.simulate.components import StoredShard
 from gossamer.lab.simweb.wire import http_date

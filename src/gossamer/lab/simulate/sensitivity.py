@@ -16,8 +16,7 @@ from msgspec.structs import replace
 
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.presets import UNITS
-from gossamer.lab.simulate.result import Ended, Simulated
-from gossamer.lab.simulate.samples import Limit
+from gossamer.lab.simulate.result import Ended, Limit, Simulated
 from gossamer.lab.simulate.simulation import scale_of, simulate
 from gossamer.lab.simulate.text import count
 from gossamer.model.errors import ConfigError

@@ -1,20 +1,305 @@
-"""Simulation: builds a web and its shards, lets time pass until the crawl is done, and tells how it went."""
+"""Simulation: builds a web and its shards, lets time pass until the crawl is done, and tells how it went.
+
+A shard is the ring's driver in simulated time: it looks up, fetches and processes in a model, and decides nothing.
+"""
 
 from __future__ import annotations
 
+import heapq
 import tempfile
 from collections.abc import Callable
 from contextlib import closing
+from itertools import count
 from pathlib import Path
+from typing import NamedTuple
 
+from gossamer.engine.ring import RingStep
 from gossamer.lab.simulate.components import Components
+from gossamer.lab.simulate.costs import (
+    REQUEST_BYTES,
+    Capacity,
+    cpu_exchange_s,
+    cpu_page_s,
+    cpu_request_s,
+    exchange_bytes,
+    foreign_share,
+    shard_bytes_per_s,
+    shard_cores,
+)
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simulate.result import Ended, Simulated, result_of
-from gossamer.lab.simulate.samples import Milestones, Sample, Samples
-from gossamer.lab.simulate.shard import Events, Shared, SimulatedShard
-from gossamer.lab.simulate.web import ModelWeb, population, synthetic
+from gossamer.lab.simulate.result import Ended, Milestones, Sample, Samples, Simulated, result_of
+from gossamer.lab.simulate.web import ModelHost, ModelWeb, population, synthetic
 from gossamer.model.links import Link
+from gossamer.model.visits import Failure, Located, Reply
+from gossamer.stages.frontier.host import Lease
 from gossamer.stages.frontier.workbench import HOST_BYTES
+
+Event = Callable[[float], None]
+
+
+class Events:
+    """A queue of events by time; equal times in the order of their asking. About 1 µs each."""
+
+    def __init__(self, now: float) -> None:
+        self.now = now
+        self._heap: list[tuple[float, int, Event]] = []
+        self._order = count()
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def at(self, instant: float, event: Event) -> None:
+        """Have an event happen at an instant that is not past."""
+        assert instant >= self.now, "an event in the past"
+        heapq.heappush(self._heap, (instant, next(self._order), event))
+
+    @property
+    def next_at(self) -> float:
+        """When the next event comes; there must be one."""
+        return self._heap[0][0]
+
+    def step(self) -> None:
+        """Let the next event happen."""
+        self.now, _, event = heapq.heappop(self._heap)
+        event(self.now)
+
+
+class SimulatedCounters:
+    """Counts since the start, of what was simulated; nothing is scaled here."""
+
+    __slots__ = (
+        "_full", "_since", "_used", "discovered", "full_s", "hosts_active", "pages", "requests", "used_s",
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.pages = 0
+        self.requests = 0
+        """Of pages, of robots.txt, and in vain."""
+        self.discovered = 0
+        self.hosts_active = 0
+        """Hosts with URLs that are not finished."""
+        self.full_s = 0.0
+        """Time in which every slot was in use."""
+        self.used_s = 0.0
+        """Integral over time of the share of slots in use."""
+        self._since = 0.0
+        self._full = False
+        self._used = 0.0
+
+    def pass_to(self, now: float, *, full: bool, used: float) -> None:
+        """Note how the slots are from now on."""
+        if self._since:
+            span_s = now - self._since
+            self.used_s += span_s * self._used
+            self.full_s += span_s if self._full else 0.0
+        self._since = now
+        self._full = full
+        self._used = used
+
+
+DAY_S = 86_400.0
+"""How long an address is good for."""
+WAKE_S_MIN = 1e-3
+"""The least time until a shard looks at the frontier again that had nothing."""
+
+
+class Shared(NamedTuple):
+    """What all shards of a simulation have in common."""
+
+    options: SimulateOptions
+    web: ModelWeb
+    events: Events
+    send: Callable[[int, list[Link], float], None]
+    """Takes links to another shard, by its number, at an instant."""
+    fetched: Callable[[float], None]
+    """Takes the instant of each page."""
+
+
+class SimulatedShard:
+    """One shard: a slot for each request at once, a processor, a link to the network, and the real components."""
+
+    def __init__(self, number: int, scale: float, components: Components, shared: Shared) -> None:
+        """Build a shard whose hosts each represent `scale` hosts of a real shard."""
+        self.counters = SimulatedCounters()
+        self.components = components
+        self._number = number
+        self._options = options = shared.options
+        self._web = web = shared.web
+        self._events = shared.events
+        self._send = shared.send
+        self._fetched = shared.fetched
+        self._frontier = components.frontier
+        self._ring = components.ring(self._refuse)
+        self.slots = max(1, round(options.machine.concurrency / scale))
+        self.out = 0
+        """Slots in use."""
+        # One page here represents `scale` pages, so the link and the cores are slower by that factor.
+        mean_bytes = options.web.page_bytes_mean
+        self._cpu_exchange_s = cpu_exchange_s(options.web, options.exchange, options.shards)
+        self._exchange_bytes = exchange_bytes(options.web, options.exchange, options.shards)
+        page_s = cpu_page_s(mean_bytes, options.web, options.machine) + self._cpu_exchange_s
+        self.cpu = Capacity(shard_cores(options) / scale, page_s)
+        wire_bytes = mean_bytes * options.web.wire_share + REQUEST_BYTES
+        self.network = Capacity(shard_bytes_per_s(options) / scale, wire_bytes)
+        self._foreign_share = foreign_share(options.web, options.shards) / max(1e-9, 1 - options.web.same_host_share)
+        self._alone = web.shards == 1
+        self.wake_at = float("inf")
+        """When it looks at the frontier next."""
+
+    # ---- links in
+
+    def arrive(self, links: list[Link], now: float) -> None:
+        """Take links that another shard found, or that are seeds."""
+        for link in self.components.discover(links, now):
+            self.counters.discovered += 1
+            host = self._web.host(link.url.host)
+            if not host.closed:
+                self.counters.hosts_active += not host.pending
+                host.pending += 1
+
+    # ---- visits out
+
+    def lend(self, now: float) -> None:
+        """Begin what may begin now, and ask to be woken when there may be more."""
+        while self.out < self.slots:
+            lease = self._frontier.select(now)
+            if lease is None:
+                break
+            self._begin(lease, now)
+        self.counters.pass_to(now, full=self.out >= self.slots, used=self.out / self.slots)
+        if self.out >= self.slots:
+            return  # The end of a visit calls again.
+        wake_at = self._frontier.wake_at()
+        if wake_at is not None:
+            at = max(wake_at, now + WAKE_S_MIN)
+            if at < self.wake_at:
+                self.wake_at = at
+                self._events.at(at, self._wake)
+
+    def _wake(self, now: float) -> None:
+        if now >= self.wake_at:
+            self.wake_at = float("inf")
+            self.lend(now)
+
+    def _begin(self, lease: Lease, now: float) -> None:
+        step = self._ring.decide(lease, now)
+        if step is RingStep.RESOLVE:
+            self.out += 1
+            self._events.at(now + self._options.web.lookup_s, lambda at: self._on_lookup(lease, at))
+        elif step is RingStep.FETCH and self._ring.begin(lease, now):
+            self._fetch(lease, self._web.host(lease.url.host), now)
+
+    def _on_lookup(self, lease: Lease, now: float) -> None:
+        self.out -= 1
+        address = self._web.host(lease.url.host).address
+        self._ring.on_resolved(lease, Located((address,), now + DAY_S), now)
+        self.lend(now)
+
+    def _fetch(self, lease: Lease, host: ModelHost, now: float) -> None:
+        self.out += 1
+        self.counters.requests += 1
+        if host.dead:
+            wait_s = self._options.web.connect_s_max
+            result = Failure("connect_error", "no answer", retry=True, host_level=True, fetch_s=wait_s)
+            self._events.at(now + wait_s, lambda at: self._on_failure(lease, host, result, now, at))
+            return
+        page_bytes = self._web.page_bytes() if lease.prerequisite is None else 0.0
+        fetch_s = self._web.fetch_s(host)
+        wire_bytes = page_bytes * self._options.web.wire_share + REQUEST_BYTES
+        if page_bytes:
+            wire_bytes += self._exchange_bytes
+        fetch_s = max(fetch_s, self.network.wait_s(wire_bytes, now))
+        self._events.at(now + fetch_s, lambda at: self._on_reply(lease, host, page_bytes, now, at))
+
+    # ---- the ends of a visit
+
+    def _on_failure(self, lease: Lease, host: ModelHost, result: Failure, started: float, now: float) -> None:
+        self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
+        self._ring.on_fetched(lease, result, started, now)
+        if lease.prerequisite is not None:
+            self._ring.answer(lease.prerequisite, b"", result, now)
+        else:
+            self._conclude(lease, host, result, now)
+        if not host.closed and self._frontier.facts(lease.url).closed:
+            host.closed = True
+            self.counters.hosts_active -= host.pending > 0
+            host.pending = 0
+        self._leave(now)
+
+    def _on_reply(self, lease: Lease, host: ModelHost, page_bytes: float, started: float, now: float) -> None:
+        body = host.robots_txt if lease.prerequisite is not None else b""
+        is_error = not body if lease.prerequisite is not None else self._web.is_error()
+        status = 404 if is_error else 200
+        reply = Reply(lease.url.text, status, (), body, lease.address, started, now - started, wire_bytes=0)
+        self._ring.on_fetched(lease, reply, started, now)
+        if lease.prerequisite is not None:
+            self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
+            self._ring.answer(lease.prerequisite, body, reply, now)
+            self._leave(now)
+            return
+        if is_error:
+            cpu_s = cpu_request_s(self._options.web, self._options.machine)
+        else:
+            cpu_s = cpu_page_s(page_bytes, self._options.web, self._options.machine) + self._cpu_exchange_s
+        wait_s = self.cpu.wait_s(cpu_s, now)
+        if wait_s:
+            self._events.at(now + wait_s, lambda at: self._finish_page(lease, host, at, is_error=is_error))
+        else:
+            self._finish_page(lease, host, now, is_error=is_error)
+
+    def _finish_page(self, lease: Lease, host: ModelHost, now: float, *, is_error: bool) -> None:
+        self._finish(lease, host, "http_error" if is_error else "fetched", now)
+        if not is_error:
+            self.counters.pages += 1
+            self._fetched(now)
+            self._discover(lease, host, now)
+        self._leave(now)
+
+    def _conclude(self, lease: Lease, host: ModelHost, failure: Failure, now: float) -> None:
+        """Queue a URL again after a failed request, or end it."""
+        visit = lease.visit
+        assert visit is not None
+        again = self.components.retries.after(visit, failure.error, now) if failure.retry else None
+        if again is not None:
+            self._frontier.retry(lease, again, now)
+        else:
+            self._finish(lease, host, failure.outcome, now)
+
+    def _refuse(self, lease: Lease, failure: Failure, now: float) -> None:
+        self._finish(lease, self._web.host(lease.url.host), failure.outcome, now)
+
+    def _finish(self, lease: Lease, host: ModelHost, outcome: str, now: float) -> None:
+        self._frontier.finish(lease, outcome, now)
+        if host.pending:
+            host.pending -= 1
+            self.counters.hosts_active -= not host.pending
+        self.components.count_visit(now)
+
+    def _discover(self, lease: Lease, host: ModelHost, now: float) -> None:
+        visit = lease.visit
+        assert visit is not None
+        here: list[Link] = []
+        away: dict[int, list[Link]] = {}
+        for target, number in self._web.links(host, self._options.known_links):
+            link = Link(target.url(number), "anchor", visit.depth + 1, 0, visit.url.text)
+            if target is host or not self._is_foreign(target):
+                here.append(link)
+            else:
+                away.setdefault(target.shard, []).append(link)
+        if here:
+            self.arrive(here, now)
+        for shard, links in away.items():
+            self._send(shard, links, now + self._options.exchange.delay_s)
+
+    def _is_foreign(self, target: ModelHost) -> bool:
+        if self._alone:  # It represents all shards: links from others come to it as its links go to others.
+            return self._web.lot() < self._foreign_share
+        return target.shard != self._number
+
+    def _leave(self, now: float) -> None:
+        self.out -= 1
+        self.lend(now)
+
 
 STARTS_AT = 1_700_000_000.0
 """Any instant of wall time: delays are stored as wall times, and 0 would be before all of them."""

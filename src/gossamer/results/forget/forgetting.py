@@ -24,7 +24,7 @@ from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import FORGOTTEN, LOCK
 from gossamer.model.words import iso_time
-from gossamer.results.forget import tables, views, warcs
+from gossamer.results.forget import tables, warcs
 from gossamer.results.forget.holdings import FOLDER, ForgottenPages, Holdings, make_folder
 from gossamer.results.forget.keys import Keys
 from gossamer.results.forget.remote import UploadedCopies, replace_checkpoint
@@ -165,9 +165,9 @@ class _ForgetSteps:
     def of_directory(self, directory: Path, config: Config) -> None:
         """Remove pages from files made of these, and from files beside them."""
         place = self._where(directory)
-        self._step(f"rewrite the index{place}", lambda: views.rewrite_index(directory, config))
-        self._step(f"rewrite the search index{place}", lambda: views.rewrite_search(directory, config, self._pages))
-        self._step(f"remove lines from the logs{place}", lambda: views.thin_logs(directory, self._pages))
+        self._step(f"rewrite the index{place}", lambda: tables.rewrite_index(directory, config))
+        self._step(f"rewrite the search index{place}", lambda: tables.rewrite_search(directory, config, self._pages))
+        self._step(f"remove lines from the logs{place}", lambda: tables.thin_logs(directory, self._pages))
         if directory == self._directory:
             self._step(EXPORTS_STEP, self._remove_exports)
 
@@ -204,7 +204,7 @@ class _ForgetSteps:
         Keys(config, kept, self._pages, namer_for(config), warcs.load_payloads(kept)).delete()
 
     def _remove_exports(self) -> None:
-        removed, self._plan.untouched = views.remove_exports(self._directory, self._named)
+        removed, self._plan.untouched = tables.remove_exports(self._directory, self._named)
         self._plan.exports += removed
 
     def _step(self, name: str, work: Callable[[], object]) -> None:
