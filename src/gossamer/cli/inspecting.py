@@ -142,22 +142,25 @@ def _report(directory: Path, status: Status) -> Report:
 
     seeds = status.seeds.not_fetched if status.seeds is not None and has_ended(status) else []
     with TemporaryDirectory(prefix="gossamer-report-") as folder:
+        known = Report(
+            failed_modules=tuple(modules_with_failures(status.modules)),
+            seeds_not_fetched=tuple(seeds),
+            awaited=tuple(status.awaited),
+            lasting=tuple(status.lasting),
+            idle_shards=tuple(one.shard for one in status.shards if one.idle),
+            damage=tuple(one["says"] for one in status.damage),
+            rendering=status.rendering,
+            ended=status.ended,
+            ended_says=status.ended_says,
+        )
         return summary(
             directory,
+            known,
             rejected=status.rejected,
-            modules=modules_with_failures(status.modules),
-            seeds_not_fetched=seeds,
-            awaited=status.awaited,
-            lasting=status.lasting,
-            idle_shards=[one.shard for one in status.shards if one.idle],
-            damage=[one["says"] for one in status.damage],
             unfinished=Path(folder),
             received=status.wire_bytes or None,
             counted=status.attempts or None,  # A crawl that starts, or has lost its state, does not say.
             unread=_write_unfinished(directory, Path(folder)),
-            rendering=status.rendering,
-            ended=status.ended,
-            ended_says=status.ended_says,
         )
 
 

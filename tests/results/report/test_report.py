@@ -175,7 +175,7 @@ def test_what_filters_refused_is_reported_when_it_is_known(tmp_path: Path) -> No
 
 def test_hosts_that_were_not_waited_for_and_idle_shards_are_named(tmp_path: Path) -> None:
     one = Awaited("a.example.org\x1b", 1_767_312_000.0, "https://a.example.org waits: <b>", 7)
-    report = summary(assorted(tmp_path), awaited=[one], idle_shards=[1, 3])
+    report = summary(assorted(tmp_path), Report(awaited=(one,), idle_shards=(1, 3)))
     text = as_text(report)
     assert "Not waited for (crawl.patience_s), gossamer resume requests them later:\n" in text
     assert "  a.example.org\\x1b: 7 URLs, next request 2026-01-02 00:00:00 UTC\n    https://a.example.org waits" in text
@@ -188,7 +188,7 @@ def test_hosts_that_were_not_waited_for_and_idle_shards_are_named(tmp_path: Path
     lasting = Lasting(
         "docs.example\x1b", 4_000, 4_200.0, 4_000.0, "4,000 URLs take <b> long; a shorter delay would help"
     )
-    report = summary(tmp_path, lasting=[lasting])
+    report = summary(tmp_path, Report(lasting=(lasting,)))
     assert "  docs.example\\x1b: 4,000 URLs take <b> long; a shorter delay would help\n" in as_text(report)
     assert "4,000 URLs take &lt;b&gt; long;<br>a shorter delay" in as_html(report, "crawl")
     assert json.loads(as_json(report))["lasting"] == [msgspec.structs.asdict(lasting)]

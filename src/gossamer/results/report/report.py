@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,10 @@ from typing import Any
 import msgspec
 
 from gossamer.model.product import FORGOTTEN
-from gossamer.model.standing import Awaited, Lasting
-from gossamer.model.status import SeedState
 from gossamer.results.report import sections
 from gossamer.results.report.figures import (
     CopyFigures,
     Count,
-    FailedModule,
     FetchTimes,
     HostFigures,
     Report,
@@ -32,6 +29,7 @@ COUNTS_MAX = 10_000
 LINES_MAX = 20
 SLOWEST_MAX = 10
 COPIES_MAX = 10
+NOTHING = Report()
 
 _LAST_OUTCOMES = "SELECT key, arg_max(outcome::VARCHAR, epoch(fetched_at) + attempt * 1e-6) FROM pages GROUP BY key"
 _TOTALS = f"""
@@ -84,37 +82,25 @@ _TROUBLES = """
 
 def summary(
     directory: Path,
+    known: Report = NOTHING,
+    *,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     rejected: Mapping[str, int] | None = None,
-    modules: Sequence[FailedModule] = (),
-    seeds_not_fetched: Sequence[SeedState] = (),
-    awaited: Sequence[Awaited] = (),
-    lasting: Sequence[Lasting] = (),
-    idle_shards: Sequence[int] = (),
-    damage: Sequence[str] = (),
     unfinished: Path | None = None,
     counted: int | None = None,
     received: int | None = None,
     unread: str = "",
-    rendering: Mapping[str, float] | None = None,
-    ended: str = "",
-    ended_says: str = "",
 ) -> Report:
     """Return the figures of a crawl's directory; of one without pages, an empty report.
 
     Reads the crawl's Parquet files, and those in `unfinished`, a folder that holds what is in no finished file yet.
     Where the tables hold fewer attempts than the crawl `counted`, or logs are `unread` for a reason, it says so.
     `received` is the bytes that the crawl counted, with those of robots.txt, which no table has. Memory is bounded by
-    `memory_bytes_max`; what does not fit goes to a temporary folder. `rejected` is what each filter refused,
-    `modules` those that failed, `seeds_not_fetched` the seeds of a crawl that could fetch none of them,
-    `awaited` the hosts that it did not wait for, `lasting` those that outlast all others, `idle_shards` those without
-    any URL,
-    `damage` a line for each file that is known to be lost, `rendering` what that took and brought, `ended` and
-    `ended_says` how the last run ended: the tables hold none of these.
-    docs/reference/report.md says what it costs.
+    `memory_bytes_max`; what does not fit goes to a temporary folder. The tables hold neither what each filter refused
+    (`rejected`) nor what is `known` from the crawl's status. docs/reference/report.md says what it costs.
     """
     with open_tables(directory, memory_bytes_max, unfinished=unfinished) as tables:
-        report = _query(tables, rejected or {}) if tables is not None else Report()
+        report = _query(tables, rejected or {}, known) if tables is not None else known
     received = report.wire_bytes if received is None else received
     return msgspec.structs.replace(
         report,
@@ -122,15 +108,7 @@ def summary(
         bits_per_s=8 * received / report.duration_s if report.duration_s > 0 else 0.0,
         incomplete=_incomplete(report.attempts, counted, unread, forgotten=(directory / FORGOTTEN).exists()),
         attempts_counted=counted,
-        failed_modules=tuple(sorted(modules, key=lambda one: -one.failed)),
-        seeds_not_fetched=tuple(seeds_not_fetched),
-        awaited=tuple(awaited),
-        lasting=tuple(lasting),
-        idle_shards=tuple(idle_shards),
-        damage=tuple(damage),
-        rendering=dict(rendering or {}),
-        ended=ended,
-        ended_says=ended_says,
+        failed_modules=tuple(sorted(known.failed_modules, key=lambda one: -one.failed)),
     )
 
 
@@ -144,24 +122,23 @@ def _incomplete(attempts: int, counted: int | None, unread: str, *, forgotten: b
     return "; ".join(lacks)
 
 
-def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
-    (
-        attempts, fetched, repeated, visits, duplicates, duplicate_bytes, near_duplicates, trapped, truncated,
-        pages_truncated, body_bytes_mean, wire_bytes, body_bytes, warc_bytes, begun_at, ended_at,
-    ) = tables.one(_TOTALS)  # fmt: skip
+def _query(tables: ReportTables, rejected: Mapping[str, int], known: Report) -> Report:
+    totals = tables.row(_TOTALS)
+    attempts = totals["attempts"]
+    fetched = totals["fetched"]
+    begun_at = totals["begun_at"]
+    pages_truncated = totals.pop("pages_truncated")
     links, local_links = tables.one(_LINKS) if tables.has_links else (0, 0)
-    duration_s = ended_at - begun_at if begun_at is not None else 0.0
+    duration_s = totals["ended_at"] - begun_at if begun_at is not None else 0.0
 
     of_pages = partial(_of_pages, tables)
     of_fetched = partial(_of_fetched, tables, fetched)
     urls = tables.query_slices(_URLS, "key")
     dns, caches, link_checks = sections.dns_and_caches(tables)
     uses, statements = sections.uses(tables)
-    return Report(
-        attempts=attempts,
-        fetched=fetched,
-        repeated=repeated,
-        visits=visits,
+    return msgspec.structs.replace(
+        known,
+        **totals,
         urls=sum(row[1] for row in urls),
         urls_fetched=sum(row[2] for row in urls),
         urls_revisited=sum(row[3] for row in urls),
@@ -169,19 +146,8 @@ def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         hosts_answered=tables.one("SELECT count(*) FROM hosts WHERE answers > 0")[0],
         sites=sum(count for (count,) in tables.query_slices(_SITES, "site")),
         links=links,
-        duplicates=duplicates,
-        duplicate_bytes=duplicate_bytes,
-        near_duplicates=near_duplicates,
-        trapped=trapped,
-        truncated=truncated,
         truncated_share=pages_truncated / fetched if fetched else 0.0,
-        body_bytes_mean=body_bytes_mean,
         local_links_share=local_links / links if links else 0.0,
-        wire_bytes=wire_bytes,
-        body_bytes=body_bytes,
-        warc_bytes=warc_bytes,
-        begun_at=begun_at,
-        ended_at=ended_at,
         duration_s=duration_s,
         pages_per_s=fetched / duration_s if duration_s > 0 else 0.0,
         course=sections.course(tables, begun_at, duration_s) if begun_at is not None else TimelineFigures(),
@@ -196,13 +162,13 @@ def _query(tables: ReportTables, rejected: Mapping[str, int]) -> Report:
         depths=of_pages("depth::VARCHAR", attempts, order="any_value(depth)"),
         link_types=_counts(tables.all(_LINK_TYPES), links) if tables.has_links else (),
         rejected=_counts(sorted(rejected.items(), key=lambda item: -item[1]), sum(rejected.values())),
-        document_sizes=sections.document_sizes(tables),
-        hosts_by_pages=sections.hosts_by_pages(tables),
-        hosts_by_bytes=sections.hosts_by_bytes(tables),
+        document_sizes=sections.buckets(tables, "SELECT body_bytes AS size FROM pages WHERE outcome = 'fetched'"),
+        hosts_by_pages=sections.buckets(tables, "SELECT fetched AS size FROM hosts"),
+        hosts_by_bytes=sections.buckets(tables, "SELECT bytes AS size FROM hosts"),
         domains=sections.domains(tables),
         top_hosts=_hosts(tables, "true", "fetched DESC, bytes DESC", LINES_MAX),
         slowest_hosts=_hosts(tables, "fetches >= 3", "mean_s DESC", SLOWEST_MAX),
-        trapped_hosts=of_pages("host::VARCHAR", trapped, "outcome = 'trapped'"),
+        trapped_hosts=of_pages("host::VARCHAR", totals["trapped"], "outcome = 'trapped'"),
         politeness=sections.politeness(tables),
         uses=uses,
         statements=statements,

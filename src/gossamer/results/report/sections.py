@@ -52,9 +52,6 @@ _BUCKETS = """
     SELECT CASE WHEN size > 0 THEN (1::BIGINT << floor(log2(size))::INTEGER) ELSE 0 END AS least, count(*),
         sum(size)::BIGINT
     FROM ({sizes}) GROUP BY 1 ORDER BY 1"""
-_DOCUMENTS = "SELECT body_bytes AS size FROM pages WHERE outcome = 'fetched'"
-_PAGES = "SELECT fetched AS size FROM hosts"
-_BYTES = "SELECT bytes AS size FROM hosts"
 _DOMAINS = r"""
     SELECT CASE WHEN host LIKE '[%' OR regexp_full_match(host, '[0-9.]+') THEN '(address)'
         ELSE regexp_extract(host, '[^.]+$') END AS name, count(*), sum(fetched)::BIGINT AS pages
@@ -98,14 +95,16 @@ _FETCHED_S = "SELECT coalesce(sum(fetch_s), 0) FROM pages"
 def course(tables: ReportTables, begun: float, duration_s: float) -> TimelineFigures:
     """Return how the crawl went: at most 120 steps of a round length."""
     step_s = step_length_s(duration_s)
-    rows = {int(row[0]): row[1:] for row in tables.all(_STEPS, begun=repr(begun), step=step_s)}
+    rows: dict[int, tuple[int, int, int]] = {
+        int(row[0]): row[1:] for row in tables.all(_STEPS, begun=repr(begun), step=step_s)
+    }
     longest_s: dict[int, float] = {}
     if tables.has_epochs:
         longest_s = dict(tables.all(_COMMIT_STEPS, begun=repr(begun), step=step_s))
     numbers = range(min(rows, default=0), max(rows) + 1)
     queues = _queues(tables, begun, step_s, numbers)
     steps = tuple(
-        _step(number * step_s, rows.get(number, (0, 0, 0)), longest_s.get(number, 0.0), queued)
+        TimelineStep(number * step_s, *rows.get(number, (0, 0, 0)), longest_s.get(number, 0.0), queued)
         for number, queued in zip(numbers, queues, strict=True)
     )
     silences = tables.all(_SILENCES, begun=repr(begun), least=SILENCE_S_MIN, limit=SILENCES_MAX)
@@ -134,11 +133,6 @@ def _queues(tables: ReportTables, begun: float, step_s: float, numbers: range) -
     return found
 
 
-def _step(at_s: float, sums: tuple[int, ...], longest_s: float, queued: int) -> TimelineStep:
-    attempts, pages, wire_bytes = sums
-    return TimelineStep(at_s, attempts, pages, wire_bytes, longest_s, queued)
-
-
 def step_length_s(duration_s: float) -> float:
     """Return a round length of which at most `STEPS_MAX` cover the time."""
     for length_s in _LENGTHS_S:
@@ -147,28 +141,14 @@ def step_length_s(duration_s: float) -> float:
     return _LENGTHS_S[-1] * (duration_s // (_LENGTHS_S[-1] * (STEPS_MAX - 1)) + 1)
 
 
-def document_sizes(tables: ReportTables) -> tuple[Bucket, ...]:
-    """Return pages fetched by the size of their content."""
-    return _buckets(tables, _DOCUMENTS)
-
-
-def hosts_by_pages(tables: ReportTables) -> tuple[Bucket, ...]:
-    """Return hosts by pages fetched."""
-    return _buckets(tables, _PAGES)
-
-
-def hosts_by_bytes(tables: ReportTables) -> tuple[Bucket, ...]:
-    """Return hosts by bytes received."""
-    return _buckets(tables, _BYTES)
-
-
 def domains(tables: ReportTables) -> tuple[Domain, ...]:
     """Return the top-level domains by pages; of more than `DOMAINS_MAX` the first ones."""
     rows = tables.all(_DOMAINS, limit=DOMAINS_MAX)
     return tuple(Domain(name or "(none)", hosts, pages) for name, hosts, pages in rows)
 
 
-def _buckets(tables: ReportTables, sizes: str) -> tuple[Bucket, ...]:
+def buckets(tables: ReportTables, sizes: str) -> tuple[Bucket, ...]:
+    """Return how many of the sizes that a query gives are in each bucket."""
     found = {row[0]: Bucket(*row) for row in tables.all(_BUCKETS, sizes=sizes)}
     if not found:
         return ()

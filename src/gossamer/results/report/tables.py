@@ -97,6 +97,13 @@ class ReportTables:
         assert len(rows) == 1, "an aggregate always has one row"
         return rows[0]
 
+    def row(self, query: str) -> dict[str, Any]:
+        """Return the only row, by the names of its columns."""
+        found = self._connection.execute(query)
+        row = found.fetchone()
+        assert row is not None, "an aggregate always has one row"
+        return dict(zip((name for name, *_ in found.description), row, strict=True))
+
 
 @contextmanager
 def open_tables(
