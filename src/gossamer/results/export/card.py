@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import duckdb
 import msgspec
@@ -34,6 +34,9 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _SIZES = (("n<1K", 1_000), ("1K<n<10K", 10_000), ("10K<n<100K", 100_000), ("100K<n<1M", 1_000_000),
           ("1M<n<10M", 10_000_000), ("10M<n<100M", 100_000_000))  # fmt: skip
 _ABSENT = "not stated"
+_SUMS = """
+    SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(words), 0), count(DISTINCT host),
+        count(DISTINCT site), min(fetched_at), max(fetched_at) FROM texts"""
 MEANINGS = {
     "text": "main text of the page, one line a block",
     "markdown": "the same as Markdown, without front matter",
@@ -103,22 +106,21 @@ class Facts(msgspec.Struct, frozen=True):
     """Bound of the chunks, in tokens."""
 
 
-class CardCounts(NamedTuple):
-    """Results of an export."""
-
-    texts: Sequence[ExportPiece]
-    """All texts, in parts."""
-    copies: Path
-    """The list of those left out."""
-    removed: Mapping[str, int]
-    """Their number, by `exact` and `near`."""
-
-
-def write_card(folder: Path, to: str, facts: Facts, made: CardCounts, memory_bytes_max: int) -> None:
-    """Write both files. About 5 µs a text."""
-    with open_database(memory_bytes_max, made.copies.with_name("spilled"), threads=2) as tables:
-        _open(tables, made.texts, made.copies)
-        card = _card(tables, to, facts, sum(piece.rows for piece in made.texts), made.removed)
+def write_card(
+    folder: Path,
+    to: str,
+    facts: Facts,
+    texts: Sequence[ExportPiece],
+    copies: Path,
+    removed: Mapping[str, int],
+    memory_bytes_max: int,
+) -> None:
+    """Write both files. `copies` is the list of texts that are left out, `removed` their number by `exact` and `near`.
+    About 5 µs a text.
+    """
+    with open_database(memory_bytes_max, copies.with_name("spilled"), threads=2) as tables:
+        _open(tables, texts, copies)
+        card = _card(tables, to, facts, sum(piece.rows for piece in texts), removed)
     (folder / JSON_NAME).write_bytes(msgspec.json.format(msgspec.json.encode(card)) + b"\n")
     bytes_ = _uncompressed_bytes(folder / "data") if (folder / "data").is_dir() else 0
     (folder / README_NAME).write_text("".join(f"{line}\n" for line in _readme(card, to, bytes_)), encoding="utf-8")
@@ -147,12 +149,7 @@ def _open(tables: duckdb.DuckDBPyConnection, texts: Sequence[ExportPiece], copie
 def _card(
     tables: duckdb.DuckDBPyConnection, to: str, facts: Facts, with_text: int, removed: Mapping[str, int]
 ) -> dict[str, Any]:
-    texts, characters, words, hosts, sites, first, last = _row(
-        tables,
-        "SELECT count(*), coalesce(sum(length(text)), 0), "
-        "coalesce(sum(words), 0), "
-        "count(DISTINCT host), count(DISTINCT site), min(fetched_at), max(fetched_at) FROM texts",
-    )
+    texts, characters, words, hosts, sites, first, last = tables.execute(_SUMS).fetchall()[0]
     return {
         "name": facts.name,
         "made_by": f"{PRODUCT} {__version__}",
@@ -187,12 +184,6 @@ def _card(
         "text_methods": _frequent_values(tables, "text_method"),
         "columns": features(to),
     }
-
-
-def _row(tables: duckdb.DuckDBPyConnection, question: str) -> tuple[Any, ...]:
-    row = tables.execute(question).fetchone()
-    assert row is not None
-    return row
 
 
 def _frequent_values(tables: duckdb.DuckDBPyConnection, column: str) -> Counts:

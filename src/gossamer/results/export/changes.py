@@ -25,7 +25,15 @@ MEMORY_BYTES = 256_000_000
 ROWS_AT_ONCE = 2_000
 
 
-class PageChange(msgspec.Struct, frozen=True):
+class ChangeRow(msgspec.Struct, frozen=True):
+    """One line of a list of changes."""
+
+    def as_object(self) -> dict[str, object]:
+        """Return all fields by name."""
+        return msgspec.structs.asdict(self)
+
+
+class PageChange(ChangeRow, frozen=True):
     """One visit that found something, or one version of a page."""
 
     at: str
@@ -49,12 +57,8 @@ class PageChange(msgspec.Struct, frozen=True):
     change.
     """
 
-    def as_object(self) -> dict[str, object]:
-        """Return all fields by name."""
-        return msgspec.structs.asdict(self)
 
-
-class FieldChange(msgspec.Struct, frozen=True):
+class FieldChange(ChangeRow, frozen=True):
     """A field of an item that has another value than at the visit before."""
 
     at: str
@@ -69,10 +73,6 @@ class FieldChange(msgspec.Struct, frozen=True):
     """As text; None if there was no value."""
     after: str | None
     change: str = "field"
-
-    def as_object(self) -> dict[str, object]:
-        """Return all fields by name."""
-        return msgspec.structs.asdict(self)
 
 
 # A batch crawl sees each page once and leaves the column empty: what it fetched appeared.
@@ -92,7 +92,7 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-class RobotsVersion(msgspec.Struct, frozen=True):
+class RobotsVersion(ChangeRow, frozen=True):
     """One archived answer to a request for robots.txt."""
 
     at: str
@@ -103,10 +103,6 @@ class RobotsVersion(msgspec.Struct, frozen=True):
     """`first`, `same` or `changed`, beside the answer before from the same address."""
     diff: tuple[str, ...] = ()
     """Lines that went and came, with `-` or `+` before them."""
-
-    def as_object(self) -> dict[str, object]:
-        """Return it as JSON has it."""
-        return msgspec.structs.asdict(self)
 
 
 def robots_of(warc_folder: Path, host: str, decode: Decode) -> Iterator[RobotsVersion]:
@@ -218,8 +214,7 @@ def database_of(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyC
 
 def _rows(answer: duckdb.DuckDBPyConnection) -> Iterator[PageChange]:
     while rows := answer.fetchmany(ROWS_AT_ONCE):
-        for row in rows:
-            yield _change(row)
+        yield from map(_change, rows)
 
 
 def _change(row: tuple[Any, ...]) -> PageChange:

@@ -18,7 +18,7 @@ from xxhash import xxh3_128_digest
 
 from gossamer.model.errors import ConfigError
 from gossamer.results.export.bodies import MarkdownPage, Means
-from gossamer.results.export.card import CardCounts, Facts, write_card
+from gossamer.results.export.card import Facts, write_card
 from gossamer.results.export.copies import SIGNATURES, find_copies, keep_mask
 from gossamer.results.export.forms import Form, form_of
 from gossamer.results.export.pages import with_contents
@@ -215,7 +215,7 @@ def _write(
         _list(copies, work.out / REMOVED)
     _fingerprints(work.out / FINGERPRINTS, source, kept)
     removed = _counts(copies)
-    write_card(work.out, to, facts, CardCounts(own, copies, removed), memory_bytes_max // 2)
+    write_card(work.out, to, facts, own, copies, removed, memory_bytes_max // 2)
     return {"texts": int(kept.sum()), **removed}
 
 

@@ -39,7 +39,9 @@ class TableCursor:
     def commit(self, manifest: Sequence[ManifestEntry]) -> None:
         """Take the files of the shard's last commit: rows up to there can be read."""
         self._files = {
-            _stem_of(entry.name): entry for entry in sorted(manifest, key=_is_parquet) if self._is_mine(entry)
+            Path(entry.name).name.removesuffix(LOG_SUFFIX).removesuffix(".parquet"): entry
+            for entry in sorted(manifest, key=_is_parquet)
+            if entry.name.startswith(self._prefixes)
         }
 
     def skip(self) -> None:
@@ -91,13 +93,6 @@ class TableCursor:
         growing = path.with_name(path.name + ".open")
         batch, self._offset = batch_at(growing if growing.exists() else path, self._offset)
         return batch
-
-    def _is_mine(self, entry: ManifestEntry) -> bool:
-        return entry.name.startswith(self._prefixes)
-
-
-def _stem_of(name: str) -> str:
-    return Path(name).name.removesuffix(LOG_SUFFIX).removesuffix(".parquet")
 
 
 def _is_parquet(entry: ManifestEntry) -> bool:

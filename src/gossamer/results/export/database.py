@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import duckdb
 import msgspec
@@ -54,27 +54,6 @@ def read_notes() -> DatabaseNotes:
     """Return the comments and views of `database.toml`."""
     data = files(__package__).joinpath("database.toml").read_bytes()
     return msgspec.toml.decode(data, type=DatabaseNotes)
-
-
-class Database(Protocol):
-    """An open database file, in which each table has its own position in the rows that are exported."""
-
-    def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run a statement and return its rows."""
-
-    def make_table(self, table: str, schema: pa.Schema, comments: DatabaseNotes) -> None:
-        """Make a table without rows."""
-
-    def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
-        """Add rows to a table."""
-
-    def finish_table(self, table: str) -> None:
-        """Make the indexes of a table that has all its rows."""
-
-    def add_view(self, name: str, view: View, columns: Iterable[str]) -> None:
-        """Make a view; `columns` are those of `pages`."""
-
-    def close(self) -> None: ...
 
 
 def export_database(
@@ -150,9 +129,11 @@ class DuckDatabase:
         self._database = open_database(memory_bytes_max, file.with_name("spilled"), str(file), threads=2)
 
     def run(self, sql: str) -> list[tuple[Any, ...]]:
+        """Run a statement and return its rows."""
         return self._database.execute(sql).fetchall()
 
     def make_table(self, table: str, schema: pa.Schema, comments: DatabaseNotes) -> None:
+        """Make a table without rows."""
         name = _name(table)
         self._database.register("rows", _plain_schema(schema).empty_table())
         self.run(f"CREATE TABLE {name} AS FROM rows")
@@ -162,6 +143,7 @@ class DuckDatabase:
                 self.run(f"COMMENT ON COLUMN {name}.{quote(column)} IS {literal(says)}")
 
     def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
+        """Add rows to a table."""
         if batches:
             # The values of dictionaries differ from batch to batch.
             schema = _plain_schema(batches[0].schema)
@@ -170,9 +152,10 @@ class DuckDatabase:
             self._database.unregister("rows")
 
     def finish_table(self, table: str) -> None:
-        """Make no index: DuckDB needs none."""
+        """Make the indexes of a table that has all its rows: none, for DuckDB needs none."""
 
     def add_view(self, name: str, view: View, columns: Iterable[str]) -> None:
+        """Make a view; `columns` are those of `pages`."""
         sql = view.sql.format(pages=", ".join(map(quote, columns)))
         self._database.execute(f"CREATE OR REPLACE VIEW {quote(name)} AS {sql}")
         self._database.execute(f"COMMENT ON VIEW {quote(name)} IS {literal(view.says)}")
@@ -218,6 +201,10 @@ class SqliteDatabase:
 
     def close(self) -> None:
         self._database.close()
+
+
+Database = DuckDatabase | SqliteDatabase
+"""An open file, in which each table has its own position in the rows that are exported."""
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:

@@ -42,18 +42,8 @@ OTHER_FORMATS = {
 }
 """What to use in place of formats that others have."""
 FORMATS = (
-    "parquet",
-    "jsonl",
-    "csv",
-    "markdown",
-    "cdxj",
-    "wacz",
-    "pagefiles",
-    "mirror",
-    "duckdb",
-    "sqlite",
-    *corpus.FORMATS,
-)
+    "parquet", "jsonl", "csv", "markdown", "cdxj", "wacz", "pagefiles", "mirror", *database.FORMATS, *corpus.FORMATS,
+)  # fmt: skip
 MEMORY_BYTES = 512_000_000
 """Budget of an export unless another is given: of what it holds beside the program itself."""
 MEMORY_BYTES_MIN = 64_000_000

@@ -73,7 +73,7 @@ def quality_of(text: str) -> Quality:
     count = max(len(words), 1)
     line_count = max(len(lines), 1)
     lengths = np.fromiter(map(len, words), np.int64, len(words))
-    real = [word for word in words if not _is_symbols(word)]
+    real = [word for word in words if any(map(str.isalnum, word))]
     repeats = _repeats(lines)
     repeated_characters = sum(map(len, repeats))
     c4 = [line for line in lines if _is_kept_by_c4(line)]
@@ -104,10 +104,6 @@ def quality_of(text: str) -> Quality:
         passes_gopher=_passes_gopher(made, len(real)),
         passes_fineweb=bool(lines) and _passes_fineweb(made, repeated_characters / max(len("".join(lines)), 1)),
     )
-
-
-def _is_symbols(word: str) -> bool:
-    return not any(map(str.isalnum, word))
 
 
 def _repeats(lines: Sequence[str]) -> list[str]:

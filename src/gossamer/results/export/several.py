@@ -8,6 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from itertools import chain, tee
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import zstandard
@@ -26,6 +27,7 @@ FILES = {to: f"pages.{to}" for to in ("jsonl", "csv")} | {
 """Names of exports that are files; those of folders are their formats."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(tuple[str, str, dict[str, str | int], str, PageText | None] | None).decode
+T = TypeVar("T")
 Index = Callable[[Means], None]
 """Builds the crawl's own index."""
 Make = Callable[[str, Path, Means, Progress], Exported]
@@ -84,33 +86,32 @@ class KeptContents:
 
     def contents_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
         """Return the contents of pages in their order. About 60 µs for one that is kept. See `Contents`."""
-        rest = iter(pages)
-        unpack = zstandard.ZstdDecompressor().decompress
-        for page in rest:
-            kept = self._kept(warc_folder, page)
-            if kept is None:
-                yield from self._find_rest(warc_folder, chain([page], rest))
-                return
-            content = _decode(unpack(kept))
-            yield MarkdownPage(*content) if content is not None else None
+        return self._kept(warc_folder, pages, lambda content: content, self._find_rest)
 
     def texts_of(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[PageText | None]:
         """Return the visible texts of pages in their order. See `Texts`."""
+        assert self._texts_of is not None
+        return self._kept(warc_folder, pages, lambda content: content.visible, self._texts_of)
+
+    def _kept(
+        self,
+        warc_folder: Path,
+        pages: Iterable[ArchivedPage],
+        part: Callable[[MarkdownPage], T | None],
+        find: Callable[[Path, Iterable[ArchivedPage]], Iterator[T | None]],
+    ) -> Iterator[T | None]:
+        """Yield a part of the contents that are kept; from the first page without it on, find it."""
         rest = iter(pages)
         unpack = zstandard.ZstdDecompressor().decompress
         for page in rest:
-            kept = self._kept(warc_folder, page)
-            content = _decode(unpack(kept)) if kept is not None else None
-            if kept is None or (content is not None and content[4] is None):
-                assert self._texts_of is not None
-                yield from self._texts_of(warc_folder, chain([page], rest))
+            key = _encode((str(warc_folder), page))
+            row = self._database.execute("SELECT content FROM contents WHERE page = ?", (key,)).fetchone()
+            content = _decode(unpack(row[0])) if row is not None else None
+            found = part(MarkdownPage(*content)) if content is not None else None
+            if row is None or (content is not None and found is None):
+                yield from find(warc_folder, chain([page], rest))
                 return
-            yield content[4] if content is not None else None
-
-    def _kept(self, warc_folder: Path, page: ArchivedPage) -> bytes | None:
-        key = _encode((str(warc_folder), page))
-        found = self._database.execute("SELECT content FROM contents WHERE page = ?", (key,)).fetchone()
-        return found[0] if found is not None else None
+            yield found
 
     def _find_rest(self, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[MarkdownPage | None]:
         wanted, ahead = tee(pages)

@@ -50,7 +50,8 @@ class Sorter:
     def add(self, batch: pa.RecordBatch) -> bool:
         """Buffer a batch and return whether it is time to `spill`."""
         if batch.num_rows:
-            batch = _plain(batch)
+            # Without dictionaries: those of different batches would not agree.
+            batch = fit_batch(batch, pa.schema([pa.field(field.name, plain(field.type)) for field in batch.schema]))
             self._held.append(batch)
             self._held_bytes += batch.nbytes
         return self._held_bytes >= self._bytes_max
@@ -186,8 +187,3 @@ def _comparable(value: pa.Scalar) -> object:
     if not value.is_valid:
         return 0
     return value.value if isinstance(value, pa.TimestampScalar) else value.as_py()
-
-
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch without dictionaries: those of different batches would not agree."""
-    return fit_batch(batch, pa.schema([pa.field(field.name, plain(field.type)) for field in batch.schema]))

@@ -6,6 +6,7 @@ A crawl with a plan does not run. After any interruption, repeating the command 
 from __future__ import annotations
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
@@ -25,13 +26,13 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.product import FORGOTTEN, LOCK
 from gossamer.model.words import iso_time
 from gossamer.results.forget import tables, warcs
-from gossamer.results.forget.holdings import FOLDER, ForgottenPages, Holdings, make_folder
+from gossamer.results.forget.holdings import FOLDER, ForgottenPages, Holdings
 from gossamer.results.forget.keys import Keys
 from gossamer.results.forget.remote import UploadedCopies, replace_checkpoint
 from gossamer.results.imports.progress import refuse_linked
 from gossamer.stages.scope.forgotten import ForgottenEntry, moment
 from gossamer.state.journals import ManifestEntry as FileEntry
-from gossamer.world.files import sync_directory, write_whole
+from gossamer.world.files import make_directory, sync_directory, write_whole
 from gossamer.world.process import DirectoryLock
 
 Note = Callable[[str], None]
@@ -139,12 +140,13 @@ class _ForgetSteps:
         self._copies = UploadedCopies(config) if config.archive.store or config.state.checkpoint_uri else None
         self._named: set[str] = set()
         """The files of the crawl: no export is among them."""
-        make_folder(directory / FOLDER)
+        make_directory(directory / FOLDER)
 
     def of_shard(self, directory: Path, config: Config, home: Home) -> None:
         """Remove pages from a shard's files and store."""
         place = f"shard {home.shard}{self._where(directory)}"
-        notes = make_folder(self._directory / FOLDER / (directory.name if directory != self._directory else "own"))
+        notes = self._directory / FOLDER / (directory.name if directory != self._directory else "own")
+        make_directory(notes)
         with Holdings(config, home, notes) as kept:
             if directory == self._directory:
                 self._named |= kept.manifest.keys()
@@ -262,14 +264,13 @@ def _incarnations(config: Config, directory: Path) -> dict[str, int]:
 def _count(
     config: Config, directory: Path, pages: ForgottenPages, asked: ForgetRequest, *, running: bool = False
 ) -> dict[str, int]:
-    totals: dict[str, int] = {}
+    totals = Counter[str]()
     every = True
     for home in homes(directory, config.cluster.workers):
         counts, all_gone = _count_in(config, home, pages, running=running)
         every = every and all_gone
-        for name, number in counts.items():
-            totals[name] = totals.get(name, 0) + number
-    if not totals.get("rows"):
+        totals.update(counts)
+    if not totals["rows"]:
         if asked.pattern in [entry.pattern for entry in _read_entries(directory / FORGOTTEN)]:
             raise _NoneLeftError(f"no page of {directory} matches {asked.pattern}: it was forgotten before")
         raise ConfigError(
@@ -279,7 +280,7 @@ def _count(
         )
     if every and not asked.everything:
         raise ConfigError(f"every page of {directory} matches {asked.pattern}; add --all if that is meant")
-    return totals
+    return dict(totals)
 
 
 def _count_in(config: Config, home: Home, pages: ForgottenPages, *, running: bool) -> tuple[dict[str, int], bool]:

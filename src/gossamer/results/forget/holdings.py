@@ -25,7 +25,7 @@ from gossamer.state.journals import DIFFERS, ManifestEntry, Phase, differs
 from gossamer.state.schema import FAMILIES, MANIFEST, TOTALS
 from gossamer.state.sums import PIECE_BYTES, Sums, pieces_of, sums_of
 from gossamer.url.name import Namer
-from gossamer.world.files import make_directory, publish, write_whole
+from gossamer.world.files import publish, write_whole
 
 FOLDER: Final = "state/forget"
 """Holds what the steps note for each other."""
@@ -210,9 +210,3 @@ def read_pieces(source: Callable[[int], bytes], length: int) -> Iterator[bytes]:
         assert piece, "a file became shorter while it was read"
         length -= len(piece)
         yield piece
-
-
-def make_folder(path: Path) -> Path:
-    """Return a folder, durably there."""
-    make_directory(path)
-    return path

@@ -251,7 +251,7 @@ class _WarcRewriter:
         first: RecordIdentity | None = None
         for seen in revisits:
             with _record_at(holdings.path(WARCS + seen.file), seen.offset) as found:
-                fields = _fields_of(found)
+                fields = [(name, value) for name, value in found.headers.items() if name.lower() not in _OWN_FIELDS]
                 head = found.reader.read()
             offset = self._target.tell()
             if first is None:
@@ -332,11 +332,6 @@ def _identity_of(name: str, record: WarcRecord) -> RecordIdentity:
         "type", "target-uri", "record-id", "date", "refers-to-target-uri", "refers-to-date", "refers-to", "profile",
     )  # fmt: skip
     return RecordIdentity(name, record.stream_pos, 0, *(said.get(f"warc-{field}", "") for field in wanted))
-
-
-def _fields_of(record: WarcRecord) -> Fields:
-    """Return the named fields of a revisit that a record with a payload of its own has, too."""
-    return [(name, value) for name, value in record.headers.items() if name.lower() not in _OWN_FIELDS]
 
 
 def _copy(source: Path, target: Path, entry: ManifestEntry, gone: list[RecordIdentity], date: str) -> None:
