@@ -133,7 +133,7 @@ FINITE = {"trap_listings": 6 * 9}
 @pytest.mark.heavy
 def test_traps_have_no_end() -> None:
     web = Web(OPTIONS)
-    for kind, (entry, _) in ENTRIES.items():
+    for kind, (entry, *_) in ENTRIES.items():
         host = next(host for host in web.hosts if kind in host.behaviors)
         seen = {f"{web.front(host)}{kind}/x/{entry}"}
         asked: set[str] = set()

@@ -36,11 +36,7 @@ class BehaviorFile(msgspec.Struct, frozen=True):
 
 
 def behaviors_of(paths: tuple[str, ...]) -> tuple[BehaviorFile, ...]:
-    """Read files of behaviors.
-
-    Raises:
-        ConfigError: one cannot be read, or is too long.
-    """
+    """Read files of behaviors. Raises ConfigError: one cannot be read, or is too long."""
     return tuple(_behavior_of(path) for path in paths)
 
 

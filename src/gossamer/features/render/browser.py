@@ -92,11 +92,7 @@ class Browser:
 
     @classmethod
     async def start(cls, options: RenderOptions) -> Browser:
-        """Start a browser: about 0.5 s.
-
-        Raises:
-            BrowserError: it did not start.
-        """
+        """Start a browser: about 0.5 s. Raises BrowserError: it did not start."""
         folder = tempfile.mkdtemp(prefix="gossamer-browser-")
         theirs_in, ours_out = os.pipe()
         ours_in, theirs_out = os.pipe()
@@ -139,11 +135,7 @@ class Browser:
     async def call(
         self, method: str, params: Event | None = None, session: str = "", within_s: float = CALL_S_MAX
     ) -> dict[str, Any]:
-        """Return the result of a command.
-
-        Raises:
-            BrowserError: it was refused, or there is no answer.
-        """
+        """Return the result of a command. Raises BrowserError: it was refused, or there is no answer."""
         if self.ended:
             raise BrowserError(self.ended, self.reason)
         self._number += 1
@@ -220,11 +212,7 @@ class Browser:
 
 
 def program_of(options: RenderOptions) -> str:
-    """Return the path of the browser.
-
-    Raises:
-        ConfigError: there is none.
-    """
+    """Return the path of the browser. Raises ConfigError: there is none."""
     found = options.find_program()
     if found is None:
         what = f"no {options.program!r}" if options.program else "none"

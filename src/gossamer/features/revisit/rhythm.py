@@ -204,7 +204,7 @@ class Rhythms:
             cached.move_to_end(name)
             return rhythm
         data = self._epochs.get(FAMILY, _key(name))
-        rhythm = _decode(data) if data is not None else Rhythm(host)
+        rhythm = decode_rhythm(data) if data is not None else Rhythm(host)
         cached[name] = rhythm
         if len(cached) > self._cached_max:
             oldest = next((one for one in cached if one not in self._dirty), None)
@@ -248,12 +248,8 @@ def kind_of(path: str) -> str:
 
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Rhythm).decode
-
-
-def decode_rhythm(data: bytes) -> Rhythm:
-    """Return a rhythm from its stored form."""
-    return _decode(data)
+decode_rhythm = msgspec.msgpack.Decoder(Rhythm).decode
+"""Returns a rhythm from its stored form."""
 
 
 def _key(name: tuple[int, str]) -> bytes:

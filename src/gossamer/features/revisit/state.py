@@ -119,18 +119,10 @@ class Memory(msgspec.Struct, array_like=True):
         self.recent = [*self.recent[1 - RECENT_MAX :], (at, kind)]
 
 
-_encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(Memory).decode
-
-
-def encode_memory(memory: Memory) -> bytes:
-    """Return the stored form of a record. About 2 µs."""
-    return _encode(memory)
-
-
-def decode_memory(data: bytes) -> Memory:
-    """Return a record from its stored form. About 3 µs."""
-    return _decode(data)
+encode_memory = msgspec.msgpack.Encoder().encode
+"""Returns the stored form of a record. About 2 µs."""
+decode_memory = msgspec.msgpack.Decoder(Memory).decode
+"""Returns a record from its stored form. About 3 µs."""
 
 
 def memory_key(url: Url) -> bytes:
@@ -182,41 +174,24 @@ class RevisitState(msgspec.Struct, array_like=True):
     promises: list[AgePromise] = msgspec.field(default_factory=list)
 
 
-_encode_sums = msgspec.msgpack.Encoder().encode
-_decode_sums = msgspec.msgpack.Decoder(RevisitState).decode
-
-
-def encode_state(state: RevisitState) -> bytes:
-    """Return the stored form of the sums. About 50 µs."""
-    return _encode_sums(state)
-
-
-def decode_state(data: bytes) -> RevisitState:
-    """Return the sums from their stored form."""
-    return _decode_sums(data)
+encode_state = msgspec.msgpack.Encoder().encode
+"""Returns the stored form of the sums. About 50 µs."""
+decode_state = msgspec.msgpack.Decoder(RevisitState).decode
+"""Returns the sums from their stored form."""
 
 
 def withdraw(state: RevisitState, memory: Memory, rhythm: Rhythm) -> None:
     """Remove a page from all sums, with the numbers with which it was added."""
-    if memory.due_at:
-        state.pages -= 1
-        state.due.remove(memory.due_at)
-    elif memory.failures:
-        state.retired -= 1
+    count_memory(state, memory, -1)
     if not memory.counted:
         return
-    state.fresh -= memory.importance * memory.freshness
     memory.counted = False
-    state.there -= 1
-    state.importance -= memory.importance
     if memory.promise >= 0:
-        promise = state.promises[memory.promise]
-        promise.pages -= 1
-        promise.deadlines.remove(memory.visited_at + promise.age_s_max)
-        rhythm.promised_per_s -= 1.0 / (PROMISE_SHARE * promise.age_s_max)
-        state.promised_per_s -= 1.0 / (PROMISE_SHARE * promise.age_s_max)
-        return
-    count_page(state, memory, rhythm, -1)
+        per_s = 1.0 / (PROMISE_SHARE * state.promises[memory.promise].age_s_max)
+        rhythm.promised_per_s -= per_s
+        state.promised_per_s -= per_s
+    else:
+        count_page(state, memory, rhythm, -1)
 
 
 def count_page(state: RevisitState, memory: Memory, rhythm: Rhythm, sign: int) -> None:

@@ -50,11 +50,7 @@ def options_of(
 
 
 def revisits_of(values: Mapping[str, object], sets: Iterable[str] = ()) -> RevisitsOptions:
-    """Return the options of simulated revisits.
-
-    Raises:
-        ConfigError: one line that names the error and the fix.
-    """
+    """Return the options of simulated revisits. Raises ConfigError: one line that names the error and the fix."""
     given = _put_together(values, sets)
     _refuse_unknown(given, settable_keys(RevisitsOptions))
     try:
@@ -107,11 +103,7 @@ def settable_keys(options: type[Section] = SimulateOptions) -> list[str]:
 
 
 def number(text: str, option: str) -> int:
-    """Return a whole number written as people do: 1000, 1_000, 1e9.
-
-    Raises:
-        ConfigError: it is none.
-    """
+    """Return a whole number written as people do: 1000, 1_000, 1e9. Raises ConfigError: it is none."""
     value = read_quantity(text, "")
     if value is None or value % 1:
         raise ConfigError(f"{option} {text}: expected a whole number, such as 1000000 or 1e6")

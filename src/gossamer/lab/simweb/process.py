@@ -63,14 +63,9 @@ class SimwebProcess:
             RuntimeError: it did not come up; the message holds what it said.
         """
         self.directory.mkdir(parents=True, exist_ok=True)
-        command = [
-            sys.executable,
-            "-m",
-            "gossamer.lab.simweb",
-            "--options",
-            msgspec.json.encode(self._options).decode(),
-        ]
-        command += ["--log", str(self.log), "--hosts-file", str(self.hosts_file), "--until-stdin-closes"]
+        options = msgspec.json.encode(self._options).decode()
+        command = [sys.executable, "-m", "gossamer.lab.simweb", "--options", options, "--until-stdin-closes"]
+        command += ["--log", str(self.log), "--hosts-file", str(self.hosts_file)]
         # The other process needs the import path of the package too.
         source = str(Path(__file__).parents[3])
         path = os.pathsep.join(filter(None, (source, os.environ.get("PYTHONPATH", ""))))

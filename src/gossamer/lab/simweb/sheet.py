@@ -24,23 +24,10 @@ Headers = tuple[tuple[str, str], ...]
 HTML: Headers = (("Content-Type", "text/html; charset=utf-8"),)
 TEXT: Headers = (("Content-Type", "text/plain; charset=utf-8"),)
 
-FOLLOWED = frozenset(
-    {
-        "anchor",
-        "area",
-        "frame",
-        "iframe",
-        "redirect",
-        "meta_refresh",
-        "next",
-        "prev",
-        "related",
-        "cite",
-        "sitemap",
-        "feed",
-        "sitemap_file",
-    }
-)
+FOLLOWED = frozenset((
+    "anchor", "area", "frame", "iframe", "redirect", "meta_refresh", "next", "prev", "related", "cite", "sitemap",
+    "feed", "sitemap_file",
+))  # fmt: skip
 """Links that a crawl follows. `alternate` and `canonical` are only recorded."""
 
 

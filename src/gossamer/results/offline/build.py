@@ -19,10 +19,11 @@ from gossamer.config.seeds import all_seeds
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE
 from gossamer.model.product import PRODUCT, __version__
+from gossamer.results.export.source import RowSource
 from gossamer.results.offline.arrange import arrange
 from gossamer.results.offline.choose import ADDED, LISTED, RELAXED, SHORTER, choose, gather_others
 from gossamer.results.offline.gather import gather_links, gather_origins, gather_pages, join_ways
-from gossamer.results.offline.inputs import find_inputs, read_warcs, source_of
+from gossamer.results.offline.inputs import find_inputs, read_warcs
 from gossamer.results.offline.kinds import FOUND, FROM, KNOWN, PAGE, choice_kind, way_kind
 from gossamer.results.offline.known import KnownUrls
 from gossamer.results.offline.records import Runs
@@ -144,8 +145,8 @@ def _make(
     inputs = work.state.inputs
     if work.state.step == "warcs":
         read_warcs(work, config, judge.namer, progress)
-    pages = source_of(inputs.pages)
-    links = source_of(inputs.links)
+    pages = RowSource(inputs.pages)
+    links = RowSource(inputs.links)
     seeds = bring_in(judge, name_seeds, known.earlier(judge.roots), pages)
     made = Build(work, config, judge, seeds, known, order.wish, memory, progress, pages, links, types_to_follow(config))
     steps: dict[str, Callable[[], object]] = {

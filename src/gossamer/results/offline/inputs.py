@@ -24,7 +24,7 @@ from gossamer.model.links import Found
 from gossamer.model.pages import Page
 from gossamer.results.export.export import inputs_of
 from gossamer.results.export.opening import crawl_in
-from gossamer.results.export.source import RowSource, naming, pieces_of
+from gossamer.results.export.source import naming, pieces_of
 from gossamer.results.export.work import ExportPiece as TablePiece
 from gossamer.results.imports.capture import Capture, Refused, Room
 from gossamer.results.imports.reading import captures_of
@@ -61,11 +61,6 @@ def find_inputs(places: Sequence[Path], config: Config, folder: Path) -> BuildIn
         else:
             raise ConfigError(f"there is no {place}; name directories of crawls, or WARC files")
     return inputs
-
-
-def source_of(pieces: Sequence[BuildPiece]) -> RowSource:
-    """Return the rows of some files as one stream."""
-    return RowSource([TablePiece(piece.path, piece.length, piece.rows) for piece in pieces])
 
 
 def _add_crawl(inputs: BuildInputs, place: Path, config: Config, logs: Path) -> None:
@@ -129,7 +124,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _pieces(pieces: Sequence[TablePiece], *, foreign: bool) -> list[BuildPiece]:
-    return [BuildPiece(str(Path(one.path).absolute()), one.length, one.rows, foreign) for one in pieces]
+    return [BuildPiece(str(Path(one.path).absolute()), one.length, one.rows, foreign=foreign) for one in pieces]
 
 
 def _warcs(place: Path) -> list[BuildPiece]:

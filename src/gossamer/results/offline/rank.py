@@ -25,7 +25,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED, FEED, SITEMAP
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import writing_to
-from gossamer.results.offline.inputs import find_inputs, source_of
+from gossamer.results.offline.inputs import find_inputs
 from gossamer.results.offline.segment import decode, values_of
 from gossamer.results.offline.steps import BASE_BYTES, Progress
 from gossamer.stages.frontier.priority import RANKS_FILE, RANKS_MAGIC
@@ -94,7 +94,7 @@ def rank(directory: Path, options: RankOptions, progress: Progress | None = None
     _require_writable(output)
     config = reopen(directory / "crawl.toml")
     with tempfile.TemporaryDirectory(prefix=".rank-", dir=directory) as folder:
-        links = source_of(find_inputs([directory], config, Path(folder)).links)
+        links = RowSource(find_inputs([directory], config, Path(folder)).links)
         if not links.rows:
             raise ConfigError(f"{directory} has no table of links; crawl with --set archive.links=true")
         work = _Work(links, namer_for(config), Path(folder), options, progress or (lambda *_: None))

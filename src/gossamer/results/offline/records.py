@@ -88,11 +88,7 @@ class RecordRun:
     """One file of records. Holds the offsets, 32 KiB; reads records on request."""
 
     def __init__(self, path: Path, kind: RecordKind) -> None:
-        """Open a file.
-
-        Raises:
-            ConfigError: it is missing, cut short, or of another kind.
-        """
+        """Open a file. Raises ConfigError: it is missing, cut short, or of another kind."""
         self.path = path
         self._kind = kind
         try:

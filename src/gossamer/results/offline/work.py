@@ -14,16 +14,13 @@ import msgspec
 
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
-from gossamer.results.export.work import WorkFolder
+from gossamer.results.export.work import ExportPiece, WorkFolder
 from gossamer.world.files import sync_directory, write_whole
 
 
-class BuildPiece(msgspec.Struct, frozen=True):
+class BuildPiece(ExportPiece, frozen=True):
     """A finished file that is read."""
 
-    path: str
-    length: int
-    rows: int = 0
     foreign: bool = False
     """Keys in it were made by other rules: they are made again."""
     links_only: bool = False

@@ -34,19 +34,14 @@ _FACETS = {
     "view": ("list", "grid"),
     "stock": ("yes", "all"),
 }
-_MONTH = re.compile(r"(\d{4,6})/(\d\d)/")
-_SESSION = re.compile(r"([0-9a-f]{12})/(\d{1,2})\.html")
-_PAGE = re.compile(r"(\d{1,9})\.html")
-_ROOM = re.compile(r"([a-z]+)-([a-z]+)/([0-9a-f]{8})\.html")
-_SEGMENTS = re.compile(r"(?:(?:more|again)/)*")
-_LISTING = re.compile(rf"(?:dir-[1-{DIRECTORIES}]/)?(?:\?C=[NMSD];O=[AD])?")
-_DEEP = re.compile(r"(?:[a-z]+/)*")
+Match = re.Match[str]
 
 
 def trap(place: PagePlace, kind: str) -> dict[str, Made]:
     """Return the index of a trap, from which one step leads into it, and its good pages."""
     good = [f"good/{number}.html" for number in range(1, GOOD_PAGES + 1)]
-    found = index(place, kind.replace("_", " ").capitalize(), [f"x/{ENTRIES[kind][0]}", good[0]])
+    entry, _, _ = ENTRIES[kind]
+    found = index(place, kind.replace("_", " ").capitalize(), [f"x/{entry}", good[0]])
     for number, name in enumerate(good, 1):
         found[name] = Sheet(place, name, f"Good page {number}").anchors(["", *good[number : number + 1]]).page()
     return found
@@ -61,13 +56,17 @@ def kind_of(path: str) -> str:
 def endless(place: PagePlace, path: str) -> Made | None:
     """Return a page of a trap: each leads to others that no page named before."""
     kind = kind_of(path)
-    return ENTRIES[kind][1](place, f"/{kind}/x/", path) if kind else None
+    if not kind:
+        return None
+    at = f"/{kind}/x/"
+    _, pattern, make = ENTRIES[kind]
+    found = pattern.fullmatch(path[len(at) :])
+    return make(place, at, path, found) if found is not None else None
 
 
-def _calendar(place: PagePlace, at: str, path: str) -> Made | None:
+def _calendar(place: PagePlace, at: str, path: str, month: Match) -> Made | None:
     """Every month of all years, and nothing in any."""
-    month = _MONTH.fullmatch(path[len(at) :])
-    if month is None or not 1 <= int(month[2]) <= 12 or int(month[1]) > 900_000:
+    if not 1 <= int(month[2]) <= 12 or int(month[1]) > 900_000:
         return None
     year = int(month[1])
     number = int(month[2])
@@ -79,10 +78,9 @@ def _calendar(place: PagePlace, at: str, path: str) -> Made | None:
     return sheet.page()
 
 
-def _session_path(place: PagePlace, at: str, path: str) -> Made | None:
+def _session_path(place: PagePlace, at: str, path: str, session: Match) -> Made | None:
     """Ten pages, in a new session at each view: as shops do for visitors without cookies."""
-    session = _SESSION.fullmatch(path[len(at) :])
-    if session is None or not 1 <= int(session[2]) <= 10:
+    if not 1 <= int(session[2]) <= 10:
         return None
     sheet = Sheet(place, path, f"Department {session[2]}", about=("session", session[2]))
     for page in range(1, 11):
@@ -90,11 +88,10 @@ def _session_path(place: PagePlace, at: str, path: str) -> Made | None:
     return sheet.page()
 
 
-def _session_query(place: PagePlace, at: str, path: str) -> Made | None:
+def _session_query(place: PagePlace, at: str, path: str, query: Match) -> Made | None:
     """The same with the session in the query."""
-    query = dict(parse_qsl(path[len(at) :].removeprefix("show?")))
-    page = query.get("page", "")
-    if not path.startswith(at + "show?") or page not in [str(number) for number in range(1, 11)]:
+    page = dict(parse_qsl(query[1])).get("page", "")
+    if page not in [str(number) for number in range(1, 11)]:
         return None
     sheet = Sheet(place, path, f"Department {page}", about=("session", page))
     for number in range(1, 11):
@@ -106,11 +103,9 @@ def _fresh(place: PagePlace, path: str, page: int) -> str:
     return f"{hash_of(place.host.index, path, page):08x}{page:02x}5e"
 
 
-def _facets(place: PagePlace, at: str, path: str) -> Made | None:
+def _facets(place: PagePlace, at: str, path: str, query: Match) -> Made:
     """One catalogue of forty products, by every combination of filters, in every order of the parameters."""
-    if not path.startswith(at) or path[len(at) : len(at) + 1] not in ("", "?"):
-        return None
-    chosen = [(name, value) for name, value in parse_qsl(path[len(at) + 1 :]) if value in _FACETS.get(name, ())]
+    chosen = [(name, value) for name, value in parse_qsl(query[1] or "") if value in _FACETS.get(name, ())]
     sheet = Sheet(place, path, "Catalogue", about="facets")
     for product in range(40):
         if all(hash_of(product, name) % len(_FACETS[name]) == _FACETS[name].index(value) for name, value in chosen[:2]):
@@ -122,10 +117,8 @@ def _facets(place: PagePlace, at: str, path: str) -> Made | None:
     return sheet.page()
 
 
-def _depth(place: PagePlace, at: str, path: str) -> Made | None:
+def _depth(place: PagePlace, _at: str, path: str, _: Match) -> Made:
     """Relative links that only ever lead deeper."""
-    if not _DEEP.fullmatch(path[len(at) :]):
-        return None
     sheet = Sheet(place, path, "Deeper", about="depth")
     first = hash_of(path)
     for step in range(3) if len(path) < DEEP_BYTES_MAX else ():
@@ -134,7 +127,7 @@ def _depth(place: PagePlace, at: str, path: str) -> Made | None:
     return sheet.page()
 
 
-def _soft_404(place: PagePlace, _: str, path: str) -> Made | None:
+def _soft_404(place: PagePlace, _at: str, path: str, _: Match) -> Made:
     """Nothing is ever missing: every address answers 200 with the same words, and a menu of relative links."""
     sheet = Sheet(place, path, "Not found", about="soft 404")
     sheet.tag(f"<p>There is no {path.rstrip('/').rpartition('/')[2]} here.</p>")
@@ -143,11 +136,8 @@ def _soft_404(place: PagePlace, _: str, path: str) -> Made | None:
     return sheet.page()
 
 
-def _near(place: PagePlace, at: str, path: str) -> Made | None:
+def _near(place: PagePlace, at: str, path: str, page: Match) -> Made:
     """One article, a few of its words changed for each address."""
-    page = _PAGE.fullmatch(path[len(at) :])
-    if page is None:
-        return None
     number = int(page[1])
     words = place.some(40, "near").split()
     for turn in range(len(words) // 100):
@@ -158,20 +148,16 @@ def _near(place: PagePlace, at: str, path: str) -> Made | None:
     return sheet.page()
 
 
-def _segments(place: PagePlace, at: str, path: str) -> Made | None:
+def _segments(place: PagePlace, _at: str, path: str, _: Match) -> Made:
     """The same names below themselves, again and again."""
-    if not _SEGMENTS.fullmatch(path[len(at) :]):
-        return None
     sheet = Sheet(place, path, "Deeper", about="segments")
     for name in ("more/", "again/") if len(path) < DEEP_BYTES_MAX else ():
         sheet.anchor(name, f"{place.origin}{path}{name}")
     return sheet.page()
 
 
-def _maze(place: PagePlace, at: str, path: str) -> Made | None:
+def _maze(place: PagePlace, at: str, path: str, _: Match) -> Made:
     """Pages of words by chance, no two alike, each naming five that no other page names."""
-    if not _ROOM.fullmatch(path[len(at) :]):
-        return None
     sheet = Sheet(place, path, "A room")
     own = " ".join(f"{_WORDS[hash_of(path, turn) % len(_WORDS)]}{_letters(hash_of(turn, path))}" for turn in range(60))
     sheet.tag(f"<p>{own}</p>")
@@ -181,10 +167,8 @@ def _maze(place: PagePlace, at: str, path: str) -> Made | None:
     return sheet.page()
 
 
-def _listings(place: PagePlace, at: str, path: str) -> Made | None:
+def _listings(place: PagePlace, at: str, path: str, _: Match) -> Made:
     """Five directories and the one above them, each in eight orders beside its own, as Apache lists them."""
-    if not _LISTING.fullmatch(path[len(at) :]):
-        return None
     directory = path.partition("?")[0]
     sheet = Sheet(place, path, f"Index of {directory}", about=("listing", directory))
     for column in "NMSD":
@@ -199,19 +183,19 @@ def _letters(code: int) -> str:
     return "".join(chr(97 + (code >> shift) % 26) for shift in (0, 5, 10, 15))
 
 
-ENTRIES: dict[str, tuple[str, Callable[[PagePlace, str, str], Made | None]]] = {
-    "trap_calendar": ("2024/01/", _calendar),
-    "trap_session_path": ("000000000000/1.html", _session_path),
-    "trap_session_query": ("show?page=1&sid=000000000000", _session_query),
-    "trap_facets": ("", _facets),
-    "trap_depth": ("", _depth),
-    "trap_soft_404": ("", _soft_404),
-    "trap_near": ("1.html", _near),
-    "trap_segments": ("", _segments),
-    "trap_maze": ("about-team/00000000.html", _maze),
-    "trap_listings": ("", _listings),
+ENTRIES: dict[str, tuple[str, re.Pattern[str], Callable[[PagePlace, str, str, Match], Made | None]]] = {
+    "trap_calendar": ("2024/01/", re.compile(r"(\d{4,6})/(\d\d)/"), _calendar),
+    "trap_session_path": ("000000000000/1.html", re.compile(r"([0-9a-f]{12})/(\d{1,2})\.html"), _session_path),
+    "trap_session_query": ("show?page=1&sid=000000000000", re.compile(r"show\?(.*)", re.DOTALL), _session_query),
+    "trap_facets": ("", re.compile(r"(?:\?(.*))?", re.DOTALL), _facets),
+    "trap_depth": ("", re.compile(r"(?:[a-z]+/)*"), _depth),
+    "trap_soft_404": ("", re.compile(r".*", re.DOTALL), _soft_404),
+    "trap_near": ("1.html", re.compile(r"(\d{1,9})\.html"), _near),
+    "trap_segments": ("", re.compile(r"(?:(?:more|again)/)*"), _segments),
+    "trap_maze": ("about-team/00000000.html", re.compile(r"([a-z]+)-([a-z]+)/([0-9a-f]{8})\.html"), _maze),
+    "trap_listings": ("", re.compile(rf"(?:dir-[1-{DIRECTORIES}]/)?(?:\?C=[NMSD];O=[AD])?"), _listings),
 }
-"""By kind: where one enters, below `/KIND/x/`, and what is there."""
+"""By kind: where one enters, below `/KIND/x/`, which paths are there, and what is at them."""
 KINDS = tuple(ENTRIES)
 SPENT_MAX = {
     "trap_calendar": 700, "trap_session_path": 700, "trap_session_query": 700, "trap_facets": 900, "trap_depth": 700,
