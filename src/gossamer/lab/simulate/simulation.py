@@ -14,18 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gossamer.engine.ring import RingStep
+from gossamer.lab.simulate import costs
 from gossamer.lab.simulate.components import Components
-from gossamer.lab.simulate.costs import (
-    REQUEST_BYTES,
-    Capacity,
-    cpu_exchange_s,
-    cpu_page_s,
-    cpu_request_s,
-    exchange_bytes,
-    foreign_share,
-    shard_bytes_per_s,
-    shard_cores,
-)
 from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.lab.simulate.result import Ended, Milestones, Sample, Samples, Simulated, result_of
 from gossamer.lab.simulate.web import ModelHost, ModelWeb, population, synthetic
@@ -135,13 +125,15 @@ class SimulatedShard:
         """Slots in use."""
         # One page here represents `scale` pages, so the link and the cores are slower by that factor.
         mean_bytes = options.web.page_bytes_mean
-        self._cpu_exchange_s = cpu_exchange_s(options.web, options.exchange, options.shards)
-        self._exchange_bytes = exchange_bytes(options.web, options.exchange, options.shards)
-        page_s = cpu_page_s(mean_bytes, options.web, options.machine) + self._cpu_exchange_s
-        self.cpu = Capacity(shard_cores(options) / scale, page_s)
-        wire_bytes = mean_bytes * options.web.wire_share + REQUEST_BYTES
-        self.network = Capacity(shard_bytes_per_s(options) / scale, wire_bytes)
-        self._foreign_share = foreign_share(options.web, options.shards) / max(1e-9, 1 - options.web.same_host_share)
+        self._cpu_exchange_s = costs.cpu_exchange_s(options.web, options.exchange, options.shards)
+        self._exchange_bytes = costs.exchange_bytes(options.web, options.exchange, options.shards)
+        page_s = costs.cpu_page_s(mean_bytes, options.web, options.machine) + self._cpu_exchange_s
+        self.cpu = costs.Capacity(costs.shard_cores(options) / scale, page_s)
+        wire_bytes = mean_bytes * options.web.wire_share + costs.REQUEST_BYTES
+        self.network = costs.Capacity(costs.shard_bytes_per_s(options) / scale, wire_bytes)
+        self._foreign_share = costs.foreign_share(options.web, options.shards) / max(
+            1e-9, 1 - options.web.same_host_share
+        )
         self._alone = web.shards == 1
         self.wake_at = float("inf")
         """When it looks at the frontier next."""
@@ -205,7 +197,7 @@ class SimulatedShard:
             return
         page_bytes = self._web.page_bytes() if lease.prerequisite is None else 0.0
         fetch_s = self._web.fetch_s(host)
-        wire_bytes = page_bytes * self._options.web.wire_share + REQUEST_BYTES
+        wire_bytes = page_bytes * self._options.web.wire_share + costs.REQUEST_BYTES
         if page_bytes:
             wire_bytes += self._exchange_bytes
         fetch_s = max(fetch_s, self.network.wait_s(wire_bytes, now))
@@ -214,7 +206,7 @@ class SimulatedShard:
     # ---- the ends of a visit
 
     def _on_failure(self, lease: Lease, host: ModelHost, result: Failure, started: float, now: float) -> None:
-        self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
+        self.cpu.wait_s(costs.cpu_request_s(self._options.web, self._options.machine), now)
         self._ring.on_fetched(lease, result, started, now)
         if lease.prerequisite is not None:
             self._ring.answer(lease.prerequisite, b"", result, now)
@@ -233,14 +225,14 @@ class SimulatedShard:
         reply = Reply(lease.url.text, status, (), body, lease.address, started, now - started, wire_bytes=0)
         self._ring.on_fetched(lease, reply, started, now)
         if lease.prerequisite is not None:
-            self.cpu.wait_s(cpu_request_s(self._options.web, self._options.machine), now)
+            self.cpu.wait_s(costs.cpu_request_s(self._options.web, self._options.machine), now)
             self._ring.answer(lease.prerequisite, body, reply, now)
             self._leave(now)
             return
         if is_error:
-            cpu_s = cpu_request_s(self._options.web, self._options.machine)
+            cpu_s = costs.cpu_request_s(self._options.web, self._options.machine)
         else:
-            cpu_s = cpu_page_s(page_bytes, self._options.web, self._options.machine) + self._cpu_exchange_s
+            cpu_s = costs.cpu_page_s(page_bytes, self._options.web, self._options.machine) + self._cpu_exchange_s
         wait_s = self.cpu.wait_s(cpu_s, now)
         if wait_s:
             self._events.at(now + wait_s, lambda at: self._finish_page(lease, host, at, is_error=is_error))

@@ -117,6 +117,18 @@ class PagePlace(msgspec.Struct, frozen=True):
         """Return text that depends on `what`, of this host alone."""
         return self.words.some(hash_of(self.host.index, *what), sentences)
 
+    def leaf(self, name: str) -> Made:
+        """Return a page without links."""
+        return Sheet(self, name).page()
+
+    def leaves(self, names: Iterable[str]) -> dict[str, Made]:
+        """Return pages without links, by their names."""
+        return {name: self.leaf(name) for name in names}
+
+    def index(self, title: str, names: Iterable[str]) -> dict[str, Made]:
+        """Return the page that is the behavior's folder itself, with links to others."""
+        return {"": Sheet(self, "", title).anchors(names).page()}
+
 
 def hash_of(*what: object) -> int:
     """Return a small number from `what`, the same in every process."""
@@ -199,21 +211,6 @@ class Sheet:
 def file_of(media_type: str, body: bytes, marks: tuple[Mark, ...] = (), also: tuple[str, ...] = ()) -> Made:
     """Return a file of a media type."""
     return Made((ServedAnswer(200, (("Content-Type", media_type),), body),), marks, also)
-
-
-def leaf(place: PagePlace, name: str) -> Made:
-    """Return a page without links."""
-    return Sheet(place, name).page()
-
-
-def leaves(place: PagePlace, names: Iterable[str]) -> dict[str, Made]:
-    """Return pages without links, by their names."""
-    return {name: leaf(place, name) for name in names}
-
-
-def index(place: PagePlace, title: str, names: Iterable[str]) -> dict[str, Made]:
-    """Return the page that is the behavior's folder itself, with links to others."""
-    return {"": Sheet(place, "", title).anchors(names).page()}
 
 
 SENTENCES = 6_144

@@ -8,19 +8,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from gossamer.model.archived import (
-    CHARACTERS_MAX,
-    COLUMNS_MAX,
-    VERSIONS_MAX,
-    Compared,
-    ComparedPage,
-    Comparison,
-    HostHistory,
-    HostPeriod,
-    ItemKind,
-    ItemList,
-    ItemRow,
-)
+from gossamer.model import archived
 from gossamer.model.outcomes import SUCCEEDED, WITH_CONTENT
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import RecordPlace
@@ -96,7 +84,7 @@ class Browsed:
 
     def versions(self, key: str) -> tuple[list[ArchivedVisit], int]:
         """Return the attempts at a URL, the newest first and `VERSIONS_MAX` + 1 at most, and their number."""
-        rows = self._database.execute(_OF_KEY, [key, VERSIONS_MAX + 1]).fetchall()
+        rows = self._database.execute(_OF_KEY, [key, archived.VERSIONS_MAX + 1]).fetchall()
         return self._with_originals([_visit(row[:-1]) for row in rows]), rows[0][-1] if rows else 0
 
     def nearest(self, keys: Iterable[str], at: int) -> dict[str, ArchivedVisit]:
@@ -104,13 +92,13 @@ class Browsed:
         rows = self._database.execute(_NEAREST, [sorted(keys), at]).fetchall()
         return {visit.key: visit for visit in self._with_originals([_visit(row) for row in rows])}
 
-    def history(self, host: str) -> HostHistory:
+    def history(self, host: str) -> archived.HostHistory:
         """Return how requests to a host ended, in `PERIODS_MAX` periods at most."""
         begin, end = self._database.execute(
             "SELECT min(epoch_us(fetched_at)), max(epoch_us(fetched_at)) FROM pages WHERE host = ?", [host]
         ).fetchall()[0]
         if begin is None:
-            return HostHistory(host=host, step_s=1.0, periods=(), outcomes={})
+            return archived.HostHistory(host=host, step_s=1.0, periods=(), outcomes={})
         step_s = _step_s((end - begin) / 1e6)
         step = round(step_s * 1e6)
         rows = self._database.execute(_HISTORY, [step, host]).fetchall()
@@ -120,11 +108,11 @@ class Browsed:
             periods.setdefault(number, [0, 0])[outcome not in SUCCEEDED] += count
             outcomes[outcome] = outcomes.get(outcome, 0) + count
         found = tuple(
-            HostPeriod(at=number * step_s, answered=answered, failed=failed)
+            archived.HostPeriod(at=number * step_s, answered=answered, failed=failed)
             for number, (answered, failed) in sorted(periods.items())
         )
         ordered = dict(sorted(outcomes.items(), key=lambda one: (-one[1], one[0])))
-        return HostHistory(host=host, step_s=step_s, periods=found, outcomes=ordered)
+        return archived.HostHistory(host=host, step_s=step_s, periods=found, outcomes=ordered)
 
     def _with_originals(self, visits: list[ArchivedVisit]) -> list[ArchivedVisit]:
         """Say where the payloads of revisits are. A version that was not modified is read as the one it confirms."""
@@ -165,33 +153,37 @@ def _step_s(span_s: float) -> float:
     return 86_400.0 * (1 + span_s // (86_400 * (PERIODS_MAX - 1)))
 
 
-def items_in(tables: Mapping[str, Sequence[ExportPiece]], kind: str, limit: int, offset: int, folder: Path) -> ItemList:
+def items_in(
+    tables: Mapping[str, Sequence[ExportPiece]], kind: str, limit: int, offset: int, folder: Path
+) -> archived.ItemList:
     """Return a part of the items of one kind, the newest first; of the first kind where `kind` is empty. `tables` are
     the files by the name of the table. Cost: a pass over the times of the kind, and its rows up to the end of the part.
 
     Raises:
         LookupError: the crawl has no such items.
     """
-    kinds = tuple(ItemKind(name.removeprefix(ITEMS), sum(one.rows for one in found)) for name, found in tables.items())
+    kinds = tuple(
+        archived.ItemKind(name.removeprefix(ITEMS), sum(one.rows for one in found)) for name, found in tables.items()
+    )
     chosen = kind or (kinds[0].name if kinds else "")
     pieces = [one for one in tables.get(ITEMS + chosen, ()) if one.rows]
     if chosen and ITEMS + chosen not in tables:
         raise LookupError(chosen)
     total = sum(one.rows for one in pieces)
     if not pieces:
-        return ItemList(kinds=kinds, kind=chosen, columns=(), items=(), offset=offset, total=total)
+        return archived.ItemList(kinds=kinds, kind=chosen, columns=(), items=(), offset=offset, total=total)
     with database_of(pieces, folder) as database:
         database.execute("PRAGMA threads = 1")
         rows = database.read_parquet([one.path for one in pieces], union_by_name=True)
         rows.create_view("items")
-        fields = [name for name in rows.columns if name not in (*ITEM_PLACES, "url")][:COLUMNS_MAX]
-        shown = "".join(f", left({quote(name)}::VARCHAR, {CHARACTERS_MAX})" for name in fields)
+        fields = [name for name in rows.columns if name not in (*ITEM_PLACES, "url")][: archived.COLUMNS_MAX]
+        shown = "".join(f", left({quote(name)}::VARCHAR, {archived.CHARACTERS_MAX})" for name in fields)
         found = database.execute(
             f"SELECT url, epoch_us(fetched_at){shown} FROM items "  # noqa: S608 - column names are quoted
             f"ORDER BY fetched_at DESC, url, {ITEM} LIMIT {limit:d} OFFSET {offset:d}"
         ).fetchall()
-    items = tuple(ItemRow(url=url, at=iso_time(at / 1e6), values=tuple(values)) for url, at, *values in found)
-    return ItemList(kinds=kinds, kind=chosen, columns=tuple(fields), items=items, offset=offset, total=total)
+    items = tuple(archived.ItemRow(url=url, at=iso_time(at / 1e6), values=tuple(values)) for url, at, *values in found)
+    return archived.ItemList(kinds=kinds, kind=chosen, columns=tuple(fields), items=items, offset=offset, total=total)
 
 
 _LAST = """
@@ -222,8 +214,8 @@ class ComparedTables(NamedTuple):
 
 
 def comparison_of(
-    crawls: ComparedTables, change: Compared, limit: int, offset: int, memory_bytes_max: int, folder: Path
-) -> Comparison:
+    crawls: ComparedTables, change: archived.Compared, limit: int, offset: int, memory_bytes_max: int, folder: Path
+) -> archived.Comparison:
     """Compare the last visit to each URL in two crawls. Seconds per million URLs; what does not fit in memory goes to
     `folder`.
 
@@ -237,7 +229,7 @@ def comparison_of(
             database.read_parquet(files, union_by_name=True).create_view("earlier")
             first = "SELECT * FROM earlier"
         database.execute(f"CREATE VIEW first_pages AS {first}")
-        last = {name: _LAST.format(pages=name, characters=CHARACTERS_MAX) for name in ("first_pages", "pages")}
+        last = {name: _LAST.format(pages=name, characters=archived.CHARACTERS_MAX) for name in ("first_pages", "pages")}
         database.execute(
             _COMPARED.format(first=last["first_pages"], second=last["pages"], content=_texts(WITH_CONTENT))
         )
@@ -250,12 +242,12 @@ def comparison_of(
                     one, two = outcomes.get(outcome, (0, 0))
                     outcomes[outcome] = (one, number) if place else (number, two)
         listed = database.execute(_LISTED, [change, limit, offset]).fetchall()
-    return Comparison(
+    return archived.Comparison(
         first=crawls.first, second=crawls.second,
         counts={name: counts.get(name, 0) for name in ("new", "gone", "changed", "same")},
         outcomes=dict(sorted(outcomes.items(), key=lambda one: (-sum(one[1]), one[0]))), change=change,
         pages=tuple(
-            ComparedPage(url=url, title=title, before=before, after=after, status=status)
+            archived.ComparedPage(url=url, title=title, before=before, after=after, status=status)
             for url, title, before, after, status in listed
         ),
         offset=offset,

@@ -13,15 +13,7 @@ import msgspec
 
 from gossamer.assembly.schemes import namer_for
 from gossamer.config.gather import reopen
-from gossamer.model.archived import (
-    CHARACTERS_MAX,
-    VERSIONS_MAX,
-    Comparison,
-    HostHistory,
-    ItemList,
-    PageVersion,
-    PageVersions,
-)
+from gossamer.model import archived
 from gossamer.model.errors import ConfigError
 from gossamer.model.outcomes import WITH_CONTENT
 from gossamer.model.pages import PLAIN_TYPES, Page
@@ -32,20 +24,8 @@ from gossamer.results.export.browse import ArchivedVisit, Browsed, ComparedTable
 from gossamer.results.export.export import inputs_of, tables_of
 from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.work import ExportPiece
+from gossamer.results.isolated import reads
 from gossamer.results.isolated.questions import answer_questions
-from gossamer.results.isolated.reads import (
-    READING,
-    REPLAY_BYTES_MAX,
-    ArchiveQuestion,
-    ReadComparison,
-    ReadHost,
-    ReadItems,
-    ReadReplay,
-    ReadVersions,
-    Replayed,
-    ReplayPlace,
-    seal,
-)
 from gossamer.stages.archive.schema import ITEMS
 from gossamer.stages.process.charset import to_utf8
 
@@ -65,22 +45,22 @@ SHOWN = frozenset(
 
 def answer_reads(source: BinaryIO, sink: BinaryIO) -> None:
     """Answer until the input ends."""
-    answer_questions(source, sink, READING, ArchiveQuestion, _answer)
+    answer_questions(source, sink, reads.READING, reads.ArchiveQuestion, _answer)
 
 
-def _answer(asked: ArchiveQuestion) -> msgspec.Struct:
+def _answer(asked: reads.ArchiveQuestion) -> msgspec.Struct:
     directory = Path(asked.directory)
     with tempfile.TemporaryDirectory(prefix="gossamer-read-") as folder:
         match asked.question:
-            case ReadVersions():
+            case reads.ReadVersions():
                 return _versions(directory, asked.question, Path(folder))
-            case ReadItems():
+            case reads.ReadItems():
                 return _items(directory, asked.question, Path(folder))
-            case ReadHost(host):
+            case reads.ReadHost(host):
                 return _history(directory, host, Path(folder))
-            case ReadComparison():
+            case reads.ReadComparison():
                 return _comparison(directory, asked.question, Path(folder))
-            case ReadReplay():
+            case reads.ReadReplay():
                 return _replay(directory, asked.question, Path(folder))
 
 
@@ -88,12 +68,12 @@ def _tables(directory: Path, names: list[str], folder: Path) -> dict[str, list[E
     return inputs_of(crawl_in(directory), names, folder).tables
 
 
-def _history(directory: Path, host: str, folder: Path) -> HostHistory:
+def _history(directory: Path, host: str, folder: Path) -> archived.HostHistory:
     with Browsed(_tables(directory, ["pages"], folder)["pages"], folder) as pages:
         return pages.history(host.lower())
 
 
-def _items(directory: Path, asked: ReadItems, folder: Path) -> ItemList:
+def _items(directory: Path, asked: reads.ReadItems, folder: Path) -> archived.ItemList:
     crawl = crawl_in(directory)
     names = [name for name in tables_of(crawl, "parquet", "") if name.startswith(ITEMS)]
     try:
@@ -102,7 +82,7 @@ def _items(directory: Path, asked: ReadItems, folder: Path) -> ItemList:
         raise MissingError(f"{directory.name} has no items {asked.kind}") from None
 
 
-def _comparison(directory: Path, asked: ReadComparison, folder: Path) -> Comparison:
+def _comparison(directory: Path, asked: reads.ReadComparison, folder: Path) -> archived.Comparison:
     earlier = Path(asked.earlier)
     tables = ComparedTables(
         earlier.resolve().name, _tables(earlier, ["pages"], folder / "earlier")["pages"],
@@ -111,10 +91,10 @@ def _comparison(directory: Path, asked: ReadComparison, folder: Path) -> Compari
     return comparison_of(tables, asked.change, asked.limit, asked.offset, COMPARISON_BYTES_MAX, folder)
 
 
-def _versions(directory: Path, asked: ReadVersions, folder: Path) -> PageVersions:
+def _versions(directory: Path, asked: reads.ReadVersions, folder: Path) -> archived.PageVersions:
     named = namer_for(reopen(directory / "crawl.toml")).name_typed(asked.url)
     if named is None:
-        raise ConfigError(f"{asked.url[:CHARACTERS_MAX]} is not an address that can be visited")
+        raise ConfigError(f"{asked.url[: archived.CHARACTERS_MAX]} is not an address that can be visited")
     with Browsed(_tables(directory, ["pages"], folder)["pages"], folder) as pages:
         visits, total = pages.versions(named.key)
     found = []
@@ -125,32 +105,32 @@ def _versions(directory: Path, asked: ReadVersions, folder: Path) -> PageVersion
             content = "first" if not before else "same" if visit.digest == before else "changed"
             before = visit.digest
         found.append(
-            PageVersion(
+            archived.PageVersion(
                 at=iso_time(visit.at / 1e6, "microseconds"), outcome=visit.outcome, status=visit.status,
                 content=content,
                 digest=visit.digest if content else "", body_bytes=visit.body_bytes,
-                title=visit.title[:CHARACTERS_MAX],
-                replay=seal(asked.secret, _place(asked.crawl, visit)) if _has_content(visit) else "",
+                title=visit.title[:archived.CHARACTERS_MAX],
+                replay=reads.seal(asked.secret, _place(asked.crawl, visit)) if _has_content(visit) else "",
             )
         )  # fmt: skip
     # The oldest one of more is there to compare with.
-    return PageVersions(url=asked.url, versions=tuple(reversed(found))[:VERSIONS_MAX], total=total)
+    return archived.PageVersions(url=asked.url, versions=tuple(reversed(found))[: archived.VERSIONS_MAX], total=total)
 
 
 def _has_content(visit: ArchivedVisit) -> bool:
     return visit.place is not None and visit.outcome in WITH_CONTENT
 
 
-def _place(crawl: str, visit: ArchivedVisit) -> ReplayPlace:
+def _place(crawl: str, visit: ArchivedVisit) -> reads.ReplayPlace:
     assert visit.place is not None
     original = visit.original
-    return ReplayPlace(
+    return reads.ReplayPlace(
         crawl, visit.url, visit.at, visit.media_type, (visit.place.file, visit.place.offset, visit.place.length),
         (original.file, original.offset, original.length) if original is not None else None,
     )  # fmt: skip
 
 
-def _replay(directory: Path, asked: ReadReplay, folder: Path) -> Replayed:
+def _replay(directory: Path, asked: reads.ReadReplay, folder: Path) -> reads.Replayed:
     means = export_means(reopen(directory / "crawl.toml"))
     place = asked.place
     original = RecordPlace(*place.original) if place.original is not None else None
@@ -158,22 +138,22 @@ def _replay(directory: Path, asked: ReadReplay, folder: Path) -> Replayed:
         page = bodies.page(ArchivedPage(RecordPlace(*place.place), original, place.url, place.media_type))
     if page is None:
         raise MissingError("The archive has no content of this version.")
-    if len(page.body) > REPLAY_BYTES_MAX:
+    if len(page.body) > reads.REPLAY_BYTES_MAX:
         raise ConflictError(
-            f"This version has {len(page.body):,} bytes, more than the {REPLAY_BYTES_MAX:,} shown here."
+            f"This version has {len(page.body):,} bytes, more than the {reads.REPLAY_BYTES_MAX:,} shown here."
         )
     if page.media_type in PAGES:
-        return Replayed("text/html; charset=utf-8", _rewrite(directory, page, asked, means, folder))
+        return reads.Replayed("text/html; charset=utf-8", _rewrite(directory, page, asked, means, folder))
     if page.media_type in PLAIN_TYPES:
-        return Replayed("text/plain; charset=utf-8", to_utf8(page.body, page.charset)[0])
+        return reads.Replayed("text/plain; charset=utf-8", to_utf8(page.body, page.charset)[0])
     if page.media_type not in SHOWN:
         kind = page.media_type or "content without a media type"
         raise ConflictError(f"{kind}, {len(page.body):,} bytes: not shown here. `gossamer export` writes it to a file.")
     body = _rewrite(directory, page, asked, means, folder) if page.media_type == "text/css" else page.body
-    return Replayed(page.media_type, body)
+    return reads.Replayed(page.media_type, body)
 
 
-def _rewrite(directory: Path, page: Page, asked: ReadReplay, means: Means, folder: Path) -> bytes:
+def _rewrite(directory: Path, page: Page, asked: reads.ReadReplay, means: Means, folder: Path) -> bytes:
     """Return a page whose addresses lead to the versions nearest in time, or nowhere."""
     addresses: set[str] = set()
 
@@ -190,7 +170,7 @@ def _rewrite(directory: Path, page: Page, asked: ReadReplay, means: Means, folde
     return means.rewrite(page, lambda url: found.get(url, NOT_ARCHIVED))
 
 
-def _nearest(urls: set[str], asked: ReadReplay, pages: Browsed, key_of: Callable[[str], str]) -> dict[str, str]:
+def _nearest(urls: set[str], asked: reads.ReadReplay, pages: Browsed, key_of: Callable[[str], str]) -> dict[str, str]:
     """Return the paths of addresses that the archive has, redirects followed."""
     found: dict[str, str] = {}
     left = {url: key_of(url) for url in urls}
@@ -202,7 +182,7 @@ def _nearest(urls: set[str], asked: ReadReplay, pages: Browsed, key_of: Callable
             if visit is not None and visit.redirect_to and visit.outcome == "redirected":
                 moved[url] = key_of(visit.redirect_to)
             elif visit is not None and visit.place is not None:
-                found[url] = seal(asked.secret, _place(asked.place.crawl, visit))
+                found[url] = reads.seal(asked.secret, _place(asked.place.crawl, visit))
         left = moved
         if not left:
             break

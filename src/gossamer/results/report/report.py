@@ -11,16 +11,7 @@ from typing import Any
 import msgspec
 
 from gossamer.model.product import FORGOTTEN
-from gossamer.results.report import sections
-from gossamer.results.report.figures import (
-    CopyFigures,
-    Count,
-    FetchTimes,
-    HostFigures,
-    Report,
-    TimelineFigures,
-    Trouble,
-)
+from gossamer.results.report import figures, sections
 from gossamer.results.report.tables import NEAR, RENDER_REASON, RENDERED, TEXT_METHOD, ReportTables, open_tables
 
 MEMORY_BYTES_MAX = 512_000_000
@@ -29,7 +20,7 @@ COUNTS_MAX = 10_000
 LINES_MAX = 20
 SLOWEST_MAX = 10
 COPIES_MAX = 10
-NOTHING = Report()
+NOTHING = figures.Report()
 
 _LAST_OUTCOMES = "SELECT key, arg_max(outcome::VARCHAR, epoch(fetched_at) + attempt * 1e-6) FROM pages GROUP BY key"
 _TOTALS = f"""
@@ -82,7 +73,7 @@ _TROUBLES = """
 
 def summary(
     directory: Path,
-    known: Report = NOTHING,
+    known: figures.Report = NOTHING,
     *,
     memory_bytes_max: int = MEMORY_BYTES_MAX,
     rejected: Mapping[str, int] | None = None,
@@ -90,7 +81,7 @@ def summary(
     counted: int | None = None,
     received: int | None = None,
     unread: str = "",
-) -> Report:
+) -> figures.Report:
     """Return the figures of a crawl's directory; of one without pages, an empty report.
 
     Reads the crawl's Parquet files, and those in `unfinished`, a folder that holds what is in no finished file yet.
@@ -122,7 +113,7 @@ def _incomplete(attempts: int, counted: int | None, unread: str, *, forgotten: b
     return "; ".join(lacks)
 
 
-def _query(tables: ReportTables, rejected: Mapping[str, int], known: Report) -> Report:
+def _query(tables: ReportTables, rejected: Mapping[str, int], known: figures.Report) -> figures.Report:
     totals = tables.row(_TOTALS)
     attempts = totals["attempts"]
     fetched = totals["fetched"]
@@ -150,8 +141,8 @@ def _query(tables: ReportTables, rejected: Mapping[str, int], known: Report) -> 
         local_links_share=local_links / links if links else 0.0,
         duration_s=duration_s,
         pages_per_s=fetched / duration_s if duration_s > 0 else 0.0,
-        course=sections.course(tables, begun_at, duration_s) if begun_at is not None else TimelineFigures(),
-        fetch_s=FetchTimes(*(value or 0.0 for value in tables.one(_FETCH_TIMES))),
+        course=sections.course(tables, begun_at, duration_s) if begun_at is not None else figures.TimelineFigures(),
+        fetch_s=figures.FetchTimes(*(value or 0.0 for value in tables.one(_FETCH_TIMES))),
         outcomes=of_pages("outcome::VARCHAR", attempts),
         url_outcomes=_url_outcomes(urls),
         statuses=of_pages("status::VARCHAR", attempts, "status IS NOT NULL"),
@@ -182,41 +173,41 @@ def _query(tables: ReportTables, rejected: Mapping[str, int], known: Report) -> 
 
 def _of_pages(
     tables: ReportTables, name: str, whole: int, where: str = "true", order: str = "n DESC, 1"
-) -> tuple[Count, ...]:
+) -> tuple[figures.Count, ...]:
     return _counts(tables.all(_OF_PAGES, name=name, where=where, order=order), whole)
 
 
-def _of_fetched(tables: ReportTables, fetched: int, column: str) -> tuple[Count, ...]:
+def _of_fetched(tables: ReportTables, fetched: int, column: str) -> tuple[figures.Count, ...]:
     return _of_pages(tables, f"{column}::VARCHAR", fetched, f"outcome = 'fetched' AND coalesce({column}, '') <> ''")
 
 
-def _counts(rows: list[tuple[str, int]], whole: int) -> tuple[Count, ...]:
+def _counts(rows: list[tuple[str, int]], whole: int) -> tuple[figures.Count, ...]:
     rest = sum(n for _, n in rows[COUNTS_MAX:])
     shown = [*rows[:COUNTS_MAX], *([("(other)", rest)] if rest else [])]
-    return tuple(Count(name or "(none)", n, n / whole if whole else 0.0) for name, n in shown if n)
+    return tuple(figures.Count(name or "(none)", n, n / whole if whole else 0.0) for name, n in shown if n)
 
 
-def _url_outcomes(urls: list[tuple[Any, ...]]) -> tuple[Count, ...]:
+def _url_outcomes(urls: list[tuple[Any, ...]]) -> tuple[figures.Count, ...]:
     sums = Counter[str]()
     for outcome, count, _, _ in urls:
         sums[outcome] += count
     return _counts(sorted(sums.items(), key=lambda item: (-item[1], item[0])), sums.total())
 
 
-def _hosts(tables: ReportTables, where: str, order: str, limit: int) -> tuple[HostFigures, ...]:
-    return tuple(HostFigures(*row) for row in tables.all(_PER_HOST, where=where, order=order, limit=limit))
+def _hosts(tables: ReportTables, where: str, order: str, limit: int) -> tuple[figures.HostFigures, ...]:
+    return tuple(figures.HostFigures(*row) for row in tables.all(_PER_HOST, where=where, order=order, limit=limit))
 
 
-def _copies(tables: ReportTables) -> tuple[CopyFigures, ...]:
+def _copies(tables: ReportTables) -> tuple[figures.CopyFigures, ...]:
     rows = tables.query_slices(_COPIED, "duplicate_of", limit=COPIES_MAX)
-    return tuple(CopyFigures(*row) for row in sorted(rows, key=lambda row: (-row[1], row[0]))[:COPIES_MAX])
+    return tuple(figures.CopyFigures(*row) for row in sorted(rows, key=lambda row: (-row[1], row[0]))[:COPIES_MAX])
 
 
-def _troubles(tables: ReportTables) -> tuple[Trouble, ...]:
+def _troubles(tables: ReportTables) -> tuple[figures.Trouble, ...]:
     rows = tables.query_slices(_TROUBLES, _KIND, kind=_KIND, limit=LINES_MAX, few=ATTEMPTS_MAX)
     most = sorted(rows, key=lambda row: (-row[2], *row[:2]))[:LINES_MAX]
     return tuple(
-        Trouble(outcome, kind, count, url, error, tuple(dict.fromkeys(urls))[1:EXAMPLES_MAX])
+        figures.Trouble(outcome, kind, count, url, error, tuple(dict.fromkeys(urls))[1:EXAMPLES_MAX])
         for outcome, kind, count, url, error, urls in most
     )
 

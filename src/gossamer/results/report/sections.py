@@ -6,20 +6,7 @@ from typing import Any
 
 from gossamer.model.counters import CACHES, Counters
 from gossamer.model.usage import ALLOWED, PURPOSES, REFUSED, UNKNOWN
-from gossamer.results.report.figures import (
-    Bucket,
-    Cache,
-    Commits,
-    Count,
-    Dns,
-    Domain,
-    Gaps,
-    PolitenessSummary,
-    Silence,
-    TimelineFigures,
-    TimelineStep,
-    Uses,
-)
+from gossamer.results.report import figures
 from gossamer.results.report.tables import STATEMENTS, USES, ReportTables
 
 STEPS_MAX = 120
@@ -92,7 +79,7 @@ _SUMS = "SELECT {sums} FROM epochs"
 _FETCHED_S = "SELECT coalesce(sum(fetch_s), 0) FROM pages"
 
 
-def course(tables: ReportTables, begun: float, duration_s: float) -> TimelineFigures:
+def course(tables: ReportTables, begun: float, duration_s: float) -> figures.TimelineFigures:
     """Return how the crawl went: at most 120 steps of a round length."""
     step_s = step_length_s(duration_s)
     rows: dict[int, tuple[int, int, int]] = {
@@ -104,17 +91,17 @@ def course(tables: ReportTables, begun: float, duration_s: float) -> TimelineFig
     numbers = range(min(rows, default=0), max(rows) + 1)
     queues = _queues(tables, begun, step_s, numbers)
     steps = tuple(
-        TimelineStep(number * step_s, *rows.get(number, (0, 0, 0)), longest_s.get(number, 0.0), queued)
+        figures.TimelineStep(number * step_s, *rows.get(number, (0, 0, 0)), longest_s.get(number, 0.0), queued)
         for number, queued in zip(numbers, queues, strict=True)
     )
     silences = tables.all(_SILENCES, begun=repr(begun), least=SILENCE_S_MIN, limit=SILENCES_MAX)
-    return TimelineFigures(
+    return figures.TimelineFigures(
         step_s,
         steps,
-        tuple(Silence(at_s, lasted_s) for at_s, lasted_s, _ in silences),
+        tuple(figures.Silence(at_s, lasted_s) for at_s, lasted_s, _ in silences),
         silences[0][2] if silences else 0.0,
         SILENCE_S_MIN,
-        Commits(*found[0]) if tables.has_epochs and (found := tables.all(_COMMITS)) else Commits(),
+        figures.Commits(*found[0]) if tables.has_epochs and (found := tables.all(_COMMITS)) else figures.Commits(),
     )
 
 
@@ -141,30 +128,32 @@ def step_length_s(duration_s: float) -> float:
     return _LENGTHS_S[-1] * (duration_s // (_LENGTHS_S[-1] * (STEPS_MAX - 1)) + 1)
 
 
-def domains(tables: ReportTables) -> tuple[Domain, ...]:
+def domains(tables: ReportTables) -> tuple[figures.Domain, ...]:
     """Return the top-level domains by pages; of more than `DOMAINS_MAX` the first ones."""
     rows = tables.all(_DOMAINS, limit=DOMAINS_MAX)
-    return tuple(Domain(name or "(none)", hosts, pages) for name, hosts, pages in rows)
+    return tuple(figures.Domain(name or "(none)", hosts, pages) for name, hosts, pages in rows)
 
 
-def buckets(tables: ReportTables, sizes: str) -> tuple[Bucket, ...]:
+def buckets(tables: ReportTables, sizes: str) -> tuple[figures.Bucket, ...]:
     """Return how many of the sizes that a query gives are in each bucket."""
-    found = {row[0]: Bucket(*row) for row in tables.all(_BUCKETS, sizes=sizes)}
+    found = {row[0]: figures.Bucket(*row) for row in tables.all(_BUCKETS, sizes=sizes)}
     if not found:
         return ()
     first = min(found)
     last = max(found)
     places = [first, *(1 << power for power in range(last.bit_length()) if 1 << power > first)]
-    return tuple(found.get(least) or Bucket(least, 0, 0) for least in places)
+    return tuple(found.get(least) or figures.Bucket(least, 0, 0) for least in places)
 
 
-def politeness(tables: ReportTables) -> PolitenessSummary:
+def politeness(tables: ReportTables) -> figures.PolitenessSummary:
     """Return how polite the crawl was. Sorts all rows by host, and by address (cost: docs/reference/report.md)."""
     denied, hosts, unreachable, excluded, busy = tables.one(_REFUSED)
-    return PolitenessSummary(denied, hosts, unreachable, excluded, busy, _gaps(tables, "host"), _gaps(tables, "ip"))
+    return figures.PolitenessSummary(
+        denied, hosts, unreachable, excluded, busy, _gaps(tables, "host"), _gaps(tables, "ip")
+    )
 
 
-def uses(tables: ReportTables) -> tuple[tuple[Uses, ...], tuple[Count, ...]]:
+def uses(tables: ReportTables) -> tuple[tuple[figures.Uses, ...], tuple[figures.Count, ...]]:
     """Return the answers for each purpose, and how many pages have a statement of each kind."""
     kinds = tables.all(_STATEMENTS, column=STATEMENTS)
     if not kinds:
@@ -173,15 +162,15 @@ def uses(tables: ReportTables) -> tuple[tuple[Uses, ...], tuple[Count, ...]]:
     sums = ", ".join(f"count(*) FILTER ({USES[one]} = '{answer}')" for one in PURPOSES for answer in _ANSWERS)
     row = tables.one(_USES, sums=sums)
     each = (row[at : at + len(_ANSWERS)] for at in range(0, len(row), len(_ANSWERS)))
-    found = tuple(Uses(purpose, *counts) for purpose, counts in zip(PURPOSES, each, strict=True))
-    return found, tuple(Count(kind, count, count / whole) for kind, count in kinds)
+    found = tuple(figures.Uses(purpose, *counts) for purpose, counts in zip(PURPOSES, each, strict=True))
+    return found, tuple(figures.Count(kind, count, count / whole) for kind, count in kinds)
 
 
-def _gaps(tables: ReportTables, who: str) -> Gaps:
+def _gaps(tables: ReportTables, who: str) -> figures.Gaps:
     rows = tables.query_slices(_GAPS, who, who=who, steps=_STEPS_AN_OCTAVE)
     counted = sum(row[1] for row in rows)
     if not counted:
-        return Gaps()
+        return figures.Gaps()
     left = counted / 2
     median = 0.0
     for step, count, sum_s, _, _ in sorted(_together(rows), key=lambda row: (row[0] is not None, row[0])):
@@ -194,7 +183,7 @@ def _gaps(tables: ReportTables, who: str) -> Gaps:
     at_once_max = 1
     if overlaps:  # A polite crawl is spared the sort.
         at_once_max = max(most or 0 for (most,) in tables.query_slices(_AT_ONCE, who, who=who))
-    return Gaps(counted, min(row[3] for row in rows), median, whole_s / counted, overlaps, at_once_max)
+    return figures.Gaps(counted, min(row[3] for row in rows), median, whole_s / counted, overlaps, at_once_max)
 
 
 def _together(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -206,18 +195,18 @@ def _together(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return list(steps.values())
 
 
-def dns_and_caches(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...], tuple[Count, ...]]:
+def dns_and_caches(tables: ReportTables) -> tuple[figures.Dns, tuple[figures.Cache, ...], tuple[figures.Count, ...]]:
     """Return lookups, caches and checks of links, summed over all commits; nothing if there are none, or of a version
     that did not count.
     """
     if not tables.counts:
-        return Dns(), (), ()
+        return figures.Dns(), (), ()
     row = tables.one(_SUMS, sums=", ".join(f"coalesce(sum({name}), 0)" for name in _NAMES))
     sums = dict(zip(_NAMES, row, strict=True))
     lookups = int(sums["dns_lookups"])
     lasted_s = float(sums["dns_s"])
     whole_s = lasted_s + tables.one(_FETCHED_S)[0]
-    dns = Dns(
+    dns = figures.Dns(
         lookups, int(sums["dns_failures"]), lasted_s, lasted_s / lookups if lookups else 0.0,
         lasted_s / whole_s if whole_s else 0.0, int(sums["dns_within_10_ms"]), int(sums["dns_within_100_ms"]),
         int(sums["dns_within_1_s"]),
@@ -234,6 +223,8 @@ def dns_and_caches(tables: ReportTables) -> tuple[Dns, tuple[Cache, ...], tuple[
     checks["memory"] = max(0, checks["memory"] - on_disk)
     if on_disk:  # Older versions did not count it.
         pairs.append(("eliminator", checks["admitted"] + checks["popular"] + checks["memory"], on_disk))
-    caches = tuple(Cache(name, hits, misses, hits / (hits + misses)) for name, hits, misses in pairs if hits + misses)
+    caches = tuple(
+        figures.Cache(name, hits, misses, hits / (hits + misses)) for name, hits, misses in pairs if hits + misses
+    )
     whole = int(sums["links_submitted"])
-    return dns, caches, tuple(Count(name, n, n / whole) for name, n in checks.items() if n and whole)
+    return dns, caches, tuple(figures.Count(name, n, n / whole) for name, n in checks.items() if n and whole)

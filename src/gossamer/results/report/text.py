@@ -10,23 +10,7 @@ from textwrap import wrap
 from rich.cells import cell_len, set_cell_size
 
 from gossamer.model.words import UNSEEN, bit_rate, cost_text, counted, duration, size
-from gossamer.results.report.figures import (
-    Bucket,
-    Cache,
-    CopyFigures,
-    CostFigures,
-    Count,
-    Dns,
-    Domain,
-    FailedModule,
-    Gaps,
-    HostFigures,
-    PolitenessSummary,
-    Report,
-    TimelineFigures,
-    Trouble,
-    Uses,
-)
+from gossamer.results.report import figures
 
 WIDTH_MIN = 60
 SILENCES_MAX = 3
@@ -41,7 +25,7 @@ _LEVELS = " ▁▂▃▄▅▆▇█"
 _NAME_WIDTH_MAX = 32
 
 
-def as_text(report: Report, width: int = 80) -> str:
+def as_text(report: figures.Report, width: int = 80) -> str:
     """Return the report as lines of at most `width` cells (60 at least), with a line end after each.
 
     Control characters and invisible ones are shown as escapes, so that nothing in it acts on a terminal.
@@ -52,7 +36,7 @@ def as_text(report: Report, width: int = 80) -> str:
     return lost + "".join(f"{_shorten(line.rstrip(), width)}\n" for line in _lines(report, width))
 
 
-def _lines(report: Report, width: int) -> Iterator[str]:
+def _lines(report: figures.Report, width: int) -> Iterator[str]:
     if report.incomplete:
         yield from wrap(f"Incomplete: {printable(report.incomplete)}", width)
         yield ""
@@ -98,7 +82,7 @@ def _lines(report: Report, width: int) -> Iterator[str]:
     yield from _modules(report.failed_modules)
 
 
-def _pending_lines(report: Report, width: int) -> Iterator[str]:
+def _pending_lines(report: figures.Report, width: int) -> Iterator[str]:
     if report.awaited:
         yield "Not waited for (crawl.patience_s), gossamer resume requests them later:"
         for one in report.awaited:
@@ -116,7 +100,7 @@ def _pending_lines(report: Report, width: int) -> Iterator[str]:
         yield ""
 
 
-def _modules(modules: tuple[FailedModule, ...]) -> Iterator[str]:
+def _modules(modules: tuple[figures.FailedModule, ...]) -> Iterator[str]:
     if modules:
         yield ""
         yield "Processing modules and fields that failed"
@@ -135,7 +119,7 @@ def rendering_cost(facts: Mapping[str, float]) -> str:
     return f"{links:,.0f} links gained, {cpu_s:,.1f} s of processor time{each}" if facts else ""
 
 
-def _totals(report: Report) -> Iterator[str]:
+def _totals(report: figures.Report) -> Iterator[str]:
     times = report.fetch_s
     most = f"90 %: {seconds(times.p90)}, 99 %: {seconds(times.p99)}, longest: {seconds(times.max)}"
     near = f"; {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
@@ -164,7 +148,7 @@ def _totals(report: Report) -> Iterator[str]:
         yield f"  {name:<12}{value}"
 
 
-def _cost(cost: CostFigures, width: int) -> Iterator[str]:
+def _cost(cost: figures.CostFigures, width: int) -> Iterator[str]:
     if not cost.requests:
         return
     yield ""
@@ -177,7 +161,7 @@ def _cost(cost: CostFigures, width: int) -> Iterator[str]:
         yield f"    {_cell(one.name, 30)}{one.core_hours:>10,.2f}{price}"
 
 
-def _bars(title: str, every: Sequence[Count], width: int, *, most: int = LINES_MAX) -> Iterator[str]:
+def _bars(title: str, every: Sequence[figures.Count], width: int, *, most: int = LINES_MAX) -> Iterator[str]:
     if not every:
         return
     counts = every[:most]
@@ -199,7 +183,7 @@ def _others(count: int, most: int = LINES_MAX) -> Iterator[str]:
         yield f"  … and {count - most:,} more, which --json lists"
 
 
-def _course(course: TimelineFigures, width: int) -> Iterator[str]:
+def _course(course: figures.TimelineFigures, width: int) -> Iterator[str]:
     if len(course.steps) < 2:
         return
     yield ""
@@ -230,13 +214,15 @@ def _sparkline(values: Sequence[float], width: int) -> tuple[str, float]:
     return "".join(_LEVELS[round(mean / most * (len(_LEVELS) - 1))] if most else " " for mean in means), most
 
 
-def _buckets(title: str, buckets: Sequence[Bucket], width: int, *, of_bytes: bool) -> Iterator[str]:
+def _buckets(title: str, buckets: Sequence[figures.Bucket], width: int, *, of_bytes: bool) -> Iterator[str]:
     whole = sum(bucket.count for bucket in buckets)
-    named = [Count(bucket_name(bucket, of_bytes=of_bytes), bucket.count, bucket.count / whole) for bucket in buckets]
+    named = [
+        figures.Count(bucket_name(bucket, of_bytes=of_bytes), bucket.count, bucket.count / whole) for bucket in buckets
+    ]
     yield from _bars(title, named, width, most=len(named))
 
 
-def _domains(domains: Sequence[Domain]) -> Iterator[str]:
+def _domains(domains: Sequence[figures.Domain]) -> Iterator[str]:
     if not domains:
         return
     yield ""
@@ -246,7 +232,7 @@ def _domains(domains: Sequence[Domain]) -> Iterator[str]:
     yield from _others(len(domains))
 
 
-def _politeness(politeness: PolitenessSummary) -> Iterator[str]:
+def _politeness(politeness: figures.PolitenessSummary) -> Iterator[str]:
     yield ""
     yield "Politeness"
     denied = counted(politeness.robots_denied, "URL")
@@ -259,7 +245,7 @@ def _politeness(politeness: PolitenessSummary) -> Iterator[str]:
             yield f"  {_gaps(who, gaps)}"
 
 
-def _uses(uses: Sequence[Uses]) -> Iterator[str]:
+def _uses(uses: Sequence[figures.Uses]) -> Iterator[str]:
     if uses:
         yield ""
         yield f"{'Pages by permitted use':<26}{'allowed':>12}{'refused':>12}{'unknown':>12}"
@@ -267,7 +253,7 @@ def _uses(uses: Sequence[Uses]) -> Iterator[str]:
         yield f"  {one.purpose:<24}{one.allowed:>12,}{one.refused:>12,}{one.unknown:>12,}"
 
 
-def _dns_lines(dns: Dns, caches: Sequence[Cache]) -> Iterator[str]:
+def _dns_lines(dns: figures.Dns, caches: Sequence[figures.Cache]) -> Iterator[str]:
     if caches:
         yield ""
         yield "DNS and caches"
@@ -278,12 +264,12 @@ def _dns_lines(dns: Dns, caches: Sequence[Cache]) -> Iterator[str]:
         yield f"  {CACHE_NAMES[cache.name]:<16} {cache.share:>6.1%} of {cache.hits + cache.misses:,} found in memory"
 
 
-def _gaps(who: str, gaps: Gaps) -> str:
+def _gaps(who: str, gaps: figures.Gaps) -> str:
     overlaps = f"; at most {gaps.at_once_max:,} requests at once" if gaps.overlaps else ""
     return f"delay for one {who}: least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}{overlaps}"
 
 
-def _copy_lines(copied: Sequence[CopyFigures], width: int) -> Iterator[str]:
+def _copy_lines(copied: Sequence[figures.CopyFigures], width: int) -> Iterator[str]:
     if not copied:
         return
     yield ""
@@ -292,7 +278,7 @@ def _copy_lines(copied: Sequence[CopyFigures], width: int) -> Iterator[str]:
         yield f"  {copies.copies:>8,} {size(copies.body_bytes):>9}  {_shorten(printable(copies.url), width - 21)}"
 
 
-def _host_table(title: str, hosts: Sequence[HostFigures], width: int) -> Iterator[str]:
+def _host_table(title: str, hosts: Sequence[figures.HostFigures], width: int) -> Iterator[str]:
     if not hosts:
         return
     name_width = width - 45
@@ -306,7 +292,7 @@ def _host_table(title: str, hosts: Sequence[HostFigures], width: int) -> Iterato
         )
 
 
-def _troubles(troubles: Sequence[Trouble], width: int) -> Iterator[str]:
+def _troubles(troubles: Sequence[figures.Trouble], width: int) -> Iterator[str]:
     if not troubles:
         return
     yield ""
@@ -358,6 +344,6 @@ def seconds(lasted_s: float) -> str:
     return f"{lasted_s:.2f} s" if lasted_s >= 1 else f"{1000 * lasted_s:.1f} ms"
 
 
-def bucket_name(bucket: Bucket, *, of_bytes: bool) -> str:
+def bucket_name(bucket: figures.Bucket, *, of_bytes: bool) -> str:
     """Return where a bucket begins; it ends below twice that."""
     return size(bucket.least) if of_bytes else f"{bucket.least:,}"

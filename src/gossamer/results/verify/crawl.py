@@ -9,20 +9,8 @@ from pathlib import Path
 
 import msgspec
 
+from gossamer.assembly import integrity
 from gossamer.assembly.home import CHECKPOINTS, Home, homes, store_sizes
-from gossamer.assembly.integrity import (
-    SEARCH_LOGS,
-    TABLE_LOGS,
-    WARCS,
-    damage_of,
-    half_forgotten,
-    losses,
-    manifest_of,
-    missing_commits,
-    restoring,
-    running_store,
-    view_losses,
-)
 from gossamer.assembly.mapping import map_in
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.config import Config
@@ -93,7 +81,7 @@ class Verification:
         lock = DirectoryLock(self._directory / LOCK, reading=True)
         try:
             self.looked.running = not lock.acquire(0.0)
-            if unfinished := half_forgotten(self._directory):
+            if unfinished := integrity.half_forgotten(self._directory):
                 self.looked.notes.append(unfinished)
             yield from self._crawl(config)
         finally:
@@ -111,12 +99,12 @@ class Verification:
             with tempfile.TemporaryDirectory(prefix="gossamer-verify-") as folder:
                 yield from self._contents(manifests, Path(folder))
         elif not self.looked.running:
-            yield from view_losses(self._directory)
+            yield from integrity.view_losses(self._directory)
         if all(home.is_there for home in every) and not config.state.checkpoint_uri:
             yield from self._find_orphans(manifests)
         remedy = "put the archive back there, or import a sound copy with --copy into another directory"
         for name, what in faults_of_links(self._directory, deep=self._deep):
-            yield self._damage(WARCS + name, "warc", what, "the archived responses of its pages", remedy)
+            yield self._damage(integrity.WARCS + name, "warc", what, "the archived responses of its pages", remedy)
         yield from self._search(config, every)
         for checkpoint in sorted((self._directory / CHECKPOINTS).glob("[!.]*")):
             yield from self._checkpoint(checkpoint)
@@ -153,10 +141,10 @@ class Verification:
             yield self._store_damage(home, store_name, f"cannot be read ({error.strerror})")
             return
         try:
-            if not self.looked.running and (lacking := missing_commits(home, store)):
+            if not self.looked.running and (lacking := integrity.missing_commits(home, store)):
                 yield self._store_damage(home, store_name, lacking)
                 return
-            manifest = manifest_of(store)
+            manifest = integrity.manifest_of(store)
             if self._deep:
                 store.check()
         except DamagedStoreError as error:
@@ -166,10 +154,10 @@ class Verification:
             store.close()
         self.looked.files += 1
         manifests.append((home, manifest))
-        found = losses(config, home, manifest)
+        found = integrity.losses(config, home, manifest)
         if found and self.looked.running:  # A file may have been renamed or removed meanwhile: check again.
             store = self._open_store(config, home)
-            still = losses(config, home, manifest_of(store))
+            still = integrity.losses(config, home, integrity.manifest_of(store))
             store.close()
             found = [damage for damage in found if damage in still]
         yield from found
@@ -178,7 +166,7 @@ class Verification:
     def _open_store(self, config: Config, home: Home) -> Store:
         """Open a store for reading, strictly."""
         if self.looked.running:
-            return running_store(config, home, strict=True)
+            return integrity.running_store(config, home, strict=True)
         try:
             return Store(home.store, *store_sizes(config), writable=False, strict=True)
         except (DamagedStoreError, FileNotFoundError):
@@ -224,10 +212,12 @@ class Verification:
                 if name.startswith("pages/") and not faults:
                     sound.append(path)
         for path in sorted((self._directory / "warc").glob("*.warc*")):
-            if f"{WARCS}{path.name.removesuffix('.open')}" not in named and not (
+            if f"{integrity.WARCS}{path.name.removesuffix('.open')}" not in named and not (
                 path.suffix == ".open" or path.is_symlink()
             ):
-                yield from (self._of_fault(WARCS + path.name, fault) for fault in faults_of_warc(path, None, records))
+                yield from (
+                    self._of_fault(integrity.WARCS + path.name, fault) for fault in faults_of_warc(path, None, records)
+                )
         index = self._directory / INDEX
         if not self.looked.running:
             yield from (self._of_fault(INDEX, fault) for fault in faults_of_index_lines(index, records))
@@ -237,9 +227,9 @@ class Verification:
     def _faults_of(self, path: Path, entry: ManifestEntry, records: RecordPlaces) -> Iterator[FileFault]:
         name = entry.name
         with suppress(FileNotFoundError):  # In a running crawl the file may have been removed meanwhile.
-            if name.startswith(WARCS):
+            if name.startswith(integrity.WARCS):
                 yield from faults_of_warc(path, entry, records)
-            elif name.startswith((TABLE_LOGS, SEARCH_LOGS)):
+            elif name.startswith((integrity.TABLE_LOGS, integrity.SEARCH_LOGS)):
                 yield from faults_of_log(path, entry)
             elif name.endswith(".parquet"):
                 yield from faults_of_table(path, entry)
@@ -252,7 +242,7 @@ class Verification:
             return self._damage(
                 INDEX, "index", fault.what, "replay and look-ups by URL", remedy, fault.offset, fault.url
             )
-        damage = damage_of(self._directory, name, fault.path, fault.what)
+        damage = integrity.damage_of(self._directory, name, fault.path, fault.what)
         return msgspec.structs.replace(damage, offset=fault.offset, url=fault.url)
 
     def _find_orphans(self, manifests: Manifests) -> Iterator[Damage]:
@@ -261,10 +251,10 @@ class Verification:
             return
         named = _names_in(manifests)
         for path in sorted((self._directory / "warc").glob("gossamer-*.warc*")):
-            if path.suffix != ".open" and WARCS + path.name not in named:
+            if path.suffix != ".open" and integrity.WARCS + path.name not in named:
                 what = "is named by no commit: the store is older than it, or it was put there"
-                remedy = f"move it away, or {restoring(self._directory)}"
-                yield self._damage(WARCS + path.name, "warc", what, "what is known of its pages", remedy)
+                remedy = f"move it away, or {integrity.restoring(self._directory)}"
+                yield self._damage(integrity.WARCS + path.name, "warc", what, "what is known of its pages", remedy)
 
     def _search(self, config: Config, every: list[Home]) -> Iterator[Damage]:
         if self.looked.running or self._directory.parent.name == CHECKPOINTS:  # A checkpoint has no index.
@@ -294,7 +284,7 @@ class Verification:
     def _store_damage(self, home: Home, name: str, what: str) -> Damage:
         whose = "" if home.shards == 1 else f" of shard {home.shard}"
         affects = f"what is queued, seen and counted{whose}: the crawl cannot go on"
-        return self._damage(name, "store", what, affects, restoring(self._directory))
+        return self._damage(name, "store", what, affects, integrity.restoring(self._directory))
 
     def _damage(
         self,

@@ -11,20 +11,7 @@ import brotli
 import zstandard
 from isal import isal_zlib
 
-from gossamer.lab.simweb.sheet import (
-    HTML,
-    Headers,
-    Made,
-    Manner,
-    Mark,
-    PagePlace,
-    ServedAnswer,
-    Sheet,
-    file_of,
-    index,
-    leaf,
-    leaves,
-)
+from gossamer.lab.simweb.sheet import HTML, Headers, Made, Manner, Mark, PagePlace, ServedAnswer, Sheet, file_of
 
 BLOCK = b"<p>More of the same, and no end to it in sight, since nobody asked how much it was to be.</p>\n" * 640
 
@@ -69,9 +56,9 @@ def bodies(place: PagePlace) -> dict[str, Made]:
         sheet = _proving(place, name)
         found[name] = Made((ServedAnswer(200, HTML, sheet.html().encode(), manner),), sheet.marks)
     # The text of each depends on what it is the proof of.
-    proofs = {f"proof-{name}.html": leaf(place, f"proof-{place.path(name)}") for name in found}
+    proofs = {f"proof-{name}.html": place.leaf(f"proof-{place.path(name)}") for name in found}
     found |= _bad(place)
-    return found | proofs | index(place, "Bodies", found)
+    return found | proofs | place.index("Bodies", found)
 
 
 def _proving(place: PagePlace, name: str) -> Sheet:
@@ -143,8 +130,8 @@ def charsets(place: PagePlace) -> dict[str, Made]:
         href = place.path(f"{name}/{text}.html")
         sheet.tag(f'<p><a href="{href}">{text}</a></p>', Mark(place.url(asked), text=text))
         found[name] = sheet.page_of_bytes(sheet.html(meta, declare=bool(meta)).encode(codec), media_type)
-        found[asked] = leaf(place, asked)
-    return found | index(place, "Charsets", [name for name, *_ in CHARSET_PAGES])
+        found[asked] = place.leaf(asked)
+    return found | place.index("Charsets", [name for name, *_ in CHARSET_PAGES])
 
 
 GIF = (
@@ -176,8 +163,8 @@ def types(place: PagePlace) -> dict[str, Made]:
     found["unsaid"] = unsaid.page_of_bytes(unsaid.html().encode(), "", also=NOT_HTML)
     odd = Sheet(place, "odd-type").anchors(["from-odd-type.html"])
     found["odd-type"] = odd.page_of_bytes(odd.html().encode(), "TEXT/HTML ;Charset=utf-8")
-    proofs = leaves(place, ("from-xhtml.html", "from-unsaid.html", "from-odd-type.html"))
-    return found | proofs | index(place, "Types", found)
+    proofs = place.leaves(("from-xhtml.html", "from-unsaid.html", "from-odd-type.html"))
+    return found | proofs | place.index("Types", found)
 
 
 def _png(shade: int) -> bytes:
@@ -252,10 +239,10 @@ def hostile(place: PagePlace) -> dict[str, Made]:
     found = {name: _proof_sheet(place, name).tag(html).page() for name, html in costly.items()}
     links = "".join(f'<a href="{many[number % MANY_PAGES]}#{number}">.</a>' for number in range(MANY_LINKS))
     found["links"] = _proof_sheet(place, "links").anchors(many).tag(links).page()
-    proofs = leaves(place, [f"{name}.html" for name in found])
+    proofs = place.leaves([f"{name}.html" for name in found])
     bomb: Headers = (("Content-Type", "text/html"), ("Content-Encoding", "gzip"))
     found["bomb"] = Made((ServedAnswer(200, bomb, _zeros()),), also=("too_large", "protocol_error"))
-    return found | proofs | leaves(place, many) | index(place, "Hostile", found)
+    return found | proofs | place.leaves(many) | place.index("Hostile", found)
 
 
 def _proof_sheet(place: PagePlace, name: str) -> Sheet:

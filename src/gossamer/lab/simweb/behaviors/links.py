@@ -8,7 +8,7 @@ import gzip
 from collections.abc import Iterable
 from itertools import chain
 
-from gossamer.lab.simweb.sheet import Headers, Made, Mark, PagePlace, ServedAnswer, Sheet, file_of, index, leaf, leaves
+from gossamer.lab.simweb.sheet import Headers, Made, Mark, PagePlace, ServedAnswer, Sheet, file_of
 
 
 def frames(place: PagePlace) -> dict[str, Made]:
@@ -26,7 +26,7 @@ def frames(place: PagePlace) -> dict[str, Made]:
     }
     below = place.url("")
     marked = {mark.url.removeprefix(below) for made in found.values() for mark in made.marks if below in mark.url}
-    return found | leaves(place, sorted(marked - set(found))) | index(place, "Frames", found)
+    return found | place.leaves(sorted(marked - set(found))) | place.index("Frames", found)
 
 
 def _to(place: PagePlace, name: str, link_type: str = "anchor") -> Mark:
@@ -123,7 +123,7 @@ def nofollow(place: PagePlace) -> dict[str, Made]:
     listed = Mark(place.url("hidden-rel-list.html"), nofollow=True)
     sheet.tag(f'<p><a rel="external NOFOLLOW ugc" href="{place.at}hidden-rel-list.html">paid</a></p>\n', listed)
     hidden = [f"hidden-{name}.html" for name in ("rel", "rel-list", *metas, *headers)]
-    return found | leaves(place, [*hidden, "open-noindex.html", "open-header-other.html"]) | {"": sheet.page()}
+    return found | place.leaves([*hidden, "open-noindex.html", "open-header-other.html"]) | {"": sheet.page()}
 
 
 def _asking_page(place: PagePlace, name: str, *, head: str = "", headers: Headers = (), nofollow: bool = True) -> Made:
@@ -166,7 +166,7 @@ def directory(place: PagePlace) -> dict[str, Made]:
         for host in place.hosts[first : first + HOSTS_A_PAGE]:
             sheet.anchor(place.front(host), place.front(host), text=host.name)
         found[name] = sheet.page()
-    return found | index(place, "Directory", found)
+    return found | place.index("Directory", found)
 
 
 PRIVATE_NAMES = (
@@ -180,7 +180,7 @@ PRIVATE_PATHS = (*("/private/" + name for name in PRIVATE_NAMES), PRIVATE_PDF)
 def private(place: PagePlace) -> dict[str, Made]:
     """Return what the kinds of robots.txt open and close."""
     pdf = Made((ServedAnswer(200, (("Content-Type", "application/pdf"),), b"%PDF-1.4\n%%EOF\n"),))
-    return leaves(place, PRIVATE_NAMES) | {"open/report.pdf": pdf, PRIVATE_PDF: pdf}
+    return place.leaves(PRIVATE_NAMES) | {"open/report.pdf": pdf, PRIVATE_PDF: pdf}
 
 
 SITEMAP_INDEX = "/sitemaps/index.xml"
@@ -215,7 +215,7 @@ def sitemaps(place: PagePlace) -> dict[str, Made]:
     entries = "".join(f"<sitemap><loc>{place.url(name)}</loc></sitemap>" for name in files)
     body = f'<sitemapindex xmlns="{SITEMAP_NAMESPACE}">{entries}</sitemapindex>'.encode()
     found = files | {SITEMAP_INDEX: file_of("application/xml", body, _marks(map(place.url, files), "sitemap_file"))}
-    return found | index(place, "Sitemaps", ()) | leaves(place, chain.from_iterable(listed.values()))
+    return found | place.index("Sitemaps", ()) | place.leaves(chain.from_iterable(listed.values()))
 
 
 def _marks(urls: Iterable[str], link_type: str) -> tuple[Mark, ...]:
@@ -241,7 +241,7 @@ def copies(place: PagePlace) -> dict[str, Made]:
     copy = Sheet(place, "", "Copies of one page").anchors(["original.html", "/"]).page()
     # A crawl may leave out the links of an exact copy on the same host.
     copy = Made(copy.answers, copy.marks, links_optional=True)
-    return {**index(place, "Copies", COPIED), **leaves(place, ["original.html"]), **dict.fromkeys(COPIED, copy)}
+    return {**place.index("Copies", COPIED), **place.leaves(["original.html"]), **dict.fromkeys(COPIED, copy)}
 
 
 NEAR_COPIES = ("print.html", "dated.html", "edited.html")
@@ -258,7 +258,7 @@ def near(place: PagePlace) -> dict[str, Made]:
         **dict(zip(NEAR_COPIES, (article, f"Seen 1234 times on 2024-05-06. {article}", edited), strict=True)),
         **{name: place.some(60, name) for name in NEAR_OTHERS},
     }
-    return index(place, "Near copies", texts) | {name: _article(place, name, text) for name, text in texts.items()}
+    return place.index("Near copies", texts) | {name: _article(place, name, text) for name, text in texts.items()}
 
 
 def _article(place: PagePlace, name: str, text: str) -> Made:
@@ -275,7 +275,7 @@ DISTINCT_NAMES = (
 
 def distinct(place: PagePlace) -> dict[str, Made]:
     """Return pages whose addresses look alike; a crawl that merges them loses some."""
-    return leaves(place, DISTINCT_NAMES) | index(place, "Distinct", DISTINCT_NAMES)
+    return place.leaves(DISTINCT_NAMES) | place.index("Distinct", DISTINCT_NAMES)
 
 
 SPELLED = "page~one.html"
@@ -295,6 +295,6 @@ def spellings(place: PagePlace) -> dict[str, Made]:
         sheet.anchor(href, to)
     for written in ESCAPED:
         sheet.anchor(place.path(written), place.url(written), key=to)
-    page = leaf(place, SPELLED)
+    page = place.leaf(SPELLED)
     # A server that knows its own pages: each spelling that a client may ask for is this page.
     return {"": sheet.page(), SPELLED: page, **dict.fromkeys(ESCAPED, Made(page.answers, links_optional=True))}

@@ -2,20 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer.lab.simweb.sheet import (
-    HTML,
-    TEXT,
-    Headers,
-    Made,
-    Manner,
-    Mark,
-    PagePlace,
-    ServedAnswer,
-    Sheet,
-    index,
-    leaf,
-    leaves,
-)
+from gossamer.lab.simweb.sheet import HTML, TEXT, Headers, Made, Manner, Mark, PagePlace, ServedAnswer, Sheet
 
 
 def errors(place: PagePlace) -> dict[str, Made]:
@@ -32,8 +19,8 @@ def errors(place: PagePlace) -> dict[str, Made]:
     }
     found |= {name: _after(place, name, answer) for name, answer in first.items()}
     # Nothing answers at the last one: an ordinary dead link.
-    listing = index(place, "Errors", [*found, "missing/"])
-    return found | listing | leaves(place, map(_proof, first))
+    listing = place.index("Errors", [*found, "missing/"])
+    return found | listing | place.leaves(map(_proof, first))
 
 
 def _status_answer(status: int, retry_after_s: int = 0, *, as_date: bool = False) -> ServedAnswer:
@@ -75,11 +62,11 @@ def redirects(place: PagePlace) -> dict[str, Made]:
         "nowhere": _astray(url("nowhere")),
         "mail": _astray("mailto:nobody@example.org", ("Location", "mailto:nobody@example.org")),
         "%7Etilde": _redirect(301, path("~tilde"), url("~tilde")),
-        "~tilde": Made(leaf(place, "~tilde").answers, once=False, links_optional=True),
+        "~tilde": Made(place.leaf("~tilde").answers, once=False, links_optional=True),
     }
     for k in range(1, LONG):
         found[f"long-{k}"] = _redirect(301, f"long-{k + 1}", url(f"long-{k + 1}"))
-    found |= leaves(place, ("end.html", "seen.html", "kept.html", f"long-{LONG}"))
+    found |= place.leaves(("end.html", "seen.html", "kept.html", f"long-{LONG}"))
     names = ("short-1", "long-1", "see-other", "permanent", "loop-a", "itself", "away", "nowhere", "mail")
     sheet = Sheet(place, "", "Redirects").anchors(names)
     return found | {"": sheet.anchor(path("%7Etilde"), url("%7Etilde"), key=url("~tilde")).page()}
@@ -120,7 +107,7 @@ def hangs(place: PagePlace) -> dict[str, Made]:
     manner, also = HANGING[having.index(place.host.index) % len(HANGING)]
     answer = ServedAnswer(200, HTML, b"<p>" + place.some(20, manner).encode(), manner)
     broken = Made((answer,), also=(*also, "host_closed"), once=False)
-    return index(place, "Hangs", [manner]) | {manner: broken}
+    return place.index("Hangs", [manner]) | {manner: broken}
 
 
 BYTEWISE_SENTENCES = 500
@@ -144,7 +131,7 @@ def floods(place: PagePlace) -> dict[str, Made]:
     found = {"bytes": Made((ServedAnswer(200, HTML, bytewise.html().encode(), "bytewise"),), bytewise.marks)}
     for manner, also in ENDLESS_FLOODS:
         found[manner] = Made((ServedAnswer(200, HTML, b"", manner),), also=(*also, "host_closed"), once=False)
-    return found | leaves(place, ["proof.html"]) | index(place, "Floods", found)
+    return found | place.leaves(["proof.html"]) | place.index("Floods", found)
 
 
 DEAD_PORTS = (1, 7, 9)
@@ -158,7 +145,7 @@ def dead_ports(place: PagePlace) -> dict[str, Made]:
     for port, name in zip(DEAD_PORTS, names, strict=True):
         dead = f"http://{place.host.name}:{port}/page.html"
         sheet.anchor(dead, dead).anchors([name])
-    return leaves(place, names) | {"": sheet.page()}
+    return place.leaves(names) | {"": sheet.page()}
 
 
 def schemes(place: PagePlace) -> dict[str, Made]:
@@ -168,13 +155,13 @@ def schemes(place: PagePlace) -> dict[str, Made]:
     answered = Made(
         (ServedAnswer(200, (), b"", "alert"),), also=("connect_error", "tls_error", "host_closed"), once=False
     )
-    return {"": sheet.page(), "alert": answered} | leaves(place, ["plain.html"])
+    return {"": sheet.page(), "alert": answered} | place.leaves(["plain.html"])
 
 
 def ttl_0(place: PagePlace) -> dict[str, Made]:
     """Return ordinary pages: what is odd is the name, whose addresses hold for no time at all."""
     names = [f"{number}.html" for number in range(1, 6)]
-    return index(place, "No time", names) | leaves(place, names)
+    return place.index("No time", names) | place.leaves(names)
 
 
 CHALLENGES: tuple[tuple[str, int, Headers, str], ...] = (
@@ -198,8 +185,8 @@ def walls(place: PagePlace) -> dict[str, Made]:
     found["consent"] = _consent(place)
     about = "How a page with <code>window._cf_chl_opt</code> is recognized"
     found["about"] = Sheet(place, "about", "Walls").tag(about).anchors(["read.html"]).page()
-    listing = index(place, "Walls and what is none", found)
-    return found | listing | leaves(place, ("agreed.html", "read.html"))
+    listing = place.index("Walls and what is none", found)
+    return found | listing | place.leaves(("agreed.html", "read.html"))
 
 
 def _answer(place: PagePlace, status: int, headers: Headers, markup: str) -> ServedAnswer:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from urllib.parse import parse_qsl, urlencode
 
-from gossamer.lab.simweb.sheet import Made, PagePlace, Sheet, hash_of, index
+from gossamer.lab.simweb.sheet import Made, PagePlace, Sheet, hash_of
 
 GOOD_PAGES = 30
 """In a chain, each with words of its own: they must be found beside the trap."""
@@ -41,7 +41,7 @@ def trap(place: PagePlace, kind: str) -> dict[str, Made]:
     """Return the index of a trap, from which one step leads into it, and its good pages."""
     good = [f"good/{number}.html" for number in range(1, GOOD_PAGES + 1)]
     entry, _, _ = ENTRIES[kind]
-    found = index(place, kind.replace("_", " ").capitalize(), [f"x/{entry}", good[0]])
+    found = place.index(kind.replace("_", " ").capitalize(), [f"x/{entry}", good[0]])
     for number, name in enumerate(good, 1):
         found[name] = Sheet(place, name, f"Good page {number}").anchors(["", *good[number : number + 1]]).page()
     return found
@@ -265,7 +265,7 @@ def lookalikes(place: PagePlace) -> dict[str, Made]:
     posts = {f"blog/{2020 + n // 12 % 5}/{n % 12 + 1:02d}/p{n + 1}.html": f"Post {n + 1}" for n in range(POSTS)}
     entries = (f"calendar/{FIRST_YEAR}/01/", "shop?page=1", "blog/2020/01/p1.html")
     chained = _chain_pages(place, months, "calendar") | _chain_pages(place, posts)
-    return index(place, "Lookalikes", entries) | chained | _catalogue(place)
+    return place.index("Lookalikes", entries) | chained | _catalogue(place)
 
 
 def _chain_pages(place: PagePlace, titles: dict[str, str], about: str | None = None) -> dict[str, Made]:
