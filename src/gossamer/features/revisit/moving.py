@@ -17,17 +17,10 @@ from gossamer.features.revisit.rhythm import Rhythms, decode_rhythm
 from gossamer.features.revisit.state import (
     Calendar,
     RevisitState,
-    begin_like,
-    count_memory,
-    count_rhythm,
     decode_memory,
     decode_state,
     encode_memory,
     encode_state,
-    promise_number,
-    spans_of,
-    take_in,
-    without_pages,
 )
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE, partition_range
@@ -44,7 +37,7 @@ class CopiedSums:
     def __init__(self, like: RevisitState) -> None:
         """`like` are the sums of the shard that copies."""
         self._like = like
-        self.state = without_pages(like)
+        self.state = like.without_pages()
 
     def count(self, family: str, data: bytes | None, sign: int = 1) -> None:
         """Add a record of a counted family to the sums, or with -1 subtract it; None: no record."""
@@ -52,10 +45,10 @@ class CopiedSums:
             return
         if family == MEMORIES:
             for promise in self._like.promises[len(self.state.promises) :]:
-                promise_number(self.state, promise.pattern, promise.age_s_max)
-            count_memory(self.state, decode_memory(data), sign)
+                self.state.promise_number(promise.pattern, promise.age_s_max)
+            self.state.count_memory(decode_memory(data), sign)
         else:
-            count_rhythm(self.state, decode_rhythm(data), sign)
+            self.state.count_rhythm(decode_rhythm(data), sign)
 
 
 class RevisitMoves:
@@ -81,9 +74,9 @@ class RevisitMoves:
         sent.
         """
         self._rhythms.forget(first, end)
-        is_like_ours = spans_of(copied.state) == spans_of(self._state)
+        is_like_ours = copied.state.spans() == self._state.spans()
         sums = copied.state if is_like_ours else self._count_partitions(first, end)
-        take_in(self._state, sums, -1)
+        self._state.take_in(sums, -1)
         self._keep()
         return encode_state(sums)
 
@@ -92,7 +85,7 @@ class RevisitMoves:
         numbers. About 6 µs a page if the numbers differ.
         """
         known = len(self._state.promises)
-        numbers = [promise_number(self._state, *one) for one in promises]
+        numbers = [self._state.promise_number(*one) for one in promises]
         if len(self._state.promises) > known:
             self._keep()
         return renumber(numbers, memories)
@@ -102,10 +95,10 @@ class RevisitMoves:
         mine = self._state
         theirs = decode_state(sums)
         if not (mine.visits or mine.pages or mine.retired):
-            begin_like(mine, theirs)
+            mine.begin_like(theirs)
         # If the two shards began with different options, their calendars have different spans.
-        is_like_ours = len(spans_of(mine) | spans_of(theirs)) == 1
-        take_in(mine, theirs if is_like_ours else self._count_partitions(first, end))
+        is_like_ours = len(mine.spans() | theirs.spans()) == 1
+        mine.take_in(theirs if is_like_ours else self._count_partitions(first, end))
         self._keep()
 
     def _count_partitions(self, first: int, end: int) -> RevisitState:
@@ -135,7 +128,7 @@ def renumber(numbers: Sequence[int], memories: Pairs) -> Iterator[tuple[bytes, b
 
 def numbers_in(mine: RevisitState, theirs: RevisitState) -> list[int]:
     """Return the numbers here of another shard's promises, in their order there."""
-    return [promise_number(mine, one.pattern, one.age_s_max) for one in theirs.promises]
+    return [mine.promise_number(one.pattern, one.age_s_max) for one in theirs.promises]
 
 
 # ---- shards that do not run
@@ -169,7 +162,7 @@ def align(states: Sequence[RevisitState | None]) -> list[RevisitState]:
     for one in states:
         state = one or RevisitState(Calendar(first.due.span_s))
         if one is None:
-            begin_like(state, first)
+            state.begin_like(first)
         found.append(state)
     for state in found:
         for other in found:

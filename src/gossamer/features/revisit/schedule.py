@@ -17,15 +17,12 @@ from gossamer.features.revisit.state import (
     Kind,
     Memory,
     RevisitState,
-    count_page,
     decode_memory,
     decode_state,
     encode_memory,
     encode_state,
     memory_key,
-    promise_number,
     span_of,
-    withdraw,
 )
 from gossamer.model.links import Notice
 from gossamer.model.outcomes import NEVER_AGAIN, SUCCEEDED
@@ -94,7 +91,7 @@ class Schedule:
         span_s = span_of(options.interval_s_mean, options.interval_s_max)
         self.state = state = RevisitState(Calendar(span_s)) if stored is None else decode_state(stored)
         # Promises of earlier runs keep their numbers, which stored pages refer to.
-        self._given = [promise_number(state, *one) for one in options.max_age_s.items()]
+        self._given = [state.promise_number(*one) for one in options.max_age_s.items()]
         self._is_dirty = False
         self.is_ours = is_ours
         self.moves = RevisitMoves(epochs, self._rhythms, state)
@@ -387,7 +384,7 @@ class Schedule:
     def _withdraw(self, memory: Memory, rhythm: Rhythm) -> None:
         """Remove a page from all sums, before its numbers change."""
         self._is_dirty = True
-        withdraw(self.state, memory, rhythm)
+        self.state.withdraw(memory, rhythm)
 
     def _enter(self, memory: Memory, due_at: float | None) -> None:
         """Set the due time of a page; None: it is given up."""
@@ -414,7 +411,7 @@ class Schedule:
             rhythm.promised_per_s += 1.0 / (PROMISE_SHARE * promise.age_s_max)
             state.promised_per_s += 1.0 / (PROMISE_SHARE * promise.age_s_max)
             return
-        count_page(state, memory, rhythm, 1)
+        state.count_page(memory, rhythm, 1)
 
     def _promise_of(self, url: Url) -> int:
         """Return the number of the strictest pattern that a page matches; -1: none."""

@@ -173,6 +173,104 @@ class RevisitState(msgspec.Struct, array_like=True):
     """Visits later than half an interval after their due time."""
     promises: list[AgePromise] = msgspec.field(default_factory=list)
 
+    def withdraw(self, memory: Memory, rhythm: Rhythm) -> None:
+        """Remove a page from all sums, with the numbers with which it was added."""
+        self.count_memory(memory, -1)
+        if not memory.counted:
+            return
+        memory.counted = False
+        if memory.promise >= 0:
+            per_s = 1.0 / (PROMISE_SHARE * self.promises[memory.promise].age_s_max)
+            rhythm.promised_per_s -= per_s
+            self.promised_per_s -= per_s
+        else:
+            self.count_page(memory, rhythm, -1)
+
+    def count_page(self, memory: Memory, rhythm: Rhythm, sign: int) -> None:
+        """Add a page to the censuses, or with -1 remove it."""
+        for census in [rhythm.census] if rhythm.is_capped else [rhythm.census, self.census]:
+            if sign > 0:
+                census.add(memory.change_rate, memory.importance)
+            else:
+                census.remove(memory.change_rate, memory.importance)
+        rhythm.stirred += 1
+        self.stirred += 1
+
+    def count_rhythm(self, rhythm: Rhythm, sign: int = 1) -> None:
+        """Add a stored host to the sums, or with -1 remove it."""
+        self.promised_per_s += sign * rhythm.promised_per_s
+        self.capped_hosts += sign * rhythm.is_capped
+        self.capped_per_s += sign * rhythm.spent_per_s
+        if not rhythm.is_capped:
+            self.census.take_in(rhythm.census, sign)
+
+    def count_memory(self, memory: Memory, sign: int = 1) -> None:
+        """Add a stored page to the sums, or with -1 remove it. Sums that hosts have are added with the hosts."""
+        if memory.due_at:
+            self.pages += sign
+            self.due.add(memory.due_at, sign)
+        else:
+            self.retired += sign * (memory.failures > 0)
+        if not memory.counted:
+            return
+        self.there += sign
+        self.importance += sign * memory.importance
+        self.fresh += sign * memory.importance * memory.freshness
+        if memory.promise >= 0:
+            promise = self.promises[memory.promise]
+            promise.pages += sign
+            promise.deadlines.add(memory.visited_at + promise.age_s_max, sign)
+
+    def take_in(self, other: RevisitState, sign: int = 1) -> None:
+        """Add all pages and hosts of other sums with the same length of spans, or with -1 subtract them."""
+        self.due.take_in(other.due, sign)
+        self.census.take_in(other.census, sign)
+        self.stirred += other.census.pages
+        self.pages += sign * other.pages
+        self.there += sign * other.there
+        self.retired += sign * other.retired
+        self.capped_hosts += sign * other.capped_hosts
+        self.capped_per_s += sign * other.capped_per_s
+        self.promised_per_s += sign * other.promised_per_s
+        self.importance += sign * other.importance
+        self.fresh += sign * other.fresh
+        if not self.there:
+            self.importance = self.fresh = 0.0  # Removes rounding errors.
+        for promise in other.promises:
+            mine = self.promises[self.promise_number(promise.pattern, promise.age_s_max)]
+            mine.pages += sign * promise.pages
+            mine.deadlines.take_in(promise.deadlines, sign)
+
+    def spans(self) -> set[float]:
+        """Return the lengths of spans of all calendars: one, except in crawls that were resumed with other options."""
+        return {self.due.span_s, *(promise.deadlines.span_s for promise in self.promises)}
+
+    def promise_number(self, pattern: str, age_s_max: float) -> int:
+        """Return the number of a promise in a shard; a new promise gets the next number."""
+        known = [(one.pattern, one.age_s_max) for one in self.promises]
+        if (pattern, age_s_max) not in known:
+            self.promises.append(AgePromise(pattern, age_s_max, deadlines=Calendar(self.due.span_s)))
+            known.append((pattern, age_s_max))
+        return known.index((pattern, age_s_max))
+
+    def without_pages(self) -> RevisitState:
+        """Return the sums without pages and hosts, but with the results of visits."""
+        promises = [
+            msgspec.structs.replace(one, pages=0, deadlines=Calendar(one.deadlines.span_s)) for one in self.promises
+        ]
+        return msgspec.structs.replace(
+            self, due=Calendar(self.due.span_s), census=Census(), promises=promises, pages=0, there=0, retired=0,
+            capped_hosts=0, capped_per_s=0.0, promised_per_s=0.0, importance=0.0, fresh=0.0,
+        )  # fmt: skip
+
+    def begin_like(self, other: RevisitState) -> None:
+        """Initialize the rate of change and the price of a new shard from those of another."""
+        self.due = Calendar(other.due.span_s)
+        self.pool = other.pool
+        self.price = other.price
+        for promise in self.promises:
+            promise.deadlines = Calendar(other.due.span_s)
+
 
 encode_state = msgspec.msgpack.Encoder().encode
 """Returns the stored form of the sums. About 50 µs."""
@@ -180,120 +278,13 @@ decode_state = msgspec.msgpack.Decoder(RevisitState).decode
 """Returns the sums from their stored form."""
 
 
-def withdraw(state: RevisitState, memory: Memory, rhythm: Rhythm) -> None:
-    """Remove a page from all sums, with the numbers with which it was added."""
-    count_memory(state, memory, -1)
-    if not memory.counted:
-        return
-    memory.counted = False
-    if memory.promise >= 0:
-        per_s = 1.0 / (PROMISE_SHARE * state.promises[memory.promise].age_s_max)
-        rhythm.promised_per_s -= per_s
-        state.promised_per_s -= per_s
-    else:
-        count_page(state, memory, rhythm, -1)
-
-
-def count_page(state: RevisitState, memory: Memory, rhythm: Rhythm, sign: int) -> None:
-    """Add a page to the censuses, or with -1 remove it."""
-    for census in [rhythm.census] if rhythm.is_capped else [rhythm.census, state.census]:
-        if sign > 0:
-            census.add(memory.change_rate, memory.importance)
-        else:
-            census.remove(memory.change_rate, memory.importance)
-    rhythm.stirred += 1
-    state.stirred += 1
-
-
-def count_rhythm(state: RevisitState, rhythm: Rhythm, sign: int = 1) -> None:
-    """Add a stored host to the sums, or with -1 remove it."""
-    state.promised_per_s += sign * rhythm.promised_per_s
-    state.capped_hosts += sign * rhythm.is_capped
-    state.capped_per_s += sign * rhythm.spent_per_s
-    if not rhythm.is_capped:
-        state.census.take_in(rhythm.census, sign)
-
-
-def count_memory(state: RevisitState, memory: Memory, sign: int = 1) -> None:
-    """Add a stored page to the sums, or with -1 remove it. Sums that hosts have are added with the hosts."""
-    if memory.due_at:
-        state.pages += sign
-        state.due.add(memory.due_at, sign)
-    else:
-        state.retired += sign * (memory.failures > 0)
-    if not memory.counted:
-        return
-    state.there += sign
-    state.importance += sign * memory.importance
-    state.fresh += sign * memory.importance * memory.freshness
-    if memory.promise >= 0:
-        promise = state.promises[memory.promise]
-        promise.pages += sign
-        promise.deadlines.add(memory.visited_at + promise.age_s_max, sign)
-
-
-def take_in(state: RevisitState, other: RevisitState, sign: int = 1) -> None:
-    """Add all pages and hosts of other sums with the same length of spans, or with -1 subtract them."""
-    state.due.take_in(other.due, sign)
-    state.census.take_in(other.census, sign)
-    state.stirred += other.census.pages
-    state.pages += sign * other.pages
-    state.there += sign * other.there
-    state.retired += sign * other.retired
-    state.capped_hosts += sign * other.capped_hosts
-    state.capped_per_s += sign * other.capped_per_s
-    state.promised_per_s += sign * other.promised_per_s
-    state.importance += sign * other.importance
-    state.fresh += sign * other.fresh
-    if not state.there:
-        state.importance = state.fresh = 0.0  # Removes rounding errors.
-    for promise in other.promises:
-        mine = state.promises[promise_number(state, promise.pattern, promise.age_s_max)]
-        mine.pages += sign * promise.pages
-        mine.deadlines.take_in(promise.deadlines, sign)
-
-
-def spans_of(state: RevisitState) -> set[float]:
-    """Return the lengths of spans of all calendars: one, except in crawls that were resumed with other options."""
-    return {state.due.span_s, *(promise.deadlines.span_s for promise in state.promises)}
-
-
-def promise_number(state: RevisitState, pattern: str, age_s_max: float) -> int:
-    """Return the number of a promise in a shard; a new promise gets the next number."""
-    known = [(one.pattern, one.age_s_max) for one in state.promises]
-    if (pattern, age_s_max) not in known:
-        state.promises.append(AgePromise(pattern, age_s_max, deadlines=Calendar(state.due.span_s)))
-        known.append((pattern, age_s_max))
-    return known.index((pattern, age_s_max))
-
-
-def without_pages(state: RevisitState) -> RevisitState:
-    """Return the sums without pages and hosts, but with the results of visits."""
-    promises = [
-        msgspec.structs.replace(one, pages=0, deadlines=Calendar(one.deadlines.span_s)) for one in state.promises
-    ]
-    return msgspec.structs.replace(
-        state, due=Calendar(state.due.span_s), census=Census(), promises=promises, pages=0, there=0, retired=0,
-        capped_hosts=0, capped_per_s=0.0, promised_per_s=0.0, importance=0.0, fresh=0.0,
-    )  # fmt: skip
-
-
-def begin_like(state: RevisitState, other: RevisitState) -> None:
-    """Initialize the rate of change and the price of a new shard from those of another."""
-    state.due = Calendar(other.due.span_s)
-    state.pool = other.pool
-    state.price = other.price
-    for promise in state.promises:
-        promise.deadlines = Calendar(other.due.span_s)
-
-
 def recount(kept: RevisitState, rhythms: Iterable[Rhythm], memories: Iterable[Memory]) -> RevisitState:
     """Compute the sums again for these hosts and pages, and keep the results of visits. About 5 µs a page."""
-    state = without_pages(kept)
+    state = kept.without_pages()
     for rhythm in rhythms:
-        count_rhythm(state, rhythm)
+        state.count_rhythm(rhythm)
     for memory in memories:
-        count_memory(state, memory)
+        state.count_memory(memory)
     state.stirred = state.census.pages  # The price is computed at the next visit.
     return state
 

@@ -23,7 +23,6 @@ from gossamer.features.revisit.state import (
     encode_memory,
     encode_state,
     load_state,
-    withdraw,
 )
 from gossamer.features.revisit.websub import decode_subscription
 from gossamer.results.forget.holdings import ForgottenPages, Holdings
@@ -251,7 +250,7 @@ class Keys:
             url = self._namer.name(memory.address)
             if state is not None and url is not None:
                 rhythm = rhythms.get(url.partition, url.host)
-                withdraw(state, memory, rhythm)
+                state.withdraw(memory, rhythm)
                 rhythms.touch(url.partition, rhythm)
             self._epochs.delete(REVISIT, key)
             if self._epochs.memory_bytes > EPOCH_BYTES_MAX:
