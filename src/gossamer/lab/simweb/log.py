@@ -95,18 +95,10 @@ def read_log(path: Path) -> list[Logged]:
     data = path.read_bytes()
     if data and not data.startswith(HEADER):
         raise ValueError(f"{path} is no simweb log")
+    names = Logged.__struct_fields__
     lines = data.decode().split("\n")[1:-1]
-    return [_parse_line(line) for line in lines if line]
-
-
-def _parse_line(line: str) -> Logged:
-    started, ended, opened, address, host, path, status, connection, nth, sent, whole, retry, method, agent = (
-        line.split("\t")
-    )
-    return Logged(
-        float(started), float(ended), float(opened), address, host, path, int(status), int(connection), int(nth),
-        int(sent), whole == "1", float(retry), method, agent,
-    )  # fmt: skip
+    rows = [dict(zip(names, line.split("\t"), strict=True)) for line in lines if line]
+    return msgspec.convert(rows, list[Logged], strict=False)
 
 
 def _clean(text: str) -> str:

@@ -49,35 +49,35 @@ class RobotsPlan(msgspec.Struct, frozen=True):
     """Host name and path where the text is."""
 
 
+BROKEN = ServedAnswer(500, TEXT, b"")
+WITHOUT_GROUPS = {
+    "robots_404": RobotsPlan((ServedAnswer(404, TEXT, b"none\n"),)),
+    "robots_403": RobotsPlan((ServedAnswer(403, TEXT, b"none\n"),)),
+    "robots_empty": RobotsPlan((ServedAnswer(200, TEXT, b""),)),
+    "robots_500": RobotsPlan((BROKEN,), "unreachable"),
+    "robots_stall": RobotsPlan((ServedAnswer(200, TEXT, b"", "stall"),), "unreachable"),
+}
+
+
 def plan(kind: str, host: WebHost, options: SimwebOptions, shared_by: WebHost) -> RobotsPlan:
     """Return the plan of one kind of robots.txt. `shared_by` is the host that serves it for others."""
-    first = ServedAnswer(500, TEXT, b"")
-    match kind:
-        case "robots_404":
-            return RobotsPlan((ServedAnswer(404, TEXT, b"none\n"),))
-        case "robots_403":
-            return RobotsPlan((ServedAnswer(403, TEXT, b"none\n"),))
-        case "robots_empty":
-            return RobotsPlan((ServedAnswer(200, TEXT, b""),))
-        case "robots_500":
-            return RobotsPlan((first,), "unreachable")
-        case "robots_stall":
-            return RobotsPlan((ServedAnswer(200, TEXT, b"", "stall"),), "unreachable")
-        case "robots_redirect":
-            moved = ServedAnswer(301, (*TEXT, ("Location", "/robots-real.txt")))
-            return RobotsPlan((moved,), groups=groups_of(kind, options), moved_to=(host.name, "/robots-real.txt"))
-        case "robots_redirect_host":
-            port = "" if options.port == 80 else f":{options.port}"
-            where = (("Location", f"http://{shared_by.name}{port}/robots-shared.txt"),)
-            moved = ServedAnswer(302, TEXT + where)
-            groups = groups_of(kind, options)
-            return RobotsPlan((moved,), groups=groups, moved_to=(shared_by.name, "/robots-shared.txt"))
+    if kind in WITHOUT_GROUPS:
+        return WITHOUT_GROUPS[kind]
     groups = groups_of(kind, options)
     answer = ServedAnswer(200, TEXT, _text(kind, groups))
-    if kind == "robots_500_first":
-        return RobotsPlan((first, first, answer), groups=groups)
-    if kind == "robots_429_first":
-        return RobotsPlan((ServedAnswer(429, TEXT, b"", retry_after_s=options.retry_after_s), answer), groups=groups)
+    match kind:
+        case "robots_redirect":
+            moved = ServedAnswer(301, (*TEXT, ("Location", "/robots-real.txt")))
+            return RobotsPlan((moved,), groups=groups, moved_to=(host.name, "/robots-real.txt"))
+        case "robots_redirect_host":
+            port = "" if options.port == 80 else f":{options.port}"
+            moved = ServedAnswer(302, (*TEXT, ("Location", f"http://{shared_by.name}{port}/robots-shared.txt")))
+            return RobotsPlan((moved,), groups=groups, moved_to=(shared_by.name, "/robots-shared.txt"))
+        case "robots_500_first":
+            return RobotsPlan((BROKEN, BROKEN, answer), groups=groups)
+        case "robots_429_first":
+            busy = ServedAnswer(429, TEXT, b"", retry_after_s=options.retry_after_s)
+            return RobotsPlan((busy, answer), groups=groups)
     return RobotsPlan((answer,), groups=groups)
 
 

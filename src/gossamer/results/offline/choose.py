@@ -37,7 +37,7 @@ from gossamer.results.offline.kinds import (
     least_of_both,
     way_of,
 )
-from gossamer.results.offline.records import Rows, heads, is_in, spans
+from gossamer.results.offline.records import Rows, heads, is_in
 from gossamer.results.offline.seeds import Named
 from gossamer.results.offline.segment import Segment, values_of
 from gossamer.results.offline.steps import Build, StepRecords
@@ -92,13 +92,12 @@ def _leftover_rows(batch: pa.RecordBatch, row: int) -> Any:
 
 def choose(build: Build) -> None:
     """Choose what is to be judged: what is new, and what may be listed again."""
-    state = build.work.state
     kind = choice_kind(build.rows_all)
     waiting = StepRecords(build, [kind, ADDED, RELAXED])
     found = build.runs(FOUND)
     pages = build.runs(PAGE)
     shorter = build.runs(SHORTER)
-    for first, last in spans([found, pages, shorter, *build.known.sets()], build.buffer_bytes, state.position):
+    for first, last in waiting.over_cells("choosing", [found, pages, shorter, *build.known.sets()]):
         rows = pages.read(first, last)
         listed = build.known.read(first, last)
         of_pages = _nearest(pages_of(rows, shorter.read(first, last)), listed)
@@ -110,9 +109,6 @@ def choose(build: Build) -> None:
         waiting[kind.name].add_rows(chosen)
         _note_known(build, waiting, links, of_pages, listed, rows)
         build.count("known", len(known))
-        waiting.settle(last)
-        build.progress("choosing", last, 4096)
-    waiting.settle(4096, last=True)
 
 
 def _nearest(of_pages: Any, listed: Any) -> Any:

@@ -40,7 +40,7 @@ from gossamer.results.offline.kinds import (
 )  # fmt: skip
 from gossamer.results.offline.records import Rows, heads, spans
 from gossamer.results.offline.segment import decode, values_of
-from gossamer.results.offline.steps import Build, StepRecords, batches
+from gossamer.results.offline.steps import Build, StepRecords
 from gossamer.results.offline.work import BuildPiece
 from gossamer.url.url import Url
 
@@ -53,15 +53,13 @@ _SITE_BITS = 0xFFFFFFFF
 
 def gather_pages(build: Build) -> None:
     """Note each attempt: when it was, what came of it, how far the page is from the seeds."""
-    state = build.work.state
     waiting = StepRecords(build, [PAGE])
     columns = [name for name in (
         "url", "key", "fetched_at", "outcome", "status", "depth", "hops", "link_type", "duplicate_of", "error",
         "attempt", "nofollow", "referrer",
     ) if name in build.pages.schema.names]  # fmt: skip
     foreign = _foreign_ranges(build.inputs.pages)
-    for end, batch in batches(build.pages, state.position, columns):
-        start = end - batch.num_rows
+    for start, batch in waiting.over_rows("pages", build.pages, columns):
         keys = _keys(build, batch["url"]) if _is_in(foreign, start) else decode(batch["key"])
         prints = _prints(keys)
         kinds = decode(batch["link_type"])
@@ -69,21 +67,16 @@ def gather_pages(build: Build) -> None:
         hops = _numbers(batch, "hops") if "hops" in columns else _is(kinds, "redirect").astype(np.int64)
         first = _numbers(batch, "attempt", 1) <= 1
         at = batch["fetched_at"].cast(pa.int64()).fill_null(0).to_numpy()
-        rows = np.arange(start, end, dtype=np.uint64)
+        rows = np.arange(start, start + batch.num_rows, dtype=np.uint64)
         told = batch["depth"].is_valid().to_numpy(zero_copy_only=False)
         way = np.where(told, way_of(_numbers(batch, "depth"), hops), FARTHEST)
         waiting["page"].add(len(rows), fp=prints, at=at, pos=rows, way=way, flags=flags, first=first)
-        waiting.settle(end)
-        build.progress("pages", end, build.pages.rows)
-    waiting.settle(build.pages.rows, last=True)
 
 
 def gather_origins(build: Build) -> None:
     """Note each page that has links, once for each batch of rows that it has links in."""
-    state = build.work.state
     waiting = StepRecords(build, [FROM])
-    for end, batch in batches(build.links, state.position, ["from_url"]):
-        start = end - batch.num_rows
+    for start, batch in waiting.over_rows("origins", build.links, ["from_url"]):
         runs = pc.run_end_encode(decode(batch["from_url"]))
         ends = runs.run_ends.to_numpy()
         urls = build.judge.namer.names(values_of(runs.values))
@@ -91,20 +84,16 @@ def gather_origins(build: Build) -> None:
         sites = _sites(urls) if build.sites_needed else 0
         prints = np.array([url.fingerprint if url is not None else 0 for url in urls], np.uint64)
         waiting["from"].add(len(urls), fp=prints, pos=rows, site=sites)
-        waiting.settle(end)
-        build.progress("origins", end, build.links.rows)
-    waiting.settle(build.links.rows, last=True)
 
 
 def join_ways(build: Build) -> None:
     """Find the way to each page that has links."""
-    state = build.work.state
     kind = way_kind(build.links.rows)
     waiting = StepRecords(build, [kind])
     pages = build.runs(PAGE)
     origins = build.runs(FROM)
     shorter = build.runs(KNOWN._replace(name="shorter"))
-    for first, last in spans([pages, origins, shorter, *build.known.sets()], build.buffer_bytes, state.position):
+    for first, last in waiting.over_cells("ways", [pages, origins, shorter, *build.known.sets()]):
         prints, ways, flags = pages_of(pages.read(first, last), shorter.read(first, last))
         known, known_ways = build.known.read(first, last)
         wanted = origins.read(first, last)
@@ -117,23 +106,17 @@ def join_ways(build: Build) -> None:
         # A page that was found in an unknown way counts as a seed.
         way = np.where(way == FARTHEST, 0, way).astype(np.uint32)
         waiting["way"].add(len(wanted), pos=wanted["pos"], way=way, site=wanted["site"], flags=flag)
-        waiting.settle(last)
-        build.progress("ways", last, 4096)
-    waiting.settle(4096, last=True)
 
 
 def gather_links(build: Build) -> None:
     """Note where each link leads, by which way; those that lead nowhere by what they are themselves are left out."""
-    state = build.work.state
     waiting = StepRecords(build, [FOUND])
     ways = _PathStream(build)
-    columns = ["to_url", "to_key", "link_type", "nofollow"]
     foreign = _foreign_ranges(build.inputs.links)
-    for end, batch in batches(build.links, state.position, columns):
-        start = end - batch.num_rows
+    for start, batch in waiting.over_rows("links", build.links, ["to_url", "to_key", "link_type", "nofollow"]):
         texts = decode(batch["to_url"])
         keys = _keys(build, texts) if _is_in(foreign, start) else decode(batch["to_key"])
-        way, site, flags = ways.rows(start, end)
+        way, site, flags = ways.rows(start, start + batch.num_rows)
         kinds = decode(batch["link_type"])
         redirect = _is(kinds, "redirect")
         part = _is(kinds, EMBED)
@@ -149,7 +132,7 @@ def gather_links(build: Build) -> None:
             kept &= (depth <= build.config.scope.depth_max) | part
         if build.sites_needed:
             own = _hashes_of_sites(build, texts) == site
-            if build.own_site:
+            if build.config.scope.own_site:
                 kept &= own | part
             site = np.where(own | (not build.wish.in_links), 0, site)
         build.count("links", batch.num_rows)
@@ -158,9 +141,6 @@ def gather_links(build: Build) -> None:
         prints = _prints_of(keys)[chosen]
         least_ways = way_of(depth, hops)[chosen]
         waiting["found"].add_rows(combine(_make_rows(prints, start + chosen, least_ways, variant, site[chosen])))
-        waiting.settle(end)
-        build.progress("links", end, build.links.rows)
-    waiting.settle(build.links.rows, last=True)
 
 
 def pages_of(rows: Rows, shorter: Rows) -> tuple[Any, Any, Any]:

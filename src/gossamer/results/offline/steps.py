@@ -14,7 +14,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import EMBED
 from gossamer.results.export.source import RowSource
 from gossamer.results.offline.known import KnownUrls
-from gossamer.results.offline.records import Buffer, RecordKind, Runs, write_run
+from gossamer.results.offline.records import CELLS, Buffer, RecordKind, Runs, spans, write_run
 from gossamer.results.offline.seeds import SeedFingerprints
 from gossamer.results.offline.work import BuildFolder, BuildInputs
 from gossamer.stages.scope.options import FOLLOWED
@@ -84,14 +84,9 @@ class Build:
         return self.rows + self.known.leftover_rows + self.work.state.figures.get("seeds", 0)
 
     @property
-    def own_site(self) -> bool:
-        """Links are followed only within the site of the page that names them."""
-        return self.config.scope.own_site
-
-    @property
     def sites_needed(self) -> bool:
         """It matters which site's page a link is on."""
-        return self.own_site or self.wish.in_links
+        return self.config.scope.own_site or self.wish.in_links
 
     def runs(self, kind: RecordKind) -> Runs:
         """Return the records of a kind that were written."""
@@ -112,6 +107,22 @@ class StepRecords:
 
     def __getitem__(self, name: str) -> Buffer:
         return self._buffers[name]
+
+    def over_rows(self, name: str, source: RowSource, columns: Sequence[str]) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the rows of a source from where the step is, each batch with its first row; settle behind each."""
+        for end, batch in batches(source, self._build.work.state.position, columns):
+            yield end - batch.num_rows, batch
+            self.settle(end)
+            self._build.progress(name, end, source.rows)
+        self.settle(source.rows, last=True)
+
+    def over_cells(self, name: str, sets: Sequence[Runs]) -> Iterator[tuple[int, int]]:
+        """Yield ranges of cells from where the step is, as many as fit into memory at once; settle behind each."""
+        for first, last in spans(sets, self._build.buffer_bytes, self._build.work.state.position):
+            yield first, last
+            self.settle(last)
+            self._build.progress(name, last, CELLS)
+        self.settle(CELLS, last=True)
 
     def settle(self, position: int, *, last: bool = False) -> None:
         """Write what waits when it has grown, or at the end, and note that the step is at `position`."""
