@@ -211,7 +211,13 @@ class SimulatedShard:
         if lease.prerequisite is not None:
             self._ring.answer(lease.prerequisite, b"", result, now)
         else:
-            self._conclude(lease, host, result, now)
+            visit = lease.visit
+            assert visit is not None
+            again = self.components.retries.after(visit, result.error, now) if result.retry else None
+            if again is not None:
+                self._frontier.retry(lease, again, now)
+            else:
+                self._finish(lease, host, result.outcome, now)
         if not host.closed and self._frontier.facts(lease.url).closed:
             host.closed = True
             self.counters.hosts_active -= host.pending > 0
@@ -246,16 +252,6 @@ class SimulatedShard:
             self._fetched(now)
             self._discover(lease, host, now)
         self._leave(now)
-
-    def _conclude(self, lease: Lease, host: ModelHost, failure: Failure, now: float) -> None:
-        """Queue a URL again after a failed request, or end it."""
-        visit = lease.visit
-        assert visit is not None
-        again = self.components.retries.after(visit, failure.error, now) if failure.retry else None
-        if again is not None:
-            self._frontier.retry(lease, again, now)
-        else:
-            self._finish(lease, host, failure.outcome, now)
 
     def _refuse(self, lease: Lease, failure: Failure, now: float) -> None:
         self._finish(lease, self._web.host(lease.url.host), failure.outcome, now)

@@ -25,7 +25,10 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         options = _options(given)
         if given.judge is not None:
-            return _judge(options, given.judge)
+            web = Web(options)
+            rows = conformance(web, Truth(web).walk(web.seeds), read_log(given.judge))
+            sys.stdout.write(table(rows) + "\n")
+            return 0 if all(row.right for row in rows) else 1
         serve(
             options,
             log=given.log,
@@ -89,13 +92,6 @@ def _options(given: argparse.Namespace) -> SimwebOptions:
     if given.showcase:
         return showcase(**values)
     return SimwebOptions.preset(given.preset, **values) if given.preset else convert(SimwebOptions, values)
-
-
-def _judge(options: SimwebOptions, log: Path) -> int:
-    web = Web(options)
-    rows = conformance(web, Truth(web).walk(web.seeds), read_log(log))
-    sys.stdout.write(table(rows) + "\n")
-    return 0 if all(row.right for row in rows) else 1
 
 
 def _value(text: str) -> object:

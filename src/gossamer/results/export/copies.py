@@ -81,7 +81,9 @@ def find_copies(
             roots = np.arange(total, dtype=np.int64)
             near = np.zeros(total, dtype=np.bool_)
             if total and how:
-                _join_equal(tables, start, roots)
+                for batch in _batches(tables, _EXACT.format(own=start)):
+                    numbers, firsts = zip(*batch, strict=True)
+                    roots[list(numbers)] = firsts
                 if how == "near":
                     _join_alike(tables, start, roots, near)
             _write(target, tables, start, roots, near)
@@ -105,12 +107,6 @@ def _open(
     if parts:
         tables.execute("CREATE VIEW texts AS " + " UNION ALL ".join(parts))
     return start
-
-
-def _join_equal(tables: duckdb.DuckDBPyConnection, own: int, roots: NDArray[np.int64]) -> None:
-    for batch in _batches(tables, _EXACT.format(own=own)):
-        numbers, firsts = zip(*batch, strict=True)
-        roots[list(numbers)] = firsts
 
 
 def _join_alike(tables: duckdb.DuckDBPyConnection, own: int, roots: NDArray[np.int64], near: NDArray[np.bool_]) -> None:

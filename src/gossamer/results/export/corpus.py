@@ -20,7 +20,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.results.export.bodies import MarkdownPage, Means
 from gossamer.results.export.card import Facts, write_card
 from gossamer.results.export.copies import SIGNATURES, find_copies, keep_mask
-from gossamer.results.export.forms import Form, form_of
+from gossamer.results.export.forms import form_of
 from gossamer.results.export.pages import with_contents
 from gossamer.results.export.plan import MORE, Planned, make_plan, rows_of
 from gossamer.results.export.source import RowSource, pieces_of
@@ -209,7 +209,11 @@ def _write(
     if source is not None:
         for position, batch in source.batches(step.written):
             form.add(batch.filter(pa.array(kept[position - batch.num_rows : position])))
-            _note(work, step, form, position)
+            if form.settle():
+                step.written = position
+                step.files = form.files
+                step.length = form.length
+                work.save(step)
     form.close()
     if facts.copies.how:
         _list(copies, work.out / REMOVED)
@@ -217,15 +221,6 @@ def _write(
     removed = _counts(copies)
     write_card(work.out, to, facts, own, copies, removed, memory_bytes_max // 2)
     return {"texts": int(kept.sum()), **removed}
-
-
-def _note(work: ExportFolder, step: Making, form: Form, position: int) -> None:
-    """Save how far it is, where all that was given to the form is on disk."""
-    if form.settle():
-        step.written = position
-        step.files = form.files
-        step.length = form.length
-        work.save(step)
 
 
 def _list(copies: Path, target: Path) -> None:

@@ -14,6 +14,7 @@ import hashlib
 import re
 from base64 import b32encode
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from itertools import tee
 from pathlib import Path
 from typing import Any
@@ -183,7 +184,19 @@ def export_pagefiles(
     step = work.step(Storing)
     work.out.mkdir(exist_ok=True)
     _store(work, step, plan, bodies, advance)
-    _link(work, step, links, advance_links)
+    with closing(AppendFile(work.out / "links.log", step.links_length)) as log:
+        noted = step.links_length
+        for position, lines in _link_lines(links, step.links):
+            log.write(lines)
+            step.links_length += len(lines)
+            step.links = position
+            if step.links_length - noted >= CHECKPOINT_BYTES:
+                log.sync()
+                work.save(step)
+                noted = step.links_length
+            advance_links(position)
+        log.sync()
+        work.save(step)
 
 
 def link_type(kind: str) -> int:
@@ -239,25 +252,6 @@ def _store(work: ExportFolder, step: Storing, plan: Path, bodies: RecordBodies, 
 
 
 _LINES_HELD_MAX = 20_000
-
-
-def _link(work: ExportFolder, step: Storing, links: RowSource, advance: Advance) -> None:
-    log = AppendFile(work.out / "links.log", step.links_length)
-    try:
-        noted = step.links_length
-        for position, lines in _link_lines(links, step.links):
-            log.write(lines)
-            step.links_length += len(lines)
-            step.links = position
-            if step.links_length - noted >= CHECKPOINT_BYTES:
-                log.sync()
-                work.save(step)
-                noted = step.links_length
-            advance(position)
-        log.sync()
-        work.save(step)
-    finally:
-        log.close()
 
 
 def _link_lines(links: RowSource, start: int) -> Iterator[tuple[int, pa.Buffer]]:

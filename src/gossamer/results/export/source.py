@@ -194,7 +194,7 @@ class Condition:
         self._sql = sql
         # Without external access: a condition reads no files.
         self._database = open_database(_CONDITION_BYTES_MAX, None, enable_external_access=False, threads=1)
-        self.mask(_empty(schema))
+        self.mask(pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema))
 
     def mask(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Return for each row whether the condition is true; a row for which it is null is left out."""
@@ -212,10 +212,6 @@ class Condition:
 def plain(kind: pa.DataType) -> pa.DataType:
     """Return the type of a column's values, with or without a dictionary."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
-def _empty(schema: pa.Schema) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in schema], schema=schema)
 
 
 def first_line(text: str) -> str:

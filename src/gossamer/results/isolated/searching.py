@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from gossamer.model import verbs
 from gossamer.results.isolated.questions import answer_questions
 from gossamer.results.isolated.searches import SEARCHING, SearchRequest
-from gossamer.results.search.query import QueryAnswer, search
+from gossamer.results.search.query import search
 from gossamer.results.search.question import QueryError
 
 
@@ -22,12 +22,8 @@ def answer_queries(source: BinaryIO, sink: BinaryIO) -> None:
 
 def _answer(asked: SearchRequest) -> verbs.SearchResults:
     try:
-        return _as_verb(search([Path(folder) for folder in asked.folders], asked.question))
+        found = search([Path(folder) for folder in asked.folders], asked.question)
+        hits = [asdict(hit) | {"fetched_at": f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}"} for hit in found.hits]
+        return msgspec.convert(asdict(found) | {"hits": hits}, verbs.SearchResults)
     except QueryError as error:
         raise verbs.RefusedError(str(error)) from error
-
-
-def _as_verb(found: QueryAnswer) -> verbs.SearchResults:
-    """Return an answer as JSON has it, on the command line and over HTTP."""
-    hits = [asdict(hit) | {"fetched_at": f"{hit.fetched_at:%Y-%m-%dT%H:%M:%SZ}"} for hit in found.hits]
-    return msgspec.convert(asdict(found) | {"hits": hits}, verbs.SearchResults)

@@ -91,7 +91,11 @@ def rank(directory: Path, options: RankOptions, progress: Progress | None = None
     output = options.output or directory / RANKS_FILE
     if not (directory / "crawl.toml").exists():
         raise ConfigError(f"there is no crawl in {directory}; name the directory of one")
-    _require_writable(output)
+    if output.is_dir():
+        raise ConfigError(f"{output} is a directory; name a file with -o")
+    with writing_to(output):  # Before the scores are computed.
+        _partial_path(output).touch()
+        _partial_path(output).unlink()
     config = reopen(directory / "crawl.toml")
     with tempfile.TemporaryDirectory(prefix=".rank-", dir=directory) as folder:
         links = RowSource(find_inputs([directory], config, Path(folder)).links)
@@ -240,15 +244,6 @@ def _chunks(path: Path, most: int) -> Iterator[Array]:
 
 def _prints(texts: pa.Array) -> Array:
     return np.array([fingerprint(text) for text in values_of(texts)], np.uint64)
-
-
-def _require_writable(path: Path) -> None:
-    """Refuse a target that cannot be written before the scores are computed."""
-    if path.is_dir():
-        raise ConfigError(f"{path} is a directory; name a file with -o")
-    with writing_to(path):
-        _partial_path(path).touch()
-        _partial_path(path).unlink()
 
 
 def _partial_path(path: Path) -> Path:
