@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import Protocol
 
 from gossamer.features.revisit.moving import RevisitMoves
 from gossamer.features.revisit.options import RevisitOptions
@@ -31,6 +30,7 @@ from gossamer.model.patterns import PatternSet
 from gossamer.model.standing import Habits
 from gossamer.model.visits import http_date
 from gossamer.ports import RevisitPolicy
+from gossamer.stages.frontier.frontier import Frontier
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE
 from gossamer.url.url import Url
@@ -50,14 +50,6 @@ LATE_SHARE = 0.5
 MEMORY_BYTES = 1_000
 
 
-class Moving(Protocol):
-    """Moves due times of pages; implemented by the frontier."""
-
-    def enlist(self, url: Url, depth: int, referrer: str, at: float, now: float) -> bool: ...
-
-    def move(self, url: Url, at: float, to: float, now: float) -> bool: ...
-
-
 class Schedule:
     """Promises: each page that was visited and not given up has one due time, durable with the epoch of its visit.
 
@@ -68,7 +60,7 @@ class Schedule:
     def __init__(
         self,
         epochs: Epochs,
-        source: Moving,
+        source: Frontier,
         policy: RevisitPolicy,
         options: RevisitOptions,
         dice: Dice,

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -14,7 +15,7 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.results.export.work import ExportPiece
-from gossamer.stages.archive.schema import ITEMS, TABLES, fit_batch, unify_schemas
+from gossamer.stages.archive.schema import ITEMS, TABLES, column_of, fit_batch, unify_schemas
 from gossamer.state.sums import crc_of
 
 BATCH_ROWS = 8_192
@@ -185,6 +186,39 @@ class RowSource:
 def _schema_of(path: str) -> pa.Schema:
     with naming(path):
         return pq.read_schema(path).remove_metadata()
+
+
+class TableFiles:
+    """Parquet files of some tables, written row group by row group. In memory: `rows_max` rows of each table."""
+
+    def __init__(self, files: Mapping[str, tuple[Path, pa.Schema]], rows_max: int) -> None:
+        self._schemas = {table: schema for table, (_, schema) in files.items()}
+        self._writers = {
+            table: pq.ParquetWriter(path, schema, compression="zstd") for table, (path, schema) in files.items()
+        }
+        self._held: dict[str, list[Sequence[Any]]] = {table: [] for table in files}
+        self._rows_max = rows_max
+
+    def add(self, table: str, row: Sequence[Any]) -> None:
+        """Add a row, whose values are in the order of the columns."""
+        held = self._held[table]
+        held.append(row)
+        if len(held) >= self._rows_max:
+            self._write(table)
+
+    def close(self) -> None:
+        """Finish all files, also those without rows."""
+        for table, writer in self._writers.items():
+            self._write(table)
+            writer.close()
+
+    def _write(self, table: str) -> None:
+        held = self._held[table]
+        self._held[table] = []
+        if held:
+            columns = zip(zip(*held, strict=True), self._schemas[table], strict=True)
+            arrays = [column_of(values, field.type) for values, field in columns]
+            self._writers[table].write_batch(pa.record_batch(arrays, schema=self._schemas[table]))
 
 
 class Condition:

@@ -24,7 +24,7 @@ from gossamer.model.links import Found
 from gossamer.model.pages import Page
 from gossamer.results.export.export import inputs_of
 from gossamer.results.export.opening import crawl_in
-from gossamer.results.export.source import naming, pieces_of
+from gossamer.results.export.source import TableFiles, naming, pieces_of
 from gossamer.results.export.work import ExportPiece as TablePiece
 from gossamer.results.imports.capture import Capture, Refused, Room
 from gossamer.results.imports.reading import captures_of
@@ -168,15 +168,17 @@ def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progre
     folder.mkdir(exist_ok=True)
     while work.state.position < len(inputs.warcs):
         number = work.state.position
-        tables = _Tables(folder, number)
+        pages = folder / f"pages-{number:05d}.parquet.new"
+        links = folder / f"links-{number:05d}.parquet.new"
+        tables = TableFiles({"pages": (pages, _PAGES), "links": (links, LINKS)}, ROWS_MAX)
         piece = inputs.warcs[number]
         try:
             says = _read(Path(piece.path), tables, reader, namer)
         finally:
             tables.close()
         if not piece.links_only:
-            inputs.pages.append(tables.piece("pages"))
-        inputs.links.append(tables.piece("links"))
+            inputs.pages.append(_publish_piece(pages))
+        inputs.links.append(_publish_piece(links))
         if says:
             inputs.damaged.append(says)
         work.state.position += 1
@@ -184,43 +186,14 @@ def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progre
         progress("WARC files", work.state.position, len(inputs.warcs))
 
 
-class _Tables:
-    """The tables of one WARC file, written row group by row group."""
-
-    def __init__(self, folder: Path, number: int) -> None:
-        self._paths = {name: folder / f"{name}-{number:05d}.parquet" for name in ("pages", "links")}
-        self._schemas = {"pages": _PAGES, "links": LINKS}
-        self._writers = {
-            name: pq.ParquetWriter(path.with_name(path.name + ".new"), self._schemas[name], compression="zstd")
-            for name, path in self._paths.items()
-        }
-        self._rows: dict[str, list[dict[str, Any]]] = {"pages": [], "links": []}
-
-    def add(self, table: str, row: dict[str, Any]) -> None:
-        rows = self._rows[table]
-        rows.append(row)
-        if len(rows) >= ROWS_MAX:
-            self._flush(table)
-
-    def close(self) -> None:
-        for name, writer in self._writers.items():
-            self._flush(name)
-            writer.close()
-
-    def piece(self, table: str) -> BuildPiece:
-        """Give a finished table its name."""
-        path = self._paths[table]
-        publish(path.with_name(path.name + ".new"), path)
-        return BuildPiece(str(path.absolute()), path.stat().st_size, pq.read_metadata(path).num_rows)
-
-    def _flush(self, table: str) -> None:
-        rows = self._rows[table]
-        if rows:
-            self._writers[table].write_table(pa.Table.from_pylist(rows, schema=self._schemas[table]))
-            self._rows[table] = []
+def _publish_piece(new: Path) -> BuildPiece:
+    """Give a finished table its name."""
+    path = new.with_suffix("")
+    publish(new, path)
+    return BuildPiece(str(path.absolute()), path.stat().st_size, pq.read_metadata(path).num_rows)
 
 
-def _read(path: Path, tables: _Tables, reader: Reader, namer: Namer) -> str:
+def _read(path: Path, tables: TableFiles, reader: Reader, namer: Namer) -> str:
     """Fill the tables of a file; return a line about damaged records, empty if there are none."""
     if not path.stat().st_size:
         return ""
@@ -239,7 +212,7 @@ def _read(path: Path, tables: _Tables, reader: Reader, namer: Namer) -> str:
     return faults.says()
 
 
-def _take(capture: Capture, tables: _Tables, reader: Reader, namer: Namer) -> None:
+def _take(capture: Capture, tables: TableFiles, reader: Reader, namer: Namer) -> None:
     text = absolute(capture.url)
     url = namer.name(text) if text is not None else None
     if url is None:
@@ -260,14 +233,11 @@ def _take(capture: Capture, tables: _Tables, reader: Reader, namer: Namer) -> No
         page["nofollow"] = findings.nofollow
         for link in findings.links:
             _add_link(tables, namer, url.text, link)
-    tables.add("pages", page)
+    tables.add("pages", [page[name] for name in _PAGES.names])
 
 
-def _add_link(tables: _Tables, namer: Namer, source: str, found: Found) -> None:
+def _add_link(tables: TableFiles, namer: Namer, source: str, found: Found) -> None:
     target = namer.name(found.url)
-    if target is not None:
-        row = {
-            "from_url": source, "to_url": target.text, "to_key": target.key, "link_type": found.link_type,
-            "anchor_text": found.anchor_text, "nofollow": found.nofollow,
-        }  # fmt: skip
+    if target is not None:  # In the order of `LINKS`.
+        row = (source, target.text, target.key, found.link_type, found.anchor_text, found.nofollow)
         tables.add("links", row)

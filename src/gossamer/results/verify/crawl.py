@@ -18,19 +18,20 @@ from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, Damage, DamageKind, OtherFormatError
 from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
+from gossamer.results.export.source import TableFiles
 from gossamer.results.imports.progress import faults_of_links
 from gossamer.results.search.folder import FOLDER as SEARCH
 from gossamer.results.search.folder import faults as faults_of_search
 from gossamer.results.search.folder import indexes_of
 from gossamer.results.verify.files import (
     FileFault,
-    RecordPlaces,
     faults_of_file,
     faults_of_index_lines,
     faults_of_log,
     faults_of_places,
     faults_of_table,
     faults_of_warc,
+    places_in,
 )
 from gossamer.stages.archive.cdxj import INDEX
 from gossamer.stages.archive.schema import ITEMS
@@ -191,7 +192,7 @@ class Verification:
             yield self._damage(name, "contacts", what, affects, remedy, found[0])
 
     def _contents(self, manifests: Manifests, folder: Path) -> Iterator[Damage]:
-        records = RecordPlaces(folder)
+        records = places_in(folder)
         sound: list[Path] = []
         named = _names_in(manifests)
         for home, manifest in manifests:
@@ -221,10 +222,11 @@ class Verification:
         index = self._directory / INDEX
         if not self.looked.running:
             yield from (self._of_fault(INDEX, fault) for fault in faults_of_index_lines(index, records))
-        for fault in faults_of_places(index, records.close(), sound, folder):
+        records.close()
+        for fault in faults_of_places(index, sound, folder):
             yield self._of_fault(str(fault.path.relative_to(self._directory)), fault)
 
-    def _faults_of(self, path: Path, entry: ManifestEntry, records: RecordPlaces) -> Iterator[FileFault]:
+    def _faults_of(self, path: Path, entry: ManifestEntry, records: TableFiles) -> Iterator[FileFault]:
         name = entry.name
         with suppress(FileNotFoundError):  # In a running crawl the file may have been removed meanwhile.
             if name.startswith(integrity.WARCS):

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from gossamer.model.errors import DamagedError
 from gossamer.model.paths import is_file_name
 from gossamer.results.export.bodies import is_zstd
-from gossamer.results.export.source import naming, open_database, read_through
+from gossamer.results.export.source import TableFiles, naming, open_database, read_through
 from gossamer.stages.archive.cdxj import faults_of_index, seal_of
 from gossamer.stages.archive.logs import BrokenFrameError, batches
 from gossamer.stages.archive.members import members_of
@@ -42,7 +42,6 @@ _ROWS = """
     SELECT warc_file::VARCHAR AS file, warc_offset AS "offset", warc_length AS length, url FROM pages
     WHERE warc_offset IS NOT NULL"""
 _LINES = 'SELECT file, "offset", length, url FROM lines'
-_NOTHING = 'SELECT NULL::VARCHAR AS file, NULL::BIGINT AS "offset", NULL::BIGINT AS length, NULL::VARCHAR AS url'
 
 
 class FileFault(msgspec.Struct, frozen=True):
@@ -54,43 +53,14 @@ class FileFault(msgspec.Struct, frozen=True):
     url: str = ""
 
 
-class RecordPlaces:
-    """The places of all records that were found, for the comparison at the end. Use as a context."""
-
-    def __init__(self, folder: Path) -> None:
-        """Write to files in `folder`."""
-        self._folder = folder
-        self._writers: dict[str, pq.ParquetWriter] = {}
-        self._held: dict[str, list[tuple[str, str, str, int, int]]] = {}
-
-    def add(self, table: str, file: str, offset: int, length: int, url: str, what: str = "") -> None:
-        """Note a place; `what` is the fault of the record there."""
-        held = self._held.setdefault(table, [])
-        held.append((file, url, what, offset, length))
-        if len(held) >= ROWS_A_BATCH:
-            self._write(table)
-
-    def close(self) -> dict[str, Path]:
-        """Finish the files and return them by table."""
-        for table in list(self._held):
-            self._write(table)
-        for writer in self._writers.values():
-            writer.close()
-        return {table: self._path(table) for table in self._writers}
-
-    def _write(self, table: str) -> None:
-        held, self._held[table] = self._held[table], []
-        if table not in self._writers:
-            self._writers[table] = pq.ParquetWriter(self._path(table), _PLACES)
-        columns = zip(*held, strict=True) if held else ((),) * len(_PLACES)
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, _PLACES, strict=True)]
-        self._writers[table].write_batch(pa.record_batch(arrays, schema=_PLACES))
-
-    def _path(self, table: str) -> Path:
-        return self._folder / f"{table}.parquet"
+def places_in(folder: Path) -> TableFiles:
+    """Return files in a folder for the places of all records that are found and that the index names: the comparison
+    at the end reads them.
+    """
+    return TableFiles({table: (folder / f"{table}.parquet", _PLACES) for table in ("records", "lines")}, ROWS_A_BATCH)
 
 
-def faults_of_warc(path: Path, entry: ManifestEntry | None, records: RecordPlaces) -> Iterator[FileFault]:
+def faults_of_warc(path: Path, entry: ManifestEntry | None, records: TableFiles) -> Iterator[FileFault]:
     """Read a WARC file, record by record, into `records`. Yield the faults of the file itself; `faults_of_places`
     reports damaged records, with their URLs.
     """
@@ -100,7 +70,7 @@ def faults_of_warc(path: Path, entry: ManifestEntry | None, records: RecordPlace
     with path.open("rb") as file:
         for member in members_of(file, length, zstd=is_zstd(path)):
             found = found or bool(member.fault)
-            records.add("records", name, member.offset, member.length, member.url, member.fault)
+            records.add("records", (name, member.url, member.fault, member.offset, member.length))
     if not found and entry is not None and differs(entry, path):
         yield FileFault(path, f"{DIFFERS}; its records are sound")
 
@@ -141,7 +111,7 @@ def faults_of_file(path: Path, entry: ManifestEntry) -> Iterator[FileFault]:
         yield FileFault(path, DIFFERS)
 
 
-def faults_of_index_lines(index: Path, records: RecordPlaces) -> Iterator[FileFault]:
+def faults_of_index_lines(index: Path, records: TableFiles) -> Iterator[FileFault]:
     """Yield the faults of `index.cdxj` itself; the places in its lines go to `records`."""
     for what in faults_of_index(index):
         yield FileFault(index, what)
@@ -159,7 +129,7 @@ def faults_of_index_lines(index: Path, records: RecordPlaces) -> Iterator[FileFa
                 entry = msgspec.json.decode(line[line.index(b" {") + 1 :], type=_IndexLine)
                 if not is_file_name(entry.filename):
                     raise ValueError(entry.filename)
-                records.add("lines", entry.filename, int(entry.offset), int(entry.length), entry.url)
+                records.add("lines", (entry.filename, entry.url, "", int(entry.offset), int(entry.length)))
             except (ValueError, msgspec.MsgspecError):
                 yield FileFault(index, "has a line that is no index entry", at)
                 return
@@ -177,19 +147,17 @@ class _IndexLine(msgspec.Struct):
     length: str
 
 
-def faults_of_places(index: Path, places: dict[str, Path], pages: Sequence[Path], folder: Path) -> Iterator[FileFault]:
+def faults_of_places(index: Path, pages: Sequence[Path], folder: Path) -> Iterator[FileFault]:
     """Yield the damaged records, and what rows of `pages` and lines of the index say of places in WARC files where no
-    record was found. Only files of which records were found are looked at: the others are an object store's, or told
-    already.
+    record was found. `folder` has the files of `places_in`. Only files of which records were found are looked at: the
+    others are an object store's, or told already.
     """
-    if "records" not in places:
-        return
     with open_database(MEMORY_BYTES, folder / "spilled") as database:
-        for table, path in places.items():
-            database.read_parquet(str(path)).create_view(table)
+        for table in ("records", "lines"):
+            database.read_parquet(str(folder / f"{table}.parquet")).create_view(table)
         if pages:
             database.read_parquet([str(path) for path in pages], union_by_name=True).create_view("pages")
-        known = _ROWS if pages else _LINES if "lines" in places else _NOTHING
+        known = _ROWS if pages else _LINES
         warcs = index.parent / "warc"
         for name, offset, what, url in database.execute(_BROKEN.format(known=known)).fetchall():
             path = warcs / name
@@ -200,10 +168,9 @@ def faults_of_places(index: Path, places: dict[str, Path], pages: Sequence[Path]
             for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_ROWS)).fetchall():
                 what = f"lacks {_records(count)} that rows of `pages` name, the first"
                 yield FileFault(warcs / name, what, offset, url)
-        if "lines" in places:
-            for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_LINES)).fetchall():
-                what = f"names {_records(count)} that warc/{name} does not hold, the first"
-                yield FileFault(index, what, offset, url)
+        for name, count, offset, url in database.execute(_UNLIKE.format(wanted=_LINES)).fetchall():
+            what = f"names {_records(count)} that warc/{name} does not hold, the first"
+            yield FileFault(index, what, offset, url)
 
 
 def _records(count: int) -> str:
