@@ -15,7 +15,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from gossamer.assembly.parts import policy_of
 from gossamer.features.revisit.options import DAY_S, RevisitOptions
@@ -277,20 +277,14 @@ class RevisitsOptions(Section, frozen=True):
             raise ValueError(f"{visits:,.0f} visits are more than {VISITS_MAX:,}: expected fewer pages or days")
 
 
-class PolicyResult(msgspec.Struct, frozen=True):
+class PolicyResult(Watched, frozen=True):
     """What one policy reached, once it had had time to learn."""
 
     policy: str
-    freshness: float
-    """Share of the time in which copies are the pages', weighted by importance."""
     of_best: float
-    """The same as a share of what evenly spaced visits reach at best within as many visits, by one who knows the rates
+    """Freshness as a share of what evenly spaced visits reach at best within as many visits, by one who knows the rates
     (Cho and Garcia-Molina 2003, section 4.3).
     """
-    age_days: float
-    visits_per_day: float
-    visits_median: float
-    """Visits of the median page, from the beginning."""
 
     @property
     def line(self) -> str:
@@ -321,7 +315,7 @@ def _try_policy(options: RevisitsOptions, web: ChangingWeb, name: str, policy: R
     seen = measure(web, visits, options.changing.burn_in_share * options.changing.days)
     most = best(web, seen.visits_per_day).freshness
     of_best = seen.freshness / most if most else 0.0
-    return PolicyResult(name, seen.freshness, of_best, seen.age_days, seen.visits_per_day, seen.visits_median)
+    return PolicyResult(**asdict(seen), policy=name, of_best=of_best)
 
 
 def heading(options: RevisitsOptions) -> str:
