@@ -17,8 +17,7 @@ class ProxiesOptions(Section, frozen=True):
         ),
     ] = {}
     places: Annotated[
-        dict[str, str],
-        Key("Label by host or domain (`.example.org`, `.de`); other hosts take any proxy.", basic=True),
+        dict[str, str], Key("Label by host or domain (`.example.org`, `.de`); other hosts take any proxy.", basic=True)
     ] = {}
     retry_s_first: Annotated[
         float, Key("How long a proxy that failed is left out; doubles with each failure in a row.", gt=0)

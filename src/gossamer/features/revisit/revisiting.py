@@ -193,13 +193,7 @@ class Enrolment:
     """
 
     def __init__(
-        self,
-        storage: Storage,
-        namer: Namer,
-        revisiting: Revisiting,
-        interval_s: float,
-        clock: Clock,
-        dice: Dice,
+        self, storage: Storage, namer: Namer, revisiting: Revisiting, interval_s: float, clock: Clock, dice: Dice
     ) -> None:
         """Due times are random within `interval_s`."""
         self._epochs = storage.epochs

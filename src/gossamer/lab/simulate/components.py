@@ -93,11 +93,7 @@ class Components(StoredShard):
         self._seen = _url_seen(scale_seen(options.seen, scale), self._epochs, self._journals)
         self._prioritizer: Prioritizer = BreadthFirst()
         self.frontier = Frontier(
-            self._hosts,
-            FrontierRules(politeness(options.politeness), self.options),
-            name_url,
-            dice,
-            now,
+            self._hosts, FrontierRules(politeness(options.politeness), self.options), name_url, dice, now
         )
         robots = SiteRobots(self._epochs, RobotsOptions(), name_url, dice)
         excludes = Exclusions(ExcludedHost()).excludes

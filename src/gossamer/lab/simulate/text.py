@@ -12,11 +12,7 @@ from gossamer.model.words import bit_rate, duration, size
 from gossamer.options import to_table
 
 ROWS = 12
-ENDS = {
-    "pages": "the requested pages are fetched",
-    "finished": "no URL is left",
-    "time": "the time is over",
-}
+ENDS = {"pages": "the requested pages are fetched", "finished": "no URL is left", "time": "the time is over"}
 SHOWN_SECTIONS = ("web.", "machine.", "exchange.")
 SHOWN_KEYS = (
     "politeness.preset", "politeness.delay_s_min", "politeness.delay_factor", "politeness.address_delay_s",

@@ -113,11 +113,7 @@ def table(rows: Iterable[Row]) -> str:
 
 
 def _row(
-    behaviour: Behavior,
-    where: list[_Asked],
-    walked: TruthWalk,
-    outcomes: Mapping[str, str] | None,
-    web: Web,
+    behaviour: Behavior, where: list[_Asked], walked: TruthWalk, outcomes: Mapping[str, str] | None, web: Web
 ) -> Row:
     needed = found = 0
     wrong: list[str] = []

@@ -266,12 +266,7 @@ class Simweb:
     """The state of a running web: who is connected, what is not yet in the log, which pages have changed."""
 
     def __init__(
-        self,
-        web: Web,
-        log: RequestLog | None,
-        clock: Clock,
-        loop: asyncio.AbstractEventLoop,
-        connections_max: int,
+        self, web: Web, log: RequestLog | None, clock: Clock, loop: asyncio.AbstractEventLoop, connections_max: int
     ) -> None:
         self.clock = clock
         self.drip_s = web.options.drip_s

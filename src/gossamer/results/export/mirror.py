@@ -69,12 +69,7 @@ class Mirroring(msgspec.Struct):
 
 
 def export_mirror(
-    work: ExportFolder,
-    plan: Path,
-    pages: Sequence[ExportPiece],
-    warc_folder: Path,
-    means: Means,
-    advance: Advance,
+    work: ExportFolder, plan: Path, pages: Sequence[ExportPiece], warc_folder: Path, means: Means, advance: Advance
 ) -> None:
     """Write `out/HOST/…` for each page of the plan, and `out/index.html` with links to the seeds. In memory: one page,
     and addresses of some hundred. Of a share, it writes the pages whose records that has; names and links are those of

@@ -17,13 +17,7 @@ from gossamer.features.logins.sessions import BOUNCE, cookies_without
 from gossamer.features.mentions.mentions import decode_mention
 from gossamer.features.revisit.rhythm import Rhythms
 from gossamer.features.revisit.state import FAMILY as REVISIT
-from gossamer.features.revisit.state import (
-    RevisitState,
-    decode_memory,
-    encode_memory,
-    encode_state,
-    load_state,
-)
+from gossamer.features.revisit.state import RevisitState, decode_memory, encode_memory, encode_state, load_state
 from gossamer.features.revisit.websub import decode_subscription
 from gossamer.results.forget.holdings import ForgottenPages, Holdings
 from gossamer.results.forget.warcs import SavedPayloads

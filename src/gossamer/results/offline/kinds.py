@@ -67,8 +67,7 @@ AGAIN = 3
 that is not its key. `AGAIN` is a URL that was listed before and is to be listed again."""
 
 PAGE = RecordKind(
-    "page",
-    np.dtype([("fp", "<u8"), ("at", "<i8"), ("pos", "<u8"), ("way", "<u4"), ("flags", "u1"), ("first", "u1")]),
+    "page", np.dtype([("fp", "<u8"), ("at", "<i8"), ("pos", "<u8"), ("way", "<u4"), ("flags", "u1"), ("first", "u1")])
 )
 """An attempt: when, its row, the way to it; `first` where a visit began with it."""
 

@@ -45,11 +45,7 @@ class ReportTables:
     """
 
     def __init__(
-        self,
-        connection: duckdb.DuckDBPyConnection,
-        pages: Sequence[str],
-        links: Sequence[str],
-        epochs: Sequence[str],
+        self, connection: duckdb.DuckDBPyConnection, pages: Sequence[str], links: Sequence[str], epochs: Sequence[str]
     ) -> None:
         self._connection = connection
         self.has_links = bool(links)
