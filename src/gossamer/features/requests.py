@@ -103,7 +103,6 @@ def _parse_request(data: bytes, schemes: tuple[str, ...]) -> tuple[str, Listed]:
 
 
 def _body(line: RequestLine) -> tuple[bytes, str]:
-    """Return a line's body and its media type."""
     match line.body:
         case None:
             return b"", ""

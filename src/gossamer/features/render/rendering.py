@@ -495,7 +495,6 @@ class PageRendering:
         )
 
     def _records(self, reply: Reply, dom: Dom, page_id: str) -> tuple[PageCapture, ...]:
-        """Return the configured records about a page."""
         found = [PageCapture(name, PICTURE_TYPES[name], picture) for name, picture in dom.pictures]
         if "pageinfo" in self._options.page_records:
             answers = {reply.url: (reply.status, reply.media_type, "document"), **dom.answers}
@@ -508,7 +507,6 @@ class PageRendering:
         return tuple(found)
 
     def _count_cpu(self) -> None:
-        """Count the processor time of browsers since the last page."""
         used_s = self._renderer.cpu_s - self._counted_s
         self._counted_s = self._renderer.cpu_s
         self._counters.rendering("cpu_s", used_s)

@@ -419,7 +419,6 @@ class StoredRecords:
 
 
 def _stores_of(file: Path) -> list[ObjectStore]:
-    """Return the stores that may have WARC files of a crawl."""
     config = reopen(file) if file.exists() else Config()
     urls = [url for url in (config.archive.store, config.state.checkpoint_uri) if url]
     if not urls:

@@ -205,7 +205,6 @@ def _languages(tables: duckdb.DuckDBPyConnection, texts: int) -> dict[str, dict[
 
 
 def _readme(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
-    """Yield the lines of the data card."""
     counts = card["counts"]
     filters = card["filters"]
     dates = card["dates"]

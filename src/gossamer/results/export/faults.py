@@ -82,7 +82,6 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
 
 
 def _questions() -> dict[str, str]:
-    """Return the questions of `faults.sql` by their names."""
     sections = f"\n{_text_of('faults.sql')}".split("\n\n-- ")[1:]
     return {name: question for name, _, question in (section.partition("\n") for section in sections)}
 

@@ -118,7 +118,6 @@ def _manifest_in(store: Store) -> list[ManifestEntry]:
 
 
 def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:
-    """Return the logs of tables that are not Parquet files yet."""
     found = []
     for entry in manifest:
         if entry.name.startswith(_LOGS):

@@ -107,7 +107,6 @@ def quality_of(text: str) -> Quality:
 
 
 def _repeats(lines: Sequence[str]) -> list[str]:
-    """Return the lines that occurred before."""
     seen: set[str] = set()
     return [line for line in lines if line in seen or seen.add(line)]  # type: ignore[func-returns-value]
 

@@ -156,7 +156,6 @@ _PACKED = 4
 
 
 def _groups(tables: Iterator[pa.Table] | _Filled, bytes_max: int) -> Iterator[pa.Table]:
-    """Gather tables into row groups."""
     held: list[pa.Table] = []
     rows = size = 0
     for table in tables:

@@ -61,7 +61,6 @@ def open_crawl(file: Path) -> tuple[Config, Spills]:
 
 
 def _spill(spills: Spills, source: BinaryIO) -> Spill:
-    """Write what is left of a source to disk."""
     spill = spills.make()
     while piece := source.read(PIECE_BYTES):
         spill.write(piece)

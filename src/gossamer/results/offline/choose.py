@@ -77,7 +77,6 @@ def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
 
 
 def _leftover_rows(batch: pa.RecordBatch, row: int) -> Any:
-    """Return the records of what an earlier build left over."""
     listed = batch["listed"].to_numpy().astype(np.uint32)
     kinds = np.array(values_of(batch["link_type"]))
     found: Any = np.zeros(batch.num_rows, FOUND.dtype)
@@ -176,7 +175,6 @@ def _times(rows: Rows, prints: Any, listed: Any) -> npt.NDArray[np.int64]:
 
 
 def _mark_repeats(chosen: Rows) -> Rows:
-    """Mark the URLs that stand among the chosen more than once."""
     order = np.argsort(chosen["fp"], kind="stable")
     fps = chosen["fp"][order]
     same = np.zeros(len(fps), bool)

@@ -279,7 +279,6 @@ def _prints(texts: pa.Array) -> npt.NDArray[np.uint64]:
 
 
 def _keys(build: Build, texts: pa.Array) -> pa.Array:
-    """Make the keys of addresses by this build's rules."""
     written = values_of(decode(texts))
     named = zip(build.judge.namer.names(written), written, strict=True)
     return pa.array([url.key if url is not None else text for url, text in named], pa.string())
@@ -320,7 +319,6 @@ def _among(column: pa.Array, values: frozenset[str]) -> Mask:
 
 
 def _foreign_ranges(pieces: list[BuildPiece]) -> list[tuple[int, int]]:
-    """Return the rows whose keys were made by other rules."""
     ranges = []
     at = 0
     for piece in pieces:

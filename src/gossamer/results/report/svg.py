@@ -140,7 +140,6 @@ def _down(share: float) -> float:
 
 
 def _round_up(most: float) -> float:
-    """Return the next round number above."""
     if most <= 0:
         return 1.0
     power = 10.0 ** floor(log10(most))

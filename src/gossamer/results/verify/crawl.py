@@ -165,7 +165,6 @@ class Verification:
         yield from self._contacts(home)
 
     def _open_store(self, config: Config, home: Home) -> Store:
-        """Open a store for reading, strictly."""
         if self.looked.running:
             return integrity.running_store(config, home, strict=True)
         try:

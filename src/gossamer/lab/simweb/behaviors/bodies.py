@@ -168,7 +168,6 @@ def types(place: PagePlace) -> dict[str, Made]:
 
 
 def _png(shade: int) -> bytes:
-    """Return a grey picture of 8 by 8."""
     rows = (b"\x00" + bytes((shade,)) * 8) * 8
     chunks = ((b"IHDR", struct.pack(">IIBBBBB", 8, 8, 8, 0, 0, 0, 0)), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
     pieces = (
