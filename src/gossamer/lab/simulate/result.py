@@ -149,17 +149,9 @@ def intervals(samples: Sequence[Sample], options: SimulateOptions) -> list[Inter
             limit = "workbench"
         else:
             limit = "politeness"
-        found.append(
-            Interval(
-                before.at_s,
-                after.at_s,
-                (after.pages - before.pages) / span_s,
-                min(cpu, 1.0),
-                min(network, 1.0),
-                (after.used_s - before.used_s) / span_s,
-                limit,
-            )
-        )
+        rate = (after.pages - before.pages) / span_s
+        slots = (after.used_s - before.used_s) / span_s
+        found.append(Interval(before.at_s, after.at_s, rate, min(cpu, 1.0), min(network, 1.0), slots, limit))
     return found
 
 

@@ -176,8 +176,7 @@ class Keys:
                 continue
             for text in filter(self._pages.has, texts):
                 self._note(prefix[:2], text)
-            before = queue.pending
-            left = _rest(queue, [block for _, block in blocks], record.name, self._pages)
+            left, gone = _divide(queue, [block for _, block in blocks], record.name, self._pages)
             for key, _ in blocks:
                 self._epochs.delete("queue", key)
             first = queue.tail
@@ -185,12 +184,12 @@ class Keys:
             for block in _blocks(left, first):
                 self._epochs.put("queue", block_key(prefix, level, block.first), encode_block(block))
                 record.levels[level].tail += block.count
-            gone = before - record.levels[level].pending
-            removed += gone
+            removed += len(gone)
             if counts.levels:
-                counts.levels[level_of(level)] -= gone
-            if level < LEVELS:
-                _recount(record, [block for _, block in blocks], queue, left)
+                counts.levels[level_of(level)] -= len(gone)
+            if level < LEVELS:  # The counts of a host's origins.
+                record.plain -= sum(text.startswith(":") for text in gone)
+                record.other -= sum(not text.startswith((":", "/")) for text in gone)
         return removed
 
     def _thin_due(self, prefix: bytes, record: HostRecord) -> int:
@@ -314,17 +313,23 @@ class Keys:
                 self._epochs.delete("trap", key)
 
 
-def _rest(queue: LevelQueue, blocks: list[QueueBlock], host: str, pages: ForgottenPages) -> list[tuple[QueueRun, str]]:
-    """Return the URLs of a queue that are neither finished nor forgotten, each with the run that it is of."""
-    found = []
+def _divide(
+    queue: LevelQueue, blocks: list[QueueBlock], host: str, pages: ForgottenPages
+) -> tuple[list[tuple[QueueRun, str]], list[str]]:
+    """Return the URLs of a queue that are not finished: those that stay, each with its run, and the forgotten ones."""
+    left = []
+    gone = []
     for block in blocks:
         number = block.first
         for run in block.runs:
             for text in run.urls:
-                if number < queue.tail and not queue.is_finished(number) and not pages.has(lengthen(text, host)):
-                    found.append((run, text))
+                if number < queue.tail and not queue.is_finished(number):
+                    if pages.has(lengthen(text, host)):
+                        gone.append(text)
+                    else:
+                        left.append((run, text))
                 number += 1
-    return found
+    return left, gone
 
 
 def _blocks(left: list[tuple[QueueRun, str]], first: int) -> list[QueueBlock]:
@@ -341,17 +346,3 @@ def _blocks(left: list[tuple[QueueRun, str]], first: int) -> list[QueueBlock]:
             block.count += 1
         found.append(block)
     return found
-
-
-def _recount(record: HostRecord, blocks: list[QueueBlock], queue: LevelQueue, left: list[tuple[QueueRun, str]]) -> None:
-    """Take the URLs that leave a queue out of the counts of a host's origins."""
-    for block in blocks:
-        number = block.first
-        for text in [text for run in block.runs for text in run.urls]:
-            if number < queue.tail and not queue.is_finished(number):
-                record.plain -= text.startswith(":")
-                record.other -= not text.startswith((":", "/"))
-            number += 1
-    for _, text in left:
-        record.plain += text.startswith(":")
-        record.other += not text.startswith((":", "/"))
