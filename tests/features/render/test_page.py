@@ -128,3 +128,15 @@ def test_lists_that_grow_when_their_end_comes_into_view_are_whole(body: str) -> 
 def test_a_list_without_an_end_says_that_it_goes_on() -> None:
     endless = OBSERVERS["at once"].replace("n < 4", "true")
     assert "it shows more" in render(endless, behavior_steps_max=3).cut
+
+
+def test_a_page_gets_no_more_resources_than_its_bytes_permit() -> None:
+    """A reply has two bytes: the first fits beside the document, the second does not, others are not requested."""
+    again = "for (let n = 0; n < 4; n++) await fetch('/data?' + n).catch(() => 0);"
+    body = f"<script>(async () => {{ {again} {LINK} }})()</script>"
+    document = len(f"<!doctype html><html><head><title>x</title></head><body>{body}")
+    assert render(body).refused == {}
+    dom = render(body, page_bytes_max=document + 3)
+    assert dom.refused == {"too_large": 3}
+    assert list(dom.answers) == [f"{URL}data?0", f"{URL}data?1"]
+    assert '<a href="/found">' in dom.html
