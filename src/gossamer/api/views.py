@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from gossamer.api.given import directory_of
 from gossamer.config.gather import reopen
@@ -20,6 +20,7 @@ from gossamer.results.export.export import (
     MEMORY_BYTES,
     Exported,
     ExportedCrawl,
+    ExportRequest,
     Progress,
     convert_logs,
     export,
@@ -74,10 +75,6 @@ def export_of(
     crawl = crawl_in(directory, READERS_S if share is not None else 0.0)
     earlier = [_earlier(directory_of(one, "against")) for one in against]
 
-    options: dict[str, Any] = {
-        "table": table, "where": where, "dedupe": dedupe, "against": earlier, "chunk_tokens": chunk_tokens,
-        "memory_bytes_max": memory_bytes_max, "share": share,
-    }  # fmt: skip
     target = directory_of(target, "target")
     formats = list(map(str.strip, to.split(",")))
     indexes = "search" in formats
@@ -87,11 +84,17 @@ def export_of(
         require("tantivy", "search")
     if indexes and (where or permitted or table):
         raise ConfigError(f"--to {to}: the index has every page; leave search out, or the choice of rows")
-    permitting = {one: permission(permitted, unknown=unknown, to=one) for one in formats if one != "search"}
-    orders = [order_of(crawl, one, target, permitted=of_it, **options) for one, of_it in permitting.items()]
+    requests = {
+        one: ExportRequest(
+            one, table, where, permission(permitted, unknown=unknown, to=one), dedupe, earlier, chunk_tokens,
+            memory_bytes_max, share,
+        )
+        for one in formats if one != "search"
+    }  # fmt: skip
+    orders = [order_of(crawl, request, target) for request in requests.values()]
 
     def make(to: str, target: Path, means: Means, progress: Progress) -> Exported:
-        return export(crawl, to, target, means, permitted=permitting[to], progress=progress, **options)
+        return export(crawl, requests[to], target, means, progress)
 
     def index(means: Means) -> None:
         from gossamer.api.search import build_index_of  # noqa: PLC0415 - of an extra
@@ -99,7 +102,7 @@ def export_of(
         advance = lambda *done: progress("search: pages", *done)  # noqa: E731
         build_index_of(directory, memory_bytes_max=memory_bytes_max, advance=advance, texts_of=means.texts_of)
 
-    markdown = not corpus.OF_MARKDOWN.isdisjoint(permitting)
+    markdown = not corpus.OF_MARKDOWN.isdisjoint(requests)
     with ContentProcesses(file, memory_bytes_max, markdown=markdown, visible=indexes) as processes:
         means = export_means(reopen(file), markdown=markdown)
         if crawl.is_here:  # The processes have no network.
@@ -154,4 +157,4 @@ def stream_of(
     """Write a table of a crawl as JSON lines or CSV to an open stream. Raises ConfigError as `export_of`."""
     with tempfile.TemporaryDirectory(prefix="gossamer-export-") as folder:
         wanted = permission(permitted, unknown=unknown, to=to)
-        return stream(crawl_in(directory), to, out, Path(folder), table=table, where=where, permitted=wanted)
+        return stream(crawl_in(directory), ExportRequest(to, table, where, wanted), out, Path(folder))

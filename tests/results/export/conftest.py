@@ -9,7 +9,7 @@ import pytest
 
 from gossamer.model.pages import Page
 from gossamer.results.export.bodies import MarkdownPage, Means, PageText
-from gossamer.results.export.export import Exported, ExportedCrawl, export
+from gossamer.results.export.export import Exported, ExportedCrawl, ExportRequest, export, no_progress
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.process.rewriting import rewritten
@@ -52,6 +52,7 @@ def exporting(crawled: Path) -> Exporting:
             options.pop("files"),
             now=NOW,  # type: ignore[arg-type]
         )
-        return export(crawl, to, target, MEANS, **options)  # type: ignore[arg-type]
+        progress = options.pop("progress", no_progress)
+        return export(crawl, ExportRequest(to, **options), target, MEANS, progress)  # type: ignore[arg-type]
 
     return make

@@ -76,7 +76,8 @@ def run(job: dict[str, Any], steps: Steps) -> None:
     crawl = views.ExportedCrawl(Path(job["crawl"]), running=False, now=1_767_225_600.0)
 
     def make(to: str, target: Path, means: Means, progress: views.Progress) -> views.Exported:
-        return views.export(crawl, to, target, means, memory_bytes_max=job["memory_bytes_max"], progress=progress)
+        request = views.ExportRequest(to, memory_bytes_max=job["memory_bytes_max"])
+        return views.export(crawl, request, target, means, progress)
 
     target = Path(job["target"])
     if "," in job["to"]:

@@ -21,7 +21,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.pages import PLAIN_TYPES
 from gossamer.results.export import copies, corpus, forms
 from gossamer.results.export.copies import FOUND, SIGNATURES, find_copies
-from gossamer.results.export.export import ExportedCrawl, export
+from gossamer.results.export.export import ExportedCrawl, ExportRequest, export
 from gossamer.results.export.opening import export_means
 from gossamer.results.export.quality import STOP_WORDS
 from gossamer.results.export.source import pieces_of
@@ -386,7 +386,7 @@ def test_a_language_that_no_page_declares_is_found_in_the_text(tmp_path: Path) -
     texts = {"german": german, "japanese": "東京都は日本の首都であり、多くの人々がここで暮らしている大きな都市です。"}
     directory = crawl(tmp_path / "crawl", {**texts, "short": "Hi.", "letters": text(1)})
     means = dataclasses.replace(MEANS, language_of=export_means(Config()).language_of)
-    export(ExportedCrawl(directory, running=False, now=NOW), "datasets", tmp_path / "out", means)
+    export(ExportedCrawl(directory, running=False, now=NOW), ExportRequest("datasets"), tmp_path / "out", means)
     languages = {row["url"].removeprefix(HOST): row["language"] for row in rows(tmp_path / "out")}
     assert languages == {"german": "de", "japanese": "ja", "short": None, "letters": None}
 

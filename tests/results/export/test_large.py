@@ -58,11 +58,11 @@ def test_a_question_about_a_host_reads_the_row_groups_that_hold_it(
 MEASURED = """
 import resource, sys
 from pathlib import Path
-from gossamer.results.export.export import ExportedCrawl, Means, export
+from gossamer.results.export.export import ExportedCrawl, ExportRequest, Means, export
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 means = Means(None, str, str, str, str, None)
-export(ExportedCrawl(Path(sys.argv[1]), running=False), sys.argv[2], Path(sys.argv[3]), means, table="links",
-       memory_bytes_max=64_000_000)
+request = ExportRequest(sys.argv[2], table="links", memory_bytes_max=64_000_000)
+export(ExportedCrawl(Path(sys.argv[1]), running=False), request, Path(sys.argv[3]), means)
 print(before, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 

@@ -17,7 +17,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import Found
 from gossamer.model.pages import Original, Visited
 from gossamer.results.export import wacz
-from gossamer.results.export.export import ExportedCrawl, stream
+from gossamer.results.export.export import ExportedCrawl, ExportRequest, stream
 from gossamer.results.export.permitted import LIST, Permission, permission
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.options import ArchiveOptions
@@ -210,7 +210,7 @@ def test_an_interrupted_export_goes_on_as_it_was_asked_for(
 
 def test_a_stream_holds_permitted_pages_alone(stated: Path, tmp_path: Path) -> None:
     out = io.BytesIO()
-    done = stream(ExportedCrawl(stated, running=False), "jsonl", out, tmp_path, permitted=ASKED)
+    done = stream(ExportedCrawl(stated, running=False), ExportRequest("jsonl", permitted=ASKED), out, tmp_path)
     assert names([json.loads(line)["url"] for line in out.getvalue().splitlines()]) == YES
     assert done.answers["refused"] == 2
 

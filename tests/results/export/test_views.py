@@ -22,7 +22,7 @@ from gossamer.config import Config
 from gossamer.model.errors import ConfigError
 from gossamer.model.pages import Page
 from gossamer.results.export.bodies import MarkdownPage
-from gossamer.results.export.export import ExportedCrawl, stream
+from gossamer.results.export.export import ExportedCrawl, ExportRequest, stream
 from gossamer.results.export.opening import export_means
 from gossamer.results.export.pages import _escape_all, escape, file_name, front_matter, quote
 from gossamer.stages.archive.cdxj import entries_of_warcs, write_index
@@ -317,7 +317,7 @@ def test_a_condition_that_is_none_leaves_nothing(exporting: Exporting, tmp_path:
 def test_streaming_gives_the_same_bytes(crawled: Path, exporting: Exporting, tmp_path: Path) -> None:
     exporting("csv", tmp_path / "out", table="links")
     out = io.BytesIO()
-    stream(ExportedCrawl(crawled, running=False, now=NOW), "csv", out, tmp_path / "logs", table="links")
+    stream(ExportedCrawl(crawled, running=False, now=NOW), ExportRequest("csv", "links"), out, tmp_path / "logs")
     assert out.getvalue() == (tmp_path / "out").read_bytes()
 
 

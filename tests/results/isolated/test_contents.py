@@ -15,7 +15,7 @@ from gossamer.config.gather import reopen
 from gossamer.model.errors import ConfigError, DamagedError
 from gossamer.model.pages import MARKED_TYPES, Page
 from gossamer.results.export.bodies import ArchivedPage, Means, RecordPlace
-from gossamer.results.export.export import ExportedCrawl, export
+from gossamer.results.export.export import ExportedCrawl, ExportRequest, export
 from gossamer.results.export.opening import export_means
 from gossamer.results.export.plan import make_plan, read_plan
 from gossamer.results.export.source import pieces_of
@@ -57,7 +57,7 @@ def test_several_processes_find_what_one_finds(
         for name, how in (("one", means), ("several", several)):
             if name == "several" and to == "mirror":
                 monkeypatch.setattr("gossamer.results.export.mirror.write_files", None)
-            export(ExportedCrawl(crawled, running=False), to, tmp_path / name, how)
+            export(ExportedCrawl(crawled, running=False), ExportRequest(to), tmp_path / name, how)
             made[name] = {
                 str(path.relative_to(tmp_path / name)): path.read_bytes()
                 for path in (tmp_path / name).rglob("*")
@@ -142,7 +142,7 @@ def test_the_processes_have_no_network(crawled: Path, means: Means, tmp_path: Pa
     found: dict[int, str] = {}
     with ContentProcesses(crawled / "crawl.toml", MEMORY_BYTES) as processes:
         export(
-            ExportedCrawl(crawled, running=False), "bulk", tmp_path / "m",
+            ExportedCrawl(crawled, running=False), ExportRequest("bulk"), tmp_path / "m",
             replace(means, contents_of=processes.contents_of), progress=lambda *_: found.update(children()),
         )  # fmt: skip
         assert len(found) == 3
@@ -173,7 +173,9 @@ def test_a_damaged_record_is_named_as_by_one_process(tmp_path: Path, crawled: Pa
     with ContentProcesses(crawled / "crawl.toml", MEMORY_BYTES) as processes:
         for how in (means, replace(means, contents_of=processes.contents_of)):
             with pytest.raises(DamagedError) as refused:
-                export(ExportedCrawl(directory, running=False), "markdown", tmp_path / str(len(says)), how)
+                export(
+                    ExportedCrawl(directory, running=False), ExportRequest("markdown"), tmp_path / str(len(says)), how
+                )
             says.append(str(refused.value))
     assert says[0] == says[1]
     assert "is damaged" in says[0]

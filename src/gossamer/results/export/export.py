@@ -134,47 +134,65 @@ class Exported:
     """Of a corpus: how many texts were left out as `exact` and `near` copies."""
 
 
-def export(
-    crawl: ExportedCrawl,
-    to: str,
-    target: Path,
-    means: Means,
-    *,
-    table: str = "",
-    where: str = "",
-    permitted: Permission | None = None,
-    dedupe: How = "",
-    against: Sequence[ExportedCrawl | Path] = (),
-    chunk_tokens: int = TOKENS_MAX,
-    memory_bytes_max: int = MEMORY_BYTES,
-    share: Share | None = None,
-    progress: Progress = no_progress,
-) -> Exported:
-    """Make an export, of all or of a share, or resume one with the same arguments. Blocks.
+@dataclass(frozen=True, slots=True)
+class ExportRequest:
+    """What an export is to hold."""
 
-    A kill leaves nothing under `target`, and another call resumes. Memory: at most `memory_bytes_max` beside the
-    program, and again at most that for the processes that find texts. An export of a running crawl has the content of
-    the last commit.
+    to: str
+    """The format."""
+    table: str = ""
+    where: str = ""
+    permitted: Permission | None = None
+    dedupe: How = ""
+    against: Sequence[ExportedCrawl | Path] = ()
+    chunk_tokens: int = TOKENS_MAX
+    memory_bytes_max: int = MEMORY_BYTES
+    """Of what it holds beside the program, and again at most that for the processes that find texts."""
+    share: Share | None = None
+    """Part of the crawl; None: all of it."""
+
+    @property
+    def copies(self) -> Copies:
+        """How copies are found. Raises ConfigError: these options are unknown or cannot be combined."""
+        if self.dedupe not in get_args(How):
+            raise ConfigError(f"--dedupe {self.dedupe}: expected exact or near")
+        if self.dedupe and self.to not in ("markdown", *corpus.FORMATS):
+            raise ConfigError(
+                f"--dedupe: {self.to} holds rows, not texts; markdown, datasets, chunks and bulk can leave copies out"
+            )
+        if self.against and not self.dedupe:
+            raise ConfigError("--against: say which copies to leave out, with --dedupe exact or --dedupe near")
+        places = [one if isinstance(one, Path) else one.directory for one in self.against]
+        return Copies(self.dedupe, tuple(str(place.resolve()) for place in places))
+
+
+def export(
+    crawl: ExportedCrawl, request: ExportRequest, target: Path, means: Means, progress: Progress = no_progress
+) -> Exported:
+    """Make an export, of all or of a share, or resume one with the same request. Blocks.
+
+    A kill leaves nothing under `target`, and another call resumes. An export of a running crawl has the content of the
+    last commit.
 
     Raises:
         ConfigError: a mistake that the operator can fix.
         OSError: the disk is full; another call goes on.
     """
-    order = order_of(
-        crawl, to, target, table=table, where=where, permitted=permitted, dedupe=dedupe, against=against,
-        chunk_tokens=chunk_tokens, memory_bytes_max=memory_bytes_max, share=share,
-    )  # fmt: skip
-    tables = tables_of(crawl, to, table)
-    copies = _copies(to, dedupe, against)
+    to = request.to
+    permitted = request.permitted
+    order = order_of(crawl, request, target)
+    tables = tables_of(crawl, to, request.table)
+    copies = request.copies
     crawl.require(tables, warcs=to in NEED_WARCS)
     with ExportFolder(target, order) as work:
         if work.is_complete:
             work.finish()
             return Exported({}, resumed=True, running=False, newer=0)
         if work.inputs is None:
-            begun = _inputs_of(crawl, tables, to, permitted, work.folder, memory_bytes_max, share)
+            begun = _inputs_of(crawl, tables, request, work.folder)
             begun.earlier = [
-                _earlier_of(one, work.folder / "logs" / f"earlier-{number}") for number, one in enumerate(against, 1)
+                _earlier_of(one, work.folder / "logs" / f"earlier-{number}")
+                for number, one in enumerate(request.against, 1)
             ]
             work.begin(begun)
         inputs = work.inputs
@@ -182,11 +200,14 @@ def export(
         work.sweep(*_KEPT, *(f"runs-{stem_of(name)}" for name in tables))
         removed: dict[str, int] = {}
         if to in corpus.FORMATS or copies.how:
-            facts = _facts(crawl, inputs, where, permitted, copies, chunk_tokens)
-            removed = corpus.make_corpus(work, crawl.directory, to, facts, means, memory_bytes_max, progress)
+            facts = Facts(
+                crawl.directory.resolve().name, inputs.begun_at, request.where, str(permitted or ""), copies,
+                crawl.about, inputs.outcomes, inputs.answers, request.chunk_tokens,
+            )  # fmt: skip
+            removed = corpus.make_corpus(work, crawl.directory, to, facts, means, request.memory_bytes_max, progress)
             rows = {"texts": removed.pop("texts")}
         else:
-            rows = _make(work, crawl, to, where, means, memory_bytes_max, progress)
+            rows = _make(work, crawl, request, means, progress)
         if permitted is not None and to in BODIES_ONLY:
             shutil.copyfile(work.folder / FOLDER / LIST, work.out / LIST)
         work.finish()
@@ -197,49 +218,25 @@ def export(
     return Exported(rows, work.resumed, inputs.running, newer, inputs.unread, inputs.answers, removed)
 
 
-def order_of(
-    crawl: ExportedCrawl,
-    to: str,
-    target: Path,
-    *,
-    table: str,
-    where: str,
-    permitted: Permission | None,
-    dedupe: How,
-    against: Sequence[ExportedCrawl | Path],
-    chunk_tokens: int,
-    memory_bytes_max: int,
-    share: Share | None = None,
-) -> ExportOrder:
+def order_of(crawl: ExportedCrawl, request: ExportRequest, target: Path) -> ExportOrder:
     """Return the inputs and options of an export. Raises ConfigError: they are unknown or cannot be combined."""
-    check(to, table, where, memory_bytes_max)
+    to = request.to
+    tokens = request.chunk_tokens
+    check(to, request.table, request.where, request.memory_bytes_max)
     if to == "bulk" and target.suffix in (".json", ".jsonl", ".ndjson"):
         raise ConfigError(
             f"-o {target}: bulk makes a folder of files, one for each request; name a folder, such as "
             f"-o {target.with_suffix('')}"
         )
-    if chunk_tokens != TOKENS_MAX and to != "chunks":
+    if tokens != TOKENS_MAX and to != "chunks":
         raise ConfigError(f"--chunk-tokens: {to} has no chunks; leave it out, or export --to chunks")
-    if chunk_tokens < TOKENS_MAX_LEAST:
-        raise ConfigError(f"--chunk-tokens {chunk_tokens}: at least {TOKENS_MAX_LEAST} are needed")
-    copies = str(_copies(to, dedupe, against))
-    tables_of(crawl, to, table)
-    permission = str(permitted or "")
-    return ExportOrder(str(crawl.directory.resolve()), to, table, where, permission, copies, chunk_tokens, share)
-
-
-def _copies(to: str, dedupe: How, against: Sequence[ExportedCrawl | Path]) -> Copies:
-    """Return how copies are found; refuse options that are unknown or cannot be combined."""
-    if dedupe not in get_args(How):
-        raise ConfigError(f"--dedupe {dedupe}: expected exact or near")
-    if dedupe and to not in ("markdown", *corpus.FORMATS):
-        raise ConfigError(
-            f"--dedupe: {to} holds rows, not texts; markdown, datasets, chunks and bulk can leave copies out"
-        )
-    if against and not dedupe:
-        raise ConfigError("--against: say which copies to leave out, with --dedupe exact or --dedupe near")
-    places = [one if isinstance(one, Path) else one.directory for one in against]
-    return Copies(dedupe, tuple(str(place.resolve()) for place in places))
+    if tokens < TOKENS_MAX_LEAST:
+        raise ConfigError(f"--chunk-tokens {tokens}: at least {TOKENS_MAX_LEAST} are needed")
+    copies = str(request.copies)
+    tables_of(crawl, to, request.table)
+    permission = str(request.permitted or "")
+    directory = str(crawl.directory.resolve())
+    return ExportOrder(directory, to, request.table, request.where, permission, copies, tokens, request.share)
 
 
 def _earlier_of(one: ExportedCrawl | Path, logs: Path) -> KnownTexts:
@@ -249,29 +246,11 @@ def _earlier_of(one: ExportedCrawl | Path, logs: Path) -> KnownTexts:
     return KnownTexts(str(one.directory.resolve()), inputs_of(one, ["pages"], logs).tables["pages"])
 
 
-def _facts(
-    crawl: ExportedCrawl,
-    inputs: ExportInputs,
-    where: str,
-    permitted: Permission | None,
-    copies: Copies,
-    chunk_tokens: int,
-) -> Facts:
-    name = crawl.directory.resolve().name
-    filters = (where, str(permitted or ""), copies)
-    return Facts(name, inputs.begun_at, *filters, crawl.about, inputs.outcomes, inputs.answers, chunk_tokens)
-
-
-def _inputs_of(
-    crawl: ExportedCrawl,
-    tables: Sequence[str],
-    to: str,
-    permitted: Permission | None,
-    folder: Path,
-    memory_bytes_max: int,
-    share: Share | None = None,
-) -> ExportInputs:
+def _inputs_of(crawl: ExportedCrawl, tables: Sequence[str], request: ExportRequest, folder: Path) -> ExportInputs:
     """Return what an export reads: of permitted pages alone, where there is a permission."""
+    to = request.to
+    permitted = request.permitted
+    share = request.share
     inputs = inputs_of(crawl, list(dict.fromkeys(("pages", *tables))) if permitted else tables, folder / "logs")
     if share is not None:
         inputs.warcs = [piece for piece in inputs.warcs if share.has(piece.name)]
@@ -281,7 +260,7 @@ def _inputs_of(
         inputs.outcomes = corpus.counts_of(RowSource(inputs.tables["pages"], table="pages"), "outcome")
     if permitted is None:
         return inputs
-    made = narrow(inputs, permitted, to, folder / FOLDER, memory_bytes_max)
+    made = narrow(inputs, permitted, to, folder / FOLDER, request.memory_bytes_max)
     made.tables = {name: made.tables[name] for name in tables}
     return made
 
@@ -294,27 +273,19 @@ def is_read(share: Share, to: str, permitted: Permission | str | None, table: st
     return needs_all or (share.has(file) and table in _TABLES_OF.get(to, [table]))
 
 
-def stream(
-    crawl: ExportedCrawl,
-    to: str,
-    out: BinaryIO,
-    folder: Path,
-    *,
-    table: str = "",
-    where: str = "",
-    permitted: Permission | None = None,
-) -> Exported:
+def stream(crawl: ExportedCrawl, request: ExportRequest, out: BinaryIO, folder: Path) -> Exported:
     """Write JSON lines or CSV to a stream. Logs of a crawl that died become Parquet in `folder` first.
 
     Raises:
         ConfigError: as `export`, and other formats need a file.
     """
+    to = request.to
     if to not in FORMS:
         raise ConfigError(f"-o -: {to} cannot be written to standard output; jsonl and csv can")
-    check(to, table, where, MEMORY_BYTES)
-    tables = tables_of(crawl, to, table)
-    inputs = _inputs_of(crawl, tables, to, permitted, folder, MEMORY_BYTES)
-    source = RowSource(inputs.tables[tables[0]], where, tables[0])
+    check(to, request.table, request.where, request.memory_bytes_max)
+    tables = tables_of(crawl, to, request.table)
+    inputs = _inputs_of(crawl, tables, request, folder)
+    source = RowSource(inputs.tables[tables[0]], request.where, tables[0])
     return Exported(
         {tables[0]: stream_rows(out, FORMS[to](), source, lambda _: None)},
         resumed=False,
@@ -367,14 +338,11 @@ def table_names(directory: Path, committed: Iterable[str] = ()) -> list[str]:
 
 
 def _make(
-    work: ExportFolder,
-    crawl: ExportedCrawl,
-    to: str,
-    where: str,
-    means: Means,
-    memory_bytes_max: int,
-    progress: Progress,
+    work: ExportFolder, crawl: ExportedCrawl, request: ExportRequest, means: Means, progress: Progress
 ) -> dict[str, int]:
+    to = request.to
+    where = request.where
+    memory_bytes_max = request.memory_bytes_max
     inputs = work.inputs
     assert inputs is not None
     sources = {name: RowSource(pieces, table=name) for name, pieces in inputs.tables.items()}
