@@ -6,7 +6,7 @@ stand a data card, the list of what was left out, and what its texts are recogni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,25 @@ def make_corpus(
     if not copies.exists():
         earlier = [[*source.texts, *_texts(work, number)] for number, source in enumerate(sources) if number]
         find_copies(copies, own, earlier, facts.copies.how, memory_bytes_max // 2)
-    return _write(work, step, to, own, copies, facts, memory_bytes_max)
+    texts = RowSource(own) if own else None
+    kept = keep_mask(copies, sum(piece.rows for piece in own))
+    work.out.mkdir(exist_ok=True)
+    form = form_of(to, work.out, step.files, step.length, facts.chunk_tokens)
+    if texts is not None:
+        for position, batch in texts.batches(step.written):
+            form.add(batch.filter(pa.array(kept[position - batch.num_rows : position])))
+            if form.settle():
+                step.written = position
+                step.files = form.files
+                step.length = form.length
+                work.save(step)
+    form.close()
+    if facts.copies.how:
+        _list(copies, work.out / REMOVED)
+    _fingerprints(work.out / FINGERPRINTS, texts, kept)
+    removed = _counts(copies)
+    write_card(work.out, to, facts, own, copies, removed, memory_bytes_max // 2)
+    return {"texts": int(kept.sum()), **removed}
 
 
 def earlier_export(directory: Path) -> KnownTexts:
@@ -190,37 +208,6 @@ def _folder(work: ExportFolder, number: int) -> Path:
 
 def _texts(work: ExportFolder, number: int) -> list[ExportPiece]:
     return pieces_of(_folder(work, number)) if _folder(work, number).is_dir() else []
-
-
-def _write(
-    work: ExportFolder,
-    step: Making,
-    to: str,
-    own: Sequence[ExportPiece],
-    copies: Path,
-    facts: Facts,
-    memory_bytes_max: int,
-) -> dict[str, int]:
-    source = RowSource(own) if own else None
-    rows = sum(piece.rows for piece in own)
-    kept = keep_mask(copies, rows)
-    work.out.mkdir(exist_ok=True)
-    form = form_of(to, work.out, step.files, step.length, facts.chunk_tokens)
-    if source is not None:
-        for position, batch in source.batches(step.written):
-            form.add(batch.filter(pa.array(kept[position - batch.num_rows : position])))
-            if form.settle():
-                step.written = position
-                step.files = form.files
-                step.length = form.length
-                work.save(step)
-    form.close()
-    if facts.copies.how:
-        _list(copies, work.out / REMOVED)
-    _fingerprints(work.out / FINGERPRINTS, source, kept)
-    removed = _counts(copies)
-    write_card(work.out, to, facts, own, copies, removed, memory_bytes_max // 2)
-    return {"texts": int(kept.sum()), **removed}
 
 
 def _list(copies: Path, target: Path) -> None:
