@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.lab.simulate.costs import Footprint, footprint_of, url_seen_disk_bytes, url_seen_memory_bytes
 from gossamer.lab.simulate.options import MachineOptions, SimulateOptions, WebOptions
+from gossamer.lab.simulate.result import Footprint, Sample, footprint_of, url_seen_disk_bytes, url_seen_memory_bytes
 from gossamer.options import convert
 from gossamer.stages.frontier.workbench import HOST_BYTES
 from gossamer.stages.seen.options import SeenOptions
 
 COUNTS = {
-    "hosts_benched": 400.0, "hosts_known": 1_000.0, "urls": 5e6, "pending": 4e6, "pages": 1e6, "wire_bytes": 30e9,
+    "hosts_benched": 400.0, "hosts_known": 1_000.0, "discovered": 5e6, "pending": 4e6, "pages": 1e6, "wire_bytes": 30e9,
 }  # fmt: skip
 
 
@@ -22,7 +22,8 @@ def footprint(shards: int = 4, backend: str = "rocksdb", **counts: float) -> Foo
         web=WebOptions(hosts=1_000, pages=10**7, links_per_page=50, page_bytes_mean=100_000),
         machine=MachineOptions(shards=2, concurrency=10),
     )
-    return footprint_of(options, **(COUNTS | counts))
+    last = dict.fromkeys(Sample.__struct_fields__, 0.0) | COUNTS | counts
+    return footprint_of(options, [Sample(**last)])
 
 
 def test_disk_is_the_sum_of_what_each_url_page_and_link_takes() -> None:
@@ -40,7 +41,7 @@ def test_memory_is_of_one_shard_and_of_those_on_a_machine() -> None:
     assert more_hosts.memory_per_shard - whole.memory_per_shard == pytest.approx(100 * per_host)
     in_memory = footprint(backend="memory")
     assert in_memory.memory_per_shard - whole.memory_per_shard == pytest.approx(90 * 5e6 / 4 - (20 << 20))
-    assert footprint(urls=9e9).memory_per_shard == whole.memory_per_shard, "the default backend is bounded"
+    assert footprint(discovered=9e9).memory_per_shard == whole.memory_per_shard, "the default backend is bounded"
 
 
 def test_what_each_form_of_the_eliminator_takes() -> None:
