@@ -6,7 +6,7 @@ it to what its links lead to. Nothing but numbers is kept of a link: its text is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from gossamer.results.offline.kinds import (
     REDIRECTS,
     SILENT,
     WAY_MASK,
+    Column,
     depth_of,
     hops_of,
     least,
@@ -131,14 +132,14 @@ def gather_links(build: Build) -> None:
         if build.config.scope.depth_max is not None:
             kept &= (depth <= build.config.scope.depth_max) | part
         if build.sites_needed:
-            own = _hashes_of_sites(build, texts) == site
+            own = _of_each(texts, lambda some: _sites(build.judge.namer.names(values_of(some)))) == site
             if build.config.scope.own_site:
                 kept &= own | part
             site = np.where(own | (not build.wish.in_links), 0, site)
         build.count("links", batch.num_rows)
         chosen = np.flatnonzero(kept)
         variant = _variants(keys, texts, part)[chosen]
-        prints = _prints_of(keys)[chosen]
+        prints = _of_each(keys, _prints)[chosen]
         least_ways = way_of(depth, hops)[chosen]
         waiting["found"].add_rows(combine(_make_rows(prints, start + chosen, least_ways, variant, site[chosen])))
 
@@ -268,10 +269,10 @@ def _make_rows(fp: Any, pos: Any, way: Any, variant: Any, site: Any) -> Rows:
     return rows
 
 
-def _prints_of(texts: pa.Array) -> npt.NDArray[np.uint64]:
-    """Return the fingerprint of each text; each different one is hashed once."""
+def _of_each(texts: pa.Array, find: Callable[[pa.Array], Column]) -> Column:
+    """Return what is found for each text, as `find` does for a column; each different one is looked at once."""
     coded = texts.dictionary_encode()
-    return np.asarray(_prints(coded.dictionary)[coded.indices.to_numpy()])
+    return np.asarray(find(coded.dictionary)[coded.indices.to_numpy()])
 
 
 def _prints(texts: pa.Array) -> npt.NDArray[np.uint64]:
@@ -291,11 +292,6 @@ def _sites(urls: list[Url | None]) -> npt.NDArray[np.uint32]:
 def site_mark(site: str) -> int:
     """Return 32 bits for a site, never 0."""
     return xxh3_64_intdigest(site.encode()) & _SITE_BITS or 1
-
-
-def _hashes_of_sites(build: Build, texts: pa.Array) -> npt.NDArray[np.uint32]:
-    coded = texts.dictionary_encode()
-    return np.asarray(_sites(build.judge.namer.names(values_of(coded.dictionary)))[coded.indices.to_numpy()])
 
 
 def place_of(listed: Any, values: Any) -> npt.NDArray[np.int64]:
