@@ -74,7 +74,6 @@ def export_of(
     file = directory / "crawl.toml"
     crawl = crawl_in(directory, READERS_S if share is not None else 0.0)
     earlier = [_earlier(directory_of(one, "against")) for one in against]
-
     target = directory_of(target, "target")
     formats = list(map(str.strip, to.split(",")))
     indexes = "search" in formats
@@ -84,13 +83,9 @@ def export_of(
         require("tantivy", "search")
     if indexes and (where or permitted or table):
         raise ConfigError(f"--to {to}: the index has every page; leave search out, or the choice of rows")
-    requests = {
-        one: ExportRequest(
-            one, table, where, permission(permitted, unknown=unknown, to=one), dedupe, earlier, chunk_tokens,
-            memory_bytes_max, share,
-        )
-        for one in formats if one != "search"
-    }  # fmt: skip
+    base = ExportRequest(to, table, where, None, dedupe, earlier, chunk_tokens, memory_bytes_max, share)
+    permitting = {one: permission(permitted, unknown=unknown, to=one) for one in formats if one != "search"}
+    requests = {one: replace(base, to=one, permitted=of_it) for one, of_it in permitting.items()}
     orders = [order_of(crawl, request, target) for request in requests.values()]
 
     def make(to: str, target: Path, means: Means, progress: Progress) -> Exported:
