@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import msgspec
 
@@ -18,6 +18,7 @@ from gossamer.results.export.work import ExportPiece
 from gossamer.stages.archive.schema import ITEM, ITEM_PLACES, ITEMS
 
 PERIODS_MAX = 48
+COMPARISON_BYTES_MAX = 320_000_000
 
 
 class ArchivedVisit(msgspec.Struct, frozen=True):
@@ -204,28 +205,25 @@ _LISTED = """
     ORDER BY url LIMIT ? OFFSET ?"""
 
 
-class ComparedTables(NamedTuple):
-    """Two crawls by name, with the files of their `pages`."""
-
-    first: str
-    first_pages: Sequence[ExportPiece]
-    second: str
-    second_pages: Sequence[ExportPiece]
-
-
 def comparison_of(
-    crawls: ComparedTables, change: archived.Compared, limit: int, offset: int, memory_bytes_max: int, folder: Path
+    names: tuple[str, str],
+    earlier: Sequence[ExportPiece],
+    later: Sequence[ExportPiece],
+    change: archived.Compared,
+    limit: int,
+    offset: int,
+    folder: Path,
 ) -> archived.Comparison:
-    """Compare the last visit to each URL in two crawls. Seconds per million URLs; what does not fit in memory goes to
-    `folder`.
+    """Compare the last visit to each URL in two crawls, by the files of their `pages`. Seconds per million URLs; what
+    does not fit in memory goes to `folder`.
 
     Raises:
         DamagedError: a file of a table is not what was written.
     """
-    with pages_in(crawls.second_pages, folder) as database:
-        database.execute(f"PRAGMA threads = 1; PRAGMA memory_limit = '{memory_bytes_max}B'")
+    with pages_in(later, folder) as database:
+        database.execute(f"PRAGMA threads = 1; PRAGMA memory_limit = '{COMPARISON_BYTES_MAX}B'")
         first = "SELECT * FROM pages WHERE false"
-        if files := [one.path for one in crawls.first_pages if one.rows]:
+        if files := [one.path for one in earlier if one.rows]:
             database.read_parquet(files, union_by_name=True).create_view("earlier")
             first = "SELECT * FROM earlier"
         database.execute(f"CREATE VIEW first_pages AS {first}")
@@ -243,7 +241,7 @@ def comparison_of(
                     outcomes[outcome] = (one, number) if place else (number, two)
         listed = database.execute(_LISTED, [change, limit, offset]).fetchall()
     return archived.Comparison(
-        first=crawls.first, second=crawls.second,
+        first=names[0], second=names[1],
         counts={name: counts.get(name, 0) for name in ("new", "gone", "changed", "same")},
         outcomes=dict(sorted(outcomes.items(), key=lambda one: (-sum(one[1]), one[0]))), change=change,
         pages=tuple(

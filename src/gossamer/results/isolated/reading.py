@@ -20,7 +20,7 @@ from gossamer.model.pages import PLAIN_TYPES, Page
 from gossamer.model.verbs import ConflictError, MissingError
 from gossamer.model.words import iso_time
 from gossamer.results.export.bodies import ArchivedPage, Means, RecordBodies, RecordPlace
-from gossamer.results.export.browse import ArchivedVisit, Browsed, ComparedTables, comparison_of, items_in
+from gossamer.results.export.browse import ArchivedVisit, Browsed, comparison_of, items_in
 from gossamer.results.export.export import inputs_of, tables_of
 from gossamer.results.export.opening import crawl_in, export_means
 from gossamer.results.export.work import ExportPiece
@@ -29,7 +29,6 @@ from gossamer.results.isolated.questions import answer_questions
 from gossamer.stages.archive.schema import ITEMS
 from gossamer.stages.process.charset import to_utf8
 
-COMPARISON_BYTES_MAX = 320_000_000
 ADDRESSES_MAX = 4_000
 """Addresses of one page that are looked up."""
 HOPS_MAX = 3
@@ -84,11 +83,10 @@ def _items(directory: Path, asked: reads.ReadItems, folder: Path) -> archived.It
 
 def _comparison(directory: Path, asked: reads.ReadComparison, folder: Path) -> archived.Comparison:
     earlier = Path(asked.earlier)
-    tables = ComparedTables(
-        earlier.resolve().name, _tables(earlier, ["pages"], folder / "earlier")["pages"],
-        directory.resolve().name, _tables(directory, ["pages"], folder / "later")["pages"],
-    )  # fmt: skip
-    return comparison_of(tables, asked.change, asked.limit, asked.offset, COMPARISON_BYTES_MAX, folder)
+    before = _tables(earlier, ["pages"], folder / "earlier")["pages"]
+    after = _tables(directory, ["pages"], folder / "later")["pages"]
+    names = (earlier.resolve().name, directory.resolve().name)
+    return comparison_of(names, before, after, asked.change, asked.limit, asked.offset, folder)
 
 
 def _versions(directory: Path, asked: reads.ReadVersions, folder: Path) -> archived.PageVersions:
