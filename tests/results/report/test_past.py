@@ -25,23 +25,24 @@ def test_the_course_is_that_of_the_commits(tmp_path: Path) -> None:
     crawled(tmp_path, [page(number) for number in range(4)])
     committed(tmp_path, [commit(number, 10 * number) for number in range(1, 6)])
     points = past(tmp_path).points
-    assert points == [[START + n, 10 * n, 10 * n + 1, 1_000 * n, 7 * n] for n in range(1, 6)]
-    assert course_until(tmp_path, START + 3.5) == points[:3]
+    assert points[0] == [START, 0, 0, 0, None], "what came before the first commit has a rate"
+    assert points[1:] == [[START + n, 10 * n, 10 * n + 1, 1_000 * n, 7 * n] for n in range(1, 6)]
+    assert course_until(tmp_path, START + 3.5) == points[:4]
 
 
 def test_the_course_of_a_long_crawl_has_few_points(tmp_path: Path) -> None:
     crawled(tmp_path, [page(1), page(2)])
     committed(tmp_path, [commit(number, number) for number in range(1, 5_000)])
     points = past(tmp_path).points
-    assert len(points) <= POINTS_MAX + 1
+    assert len(points) <= POINTS_MAX + 2
     assert points[-1][1] == 4_999
 
 
 def test_shards_are_added_up_also_where_one_is_silent(tmp_path: Path) -> None:
     crawled(tmp_path, [page(1), page(2)])
     committed(tmp_path, [commit(1, 10), commit(2, 5, shard=1), commit(3, 20), commit(4, 30)])
-    assert [point[1] for point in past(tmp_path).points] == [10, 15, 25, 35]
-    assert [point[4] for point in past(tmp_path).points] == [7, 21, 35, 42], "the last queue of each, together"
+    assert [point[1] for point in past(tmp_path).points] == [0, 10, 15, 25, 35]
+    assert [point[4] for point in past(tmp_path).points] == [None, 7, 21, 35, 42], "the last queue of each, together"
 
 
 def test_hosts_and_last_attempts_are_reported(tmp_path: Path) -> None:

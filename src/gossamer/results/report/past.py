@@ -15,6 +15,8 @@ from gossamer.results.report.tables import ReportTables, open_tables
 POINTS_MAX = 600
 HOSTS_MAX = 10
 ATTEMPTS_MAX = 20
+FIRST_COMMIT_S = 1.0
+"""About when a crawl commits first, after its start, at which it had done nothing."""
 MEMORY_BYTES_MAX = 256_000_000
 
 _WELL = "('fetched', 'not_modified', 'redirected')"
@@ -77,7 +79,7 @@ def _course(tables: ReportTables, before: float) -> list[list[float | int | None
         queues[shard] = queued or 0
         pending = sum(queues.values()) if tables.counts else None
         points[step] = [at, *map(sum, zip(*standing.values(), strict=True)), pending]
-    return list(points.values())
+    return [[begun - FIRST_COMMIT_S, 0, 0, 0, None], *points.values()]
 
 
 def _hosts(slowest: list[tuple[Any, ...]], failing: list[tuple[Any, ...]]) -> dict[str, object]:
