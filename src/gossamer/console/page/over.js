@@ -51,10 +51,10 @@ function failures({ outcomes, troubles, attempts }) {
   const failed = outcomes.filter((one) => !WELL.has(one.name)).reduce((sum, one) => sum + one.count, 0);
   const kinds = troubles.length >= REASONS_MAX ? `The ${REASONS_MAX} most frequent reasons` : "By reason";
   say(by("failures-says"), failed
-    ? `${count(failed)} of ${count(attempts)} attempts failed or were refused. ${kinds}, with an example of each.`
+    ? `${count(failed)} of ${count(attempts)} attempts failed or were refused. ${kinds}, with examples.`
     : attempts ? `Nothing: none of ${count(attempts)} attempts failed.` : "No page was requested.");
   by("reasons").parentElement.hidden = by("failures-all").hidden = !troubles.length;
-  fill(by("reasons"), ["<reason", "attempts", "<example", "!explain"], troubles.map((one) => make("tr", {},
+  fill(by("reasons"), ["<reason", "attempts", "<examples", "!explain"], troubles.map((one) => make("tr", {},
     make("th", { scope: "row" }, reason(one)), cell(count(one.count)), example(one),
     cell(make("button", { type: "button", class: "plain", "aria-label": `why ${harmless(one.url)}`, onclick: () => asks(one.url) }, "why")))), "");
 }
@@ -63,10 +63,10 @@ const isStatus = (one) => /^\d+$/.test(one.kind);
 const reason = (one) => (isStatus(one) ? `HTTP ${one.kind}` : outcome(one.outcome));
 
 function example(one) {
-  const place = text(make("span", { class: "url" }, link(one.url)));
+  const place = text(make("div", {}, ...[one.url, ...one.more].map((url) => make("div", { class: "url" }, link(url)))));
   const host = hostOf(one.url), says = isStatus(one) ? "" : harmless(one.error);
   const more = [...(says ? [says] : []), ...(host ? [make("a", { href: address(host) }, `host ${harmless(host)}`)] : [])];
-  place.append(make("br"), make("small", {}, ...more.flatMap((part, index) => (index ? [" · ", part] : [part]))));
+  place.append(make("small", {}, ...more.flatMap((part, index) => (index ? [" · ", part] : [part]))));
   return place;
 }
 
