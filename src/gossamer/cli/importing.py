@@ -86,9 +86,8 @@ async def _import(
     sources: Sequence[str], directory: Path, config: Config, request: ImportRequest, progress: Progress
 ) -> tuple[bool, int]:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
     for number in FORWARDED:
-        loop.add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)  # Blocked by the supervisor, so that none is lost.
     return await import_archives(sources, directory, config, request, progress.show, stop)
 
@@ -113,8 +112,7 @@ class Progress:
         since, done = self._began
         rate = (status.done - done) / max(now - since, 0.001)
         left_s = (status.records - status.done) / rate if rate else 0.0
-        line = f"{status.done:,} of {status.records:,} records, {rate:,.0f} a second, {duration(left_s)} left"
-        self._shown.say(line)
+        self._shown.say(f"{status.done:,} of {status.records:,} records, {rate:,.0f} a second, {duration(left_s)} left")
 
     def end(self, directory: Path, pending: int, *, is_done: bool) -> None:
         """Print what was imported, what was not, and what can be done next."""

@@ -28,6 +28,8 @@ CHOSEN = frozenset(Exit)
 """Exit statuses with which the child ends by its own choice: it is not started again."""
 HUNG_UP = signal.SIGHUP
 """The terminal has gone, or the connection to it: to the child that is SIGTERM. Under nohup(1) it is nothing."""
+PAGE_S_MAX = 30.0
+"""A page of an import that takes longer is read alone, with the limit of the configuration."""
 SIMWEB = "simweb.json"
 """In the directory of a crawl of a synthetic web: what that web is made from, so that `resume` can serve it again."""
 
@@ -78,7 +80,8 @@ def _import(words: Sequence[str]) -> int:
         blamed += slots.accuse(state, started_at)
 
     watched = SupervisorSlots(
-        accuse, overdue=bool, progress=lambda: blamed, silent=lambda _asked_s: False,
+        accuse, overdue=lambda: slots.overdue(state, WallClock().now(), PAGE_S_MAX, started_at),
+        progress=lambda: blamed, silent=lambda _asked_s: False,
         loading=lambda: child.loading() if child is not None else "",
     )  # fmt: skip
     return Supervisor(start, watched, complain).run()

@@ -17,8 +17,9 @@ import duckdb
 import pyarrow as pa
 import pytest
 
+from gossamer.cli import supervisor
 from gossamer.model.pages import Findings, Page
-from tests.results.imports.archives import HOST, packed, site, write_warc
+from tests.results.imports.archives import HOST, packed, rows, site, write_warc
 
 PAGES = 12
 DEADLY = (f"{HOST}/p3", f"{HOST}/p4", f"{HOST}/p11")
@@ -38,6 +39,15 @@ class Deadly:
         findings.columns["memory"] = f"{pa.default_memory_pool().backend_name} {gc.isenabled()}"
         if page.url in DEADLY:
             os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class Hanging(Deadly):
+    """A module whose native code does not return from a page."""
+
+    def process(self, page: Page, findings: Findings) -> None:
+        if page.url == DEADLY[0]:
+            signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+            time.sleep(3_600)
 
 
 class Slow(Deadly):
@@ -115,3 +125,16 @@ def test_a_signal_ends_the_import_and_its_process(tmp_path: Path) -> None:
     out, err = process.communicate(timeout=WAIT_S_MAX)
     assert process.returncode == 130, err
     assert "Interrupted: repeat the command to go on." in out
+
+
+@pytest.mark.heavy
+def test_a_page_that_hangs_costs_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(supervisor, "PAGE_S_MAX", 1.0)
+    words = command(Hanging, as_warc(tmp_path), tmp_path / "crawl")[3:]
+    assert supervisor.run_supervised([*words, "--set", "crawl.process_s_max=1"]) == 0
+    found = rows(tmp_path / "crawl", "url, outcome")
+    assert [url for url, outcome in found if outcome == "process_crashed"] == [DEADLY[0]]
+    assert len(found) == PAGES
+    assert "hung in a page and was ended" in capfd.readouterr().err

@@ -204,8 +204,7 @@ class Importer:
             for source in sources.values()
             for stretch in self._borders[source.number].stretches(source, waiting[source.number].last)
         )
-        request = replace(self._request, sources=())
-        async with aclosing(ahead.answers(stretches, request, self._stop)) as answers:
+        async with aclosing(ahead.answers(stretches, replace(self._request, sources=()), self._stop)) as answers:
             async for stretch, answer in answers:
                 await self._import(stretch, answer, waiting[stretch.source.number])
         if self._stop.is_set():
