@@ -7,7 +7,6 @@ little, since those of millions of hosts differ for reasons of their own. Delays
 from __future__ import annotations
 
 import asyncio
-from statistics import fmean
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -227,10 +226,10 @@ class AdaptiveConcurrency:
                 lasts_s,
                 self._counters.answered - self._answered,
                 self._counters.silent - self._silent,
-                fmean(crowded),
+                sum(crowded) / len(crowded),
                 max(requests),
                 (self._clock.work_s() - self._work_s) / lasts_s,
-                fmean(lags_s),
+                sum(lags_s) / len(lags_s),
             ),
             min(self.ceiling, brakes.ceiling),
             now,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -13,14 +12,14 @@ IGNORABLE = (
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 """Default_Ignorable_Code_Point of DerivedCoreProperties.txt, Unicode 16; Python's unicodedata does not have it."""
-UNSEEN = re.compile(
+UNSEEN = (
     f"[{IGNORABLE}"
     # Control characters but for tab and line break, separators, annotations, surrogates, private use, noncharacters.
     "\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff\ue000-\uf8ff\ufdd0-\ufdef\ufffe\uffff"
     "\U000f0000-\U0010ffff]"
 )
-"""Characters that people do not see, in which a text can hide words for a machine. Emoji joined from several lose their
-joiner, and Persian words the one that separates letters.
+"""Pattern of characters that people do not see, in which a text can hide words for a machine. Emoji joined from several
+lose their joiner, and Persian words the one that separates letters.
 """
 
 

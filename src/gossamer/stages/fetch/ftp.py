@@ -70,7 +70,7 @@ WAIT_S_MAX: Final = 0.9
 _UNAVAILABLE: Final = 421
 _NO_FILE: Final = 550
 _IS_DIRECTORY: Final = "; if it is a directory, its URL ends with a slash"
-_ADDRESS = re.compile(r"(ftps?)://(?:[^/@]*+@)*((\[[0-9a-f:.]+\]|[^/@:\[\]]+)(?::\d*)?)(/[!-~]*)?", re.IGNORECASE)
+_ADDRESS = r"(?i:(ftps?)://(?:[^/@]*+@)*((\[[0-9a-f:.]+\]|[^/@:\[\]]+)(?::\d*)?)(/[!-~]*)?)"
 _CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
 _DIGITS = re.compile(rb"[0-9]{1,18}")
 _TYPED = re.compile(r";type=(.*)", re.IGNORECASE | re.DOTALL)
@@ -156,7 +156,7 @@ class FtpModule:
 
 def place(url: str) -> FtpPlace | None:
     """Split an FTP URL; None if it cannot be requested: no host, control characters, another type."""
-    match = _ADDRESS.fullmatch(url.partition("#")[0])
+    match = re.fullmatch(_ADDRESS, url.partition("#")[0])
     if match is None or _CONTROL.search(url):
         return None
     scheme, authority, host, path = match.groups()

@@ -328,7 +328,6 @@ WRONG_MAX = 200
 """Irregular tags of a long page for which a tree is built: odd ones, and end tags of other elements than the last."""
 TAG_BYTES_MAX = 8_192
 _TAG = re.compile(rb"<(/?)([a-z][^\t\n\f\r />]{0,63})([^>]*)")
-_WALK = ElementWalk(())
 _VOID = frozenset(
     (b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"source", b"track", b"wbr")
 )
@@ -363,7 +362,7 @@ def is_regular(body: bytes) -> bool:
     open_: list[bytes] = []
     wrong = 0
     body = body.lower().replace(b"<template", b"<templat_").replace(b"</template", b"</templat_")  # Part of the tree.
-    for step in _WALK.over(body, len(body)):  # To the end: what is not looked at proves nothing.
+    for step in ElementWalk(()).over(body, len(body)):  # To the end: what is not looked at proves nothing.
         wrong += step.name != "" and step.name not in RAW
         for closes, name, rest in () if step.name else _TAG.findall(body, step.start, step.end):
             if len(rest) > TAG_BYTES_MAX:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import mimetypes
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Final, Self
 
 from gossamer.model.links import ANNOUNCING, Link
 from gossamer.model.visits import Reply
 from gossamer.stages.scope.lists import Given
 
-# Python's own table and not the system's, so that a crawl has the same types on every machine.
-_TABLE: Final = mimetypes.MimeTypes().types_map[True]
 _MORE: Final = {
     ".7z": "application/x-7z-compressed", ".avif": "image/avif", ".bz2": "application/x-bzip2",
     ".docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document", ".epub": "application/epub+zip",
@@ -34,6 +33,12 @@ HEAD_BYTES: Final = 4_096
 """The beginning of a page in which `<html>` is searched for."""
 
 
+@cache
+def _types() -> Mapping[str, str]:
+    """Return Python's table and not the system's, which it reads first: a crawl has the same types on every machine."""
+    return mimetypes.MimeTypes().types_map[True]
+
+
 def type_by_name(text: str) -> str:
     """Return the media type that an address's extension indicates; empty if there is none."""
     path = text[text.find("/", text.find("://") + 3) :].partition("?")[0]
@@ -42,7 +47,7 @@ def type_by_name(text: str) -> str:
     if not dot or ":" in name:
         return ""
     extension = "." + extension.lower()
-    kind = _MORE.get(extension) or _TABLE.get(extension, "")
+    kind = _MORE.get(extension) or _types().get(extension, "")
     return "" if _SAYING_NOTHING.fullmatch(kind) else kind
 
 

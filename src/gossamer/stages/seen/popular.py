@@ -43,16 +43,21 @@ class Popular:
         """Return every URL's path, and the indexes of the URLs that are not in the table with that path or a shorter
         one.
 
-        60 links of one page take 8 µs.
+        60 links of one page take 9 µs.
         """
         if depths.count(depths[0]) == len(urls) and hops.count(hops[0]) == len(urls):
-            # Nearly always, since these are the links of one page.
-            way = way_of(depths[0], hops[0])
-            ways = [way] * len(urls)
-            unknown = self._unknown_by(urls, way)
+            ways = [way_of(depths[0], hops[0])] * len(urls)  # Nearly always, since these are the links of one page.
         else:
             ways = [way_of(depth, hop) for depth, hop in zip(depths, hops, strict=True)]
-            unknown = [index for index, way in enumerate(ways) if not self._holds(urls[index].fingerprint, way)]
+        mask = self._mask
+        at_place = self._fingerprints
+        known = self._ways
+        unknown = [
+            index
+            for index, (url, way) in enumerate(zip(urls, ways, strict=True))
+            if at_place[at := url.fingerprint & mask] != url.fingerprint
+            or ((held := known[at]) != way and (held > way or held & HOPS_MAX > way & HOPS_MAX))
+        ]
         self.asked += len(urls)
         self.misses += len(unknown)
         return ways, unknown
@@ -91,19 +96,3 @@ class Popular:
         waits = np.asarray(self._fingerprints).take(places) == fingerprints
         waits &= table.take(places) >= WAITS
         table[places[waits]] = ways[waits]
-
-    def _unknown_by(self, urls: Sequence[Url], way: int) -> list[int]:
-        hops = way & HOPS_MAX
-        mask = self._mask
-        at_place = self._fingerprints
-        ways = self._ways
-        return [
-            index
-            for index, url in enumerate(urls)
-            if at_place[at := url.fingerprint & mask] != url.fingerprint or ways[at] > way or ways[at] & HOPS_MAX > hops
-        ]
-
-    def _holds(self, fingerprint: int, way: int) -> bool:
-        at = fingerprint & self._mask
-        known = self._ways[at]
-        return self._fingerprints[at] == fingerprint and known <= way and known & HOPS_MAX <= way & HOPS_MAX
