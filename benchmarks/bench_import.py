@@ -2,9 +2,9 @@
 
     python benchmarks/bench_import.py [WARC]
 
-Without a file, 500, 2,000 and 4,000 pages are made up: archives whose memory can be compared. Prints the processor
+Without a file, 1,000, 4,000 and 16,000 pages are made up: archives whose memory can be compared. Prints the processor
 seconds a page of the loop, of reading alone, and of the command on one processor and on all of them, the ratio to the
-loop, the wall time, and the most memory of a process so far. The command reads the largest archive with several
+loop, the wall time, and the most memory of a process so far. The command reads the larger archives with several
 processes.
 """
 
@@ -31,7 +31,7 @@ from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import find_sources
 from gossamer.world.spill import Spills
 
-SIZES = (500, 2_000, 4_000)
+SIZES = (1_000, 4_000, 16_000)
 LINKS = 60
 
 
