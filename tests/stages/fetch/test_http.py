@@ -1042,7 +1042,7 @@ def test_what_came_before_the_server_broke_off_is_there(
 
 @pytest.mark.promise(
     "What is fetched",
-    "A redirect is followed although its body breaks off. A page that ends with its end tag is read although its "
+    "A redirect is followed although its body breaks off, and a page that ends with its end tag is read although its "
     "length is wrong or its last chunk is missing.",
 )
 @pytest.mark.parametrize(
