@@ -97,6 +97,22 @@ def test_arrow_without_numpy_writes_the_tables_of_what_needs_numpy(port: int, tm
     assert first["simhash"] is not None
 
 
+def test_arrow_makes_arrays_of_numpy_where_components_are_named(port: int, tmp_path: Path) -> None:
+    words = ["crawl", f"http://127.0.0.1:{port}/", "-o", str(tmp_path / "crawl"), "--allow-private", "--quiet"]
+    answer = subprocess.run(
+        [
+            sys.executable, "-c", f"{CRAWL}import pyarrow; print(pyarrow.array([7]).to_numpy())", *words,
+            "--set", 'process.modules=["main_text"]',
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={"PYTHONPATH": str(Path(gossamer.__file__).parent.parent)},
+    )  # fmt: skip
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout.splitlines()[1] == "[7]"
+
+
 def test_an_index_alone_is_made_by_one_process() -> None:
     """Others would find the texts for a seventh more processor time, and the index would come no sooner."""
     program = "import sys, gossamer.api.search; print(any('results.isolated' in name for name in sys.modules))"
