@@ -1,31 +1,33 @@
 """A report of one figure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
 
 class Report(msgspec.Struct):
-    pages: int
-    refused: int
+    pages: int = 0
+    refused: int = 0
     cost: object = None
     attempts_counted: int = 0
+    failed_modules: tuple[object, ...] = ()
+    seeds_not_fetched: tuple[object, ...] = ()
+    awaited: tuple[object, ...] = ()
+    lasting: tuple[object, ...] = ()
+    idle_shards: tuple[int, ...] = ()
+    damage: tuple[str, ...] = ()
+    rendering: object = None
+    ended: str = ""
+    ended_says: str = ""
 
 
 def modules_with_failures(modules: Mapping[str, object]) -> tuple[object, ...]:
     return tuple(modules)
 
 
-def summary(
-    directory: Path,
-    rejected: Mapping[str, int],
-    modules: Sequence[object],
-    seeds_not_fetched: Sequence[object],
-    damage: Sequence[str],
-    **unfinished: object,
-) -> Report:
-    assert not damage
+def summary(directory: Path, known: Report, rejected: Mapping[str, int], **unfinished: object) -> Report:
+    assert not known.damage
     return Report(int((directory / "state/pages").read_text()), rejected["scope.host"])
 
 
