@@ -348,9 +348,9 @@ def recrawl_of(
     schedule = schedule_of(config, storage.epochs, frontier, dice, is_ours)
     if schedule is None:
         return None
-    options = config.revisit
     from gossamer.stages.seen.shingles import sketch, text_of  # noqa: PLC0415 - numpy, for continuous crawls alone
 
+    options = config.revisit
     sketcher = partial(sketch, lowest=False)
     revisiting = Revisiting(schedule, frontier, options.change, sketcher, text_of, conditional=options.conditional)
     enrolment = Enrolment(storage, namer, revisiting, options.interval_s_mean, clock, dice)

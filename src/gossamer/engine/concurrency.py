@@ -97,13 +97,12 @@ def next_limit(limit: RequestLimit, window: Window, ceiling: int, now: float) ->
     floor = min(REQUESTS_MIN, ceiling)
     rate = window.answers / max(window.lasts_s, 1e-3)
     silent = window.silent / max(window.silent + window.answers, 1)
-    smoothed = 0.9 * limit.silent + 0.1 * silent
     if limit.most > ceiling:
         return RequestLimit(ceiling, silent=limit.silent, step=STEP, next_at=now + HOLD_S_FIRST, why=NO_MORE)
     if not window.answers:
         return replace(limit, most=limit.proven, before=0, why="no request was answered")
     if window.crowded < CROWDED_MIN and not (limit.before and limit.goes == "down"):
-        return _give_back(limit, window, min(AUTO_FIRST, limit.most), smoothed)
+        return _give_back(limit, window, min(AUTO_FIRST, limit.most), _smooth(limit.silent, silent))
     if limit.before:
         limit = _judge(limit, rate, silent, now)
         if limit.most == limit.before:
@@ -111,7 +110,8 @@ def next_limit(limit: RequestLimit, window: Window, ceiling: int, now: float) ->
         limit = replace(limit, before=0)
     if sign := _sign_of_too_many(limit, window, rate, silent, now):
         return _try_fewer(limit, rate, floor, sign)
-    limit = replace(limit, silent=smoothed if limit.usual else silent, usual=limit.usual or rate / limit.most)
+    usual_silent = _smooth(limit.silent, silent) if limit.usual else silent
+    limit = replace(limit, silent=usual_silent, usual=limit.usual or rate / limit.most)
     if now < limit.next_at:
         return limit
     if limit.goes == "down":
@@ -141,6 +141,10 @@ def _give_back(limit: RequestLimit, window: Window, floor: int, silent: float) -
     if window.used_max < UNUSED * most:
         most = max(floor, int(window.used_max / UNUSED), int(most * UNUSED))
     return RequestLimit(most, silent=silent, step=limit.step, why="few hosts wait for one")
+
+
+def _smooth(usual: float, now: float) -> float:
+    return 0.9 * usual + 0.1 * now
 
 
 def _judge(limit: RequestLimit, rate: float, silent: float, now: float) -> RequestLimit:
