@@ -133,6 +133,14 @@ def test_a_coordinator_begun_again_knows_when_it_lent_last(tmp_path: Path, monke
         assert not asyncio.run(lend(lender(tmp_path, term_s))), damaged
 
 
+def test_a_round_without_a_grant_notes_nothing(tmp_path: Path) -> None:
+    note = tmp_path / "state/coordinator.granted"
+    assert asyncio.run(lend(lender(tmp_path, 100.0)))
+    before = (note.stat().st_ino, note.stat().st_mtime_ns, note.read_text())
+    assert not asyncio.run(lend(lender(tmp_path, 100.0), rounds=5)), "the first holder may still crawl"
+    assert (note.stat().st_ino, note.stat().st_mtime_ns, note.read_text()) == before
+
+
 def test_a_shard_begins_nothing_without_its_lease() -> None:
     tenure = Tenure(TERM_S)
     assert not tenure.holds(0.0)

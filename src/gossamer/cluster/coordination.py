@@ -205,6 +205,8 @@ class Coordination:
         self._quotas = quotas
         self._quota: dict[int, tuple[int, int]] = {}
         self._granted: dict[int, float] = {}
+        self.grants = 0
+        """Leases granted or renewed since the start."""
         self.balance: Balance | None = None
         """Set to move partitions between shards automatically; None: only for `scale`."""
         self._balanced: set[tuple[int, int]] = set()
@@ -442,6 +444,7 @@ class Coordination:
         if self._tenancy.ask(shard, holder, now, renews=answer.renews, proven=proven) > 0:
             return
         self._granted[shard] = answer.asked_at
+        self.grants += 1
         self.kept.holders[shard] = holder
         self.kept.closed = False
 

@@ -67,6 +67,7 @@ class Coordinator(ABC):
         self.coordination.spreading = Spreading() if plan.moves else None
         self.coordination.moves.copied = Copied(0, plan.shards) if plan.work else None
         self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}
+        self._grants_noted = 0
         self.rounds = 0
         """Complete rounds since the start."""
         self._status = self.coordination.status()
@@ -170,7 +171,13 @@ class Coordinator(ABC):
         return answers
 
     def _note_grants(self) -> None:
-        """Note the time, before leases are sent that were granted until now. For this boot alone: nothing is synced."""
+        """Note the time, before leases are sent that were granted until now. For this boot alone: nothing is synced.
+
+        Where none was granted since the last note, that note still holds.
+        """
+        if self.coordination.grants == self._grants_noted:
+            return
+        self._grants_noted = self.coordination.grants
         said = f"{steady_s():.3f} {boot_id().hex()}"
         self._file.with_suffix(".granted.new").write_text(said, encoding="ascii")
         self._file.with_suffix(".granted.new").replace(self._file.with_suffix(".granted"))
