@@ -78,6 +78,10 @@ class DeclaredKey(NamedTuple):
         return get_args(self.type) if get_origin(self.type) is Literal else ()
 
 
+LISTED_MAX = 12
+"""Keys that an error lists; sections of the configuration have more."""
+
+
 class Mistake(NamedTuple):
     """One thing that is wrong with what was given."""
 
@@ -86,9 +90,15 @@ class Mistake(NamedTuple):
     message: str
     """A clause that begins with `expected`, or a sentence that names the value; empty: there is no such key."""
     given: object
+    known: tuple[str, ...] = ()
+    """The keys that there are, where there is no such key."""
 
     def __str__(self) -> str:
-        return ": ".join(filter(None, (".".join(self.path), self.message or "there is no such key")))
+        message = self.message
+        if not message:
+            listed = f"there are {', '.join(self.known)}" if 0 < len(self.known) <= LISTED_MAX else ""
+            message = "there is no such key" + nearest(self.path[-1], self.known, listed)
+        return ": ".join(filter(None, (".".join(self.path), message)))
 
 
 class OptionsError(ValueError):
@@ -252,7 +262,7 @@ class _Conversion:
                 if name in known:
                     values[name] = self._value(value, known[name].type, known[name].key, (*path, name))
                 else:
-                    self._wrong((*path, name), "", value)
+                    self.mistakes.append(Mistake((*path, name), "", value, tuple(known)))
             for name in known:
                 if known[name].default is NODEFAULT and name not in given:
                     self._wrong((*path, name), "it is missing; add it", None)

@@ -110,7 +110,7 @@ def test_a_mistake_in_a_request_is_named_with_its_place() -> None:
     for fields, says in (
         ({}, "seed: urls: it is missing; add it"),
         ({"urls": ["http://a.example/", 1]}, 'seed: urls.1: expected a text, such as "a"'),
-        ({"urls": ["http://a.example/"], "url": 1}, "seed: url: there is no such key"),
+        ({"urls": ["http://a.example/"], "url": 1}, "seed: url: there is no such key; did you mean urls?"),
         ({"urls": [""]}, "seed: urls.0: expected a text that is not empty"),
         ({"urls": ["x" * 9_000]}, "seed: urls.0: expected 8192 or less characters"),
         ({"urls": []}, "seed: urls: expected a list that is not empty"),

@@ -163,6 +163,6 @@ def _web(directory: Path, size: str, **changes: object) -> SimwebProcess:
     try:
         options = SimwebOptions.preset(cast("Preset", size), **changes)
     except OptionsError as error:
-        path, message, given = error.mistakes[0]
-        raise ConfigError(f"--{path[0]} {given}: {message}") from error
+        mistake = error.mistakes[0]
+        raise ConfigError(f"--{mistake.path[0]} {mistake.given}: {mistake.message}") from error
     return SimwebProcess(options, directory)

@@ -141,8 +141,9 @@ def _refuse_unknown(given: Mapping[str, object], known: list[str]) -> None:
 
 
 def _one_line(error: OptionsError, section: str = "") -> str:
-    path, message, given = error.mistakes[0]
-    key = section + ".".join(path)
+    mistake = error.mistakes[0]
+    message = mistake.message
+    key = section + ".".join(mistake.path)
     if message.startswith("expected "):
-        return f"{key} is {json.dumps(given, default=str)}: {message}"
+        return f"{key} is {json.dumps(mistake.given, default=str)}: {message}"
     return f"{key}.{message}" if key else message
