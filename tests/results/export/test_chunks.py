@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import venv
 from collections.abc import Callable
 from pathlib import Path
 from urllib.parse import unquote
@@ -110,6 +113,49 @@ def test_rows_say_which_page_and_which_part(
     again = exporting("chunks", tmp_path / "again", made, chunk_tokens=64)
     assert again.rows["texts"] == len({row["url"] for row in rows})
     assert pq.read_table(tmp_path / "again/data").to_pylist() == rows
+
+
+LOADS = """
+import json, sys
+import datasets
+from langchain_core.documents import Document
+from llama_index.core import SimpleDirectoryReader
+from llama_index.core.node_parser import MarkdownNodeParser
+chunks, texts, cache = sys.argv[1:]
+rows = datasets.load_dataset(chunks, split="train", cache_dir=cache)
+documents = [Document(row["text"], id=row["id"], metadata={"source": row["url"] + row["fragment"]}) for row in rows]
+print(json.dumps([[one.id, one.page_content, one.metadata["source"]] for one in documents]))
+pages = SimpleDirectoryReader(texts, recursive=True, required_exts=[".md"]).load_data()
+nodes = MarkdownNodeParser().get_nodes_from_documents(pages)
+print(json.dumps([sorted({one.metadata["file_path"] for one in pages}), [one.get_content() for one in nodes]]))
+"""
+
+
+@pytest.mark.acceptance
+@pytest.mark.timeout(400)  # It installs three packages with all that they need.
+@pytest.mark.long
+def test_langchain_and_llamaindex_load_what_is_exported(
+    made: Path,  # noqa: F811
+    exporting: Callable[..., Exported],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They get their own environment, as the packages that they bring are no part of Gossamer's."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "cache"))
+    exporting("chunks", tmp_path / "chunks", made, chunk_tokens=64)
+    exporting("markdown", tmp_path / "texts", made)
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = str(tmp_path / "venv/bin/python")
+    wanted = ["datasets>=4", "langchain-core>=1", "llama-index-core>=0.14"]
+    subprocess.run([python, "-m", "pip", "install", "-q", *wanted], check=True)
+    command = [python, "-c", LOADS, *(str(tmp_path / name) for name in ("chunks", "texts", "cache"))]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    chunks, (files, nodes) = (json.loads(line) for line in printed if line.startswith("["))
+    rows = pq.read_table(tmp_path / "chunks/data").to_pylist()
+    assert chunks == [[row["id"], row["text"], row["url"] + row["fragment"]] for row in rows]
+    assert files == sorted(str(path) for path in (tmp_path / "texts").rglob("*.md"))
+    assert all(any(row["text"].split()[0] in node for node in nodes) for row in rows)
 
 
 @pytest.mark.parametrize(("to", "tokens", "says"), [("bulk", 64, "bulk has no chunks"), ("chunks", 9, "at least 32")])
