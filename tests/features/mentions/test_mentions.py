@@ -87,6 +87,7 @@ def test_a_source_that_links_to_its_target_is_verified_and_only_then_known(epoch
         ("javascript:alert(1)", TARGET),
         (SOURCE, "no address"),
         ("https://e.example/page#a", "https://E.example/page"),
+        ("https://E.example", "https://e.example/"),
         (SOURCE, "https://foreign.example/"),
     ],
 )
@@ -99,12 +100,34 @@ def test_a_wrong_notice_is_refused_with_a_reason(epochs: Epochs, source: str, ta
 
 
 @pytest.mark.parametrize(
+    ("source", "target", "requested"),
+    [
+        ("https://BLOG.example", "https://E.example:443/page", "https://blog.example/"),
+        ("HTTP://blog.example:80/a/../b", " https://e.example/x/../page#part", "http://blog.example/b"),
+        ("https://b\u00fccher.example/", TARGET, "https://xn--bcher-kva.example/"),
+    ],
+)
+def test_addresses_are_read_as_a_browser_reads_them(epochs: Epochs, source: str, target: str, requested: str) -> None:
+    mentions = of(epochs)
+    assert receive(mentions, source, target) == 202
+    (asked,) = mentions.due(NOW)
+    assert (asked.url.text, asked.url.host) == (requested, requested.split("/")[2])
+    mentions.answered(asked, page(TARGET.encode()), b"", NOW)
+    assert len(mentions.take_verified(NOW)) == 1
+
+
+@pytest.mark.parametrize(
     ("document", "state"),
     [
         (page(b"nothing"), "refused"),
         (page(b"https://e.example/page/longer https://e.example/"), "refused"),
         (page(TARGET.encode(), "text/plain"), "verified"),
         (page(b'{"a": "https://e.example/page"}', "application/json"), "verified"),
+        (page(b"see https://e.example/page.\n", "text/plain"), "verified"),
+        (page(b"[x](https://E.example:443/page)", "text/markdown"), "verified"),
+        (page(b"https://e.example/pages https://e.example/page/2", "text/plain"), "refused"),
+        (page(rb'{"a": "https:\/\/e.example\/page"}', "application/json"), "verified"),
+        (page(b'{"a": "https://e.example/page/2"}', "application/json"), "refused"),
         (reply(b"", status=410), ""),
         (reply(b"", status=404), ""),
     ],
@@ -169,6 +192,20 @@ def test_a_repeated_notice_is_verified_again_after_its_pause(epochs: Epochs) -> 
     answer(mentions, page(b"no longer"), NOW + 100)
     assert mentions.take_verified(NOW + 100) == []
     assert mentions.counts()["refused"] == 1
+
+
+def test_a_source_is_requested_once_an_hour_whatever_its_targets_and_its_end(epochs: Epochs) -> None:
+    """Else notices are a way to have a host requested as often as a sender likes."""
+    mentions = of(epochs, source_s_min=100.0)
+    receive(mentions)
+    answer(mentions, page(b"nothing"))
+    assert receive(mentions, target=TARGET + "2", now=NOW + 1) == 202
+    assert mentions.due(NOW + 99) == [], "another target, the same source"
+    answer(mentions, reply(b"", status=410), NOW + 100)
+    assert receive(mentions, target=TARGET + "2", now=NOW + 101) == 202
+    assert mentions.due(NOW + 199) == [], "a source that is gone"
+    receive(of(epochs, source_s_min=100.0), target=TARGET + "3", now=NOW + 102)
+    assert of(epochs, source_s_min=100.0).due(NOW + 99) == [], "after a death too"
 
 
 def test_what_waits_is_bounded_by_host_and_in_all(epochs: Epochs) -> None:

@@ -7,8 +7,10 @@ for sources and the sources that do link to their targets.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -21,6 +23,7 @@ from gossamer.ports import VisitMiddleware
 from gossamer.stages.process.links import redirect_target
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import MENTIONED, PARTITIONED
+from gossamer.url.join import absolute
 from gossamer.url.url import Url, fingerprint
 
 REDIRECTS_MAX = 5
@@ -33,6 +36,11 @@ RETRY_S = 300.0
 """Pause before a source that could not be fetched is requested again; doubles."""
 NOTICED_AT_ONCE = 50
 """Sources requested in one turn."""
+ADDRESSES_MAX = 5_000
+"""Addresses of a text that are compared with the target; those that do not name its host are not counted."""
+_ADDRESS = re.compile(rb"https?://[^\x00-\x20\"'<>`{}|^\\]+")
+_AROUND = b".,;:!?)]*_"
+"""Characters of prose and Markdown after an address."""
 
 State = Literal["waiting", "verified", "refused"]
 Examine = Callable[[Url, Reply], tuple[Content, Findings]]
@@ -90,10 +98,15 @@ class Mentions(VisitMiddleware):
         """Notices that wait, by host of their source."""
         self._led_to: dict[bytes, tuple[str, int]] = {}
         """By key: where a source redirected, whose robots.txt must be read first, and after how many redirects."""
+        self._checked_at: dict[str, float] = {}
+        """By key of a source: when it was last requested, for any target, also one whose notice was dropped."""
         self._verified: list[bytes] = []
         for key, value in list(epochs.scan(MENTIONED.family, *PARTITIONED)):
             if key[2:3] == MENTIONED.marks:
-                self._keep(key, decode_mention(value))
+                one = decode_mention(value)
+                self._keep(key, one)
+                if one.checked_at:
+                    self._note_check(one, max(one.checked_at, self._checked_at.get(one.source, 0.0)))
 
     def receive(self, source: str, target: str, is_wanted: Callable[[Url], bool], now: float) -> Answer:
         """Take a notice. `is_wanted` says whether the crawl has, or would have, a page. 202: it will be verified; it is
@@ -101,8 +114,8 @@ class Mentions(VisitMiddleware):
         """
         if not (source and target):
             return Answer(400, "send source and target, form-encoded")
-        named = [self._name(text) if text.startswith(("http://", "https://")) else None for text in (source, target)]
-        page, goal = named
+        page = self._address(source)
+        goal = self._address(target)
         if page is None or goal is None:
             return Answer(400, f"{'source' if page is None else 'target'} is not an http or https URL")
         if page.key == goal.key:
@@ -113,13 +126,13 @@ class Mentions(VisitMiddleware):
         known = self._kept.get(key)
         if known is not None:
             if known.state != "waiting":
-                self._set_waiting(key, known, max(now, known.checked_at + self._options.source_s_min))
+                self._set_waiting(key, known, self._earliest(page, now))
             return Answer(202, "the link will be verified")
         if self._of_host[page.host] >= self._options.host_waiting_max:
             return Answer(429, "too many notices of this host wait", self._options.source_s_min)
         if len(self._kept) >= self._options.notices_max and not self._drop_refused():
             return Answer(503, "no room for more notices", self._options.source_s_min)
-        self._set_waiting(key, Mention(page.text, goal.text, "waiting"), now)
+        self._set_waiting(key, Mention(page.text, goal.text, "waiting"), self._earliest(page, now))
         return Answer(202, "the link will be verified")
 
     def due(self, now: float) -> list[Prerequisite]:
@@ -183,6 +196,7 @@ class Mentions(VisitMiddleware):
             self._conclude(key, one, "refused", f"its source may not be requested: {verdict.reason}", now)
             return None
         one.next_at = now + RETRY_S  # If the answer is lost.
+        self._note_check(one, now)
         return Prerequisite(url, url, hops, owner=self.name, subject=key.hex(), is_about_origin=False)
 
     def _follow(
@@ -204,12 +218,44 @@ class Mentions(VisitMiddleware):
         target = self._named(one.target)
         named = (self._name(link.url) for link in findings.links)
         links = any(url is not None and url.key == target.key for url in named)
-        if links or ("html" not in reply.media_type and one.target.encode() in content.body):
+        if links or ("html" not in reply.media_type and self._is_named(target, content.body)):
             self._verified.append(key)
         else:
             self._conclude(key, one, "refused", "its source has no link to the target", now)
 
+    def _is_named(self, target: Url, text: bytes) -> bool:
+        """Say whether a text has the address `target`, and not only a longer one that begins with it.
+
+        JSON may escape each slash. An address may be written otherwise than its key: the host in capitals, no path.
+        """
+        host = target.host.encode()
+        found = (address[0] for address in _ADDRESS.finditer(text.replace(b"\\/", b"/")))
+        words = islice((word for word in found if host in word.lower()), ADDRESSES_MAX)
+        for word in words:
+            for written in (word, word.rstrip(_AROUND)):
+                url = self._address(written.decode("utf-8", "replace"))
+                if url is not None and url.key == target.key:
+                    return True
+        return False
+
     # ---- inside
+
+    def _address(self, text: str) -> Url | None:
+        """Return the URL that a person or a program wrote: with capitals in its host, without a path."""
+        address = absolute(text.strip())
+        is_web = address is not None and address.startswith(("http://", "https://"))
+        return self._name(address) if address is not None and is_web else None
+
+    def _earliest(self, source: Url, now: float) -> float:
+        """Return when a source may be requested: a source is not requested once more for each of its targets."""
+        checked_at = self._checked_at.get(source.text)
+        return now if checked_at is None else max(now, checked_at + self._options.source_s_min)
+
+    def _note_check(self, one: Mention, at: float) -> None:
+        self._checked_at.pop(one.source, None)  # The oldest one is first.
+        self._checked_at[one.source] = at
+        if len(self._checked_at) > self._options.notices_max:
+            del self._checked_at[next(iter(self._checked_at))]
 
     def _try_again(self, key: bytes, one: Mention, error: str, now: float) -> None:
         one.attempts += 1
