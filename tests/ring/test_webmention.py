@@ -100,6 +100,29 @@ def test_wrong_notices_get_a_reason_and_cost_no_request(
         assert sum(blog.counts.values()) == 0
 
 
+@pytest.mark.heavy
+def test_all_that_links_to_a_target_counts_and_mere_mentions_do_not(
+    site: HostileServer, blog: HostileServer, tmp_path: Path
+) -> None:
+    target = f"{site.root}page"
+    links = (
+        "<a href={}>x</a>", "<area href={}>", "<img src={}>", "<video src={}></video>", "<audio src={}></audio>",
+        "<iframe src={}></iframe>", "<link rel=alternate href={}>", "<a rel=nofollow href={}>x</a>",
+    )  # fmt: skip
+    mere = (
+        "<!-- <a href={}>x</a> -->", "<template><a href={}>x</a></template>", "<p data-url={}>x", "<p>{}",
+        "<script>'{}'</script>",
+    )  # fmt: skip
+    for number, markup in enumerate((*links, *mere)):
+        text = "<!doctype html><title>x</title>" + markup.format(target)
+        blog.answers[f"/{number}"] = whole(text.encode())
+    with crawling(site, tmp_path / "c") as (_, root):
+        until(lambda: site.counts["/page"])
+        for number in range(len(links) + len(mere)):
+            assert notify(root, f"{blog.root}{number}", target) == 202
+        until(lambda: counts(root) == {"waiting": 0, "verified": len(links), "refused": len(mere)})
+
+
 def test_a_crawl_accepts_no_notices_unless_they_are_enabled(site: HostileServer, tmp_path: Path) -> None:
     with crawling(site, tmp_path / "c", "webmention.enabled=false") as (_, root):
         until(lambda: site.counts["/page"])

@@ -152,10 +152,10 @@ def _assemble(setup: Setup, opening_min: int) -> Shard:
     totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = setup.undo.enter_context(closing(Logs(setup.home.logs, setup.clock, setup.config.logs)))
     telemetry = Telemetry(setup.clock, logs, CrawlCounters(totals, setup.config.crawl))
-    modules = _modules(setup)
+    modules, source_modules = _modules(setup)
     outputs = outputs_of(setup, storage.journals, telemetry.counters, modules)
     kept = durable_state_of(setup, storage, telemetry, outputs.archives)
-    ring, membership = ring_of(setup, kept, telemetry, outputs.archives, modules)
+    ring, membership = ring_of(setup, kept, telemetry, outputs.archives, modules, source_modules)
     controls = controls_of(setup, kept, ring, telemetry, alone=membership is None)
     return Shard(kept, ring, outputs, controls, membership, setup.closing)
 
@@ -179,9 +179,16 @@ def outputs_of(setup: Setup, journals: Journals, counters: CrawlCounters, module
 
 
 def ring_of(
-    setup: Setup, kept: DurableState, telemetry: Telemetry, archives: Archives, modules: Chosen
+    setup: Setup,
+    kept: DurableState,
+    telemetry: Telemetry,
+    archives: Archives,
+    modules: Chosen,
+    source_modules: Chosen,
 ) -> tuple[CrawlRing, Membership | None]:
-    """Return the crawl loop, joined to the commits, and its membership in a crawl of several shards."""
+    """Return the crawl loop, joined to the commits, and its membership in a crawl of several shards. `source_modules`
+    read the sources of link notices.
+    """
     config = setup.config
     clock = setup.clock
     storage = kept.storage
@@ -210,7 +217,8 @@ def ring_of(
     looks = examiner(config, modules.inside, clock, storage.slots, spills)
     hints = hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None)
     quarantine = quarantine_of(config, setup.home.directory, epochs, storage.slots)
-    mentions = mentions_of(config, epochs, namer, exclusions, robots, partial(_look, looks, quarantine))
+    sources = examiner(config, source_modules.inside, clock, storage.slots)
+    mentions = mentions_of(config, epochs, namer, exclusions, robots, partial(_look, sources, quarantine))
     listed = middleware_of(Features(
         config, epochs, namer, frontier.control, exclusions, robots, scope.trapping, looks, quarantine,
         telemetry.logs, recrawl, hints, sessions, requests, mentions, counters.proxy_changed,
@@ -469,10 +477,16 @@ def _rendering(
     return cast("PageRendering", made)
 
 
-def _modules(setup: Setup) -> Chosen:
-    """Return the processing modules, each watched by a separate alarm if it has a time limit."""
+def _modules(setup: Setup) -> tuple[Chosen, Chosen]:
+    """Return the processing modules of pages, and those of the sources of link notices: an image or a video of a
+    source is a link too. A separate alarm watches each module if it has a time limit.
+    """
     config = setup.config
-    limit_s = setup.config.process.module_s_max
+    limit_s = config.process.module_s_max
     # The limit must be reached before the supervisor ends the process.
     alarm = OverrunAlarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
-    return choose_modules(config, setup.undo.enter_context(closing(alarm)) if alarm is not None else None)
+    watch = setup.undo.enter_context(closing(alarm)) if alarm is not None else None
+    modules = choose_modules(config, watch)
+    if not config.webmention.enabled:
+        return modules, modules
+    return modules, choose_modules(replace(config, scope=replace(config.scope, embeds=True)), watch)

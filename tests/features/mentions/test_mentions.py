@@ -194,7 +194,7 @@ def test_a_repeated_notice_is_verified_again_after_its_pause(epochs: Epochs) -> 
     assert mentions.counts()["refused"] == 1
 
 
-def test_a_source_is_requested_once_an_hour_whatever_its_targets_and_its_end(epochs: Epochs) -> None:
+def test_a_source_is_requested_once_an_hour_for_all_targets_also_when_gone(epochs: Epochs) -> None:
     """Else notices are a way to have a host requested as often as a sender likes."""
     mentions = of(epochs, source_s_min=100.0)
     receive(mentions)
