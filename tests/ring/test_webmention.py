@@ -108,6 +108,7 @@ def test_all_that_links_to_a_target_counts_and_mere_mentions_do_not(
     links = (
         "<a href={}>x</a>", "<area href={}>", "<img src={}>", "<video src={}></video>", "<audio src={}></audio>",
         "<iframe src={}></iframe>", "<link rel=alternate href={}>", "<a rel=nofollow href={}>x</a>",
+        "<a href={}>x</a>" + "x" * (2 << 20),
     )  # fmt: skip
     mere = (
         "<!-- <a href={}>x</a> -->", "<template><a href={}>x</a></template>", "<p data-url={}>x", "<p>{}",

@@ -217,7 +217,7 @@ def ring_of(
     looks = examiner(config, modules.inside, clock, storage.slots, spills)
     hints = hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None)
     quarantine = quarantine_of(config, setup.home.directory, epochs, storage.slots)
-    sources = examiner(config, source_modules.inside, clock, storage.slots)
+    sources = examiner(config, source_modules.inside, clock, storage.slots, spills)
     mentions = mentions_of(config, epochs, namer, exclusions, robots, partial(_look, sources, quarantine))
     listed = middleware_of(Features(
         config, epochs, namer, frontier.control, exclusions, robots, scope.trapping, looks, quarantine,
