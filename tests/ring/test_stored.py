@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import obstore
 import pytest
 
 from gossamer import Crawler
@@ -107,6 +110,39 @@ def test_verify_looks_at_the_objects(stored: Stored) -> None:
         stored.bucket.client.put_object(Bucket=NAME, Key=key, Body=data)
         assert status == 1
         assert f"1 object missing, or not what was written: {stored.uri}/{name}" in err
+
+
+@contextmanager
+def requests_of(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+    """Count requests to stores while the context lasts: kind and name of the object."""
+    seen: Counter[str] = Counter()
+
+    def counting(kind: str, request: Callable[..., Any]) -> Callable[..., Any]:
+        def send(store: object, name: str, *rest: object, **options: object) -> Any:
+            seen[f"{kind} {name}"] += 1
+            return request(store, name, *rest, **options)
+
+        return send
+
+    with monkeypatch.context() as patch:
+        for kind in ("get", "head"):
+            patch.setattr(obstore, f"{kind}_async", counting(kind, getattr(obstore, f"{kind}_async")))
+        yield seen
+
+
+def test_a_command_reads_no_object_twice(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The list of a large crawl's files is long, and a running crawl may have replaced it by then."""
+    with requests_of(monkeypatch) as seen:
+        run(stored, "report", "--json")
+    assert seen["get shard-0/latest.json"] == 1
+    assert set(seen.values()) == {1}
+
+
+def test_what_is_read_is_not_looked_for_before(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    with requests_of(monkeypatch) as seen:
+        run(stored, "verify", "--deep")
+    assert any(one.startswith("get warc/") for one in seen)
+    assert not [one for one in seen if one.startswith("head ")]
 
 
 def test_what_is_restored_without_warc_files_goes_on(stored: Stored, tmp_path: Path) -> None:

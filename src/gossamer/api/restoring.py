@@ -292,10 +292,12 @@ async def copy_map(config: Config, directory: Path) -> MovesRecord:
     return moves
 
 
-async def gather(config: Config, directory: Path, wanted: Wanted | None = None, deep: bool | None = None) -> None:
+async def gather(
+    config: Config, directory: Path, wanted: Wanted | None = None, deep: bool | None = None
+) -> list[SavedCheckpoint | None]:
     """Copy the newest checkpoints of all shards, with the finished files that are `wanted`, into the crawl's directory;
     None: those that the crawl keeps on its disk. All objects are looked for unless `deep` is None, and read if it is
-    true.
+    true. Return the checkpoints by shard.
 
     Raises:
         CrawlFailedError: some of those are missing, or are not what was written.
@@ -305,7 +307,7 @@ async def gather(config: Config, directory: Path, wanted: Wanted | None = None, 
     keeps = config.archive.store_keep_warc
     chosen = wanted or (lambda name: keeps or not name.startswith(WARCS))
 
-    async def bring(home: Home) -> None:
+    async def bring(home: Home) -> SavedCheckpoint | None:
         checkpoints = checkpoints_of(config, home.shard)
         saved = await checkpoints.latest()
         if saved is not None:
@@ -318,11 +320,10 @@ async def gather(config: Config, directory: Path, wanted: Wanted | None = None, 
             elsewhere = {one.name: (Phase.AWAY if one.archived else Phase.SAVED, one.sha256) for one in left}
             if elsewhere:
                 await asyncio.to_thread(note_elsewhere, config, home, elsewhere)
+        return saved
 
-    places = homes(directory, config.cluster.workers)
-    for home in places:  # One after the other: they write the same file.
-        await _bring_list(checkpoints_of(config, home.shard), directory)
-    await asyncio.gather(*map(bring, places))
+    await _bring_list(checkpoints_of(config, 0), directory)
+    return await asyncio.gather(*map(bring, homes(directory, config.cluster.workers)))
 
 
 def _remove_open(directory: Path) -> None:
@@ -464,17 +465,14 @@ async def _restore_newest(
 
         partitions = bring_map(directory, *kept)
     config = with_workers(config, partitions.shards)
-    await gather(config, directory, wanted, deep)
+    restored = await gather(config, directory, wanted, deep)
     described = []
-    for home in homes(directory, config.cluster.workers):
-        checkpoints = checkpoints_of(config, home.shard)
-        claimed = await checkpoints.read_claim()
-        saved = await checkpoints.latest()
+    for home, saved in zip(homes(directory, config.cluster.workers), restored, strict=True):
         if saved is None and home.shard not in partitions.owners:
             continue  # It was added shortly before, and has nothing yet.
         if saved is None:
             raise ConfigError(f"shard {home.shard} has no checkpoint at {uri}; the crawl cannot be restored without it")
-        if claimed is not None and home.shards == 1:  # What is restored is its only owner from now on.
+        if home.shards == 1 and (claimed := await checkpoints_of(config, 0).read_claim()):  # Now its only owner.
             write_whole(home.state / CLAIM, f"{claimed.opening} {claimed.opening}".encode())
         age_s = WallClock().now() - saved.at
         described.append(f"commit {saved.epoch:,} ({age_s:.0f} s old), {len(saved.parts):,} files")

@@ -149,9 +149,11 @@ class ObjectStore:
         StoreError: the store does not answer.
         """
         try:
-            there = await self._look(name)
-            is_same = there is not None and there["size"] == length
-            return is_same and not (sha256 and await self._digest(name) != sha256)
+            if sha256:
+                return await self._digest(name) == sha256
+            return (await obstore.head_async(self._store, name))["size"] == length
+        except (FileNotFoundError, exceptions.PermissionDeniedError):
+            return False
         except (exceptions.BaseError, OSError, ValueError) as error:
             raise _store_error(error) from error
 
