@@ -14,7 +14,9 @@ from gossamer.config import configure, effective_toml
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError, StoreError
+from gossamer.model.product import FORGOTTEN
 from gossamer.stages.archive.checkpoints import Checkpoints, ShardClaim, SnapshotFile
+from gossamer.stages.archive.objectstore import ObjectStore
 from gossamer.stages.archive.options import ArchiveOptions
 from tests.cluster.crawls import config_of, crawl
 from tests.faults.shards import Shards
@@ -80,6 +82,23 @@ def test_what_was_open_in_an_older_checkpoint_is_not_left_beside_the_finished_fi
 
     asyncio.run(run())
     assert [path.name for path in (there / "warc").iterdir()] == [name]
+
+
+def test_what_all_shards_share_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each request of a large cluster would wait for the one before it."""
+    uri = f"file://{tmp_path}/kept"
+    config = configure(options={"contact": "a@example.org"}, sets=("cluster.workers=5", f"state.checkpoint_uri={uri}"))
+    names = []
+    read = ObjectStore.read
+
+    async def counting(store: ObjectStore, name: str) -> bytes | None:
+        names.append(name)
+        return await read(store, name)
+
+    monkeypatch.setattr(ObjectStore, "read", counting)
+    assert asyncio.run(gather(config, tmp_path / "there")) == [None] * 5
+    assert names.count(FORGOTTEN) == 1
+    assert len(names) == 1 + 5
 
 
 def test_what_did_not_change_is_not_sent_again_and_what_is_not_needed_goes(tmp_path: Path) -> None:
