@@ -22,7 +22,7 @@ SET VARIABLE regions = regexp_split_to_array(trim('
     TN TO TR TT TV TW TZ UA UG UM US UY UZ VA VC VE VG VI VN VU WF WS YE YT ZA ZM ZW
 '), '\s+');
 -- Titles and headings of pages that say that there is no page.
-SET VARIABLE absent = '(?i)^\W*(error\W*)?404\b|\b404\W*$|\bnot found\W*$|\b(page|file) (was |is |could |can)?\s?not (be )?(found|available)|(page|file) (does not|doesn.t|no longer) exists?|nicht gefunden|existiert nicht|introuvable|no encontrad[ao]|non trovat[ao]|niet gevonden|não encontrad[ao]|nie znaleziono|не найден|見つかりません|找不到';
+SET VARIABLE absent = '(?i)^\W*(error\W*)?404\b|\b404\W*$|\bnot found\W*$|\b(page|file) (was |is |could |can)?\s?not (be )?(found|available)|(page|file) (does not|doesn.t|no longer) exists?|(page|file) (can|couldn).t be found|nicht gefunden|existiert nicht|introuvable|no encontrad[ao]|non trovat[ao]|niet gevonden|não encontrad[ao]|nie znaleziono|не найден|見つかりません|找不到';
 -- A URL's last attempt counts. What a crawl without the modules `metadata` and `audit` lacks is null.
 CREATE TEMP TABLE latest AS
 SELECT key, url, outcome::VARCHAR AS outcome, status, error, title, description, media_type::VARCHAR AS media_type,
@@ -43,12 +43,20 @@ QUALIFY row_number() OVER (PARTITION BY key ORDER BY fetched_at DESC, attempt DE
 CREATE TEMP VIEW own AS SELECT DISTINCT host FROM latest WHERE link_type NOT IN ('outlink', 'embed');
 CREATE TEMP VIEW html AS
 SELECT * FROM latest
-WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND host IN (FROM own);
+WHERE outcome = 'fetched' AND media_type IN ('text/html', 'application/xhtml+xml') AND host IN (FROM own)
+    AND coalesce(status NOT IN (204, 205), true);  -- Without content, browsers keep showing the page before.
 CREATE TEMP VIEW documents AS SELECT * FROM html WHERE duplicate_of = '';
--- Pages that search engines may list: faults of what they show are faults of these alone.
+-- The one canonical address of each page that has no other.
+CREATE TEMP TABLE canonical AS
+SELECT page.key, max(links.to_key) AS to_key, max(links.to_url) AS to_url
+FROM links JOIN html AS page ON page.url = links.from_url
+WHERE links.link_type::VARCHAR = 'canonical' GROUP BY page.key HAVING count(DISTINCT links.to_key) = 1;
+-- Pages that search engines may list: faults of what they show are faults of these alone. Where a page names another
+-- as canonical, that one is listed.
 CREATE TEMP VIEW listed AS
 SELECT * FROM documents
-WHERE NOT regexp_matches(robots, '\b(noindex|none)\b') AND coalesce(link_type NOT IN ('embed', 'frame', 'iframe'), true);
+WHERE NOT regexp_matches(robots, '\b(noindex|none)\b') AND coalesce(link_type NOT IN ('embed', 'frame', 'iframe'), true)
+    AND key NOT IN (SELECT key FROM canonical WHERE to_key <> key AND to_key IN (SELECT key FROM html));
 -- A reader finds the link to a redirect on a page, so that page links to what the redirect leads to.
 CREATE TEMP TABLE behind AS
 WITH RECURSIVE moved AS (
@@ -127,11 +135,6 @@ WITH said AS (
     SELECT DISTINCT to_url, to_key FROM links WHERE link_type::VARCHAR = 'alternate'
 )
 SELECT * FROM said LEFT JOIN known USING (to_url);
--- The one canonical address of each page that has no other.
-CREATE TEMP TABLE canonical AS
-SELECT page.key, max(links.to_key) AS to_key, max(links.to_url) AS to_url
-FROM links JOIN html AS page ON page.url = links.from_url
-WHERE links.link_type::VARCHAR = 'canonical' GROUP BY page.key HAVING count(DISTINCT links.to_key) = 1;
 
 -- broken_link
 SELECT url, detail, pages FROM attempts WHERE is_broken
@@ -203,7 +206,7 @@ WHERE outcome IN ('robots_denied', 'redirected')
     OR outcome = 'fetched' AND (to_key <> key OR regexp_matches(robots, '\b(noindex|none)\b'))
 
 -- duplicate_title
-SELECT first(url ORDER BY url), title, list(url ORDER BY url)[2:getvariable('most')] FROM documents
+SELECT first(url ORDER BY url), title, list(url ORDER BY url)[2:getvariable('most')] FROM listed
 WHERE title <> '' GROUP BY title HAVING count(*) > 1
 
 -- missing_title
@@ -238,8 +241,8 @@ SELECT all_urls[1], len(all_urls) || ' URLs have the same content', all_urls[2:g
 
 -- near_duplicate_page
 WITH alike AS (
-    SELECT near_duplicate_of AS first, list(url) AS urls FROM listed LEFT JOIN canonical USING (key)
-    WHERE near_duplicate_of <> '' AND coalesce(words, 50) >= 50 AND coalesce(to_key, key) = key GROUP BY near_duplicate_of
+    SELECT near_duplicate_of AS first, list(url) AS urls FROM listed
+    WHERE near_duplicate_of <> '' AND coalesce(words, 50) >= 50 GROUP BY near_duplicate_of
 )
 SELECT all_urls[1], len(all_urls) || ' pages have nearly the same content', all_urls[2:getvariable('most')] FROM (
     SELECT list_sort(list_append(urls, alike.first)) AS all_urls FROM alike JOIN listed ON listed.url = alike.first
