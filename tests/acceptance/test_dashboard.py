@@ -593,6 +593,10 @@ def test_a_crawl_that_is_over_is_shown_by_what_came_of_it(
     expect(rows).to_have_count(3)
     expect(rows.first).to_contain_text("HTTP 404")
     expect(rows.first.locator(".url a")).to_have_count(3)
+    if "viewport" in look:  # Below each other, not in columns of any width.
+        places = [rows.first.locator(part).bounding_box() for part in ("th", ".url >> nth=0", "button")]
+        assert places[0]["x"] == places[1]["x"]
+        assert places[1]["y"] < places[2]["y"]
     expect(rows.nth(1)).to_contain_text("DNS error")
     expect(page.locator("#failed-hosts")).to_contain_text("HTTP 404")
     expect(page.locator("#chart-pending")).to_have_attribute("aria-label", re.compile("at most [1-9]"))
@@ -606,6 +610,33 @@ def test_a_crawl_that_is_over_is_shown_by_what_came_of_it(
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
     assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+
+
+@pytest.mark.promise("Console", "Where no seed could be fetched, the dashboard and the list of crawls say so, and why.")
+def test_a_crawl_that_fetched_nothing_says_why(opened: Opened, tmp_path: Path) -> None:
+    port = free_port()
+    command = [
+        sys.executable, "-m", "gossamer", "crawl", f"https://127.0.0.1:{port}/", "-o", str(tmp_path / "many/none"),
+        "--allow-private", "--contact", "me@example.org", "--politeness", "own", "--quiet", "--max-time", "1s",
+    ]  # fmt: skip
+    subprocess.run(command, env=environment(), timeout=60)
+    with Served("serve", "--folder", tmp_path / "many", "--port", "0") as served:
+        page = opened(served.address)
+        expect(page.locator("#crawls tbody tr")).to_contain_text("no seed could be fetched")
+        page.get_by_role("link", name="none").click()
+        expect(page.locator("#failures-says")).to_have_text("No seed could be fetched.")
+        expect(page.locator("#reasons tbody tr")).to_contain_text(f"https://127.0.0.1:{port} does not answer")
+        for hidden in ("#failures-all", "#to-lately"):
+            expect(page.locator(hidden)).to_be_hidden()
+        for typed, said in (
+            ("not a host", "That is not the name of a host."),
+            ("https://other.example/a", "other.example is not part of this crawl"),
+            (f"127.0.0.1:{port}", f"could not fetch https://127.0.0.1:{port}"),
+        ):
+            page.fill("#host-shown", typed)
+            page.press("#host-shown", "Enter")
+            expect(page.locator("#host-answer")).to_contain_text(said)
+        expect(page.locator("#host-answer")).to_contain_text(re.compile(r"failures\d+ in a row"))
 
 
 def test_errors_of_a_crawl_that_runs_are_grouped_by_their_reason(crawl: Served, opened: Opened) -> None:

@@ -29,6 +29,7 @@ from gossamer.console.schedule import FORMS, read_schedule
 from gossamer.console.service import Service
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, Compared, Comparison
 from gossamer.model.errors import ConfigError
+from gossamer.model.health import NOTHING_FETCHED
 from gossamer.model.verbs import ConflictError, MissingError, RefusedError, Text, VerbRequest
 from gossamer.results.isolated.reads import ReadComparison
 from gossamer.world.process import birth_of, child_environment
@@ -282,20 +283,19 @@ class Fleet:
                 answer = await entry.crawl.desk.ask({"verb": "status"})
                 status = answer.get("result") or {"state": "failed", "waiting_for": str(answer.get("error", ""))}  # type: ignore[assignment]
         if not status:
-            status = {
-                "state": "running" if self.runs(name) else "stopped",
-                "waiting_for": UNANSWERED,
-                "ended_says": UNANSWERED,
-            }
+            state = "running" if self.runs(name) else "stopped"
+            status = {"state": state, "waiting_for": UNANSWERED, "ended_says": UNANSWERED}
         state = str(status.get("state", "running"))
+        seeds = status.get("seeds") or {}
+        if state == "finished" and seeds.get("count") and not seeds.get("any_fetched"):
+            status = {**status, "ended_says": NOTHING_FETCHED}
         if entry.is_attended and state in ("stopped", "finished"):
             state = "starting" if entry.wish.runs else "stopping"
             status = {**status, "waiting_for": "", "ended_says": ""}  # Of the run before, or of one that is not over.
         return CrawlSummary(
             name=name, state=state, runs=entry.wish.runs, pages=status.get("pages", 0), queued=status.get("queued", 0),
             pages_s=status.get("pages_s", 0.0), waiting_for=str(status.get("waiting_for") or ""),
-            ended=str(status.get("ended_says", "")),
-            problem=problem, **_plan(entry.wish),
+            ended=str(status.get("ended_says", "")), problem=problem, **_plan(entry.wish),
         )  # fmt: skip
 
     async def summaries(self) -> CrawlSummaries:

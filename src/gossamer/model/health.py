@@ -18,6 +18,7 @@ TROUBLES: Final = MAY_PASS | {"http_error", "process_crashed", "internal_error"}
 ATTEMPTS_MIN = 20
 """Fewer attempts than these say nothing about a crawl."""
 TROUBLE_SHARE_MAX = 0.5
+NOTHING_FETCHED: Final = "no seed could be fetched"
 QUIET_S = 10.0
 """`pages_s` is an average over about this time."""
 TREND_POINTS = 6
@@ -93,7 +94,7 @@ def _judge(status: Status) -> tuple[Level, str]:
 
 def _judge_end(status: Status) -> tuple[Level, str]:
     if status.seeds is not None and status.seeds.count and not status.seeds.any_fetched and status.state == "finished":
-        return "bad", "no seed could be fetched"
+        return "bad", NOTHING_FETCHED
     return "over", f"{status.state}: {status.ended_says}" if status.ended_says else status.state
 
 

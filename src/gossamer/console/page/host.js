@@ -37,15 +37,15 @@ export function change(host, field = "host-name") {
 async function show() {
   const asked = new URLSearchParams(location.hash.slice(1)).get("host");
   if (!asked) return;
-  const place = by("host-answer"), host = nameOf(asked);
+  const place = by("host-answer"), { hostname: host, host: named } = placeOf(asked);
   by("host-shown").value = asked;
   by("host-shown").scrollIntoView({ block: "center" });
   try {
     if (!host) throw new Error("That is not the name of a host.");
     place.replaceChildren(make("p", { class: "small" }, "Searching…"));
-    const answer = await ask(`api/why?${new URLSearchParams({ url: `http://${host}/` })}`);
+    const [state, secure] = await Promise.all(["http", "https"].map((scheme) => stateOf(`${scheme}://${named}/`)));
+    state.origin ??= secure.origin;
     const over = make("div");
-    const state = answer.host_state ?? {};
     place.replaceChildren(...shown(host, state, over));
     const requested = await history(host, over);
     if (!requested && !state.queued && !state.requests && !state.closed && !state.origin && !recent.of(host).length) {
@@ -57,18 +57,24 @@ async function show() {
   }
 }
 
-// The name as a crawl has it, in ASCII and small letters.
-function nameOf(text) {
+// The host as a crawl names it, in ASCII and small letters, of a name or an address.
+function placeOf(text) {
   try {
-    return new URL(`http://${text}/`).hostname;
+    const url = new URL(text.includes("://") ? text : `http://${text}/`);
+    return /[%\s]/.test(url.hostname) ? {} : url;
   } catch {
-    return "";
+    return {};
   }
+}
+
+async function stateOf(url) {
+  return (await ask(`api/why?${new URLSearchParams({ url })}`)).host_state ?? {};
 }
 
 function shown(host, state, over) {
   const hosts = latest.hosts ?? {};
   const one = [...(hosts.active ?? []), ...(hosts.failing ?? []), ...(hosts.slowest ?? [])].find((found) => found.host === host) ?? {};
+  const failures = state.failures_in_a_row || state.origin?.failures;
   const rests = state.delay_until ? Date.parse(state.delay_until) / 1000 : 0;
   const facts = [
     ["limited by", state.closed ? `closed: ${state.closed}` : one.limit ? [limit(one.limit), until(one.rest_until ?? 0, now)].filter(Boolean).join(", ") : ""],
@@ -77,7 +83,7 @@ function shown(host, state, over) {
     ["mean time", one.fetch_s === null || one.fetch_s === undefined ? "" : seconds(one.fetch_s)],
     ["next request", rests > now ? `not before ${clock(rests)}` : ""],
     ["Crawl-delay", state.crawl_delay_s ? `${state.crawl_delay_s} s` : "none in robots.txt"],
-    ["failures", state.failures_in_a_row ? `${count(state.failures_in_a_row)} in a row` : "none"],
+    ["failures", failures ? `${count(failures)} in a row` : "none"],
     ["reason", state.reason],
     ["origin", state.origin ? `${state.origin.origin}: ${state.origin.state}: ${state.origin.reason}` : ""],
     ["budget", state.budget ? Object.entries(state.budget).map(([name, value]) => `${name.replaceAll("_", " ")} ${value}`).join(", ") : ""],

@@ -45,15 +45,20 @@ export function trim() {
   for (const id of ["outcomes", "media", "pages", "failed-hosts"]) {
     by(id).closest("section").hidden = isOver() && by(id).querySelector(".empty") !== null;
   }
+  by("to-lately").hidden = by("lately").hidden;
 }
 
-function failures({ outcomes, troubles, attempts }) {
+function failures({ outcomes, troubles: found, attempts, seeds_not_fetched: lost }) {
+  // A seed whose host never answered was not requested itself.
+  const silent = lost.filter((seed) => !found.some((one) => [one.url, ...one.more].includes(seed.url)));
+  const troubles = [...silent.map(({ url, state: name, reason: error }) => ({ url, outcome: name, error, kind: "", count: 0, more: [] })), ...found];
   const failed = outcomes.filter((one) => !WELL.has(one.name)).reduce((sum, one) => sum + one.count, 0);
-  const kinds = troubles.length >= REASONS_MAX ? `The ${REASONS_MAX} most frequent reasons` : "By reason";
+  const kinds = found.length >= REASONS_MAX ? `The ${REASONS_MAX} most frequent reasons` : "By reason";
   say(by("failures-says"), failed
     ? `${count(failed)} of ${count(attempts)} attempts failed or were refused. ${kinds}, with examples.`
-    : attempts ? `Nothing: none of ${count(attempts)} attempts failed.` : "No page was requested.");
-  by("reasons").parentElement.hidden = by("failures-all").hidden = !troubles.length;
+    : attempts ? `Nothing: none of ${count(attempts)} attempts failed.` : lost.length ? "No seed could be fetched." : "No page was requested.");
+  by("reasons").parentElement.hidden = !troubles.length;
+  by("failures-all").hidden = !found.length;
   fill(by("reasons"), ["<reason", "attempts", "<examples", "!explain"], troubles.map((one) => make("tr", {},
     make("th", { scope: "row" }, reason(one)), cell(count(one.count)), example(one),
     cell(make("button", { type: "button", class: "plain", "aria-label": `why ${harmless(one.url)}`, onclick: () => asks(one.url) }, "why")))), "");
