@@ -42,7 +42,7 @@ from gossamer.config import Config
 from gossamer.config.live import Settings
 from gossamer.engine.commit import Committer, Cuts, Storage
 from gossamer.engine.counters import CrawlCounters, Telemetry, Totals
-from gossamer.engine.examine import Examiner
+from gossamer.engine.examine import Examiner, page_of
 from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, UrlMemory
 from gossamer.engine.logs import Logs
@@ -152,10 +152,10 @@ def _assemble(setup: Setup, opening_min: int) -> Shard:
     totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = setup.undo.enter_context(closing(Logs(setup.home.logs, setup.clock, setup.config.logs)))
     telemetry = Telemetry(setup.clock, logs, CrawlCounters(totals, setup.config.crawl))
-    modules, source_modules = _modules(setup)
+    modules = _modules(setup)
     outputs = outputs_of(setup, storage.journals, telemetry.counters, modules)
     kept = durable_state_of(setup, storage, telemetry, outputs.archives)
-    ring, membership = ring_of(setup, kept, telemetry, outputs.archives, modules, source_modules)
+    ring, membership = ring_of(setup, kept, telemetry, outputs.archives, modules)
     controls = controls_of(setup, kept, ring, telemetry, alone=membership is None)
     return Shard(kept, ring, outputs, controls, membership, setup.closing)
 
@@ -179,16 +179,9 @@ def outputs_of(setup: Setup, journals: Journals, counters: CrawlCounters, module
 
 
 def ring_of(
-    setup: Setup,
-    kept: DurableState,
-    telemetry: Telemetry,
-    archives: Archives,
-    modules: Chosen,
-    source_modules: Chosen,
+    setup: Setup, kept: DurableState, telemetry: Telemetry, archives: Archives, modules: Chosen
 ) -> tuple[CrawlRing, Membership | None]:
-    """Return the crawl loop, joined to the commits, and its membership in a crawl of several shards. `source_modules`
-    read the sources of link notices.
-    """
+    """Return the crawl loop, joined to the commits, and its membership in a crawl of several shards."""
     config = setup.config
     clock = setup.clock
     storage = kept.storage
@@ -217,8 +210,7 @@ def ring_of(
     looks = examiner(config, modules.inside, clock, storage.slots, spills)
     hints = hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None)
     quarantine = quarantine_of(config, setup.home.directory, epochs, storage.slots)
-    sources = examiner(config, source_modules.inside, clock, storage.slots, spills)
-    mentions = mentions_of(config, epochs, namer, exclusions, robots, partial(_look, sources, quarantine))
+    mentions = mentions_of(config, epochs, namer, exclusions, robots, partial(_look, config, looks, quarantine))
     listed = middleware_of(Features(
         config, epochs, namer, frontier.control, exclusions, robots, scope.trapping, looks, quarantine,
         telemetry.logs, recrawl, hints, sessions, requests, mentions, counters.proxy_changed,
@@ -258,11 +250,18 @@ def ring_of(
     return ring, _membership(exchange, ring, epochs, telemetry, memory.pending_scope, kept.committer)
 
 
-def _look(looks: Examiner, quarantine: Quarantine, url: Url, reply: Reply) -> tuple[Content, Findings]:
-    """Return content and findings of a document that is no visit's; nothing if a process may have died of it."""
+def _look(config: Config, looks: Examiner, quarantine: Quarantine, url: Url, reply: Reply) -> tuple[Content, Findings]:
+    """Return content and findings of a document that is no visit's, images and videos among its links; nothing if a
+    process may have died of it.
+    """
+    from gossamer.stages.process.embeds import EmbedExtractor  # noqa: PLC0415 - for notices of links alone
+
     if quarantine.suspects(url.fingerprint):
         return Content(b""), Findings()
     seen = looks.examine(reply, url.fingerprint)
+    embeds = EmbedExtractor(config.process)
+    if embeds.wants(reply.media_type):
+        embeds.process(page_of(reply, seen.content), seen.findings)
     return seen.content, seen.findings
 
 
@@ -477,16 +476,10 @@ def _rendering(
     return cast("PageRendering", made)
 
 
-def _modules(setup: Setup) -> tuple[Chosen, Chosen]:
-    """Return the processing modules of pages, and those of the sources of link notices: an image or a video of a
-    source is a link too. A separate alarm watches each module if it has a time limit.
-    """
+def _modules(setup: Setup) -> Chosen:
+    """Return the processing modules, each watched by a separate alarm if it has a time limit."""
     config = setup.config
-    limit_s = config.process.module_s_max
+    limit_s = setup.config.process.module_s_max
     # The limit must be reached before the supervisor ends the process.
     alarm = OverrunAlarm.set(limit_s, min(WALL_FACTOR * limit_s, PAGE_SHARE * config.crawl.process_s_max))
-    watch = setup.undo.enter_context(closing(alarm)) if alarm is not None else None
-    modules = choose_modules(config, watch)
-    if not config.webmention.enabled:
-        return modules, modules
-    return modules, choose_modules(replace(config, scope=replace(config.scope, embeds=True)), watch)
+    return choose_modules(config, setup.undo.enter_context(closing(alarm)) if alarm is not None else None)
