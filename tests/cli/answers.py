@@ -163,12 +163,11 @@ ANSWERS = [
         [*LOCAL, "--max_pages", "3"],
         "no option --max_pages for gossamer crawl; did you mean --max-pages? gossamer crawl --help lists them",
     ),
+    (["runspider", "spider.py"], "no command 'runspider'; did you mean crawl? gossamer --help lists them"),
+    (["run", SEED], "no command 'run'; did you mean crawl? gossamer --help lists them"),
     (
         [*LOCAL, "-max-pages", "3"],
-        (
-            "no option -m for gossamer crawl; gossamer mirror URL writes files that open without a network; "
-            "--mode continuous fetches changed pages again; gossamer crawl --help lists them"
-        ),
+        ("no option -max-pages for gossamer crawl; did you mean --max-pages? gossamer crawl --help lists them"),
     ),
     (
         [*LOCAL, "--set", '{"limits":{"max_pages":3}}'],

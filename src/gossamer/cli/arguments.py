@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from math import inf
 from pathlib import Path
 from typing import Annotated, Any
@@ -134,6 +134,8 @@ def bytes_of(memory: str) -> int:
 
 ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)\Z)", re.IGNORECASE)
 """Beginning of an address that was typed in place of a command; `crawl.toml` is none."""
+CRAWLS = frozenset(("runspider", "spider", "run", "start", "get", "download"))
+"""What other crawlers call the command `crawl`."""
 NUMBER = re.compile(r"Invalid value for '(.+)': Input should be a valid (integer|number)")
 """The parser's message about a text in place of a number."""
 
@@ -141,9 +143,9 @@ CHOICE = re.compile(r"Invalid value for '([^']+)': .*?'([^']*)' is not one of (.
 """The parser's message about a word that is none of a parameter's."""
 
 
-def one_line(error: TyperException, command: str = "gossamer") -> str:
+def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[str] = ()) -> str:
     """Return a parser's complaint as one line that names the command and the nearest thing that is right. `command` is
-    the one that was typed: some complaints do not say.
+    the one that was typed, with the words `typed` without `=…`: some complaints do not say.
     """
     context = getattr(error, "ctx", None)
     command = str(getattr(context, "command_path", command))
@@ -153,6 +155,8 @@ def one_line(error: TyperException, command: str = "gossamer") -> str:
     if option and message.startswith("No such option"):
         names = [name for parameter in context.command.params for name in parameter.opts] if context else []
         known = [name for name in names if name.startswith("-")]
+        # Of `-max-pages` the parser reports the first letter.
+        option = next((one for one in typed if one.startswith(option) and near(one, known)), option)
         at_resume = _at_resume(option) if command.endswith(" resume") else ""
         found = at_resume or near(option, known) or meaning(option, known) or _of_crawl(option, command)
         if command.endswith(" search") and option[1] != "-":
@@ -164,7 +168,7 @@ def one_line(error: TyperException, command: str = "gossamer") -> str:
             scheme = "" if "://" in name else "https://"
             return f"{name} is no command; gossamer crawl {scheme}{name} crawls it, gossamer --help lists the commands"
         known = list(getattr(getattr(context, "command", None), "commands", {}))
-        found = near(name, known)
+        found = near(name, known) or ("; did you mean crawl?" if name in CRAWLS else "")
         return f"no command {name!r}{found}{_lists(found, command)}"
     if mistyped := NUMBER.match(message):
         return f"{mistyped[1]}: expected {'a whole number' if mistyped[2] == 'integer' else 'a number'}"

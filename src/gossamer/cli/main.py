@@ -127,7 +127,7 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
             )
     except TyperException as error:
         named = [one for one in _first(list(arguments)) if not one.startswith("-")]
-        complain(one_line(error, " ".join(("gossamer", *named))))
+        complain(one_line(error, " ".join(("gossamer", *named)), [one.partition("=")[0] for one in arguments]))
         return Exit.REFUSED
     except ConfigError as error:
         for line in error.lines:

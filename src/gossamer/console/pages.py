@@ -37,14 +37,9 @@ HEADERS = {
 }
 
 
-def list_routes(prefix: str) -> list[Route]:
-    """Return the routes of the page that lists crawls, and of what it loads."""
-    return routes(prefix, "crawls.html")
-
-
 def routes(prefix: str, first: str = "index.html", replay: Replay | None = None) -> list[Route]:
-    """Return the routes of a crawl's page and of what it loads. All of it is read here, once: about 120 KB. Frames of
-    the page show archived pages of `replay`, and nothing else.
+    """Return the routes of a page, a crawl's or the one named `first`, and of what it loads. All of it is read here,
+    once: about 120 KB. Frames of the page show archived pages of `replay`, and nothing else.
     """
     folder = files("gossamer.console") / "page"
     found = {

@@ -197,7 +197,7 @@ def fleet_app(fleet: Fleet, access: Access, service: Service) -> Starlette:
         *crawl.beside(PAGE, crawl_of, service),
         crawl.metrics_route(f"{ONE}/{METRICS}", crawl_of, service),
         _metrics(fleet, service),
-        *pages.list_routes("/"),
+        *pages.routes("/", "crawls.html"),
         *hooks.folder_routes(fleet.folder),
     ]
     return app(all_routes, own, access, lambda error: fleet.note(f"{type(error).__name__}: {error}"))
