@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 import gossamer
@@ -29,7 +28,7 @@ UNUSED = {
     "gossamer.stages.process.forms", "gossamer.stages.process.items", "gossamer.stages.process.pdf",
     "gossamer.stages.process.selectors", "gossamer.stages.resolve.lookup", "gossamer.stages.seen.bloom",
     "gossamer.stages.seen.diskmerge", "gossamer.testing", "gossamer.world.sandbox", "http_sf", "importlib.metadata",
-    "jsonpath", "lxml", "multiprocessing.pool", "numpy", "obstore", "prometheus_client", "pyarrow.compute",
+    "jsonpath", "lxml", "multiprocessing.pool", "obstore", "prometheus_client", "pyarrow.compute",
     "pyarrow.dataset", "pycares", "pydantic", "pypdf", "ray", "requests", "rich", "starlette", "tantivy", "tldextract",
     "uvicorn",
 }  # fmt: skip
@@ -75,42 +74,6 @@ def test_a_plain_crawl_imports_nothing_that_it_has_no_use_for(port: int, tmp_pat
     assert status == 0
     assert (tmp_path / "crawl/pages").is_dir()
     assert UNUSED & set(loaded) == set()
-
-
-def test_arrow_without_numpy_writes_the_tables_of_what_needs_numpy(port: int, tmp_path: Path) -> None:
-    """The child imports Arrow first. Sketches and held URLs are numpy's, and go to tables all the same."""
-    words = ["crawl", f"http://127.0.0.1:{port}/", "-o", str(tmp_path / "crawl"), "--allow-private", "--quiet"]
-    settings = ("seen.backend=diskmerge", "seen.near_scope=shard")
-    answer = subprocess.run(
-        [sys.executable, "-c", CRAWL, *words, *(word for one in settings for word in ("--set", one))],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={"PYTHONPATH": str(Path(gossamer.__file__).parent.parent)},
-    )
-    assert answer.returncode == 0, answer.stderr
-    status, loaded = json.loads(answer.stdout)
-    assert status == 0
-    assert "numpy" in loaded
-    [rows] = (pq.read_table(part).to_pylist() for part in (tmp_path / "crawl/pages").iterdir())
-    first = next(row for row in rows if row["url"].endswith("/"))
-    assert first["simhash"] is not None
-
-
-def test_arrow_makes_arrays_of_numpy_where_components_are_named(port: int, tmp_path: Path) -> None:
-    words = ["crawl", f"http://127.0.0.1:{port}/", "-o", str(tmp_path / "crawl"), "--allow-private", "--quiet"]
-    answer = subprocess.run(
-        [
-            sys.executable, "-c", f"{CRAWL}import pyarrow; print(pyarrow.array([7]).to_numpy())", *words,
-            "--set", 'process.modules=["main_text"]',
-        ],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        env={"PYTHONPATH": str(Path(gossamer.__file__).parent.parent)},
-    )  # fmt: skip
-    assert answer.returncode == 0, answer.stderr
-    assert answer.stdout.splitlines()[1] == "[7]"
 
 
 def test_an_index_alone_is_made_by_one_process() -> None:

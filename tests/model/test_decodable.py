@@ -20,7 +20,7 @@ import pytest
 import gossamer
 from gossamer.model.verbs import VERBS
 
-PASSED_ON = {"stored": 2, "step": 0, "_asked": 2}
+PASSED_ON = {"load": 2, "step": 0, "_asked": 2}
 """Functions that decode a type which is passed to them, and which of their arguments it is."""
 AT_START = {"Config"}
 """Types that a command decodes before there is an event loop, and imports only there."""

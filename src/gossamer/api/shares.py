@@ -20,6 +20,7 @@ from gossamer.api.restoring import restore_of, stored_config
 from gossamer.api.views import export_of
 from gossamer.config import Config
 from gossamer.config.gather import reopen
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.results.export.export import Exported, Progress, check, is_read
@@ -60,6 +61,7 @@ class ShareOrder(msgspec.Struct, frozen=True):
         return ("." if self.to == "mirror" else "") + f"shard-{number:03d}{Path(FILES.get(self.to, '')).suffix}"
 
 
+@decodable
 class SharePart(msgspec.Struct, frozen=True):
     """Result of a task, and its entries in the manifest."""
 

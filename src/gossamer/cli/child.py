@@ -216,8 +216,6 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     # A crawl that had ended when its process died does not start again: only its files may be incomplete.
     settle = job.settle or job.restart
     running: api.Crawler | api.ClusterCrawler
-    if not is_clustered and not config.named_components():
-        import_without_numpy()
     if not resume:
         kind = api.ClusterCrawler if is_clustered else api.Crawler
         running = kind(job.seeds, output=job.directory, config=config)
@@ -254,17 +252,6 @@ def crawl(config: Config, supervisor: ParentProcess, job: CrawlJob) -> int:
     if ended == "patience" and config.progress.style == "quiet":
         complain(" ".join([summary_of(status, job.directory, ended).partition(":")[0] + ".", *waits_of(status)]))
     return exit_status(ended, status)
-
-
-def import_without_numpy() -> None:
-    """Import the crawler, and with it Arrow, without numpy, which takes a tenth of a start and is imported later if a
-    page needs it. Arrow then makes no arrays of numpy's, which a component of the operator may ask for.
-    """
-    sys.modules["numpy"] = None  # type: ignore[assignment]  # An import of it fails then.
-    try:
-        from gossamer.api import Crawler  # noqa: F401, PLC0415 - with all that it imports
-    finally:
-        del sys.modules["numpy"]
 
 
 def confine_process(job: CrawlJob, config: Config) -> SandboxState:

@@ -80,11 +80,17 @@ def has_confined_workers(config: Config) -> bool:
 
 def own_components(config: Config) -> Iterator[str]:
     """Yield the names of components that are not ours."""
-    if named := config.named_components():
+    process = config.process
+    named = [
+        *(name for _, name in config.components.entries()), *process.modules,
+        *(name for names in process.types.values() for name in names),
+        config.revisit.policy if config.crawl.mode == "continuous" else "",
+    ]  # fmt: skip
+    if any(named):
         from gossamer.features.revisit.policies import POLICIES  # noqa: PLC0415
         from gossamer.stages.process.choice import MODULES  # noqa: PLC0415 - most crawls name none
 
-        yield from (name for name in named if name not in MODULES and name not in POLICIES)
+        yield from (name for name in named if name and name not in MODULES and name not in POLICIES)
 
 
 def rights_of(config: Config, directory: Path) -> Rights:

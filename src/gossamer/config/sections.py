@@ -340,16 +340,6 @@ class Config(Section, frozen=True):
         """Say where the value of `section.key` came from: `default`, a file with its line, or an option."""
         return self._origins.get(key, "default")
 
-    def named_components(self) -> list[str]:
-        """Return the names of components that are given where the operator may name one of another package."""
-        process = self.process
-        named = [
-            *(name for _, name in self.components.entries()), *process.modules,
-            *(name for names in process.types.values() for name in names),
-            self.revisit.policy if self.crawl.mode == "continuous" else "",
-        ]  # fmt: skip
-        return [name for name in named if name]
-
     @property
     def origins(self) -> dict[str, str]:
         """A copy of what `origin` knows, by dotted key."""

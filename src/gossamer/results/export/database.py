@@ -14,6 +14,7 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gossamer.model.decodable import decodable
 from gossamer.results.export.source import RowSource, first_line, literal, open_database, plain, quote
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import CHECKPOINT_BYTES, ExportFolder
@@ -39,6 +40,7 @@ class View(msgspec.Struct, frozen=True):
     sql: str
 
 
+@decodable
 class DatabaseNotes(msgspec.Struct, frozen=True):
     """Comments of columns by table, and views by name."""
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from gossamer.model.decodable import decodable
 from gossamer.results.imports.capture import Capture, CapturePlace, Item, Refused, Skipped, Source
 from gossamer.results.imports.content import date_of
 from gossamer.results.imports.warc import SCHEMES, scheme_of
@@ -46,6 +47,7 @@ class _HarResponse(msgspec.Struct, rename="camel"):
     content: _HarContent = msgspec.field(default_factory=_HarContent)
 
 
+@decodable
 class _HarEntry(msgspec.Struct, rename="camel"):
     request: _HarRequest
     response: _HarResponse

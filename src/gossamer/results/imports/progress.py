@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from gossamer.assembly.home import IMPORTS
+from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.model.paths import is_file_name
 from gossamer.model.words import shell_word
@@ -30,6 +31,7 @@ _SUFFIXES = {"gzip": ".warc.gz", "zstd": ".warc.zst"}
 _encode = msgspec.msgpack.Encoder().encode
 
 
+@decodable
 class SourceProgress(msgspec.Struct):
     """How far an archive is imported. Committed with the rows of its captures."""
 
@@ -58,6 +60,7 @@ class LinkedFile(msgspec.Struct, frozen=True):
     """Name of the link to it in `warc`; empty if its bodies were copied."""
 
 
+@decodable
 class ImportTable(msgspec.Struct):
     """The archives of a crawl's directory, in `imports.json`."""
 
