@@ -59,7 +59,8 @@ class LowWater:
         self._loop = ring.loop
         self._frontier = ring.frontier
         self._pipeline = ring.pipeline
-        self._clock, self._logs = telemetry.clock, telemetry.logs
+        self._clock = telemetry.clock
+        self._logs = telemetry.logs
         self._tell = telemetry.counters.note
         self._seeding = seeding
         self._feeding = feeding

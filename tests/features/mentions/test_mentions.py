@@ -222,7 +222,7 @@ def test_notices_outlast_the_process(epochs: Epochs) -> None:
     receive(mentions)
     answer(mentions, page(TARGET.encode()))
     again = of(epochs)
-    assert again.counts()["waiting"] == 1, "a verified link that nobody took is verified again"
+    assert again.counts()["waiting"] == 1, "a verified link is verified again until it is followed"
     answer(again, page(TARGET.encode()), NOW + RETRY_S)
     assert len(again.take_verified(NOW)) == 1
     assert of(epochs).counts() == {"waiting": 0, "verified": 1, "refused": 0}

@@ -7,7 +7,7 @@ manifest names the valid files: its replacement makes a build's segments valid.
 
 The Bloom form has one file for each build that added URLs, and in it one filter for each of 64 ranges of fingerprints,
 so that only a 64th of a file is in memory. A build knows how many URLs it adds, so each filter is made to measure. The
-rates of all builds' filters sum to less than what was asked for: the n-th has 6 / (pi * n)**2 of it (the series of the
+rates of all builds' filters sum to less than the wanted rate: the n-th has 6 / (pi * n)**2 of it (the series of the
 inverse squares; Almeida and others, 2007, use a geometric one for filters that grow).
 """
 
