@@ -113,6 +113,15 @@ def test_alternative_texts_stand_with_their_images() -> None:
     assert list(resources_in(b"<img src=a alt=Words srcset='b 2x'>")) == [("a", "Words"), ("b", "Words")]
 
 
+def test_what_a_script_loads_late_is_found() -> None:
+    page = b"""<img src=data:, data-src=a.png data-srcset="b.png 1x, c.png 2x"><img data-original=/d.png>
+    <img data-lazy-src=e.png data-lazy-srcset=f.png><picture><source data-srcset=g.webp></picture>
+    <video data-src=h.mp4 data-poster=i.png></video><iframe data-src=/player></iframe>
+    <img data-src=7><img data-src="h_{width}x.jpg"><img data-srcset="j_{width}.jpg 1x"><img data-src="a. b">"""
+    names = ("a.png", "b.png", "c.png", "/d.png", "e.png", "f.png", "g.webp", "i.png", "h.mp4", "/player")
+    assert sorted(address for address, _ in resources_in(page) if address != "data:,") == sorted(names)
+
+
 def test_the_bound_on_links_holds_for_embeds_too() -> None:
     found = Findings()
     body = b"".join(b"<img src=%d>" % number for number in range(100))

@@ -122,27 +122,34 @@ _RELATIONS = frozenset(
         "modulepreload", "manifest",
     )
 )  # fmt: skip
+_LAZY = ("data-src", "data-lazy-src", "data-original")
+_LAZY_SETS = ("data-srcset", "data-lazy-srcset")
+"""Where scripts that load images late (lazysizes, lozad, WordPress) keep what they move to `src` and `srcset`."""
 # Tag: attributes that hold one address each.
 SOURCES: Mapping[str, tuple[str, ...]] = {
-    "img": ("src", "lowsrc"),
+    "img": ("src", "lowsrc", *_LAZY),
     "image": ("href", "xlink:href", "src"),
     "use": ("href", "xlink:href"),
-    "source": ("src",),
+    "source": ("src", "data-src"),
     "script": ("src", "href", "xlink:href"),
-    "video": ("src", "poster"),
+    "video": ("src", "poster", "data-src", "data-poster"),
     "audio": ("src",),
     "track": ("src",),
     "embed": ("src",),
     "object": ("data",),
     "input": ("src",),
-    "iframe": ("src",),
+    "iframe": ("src", "data-src"),
     "frame": ("src",),
     "body": ("background",),
     "table": ("background",),
     "td": ("background",),
     "th": ("background",),
 }
-SETS: Mapping[str, str] = {"img": "srcset", "source": "srcset", "link": "imagesrcset"}
+SETS: Mapping[str, tuple[str, ...]] = {
+    "img": ("srcset", *_LAZY_SETS),
+    "source": ("srcset", *_LAZY_SETS),
+    "link": ("imagesrcset",),
+}
 _WALK = ElementWalk((*SOURCES, *SETS))
 _STYLE = re.compile(rb"[\t\n\f\r ](?i:style)[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:\"([^\"<>]*+)\"|'([^'<>]*+)')")
 _STYLESHEET_INSTRUCTION = re.compile(rb"<\?xml-stylesheet[\t\n\f\r ]((?>(?:[^?<>]|\?(?!>))*))\?>")
@@ -232,13 +239,24 @@ def _of_element(tag: str, found: Mapping[str, str]) -> Iterator[Named]:
             yield found["href"], ""
     elif tag != "input" or found.get("type", "").strip().lower() == "image":
         for name in SOURCES.get(tag, ()):
-            if found.get(name):
-                yield found[name], found.get("alt", "")
-    if tag in SETS:
-        for address in srcset(found.get(SETS[tag], "")):
-            yield address, found.get("alt", "")
+            value = found.get(name, "")
+            if is_address(name, value):
+                yield value, found.get("alt", "")
+    for name in SETS.get(tag, ()):
+        for address in srcset(found.get(name, "")):
+            if is_address(name, address):
+                yield address, found.get("alt", "")
     if "style" in found:
         yield from ((address, "") for address in addresses(found["style"]))
+
+
+def is_address(attribute: str, value: str) -> bool:
+    """Say whether a value in an attribute of `SOURCES` or `SETS` is an address; what is for scripts may be a number, or
+    have a place for a width.
+    """
+    if attribute[:5] != "data-":
+        return value != ""
+    return ("/" in value or "." in value) and "{" not in value and " " not in value.strip()
 
 
 def _styles(body: bytes, start: int, end: int) -> Iterator[Named]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from gossamer.model.pages import Page
-from gossamer.stages.process.embeds import CSS, SETS, SOURCES, SVG, candidates, with_addresses
+from gossamer.stages.process.embeds import CSS, SETS, SOURCES, SVG, candidates, is_address, with_addresses
 from gossamer.stages.process.html import HTML_TYPES, document_of
 from gossamer.stages.process.links import Base, base_href, refresh_target
 from gossamer.stages.process.options import ProcessOptions
@@ -106,10 +106,14 @@ def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
         return
     changed = node.attrs
     for name in _ATTRIBUTES.get(tag, ()):
+        address = found.get(name) or ""
+        if is_address(name, address):
+            changed[name] = placed(address)
+    for name in SETS.get(tag, ()):
         if value := found.get(name):
-            changed[name] = placed(value)
-    if tag in SETS and (value := found.get(SETS[tag])):
-        changed[SETS[tag]] = ", ".join(f"{placed(one)} {words}".strip() for one, words in candidates(value))
+            changed[name] = ", ".join(
+                f"{placed(one) if is_address(name, one) else one} {words}".strip() for one, words in candidates(value)
+            )
     if (value := found.get("style")) and "(" in value:
         changed["style"] = with_addresses(value, placed)
     for name in _UNUSED:
