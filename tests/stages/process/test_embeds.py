@@ -122,6 +122,13 @@ def test_what_a_script_loads_late_is_found() -> None:
     assert sorted(address for address, _ in resources_in(page) if address != "data:,") == sorted(names)
 
 
+def test_elements_of_amp_and_of_old_pages_embed() -> None:
+    page = b"""<amp-img src=a.png srcset="b.png 2x"></amp-img><amp-video src=c.mp4 poster=d.png></amp-video>
+    <amp-anim src=e.gif></amp-anim><amp-audio src=f.mp3></amp-audio><bgsound src=g.mid>"""
+    names = ("a.png", "b.png", "c.mp4", "d.png", "e.gif", "f.mp3", "g.mid")
+    assert [address for address, _ in resources_in(page)] == list(names)
+
+
 def test_the_bound_on_links_holds_for_embeds_too() -> None:
     found = Findings()
     body = b"".join(b"<img src=%d>" % number for number in range(100))

@@ -140,6 +140,11 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "input": ("src",),
     "iframe": ("src", "data-src"),
     "frame": ("src",),
+    "amp-img": ("src",),
+    "amp-anim": ("src",),
+    "amp-video": ("src", "poster"),
+    "amp-audio": ("src",),
+    "bgsound": ("src",),
     "body": ("background",),
     "table": ("background",),
     "td": ("background",),
@@ -148,6 +153,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
 SETS: Mapping[str, tuple[str, ...]] = {
     "img": ("srcset", *_LAZY_SETS),
     "source": ("srcset", *_LAZY_SETS),
+    "amp-img": ("srcset",),
     "link": ("imagesrcset",),
 }
 _WALK = ElementWalk((*SOURCES, *SETS))
