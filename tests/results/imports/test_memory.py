@@ -12,8 +12,10 @@ from gossamer.results.imports.importing import Importer
 from tests.results.imports.archives import HOST, Stored, do_import, page, write_warc
 
 MARKS = (400, 1_200)
-BLOCKS_MAX = 60
-"""Of memory that 800 pages may add: points of the rate over time, of which there is a bounded number."""
+BLOCKS_MAX = (MARKS[1] - MARKS[0]) // 2
+"""Of memory that these pages may add: one object held of each page would be twice as many. Points of the rate over
+time, of which there is a bounded number, are some 10 for each second that the import takes.
+"""
 
 
 @pytest.mark.heavy
