@@ -238,9 +238,10 @@ def _prescan(head: bytes) -> str | None:
     plain = _PLAIN_HEAD(head)
     if plain is not None and (name := _usable(plain[plain.lastindex or 0].decode("ascii"))) is not None:
         return name
-    if head[:6] == b"<\0?\0x\0":
+    # The standard has `<?x` alone; Firefox reads any markup so, whose first characters have zero bytes between them.
+    if head[:2] == b"<\0" and head[3:6:2] == b"\0\0":
         return "utf-16le"
-    if head[:6] == b"\0<\0?\0x":
+    if head[:2] == b"\0<" and head[2:5:2] == b"\0\0":
         return "utf-16be"
     if (name := _of_metas(head)) is not None:
         return name
