@@ -272,7 +272,7 @@ def test_2_3_1_3_a_file_that_is_unavailable_allows_all(gate: Gate, status: int) 
     assert gate.allows(site, "/a")
 
 
-@pytest.mark.parametrize("status", [429, 500, 502, 503, 504, 599])
+@pytest.mark.parametrize("status", [408, 421, 425, 429, 500, 502, 503, 504, 599])
 def test_2_3_1_4_a_server_in_trouble_disallows_all_for_now(gate: Gate, status: int) -> None:
     site = gate.site()
     gate.tell(site, b"", status)

@@ -23,6 +23,8 @@ from gossamer.world.clock import Absences, absent_s
 RETRY_AFTER_S_MAX = 366 * 86_400.0
 """Longest Retry-After that is used."""
 
+TEMPORARY = frozenset((408, 421, 425, 429))
+"""Statuses of the client's errors that say nothing about the file: another request may be answered."""
 OTHERS_TRIED_MAX = 5
 """Addresses of a host that are tried with short waits, while no host at all has answered."""
 OTHERS_S_MAX = 15.0
@@ -199,7 +201,7 @@ class RobotsGate:
             return RobotsRecord(AnswerKind.RULES, text, now, now + self._ttl_s(reply))
         if 300 <= status < 400:
             return self._follow_redirect(previous, reply, now, hops)
-        if 400 <= status < 500 and status != 429:
+        if 400 <= status < 500 and status not in TEMPORARY:
             return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
         return self._fail(previous, now, status_error(status), asked_s=delay_asked_s(reply, now))
 
