@@ -69,7 +69,7 @@ def test_a_page_that_is_not_there_is_an_http_error_at_once(tmp_path: Path) -> No
         assert ring.log("info.log")[0]["event"] == "http_error"
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
 def test_a_redirect_is_a_link_with_a_hop_more(tmp_path: Path, status: int) -> None:
     with Ring(tmp_path, {ROOT: moved("/new", status), ROOT + "new": page()}) as ring:
         ring.crawl(ROOT)

@@ -37,8 +37,9 @@ from gossamer.stages.process.links import redirect_target
 from gossamer.stages.process.walls import offer_of
 from gossamer.url.url import Url
 
-REDIRECTS = frozenset((301, 302, 303, 307, 308))
-AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504, *range(520, 525), 529))
+REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
+"""Statuses whose Location is visited; that of a 300 is the server's choice (RFC 9110, section 15.4.1)."""
+AGAIN = frozenset((408, 421, 425, 429, 500, 502, 503, 504, *range(520, 525), 529))
 """Statuses that may differ in another attempt; 520 to 524 and 529 are those of proxies whose origin does not answer
 (developers.cloudflare.com/support/troubleshooting/http-status-codes/cloudflare-5xx-errors).
 """

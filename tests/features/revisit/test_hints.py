@@ -123,9 +123,10 @@ def test_one_that_nobody_named_speaks_for_its_directory(hints: SitemapHints) -> 
 
 def test_who_names_it_is_spoken_for_and_those_it_names_inherit_that(hints: SitemapHints) -> None:
     bad = ("relative.xml", "nonsense://x", "mailto:x", "http://[bad", "http://a b/c", "http://e.example:99999/")
-    named = [MAP, *bad, "/path.xml", MAP]
-    found, again = hints.named(url("https://other.example/x"), named)
-    assert names(found) == [MAP, "https://other.example/path.xml", MAP]
+    odd = ("Other.example/bare.xml", "third.example/bare.xml", "<https://e.example/b.xml>")
+    found, again = hints.named(url("https://other.example/x"), [MAP, *bad, "/path.xml", MAP, *odd])
+    bare = ["https://other.example/bare.xml", "https://e.example/b.xml"]
+    assert names(found) == [MAP, "https://other.example/path.xml", MAP, *bare]
     assert not again
     index, child = Announcement("sitemap_index"), "https://e.example/child.xml"
     kept = admitted(hints, MAP, SITEMAP_FILE, 0, index, links(child, "https://x.example/c", link_type=SITEMAP_FILE))

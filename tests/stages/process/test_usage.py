@@ -86,6 +86,8 @@ def test_markup(body: str, expected: dict[str, str], options: ProcessOptions) ->
         ([("X-Robots-Tag", "otherbot: noai")], {}),
         ([("X-Robots-Tag", "gossamer: noarchive")], {"archive": "refused"}),
         ([("X-Robots-Tag", "noindex; noarchive")], {"search": "refused", "archive": "refused"}),
+        ([("X-Robots-Tag", "noindex noarchive")], {"search": "refused", "archive": "refused"}),
+        ([("X-Robots-Tag", "otherbot: noindex noarchive")], {}),
         ([("X-Robots-Tag", "otherbot: noai; noarchive; gossamer: noindex")], {"search": "refused"}),
         ([("X-Robots-Tag", "otherbot: noai"), ("X-Robots-Tag", "noindex;")], {"search": "refused"}),
         ([("X-Robots-Tag", f"unavailable_after: {RFC_850}; noarchive")], {"search": "refused", "archive": "refused"}),

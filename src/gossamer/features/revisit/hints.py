@@ -220,8 +220,12 @@ class SitemapHints(VisitMiddleware, Hints):
         links = []
         again = []
         referrer = f"{origin.origin}/robots.txt"
-        for text in sitemaps[: self._options.sitemaps_per_host_max]:
-            # The standard requires absolute addresses; paths of the origin are common. Other text is ignored.
+        for written in sitemaps[: self._options.sitemaps_per_host_max]:
+            # The standard requires absolute addresses; paths of the origin are common, and the origin's own host
+            # without its scheme. Other text is ignored.
+            text = written.strip("<>")
+            if text.lower().startswith(f"{origin.host}/"):
+                text = f"//{text}"
             address = join(referrer, text) if "://" in text[:12] or text.startswith("/") else None
             url = self._name(address) if address is not None else None
             if url is None or not self._sources.begin_elsewhere(url, origin):

@@ -121,11 +121,12 @@ class Directives:
         self, page: Page, words: list[str], rank: Rank, source: str, kind: str, raw: str, findings: Findings
     ) -> Iterator[Statement]:
         """Note what the words of one header or element say of links and indexing; yield what they say of uses."""
-        findings.nofollow = findings.nofollow or not _NOFOLLOW.isdisjoint(words)
-        findings.noindex = findings.noindex or not _NOINDEX.isdisjoint(words)
-        if not _REFUSALS.keys().isdisjoint(words):
-            refused = {purpose: False for word in words for purpose in _REFUSALS.get(word, ())}
-            if "noimageai" in words and page.media_type.startswith("image/"):
+        single = [one for word in words for one in word.split()]  # Some pages write spaces in place of commas.
+        findings.nofollow = findings.nofollow or not _NOFOLLOW.isdisjoint(single)
+        findings.noindex = findings.noindex or not _NOINDEX.isdisjoint(single)
+        if not _REFUSALS.keys().isdisjoint(single):
+            refused = {purpose: False for one in single for purpose in _REFUSALS.get(one, ())}
+            if "noimageai" in single and page.media_type.startswith("image/"):
                 refused |= dict.fromkeys(AI, False)
             yield statement(rank, source, kind, raw, refused)
         for at, word in enumerate(words):
