@@ -140,6 +140,15 @@ def test_every_link_type(options: ProcessOptions) -> None:
 
 
 @READERS
+def test_pages_within_object_and_embed_are_iframes(options: ProcessOptions) -> None:
+    body = (
+        "<object type='text/html' data=a></object><embed src=b type='Application/XHTML+XML; charset=utf-8'>"
+        "<object data=no></object><object type=image/png data=no></object><embed src=no type=application/pdf>"
+    )
+    assert urls(findings(body, options), "iframe") == [D + "a", D + "b"]
+
+
+@READERS
 def test_frames(options: ProcessOptions) -> None:
     found = findings("<frameset><frame src=a><FRAME SRC='b'></frameset>", options)
     assert urls(found, "frame") == [D + "a", D + "b"]
@@ -166,7 +175,17 @@ def test_anchor_text(body: str, text: str, options: ProcessOptions) -> None:
 @READERS
 @pytest.mark.parametrize(
     ("rel", "nofollow"),
-    [("nofollow", True), ("noopener NoFollow", True), ("ugc", False), ("sponsored", False), ("x-nofollow", False)],
+    [
+        ("nofollow", True),
+        ("noopener NoFollow", True),
+        ("ugc", False),
+        ("sponsored", False),
+        ("x-nofollow", False),
+        ("nofollow,noopener", True),
+        ("ugc, nofollow", True),
+        ("sponsored,ugc", False),
+        ("x,-nofollow", False),
+    ],
 )
 def test_nofollow_of_a_link(rel: str, nofollow: bool, options: ProcessOptions) -> None:
     found = findings(f"<a href=x rel='{rel}'>n</a><area href=y rel='{rel}'>", options)

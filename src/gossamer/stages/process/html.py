@@ -24,7 +24,8 @@ from gossamer.stages.process.walk import ElementWalk
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
 _ELEMENTS = (
-    "area,frame,iframe,link,base,meta,title,blockquote[cite],q[cite],ins[cite],del[cite],noframes,template,svg,math"
+    "area,frame,iframe,link,base,meta,title,blockquote[cite],q[cite],ins[cite],del[cite],noframes,template,svg,math,"
+    "object[data],embed[src]"
 )
 _ROOTS = frozenset(("svg", "math"))
 _LEAVING = frozenset(("meta", "blockquote", "frame"))

@@ -98,6 +98,8 @@ _SOURCES = {
     "area": ("href", "area"), "frame": ("src", "frame"), "iframe": ("src", "iframe"),
     **dict.fromkeys(("blockquote", "q", "ins", "del"), ("cite", "cite")),
 }  # fmt: skip
+_NESTED = {"object": "data", "embed": "src"}
+"""Elements that show a page as an iframe does, if their `type` says so (HTML, sections 4.8.6 and 4.8.7)."""
 SRCDOC_DEPTH_MAX = 3
 SRCDOC_MAX = 1_000
 """Documents within `srcdoc` within `srcdoc` that are read, and documents of one page."""
@@ -281,7 +283,8 @@ class Links:
 
 
 def _nofollow(rel: str) -> bool:
-    return "nofollow" in rel.lower().split()
+    # Search engines divide by commas, too.
+    return "nofollow" in rel.lower().replace(",", " ").split()
 
 
 def collapse_spaces(text: str, bytes_max: int) -> str:
@@ -391,6 +394,10 @@ def _addresses_in(tag: str, attributes: Mapping[str, str | None]) -> Iterator[tu
         # An area may lead to the page itself; a frame without source shows nothing.
         if href or (tag == "area" and name in attributes):
             yield link_type, href or ""
+    elif tag in _NESTED:
+        href = attributes.get(_NESTED[tag])
+        if href and _media_type(attributes.get("type") or "") in HTML_TYPES:
+            yield "iframe", href
     elif tag == "link":
         href = attributes.get("href")
         rel = attributes.get("rel")
@@ -408,7 +415,7 @@ def _types(rel: str, media_type: str = "") -> list[str]:
     words = rel.lower().split()
     if "stylesheet" in words:
         return []
-    if "alternate" in words and media_type.partition(";")[0].strip().lower() in _FEEDS:
+    if "alternate" in words and _media_type(media_type) in _FEEDS:
         return [FEED_FILE]
     found = dict.fromkeys(_RELATIONS[word] for word in words if word in _RELATIONS)
     if not found and not _RELATED.isdisjoint(words) and _may_be_html(media_type):
@@ -420,7 +427,11 @@ def _may_be_html(media_type: str) -> bool:
     """Say whether a link's `type` lets its target be a page: a search has descriptions too, a license a form for
     machines.
     """
-    return media_type.partition(";")[0].strip().lower() in ("", *HTML_TYPES)
+    return _media_type(media_type) in ("", *HTML_TYPES)
+
+
+def _media_type(value: str) -> str:
+    return value.partition(";")[0].strip().lower()
 
 
 def _after_comma(value: str, position: int) -> int:

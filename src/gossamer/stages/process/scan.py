@@ -28,7 +28,7 @@ from gossamer.stages.process.raw import RAW, RAW_NAMES, end_tag
 _CITING = ("blockquote", "q", "ins", "del")
 _NAMED = (
     *_CITING, "area", "frame", "link", "base", "meta", "template", "/template", "noframes", "/noframes", "plaintext",
-    "svg", "math", *RAW,
+    "svg", "math", "object", "embed", *RAW,
 )  # fmt: skip
 _SPACE = r"\t\n\f\r "
 
@@ -76,9 +76,10 @@ _ANCHOR = re.compile(
     ).encode()
 )
 _ANCHOR_EDGE = re.compile(rf"</?[aA](?=[{_SPACE}/>])".encode())
-_CITES = frozenset(name.encode() for name in _CITING)
-_KEPT = frozenset((b"area", b"frame", b"link", b"base", b"meta", *_CITES))
-_INLINE = frozenset((b"<area", b"<frame", b"<link", b"<base", b"<meta", *(b"<" + name for name in _CITES)))
+_NEEDED = {**{name.encode(): "cite" for name in _CITING}, b"object": "data", b"embed": "src"}
+"""Attributes without which an element of these names is of no interest."""
+_KEPT = frozenset((b"area", b"frame", b"link", b"base", b"meta", *_NEEDED))
+_INLINE = frozenset((b"<area", b"<frame", b"<link", b"<base", b"<meta", *(b"<" + name for name in _NEEDED)))
 _ROOTS = frozenset(b"<" + name for name in ROOTS)
 _PASSED = frozenset(f"<{name}".encode() for name in {*WATCHED} - {*_NAMED})
 """Tags that matter only within a drawing or formula, and need not divide the text there."""
@@ -358,7 +359,7 @@ class ScannedMarkup:
         elif name in _NO_FRAMES:
             self._no_frames = name == b"noframes"
             self._silent = self._no_frames
-        elif name in _KEPT and not self._template and (name not in _CITES or "cite" in found):
+        elif name in _KEPT and not self._template and (name not in _NEEDED or _NEEDED[name] in found):
             self._add(name, found)
         return -1 if name == b"plaintext" else position
 
