@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import h2.config
 import h2.connection
+import h2.errors
 import h2.events
 import msgspec
 import pytest
@@ -157,6 +158,12 @@ class H2Server:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
+        if writer.get_extra_info("ssl_object").selected_alpn_protocol() != "h2":
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(reply())
+            await writer.drain()
+            writer.close()
+            return
         state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding=None))
         state.initiate_connection()
         writer.write(state.data_to_send())
@@ -176,6 +183,9 @@ class H2Server:
         self.requests.append(headers)
         if headers[b":path"] == b"/reset":
             state.reset_stream(stream_id)
+            return
+        if headers[b":path"] == b"/required":
+            state.reset_stream(stream_id, h2.errors.ErrorCodes.HTTP_1_1_REQUIRED)
             return
         body = headers[b":path"] * 1000
         state.send_headers(stream_id, [(":status", "103"), ("link", "</x>")])
@@ -219,6 +229,24 @@ def test_h2(run: Run, authority: Authority) -> None:
                 answer = replied(await module.fetch(Request(url=f"{url}s", ip="127.0.0.1", port=server.port)))
                 assert answer.http_version == "2", "what resets one stream may not speak HTTP/1.1"
         listener.close()
+
+    run(main())
+
+
+def test_a_page_that_requires_http_1_1_is_fetched_where_others_come_over_h2(run: Run, authority: Authority) -> None:
+    async def main() -> None:
+        server = H2Server()
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=authority.h2_context)
+        port = listener.sockets[0].getsockname()[1]
+        async with listener, speaking(ca_bundle=authority.bundle) as module:
+
+            def fetch(path: str) -> Awaitable[Reply | Failure]:
+                return module.fetch(Request(url=f"https://example.test:{port}{path}", ip="127.0.0.1", port=port))
+
+            assert replied(await fetch("/a")).http_version == "2"
+            assert failed(await fetch("/required")).again, "a kept connection may have closed for another reason"
+            assert failed(await fetch("/required")).error == "the server refused the request over HTTP/2"
+            assert replied(await fetch("/required")).http_version == "1.1"
 
     run(main())
 

@@ -340,7 +340,8 @@ class HttpModule:
 
     def _note_h2(self, transfer: Transfer, authority: str, end: End) -> None:
         """Send later requests to a host over HTTP/1.1 if its HTTP/2 does not work. Where it has worked, a reset
-        stream is no reason, and elsewhere only the second one: the server may not speak HTTP/1.1.
+        stream is no reason, and elsewhere only the second one: the server may not speak HTTP/1.1. A refusal on a new
+        connection is one: some pages require HTTP/1.1 (RFC 9113, section 7), and libcurl does not tell why.
         """
         if not is_h2_failure(transfer, end):
             return
@@ -348,7 +349,7 @@ class HttpModule:
         works = self._h2_works.get(authority)
         if of_stream and works is None:
             note(self._h2_works, authority, False)
-        elif not (of_stream and works):
+        elif transfer.was_refused or not of_stream or not works:
             note(self._h1_only, authority, True)
 
     def _connections_of(self, route: Route | None, kind: type[Transfer] = Transfer) -> Transfers:
