@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import io
 import socket
 import threading
+import zipfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
@@ -1156,6 +1158,52 @@ def test_a_body_without_a_type_is_what_it_begins_as(
     async def main() -> None:
         async with serving(reply(body, *headers)) as server, speaking() as module:
             assert replied(await module.fetch(to(server))).media_type == media_type
+
+    run(main())
+
+
+TYPES = "[Content_Types].xml"
+OFFICE = "application/vnd.openxmlformats-officedocument."
+OPEN_TEXT = "application/vnd.oasis.opendocument.text"
+
+
+def packed(*names: str, text: str = "x") -> bytes:
+    """Return an archive with files of these names."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name in names:
+            archive.writestr(name, text)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("sent", "body", "media_type"),
+    [
+        ("application/octet-stream", b"%PDF-1.4", "application/pdf"),
+        ("binary/octet-stream", b"%PDF-1.4", "application/pdf"),
+        ("application/x-pdf", b"%PDF-1.4", "application/pdf"),
+        ("application/x-pdf", b"PDF", "application/x-pdf"),
+        ("text/plain", b"%PDF-1.4", "text/plain"),
+        ("application/msword", b"{\\rtf1 x}", "application/rtf"),
+        ("application/msword", b"\xd0\xcf\x11\xe0", "application/msword"),
+        ("application/zip", packed(TYPES, "word/document.xml"), OFFICE + "wordprocessingml.document"),
+        ("application/force-download", packed(TYPES, "xl/workbook.xml"), OFFICE + "spreadsheetml.sheet"),
+        ("", packed("_rels/.rels", TYPES, "ppt/presentation.xml"), OFFICE + "presentationml.presentation"),
+        ("application/zip", packed("word/document.xml"), "application/zip"),
+        ("application/zip", packed(TYPES, "words/x", "a/word/x"), "application/zip"),
+        ("application/zip", packed("mimetype", text="application/epub+zip"), "application/epub+zip"),
+        ("application/octet-stream", packed("mimetype", text=OPEN_TEXT), OPEN_TEXT),
+        ("application/zip", packed("mimetype", text="text/html"), "application/zip"),
+    ],
+)
+def test_a_document_whose_type_may_be_any_files_is_what_it_begins_as(
+    run: Run, sent: str, body: bytes, media_type: str
+) -> None:
+    async def main() -> None:
+        for content, headers in (body, ()), (gzip.compress(body), (b"Content-Encoding: gzip",)):
+            sent_type = (b"Content-Type: " + sent.encode(),) if sent else ()
+            async with serving(reply(content, *sent_type, *headers)) as server, speaking() as module:
+                assert replied(await module.fetch(to(server))).media_type == media_type
 
     run(main())
 

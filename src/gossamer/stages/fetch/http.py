@@ -13,7 +13,15 @@ from msgspec.structs import replace
 from gossamer.model.content_types import content_type
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.stages.fetch.bodies import XHTML, BodyMemory, begins_as_xhtml, may_be_xhtml, sniff
+from gossamer.stages.fetch.bodies import (
+    GENERIC_TYPES,
+    XHTML,
+    BodyMemory,
+    begins_as_xhtml,
+    may_be_xhtml,
+    sniff,
+    sniff_document,
+)
 from gossamer.stages.fetch.certificates import ca_file, check_trusted
 from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.credentials import REDACTED, is_credential
@@ -490,15 +498,18 @@ def _is_of_all(head: Head) -> bool:
 
 
 def _read_as(media_type: str, head: Head, body: bytes, file: Spill | None) -> str:
-    """Return the media type as which a reply is read: that which it states, unless that says nothing, or says XML of a
-    document whose elements are those of XHTML. Then its content decides.
+    """Return the media type as which a reply is read: that which it states, unless that says nothing, may be any file,
+    or says XML of a document whose elements are those of XHTML. Then its content decides.
     """
     is_unknown = media_type in UNKNOWN_TYPES
-    if not is_unknown and not may_be_xhtml(media_type):
+    is_generic = media_type in GENERIC_TYPES
+    if not is_unknown and not is_generic and not may_be_xhtml(media_type):
         return media_type
     begun = body if file is None else file.pread(BEGINNING_BYTES, 0)
     codings = content_codings(head.headers)
     begun = beginning(codings, begun) if codings else begun
     if is_unknown:
         return sniff(begun) or media_type
+    if is_generic:
+        return sniff_document(begun[:BEGINNING_BYTES]) or media_type
     return XHTML if begins_as_xhtml(begun) else media_type
