@@ -95,11 +95,18 @@ def test_a_stylesheet_in_another_encoding_has_addresses_in_utf_8() -> None:
     assert of("p{b:url('ж?ж')}".encode("cp1251"), "text/css", "windows-1251") == [D + "%D0%B6?%D0%B6"]
 
 
+def test_a_stylesheet_declares_its_encoding() -> None:
+    sheet = '@charset "windows-1251"; a{b:url(ж.png)}'.encode("cp1251")
+    assert of(sheet, "text/css") == [D + "%D0%B6.png"]
+    assert of(sheet, "text/css", "iso-8859-1") == [D + "%C3%A6.png"], "the header is stronger"
+    assert of(b"@charset 'windows-1251'; a{b:url(\xe6.png)}", "text/css") != [D + "%D0%B6.png"], "no declaration"
+
+
 def test_an_svg_image_is_a_document_of_its_own() -> None:
     svg = b"""<?xml version="1.0"?><?xml-stylesheet type="text/css" href="s.css"?>
-    <svg xmlns="http://www.w3.org/2000/svg"><image href="i.png"/>
+    <svg xmlns="http://www.w3.org/2000/svg"><image href="i.png"/><filter id="f"><feImage xlink:href="e.png"/></filter>
     <style>p{fill:url(p.svg#x)}</style><use href="#y"/></svg>"""
-    assert of(svg, "image/svg+xml") == [D + "s.css", D + "i.png", D + "p.svg"]
+    assert of(svg, "image/svg+xml") == [D + "s.css", D + "i.png", D + "e.png", D + "p.svg"]
 
 
 def test_it_wants_what_can_embed() -> None:

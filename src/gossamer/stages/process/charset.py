@@ -111,6 +111,8 @@ _PLAIN_HEAD = re.compile(
 _CONTENT_CHARSET = re.compile(
     r"charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:\"([^\"]*)\"|'([^']*)'|([^\"'\t\n\f\r ;][^\t\n\f\r ;]*))"
 )
+_CSS_CHARSET = re.compile(rb'@charset "([^"]{1,40}+)";').match
+"""Matches a stylesheet's declaration (CSS Syntax Level 3, section 3.2)."""
 _XML_ENCODING = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*+=[\x00-\x20]*+(?:\"([^\">]*+)\"|'([^'>]*+)')")
 
 
@@ -238,6 +240,8 @@ def _prescan(head: bytes) -> str | None:
     plain = _PLAIN_HEAD(head)
     if plain is not None and (name := _usable(plain[plain.lastindex or 0].decode("ascii"))) is not None:
         return name
+    if (rule := _CSS_CHARSET(head)) is not None:
+        return _usable(rule[1].decode("latin-1"))
     # The standard has `<?x` alone; Firefox reads any markup so, whose first characters have zero bytes between them.
     if head[:2] == b"<\0" and head[3:6:2] == b"\0\0":
         return "utf-16le"

@@ -130,6 +130,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "img": ("src", "lowsrc", *_LAZY),
     "image": ("href", "xlink:href", "src"),
     "use": ("href", "xlink:href"),
+    "feimage": ("href", "xlink:href"),
     "source": ("src", "data-src"),
     "script": ("src", "href", "xlink:href"),
     "video": ("src", "poster", "data-src", "data-poster"),
