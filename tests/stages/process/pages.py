@@ -10,7 +10,7 @@ from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.text import TitleAndText
 from gossamer.stages.process.usage import Directives
 
-TREE = ProcessOptions(text=True)
+TREE = ProcessOptions()
 SCAN = ProcessOptions(tree_tags_max=0, tree_bytes_max=0, text=True)
 URL = "https://example.org/dir/page.html?q=1"
 

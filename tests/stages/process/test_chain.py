@@ -93,7 +93,7 @@ def test_each_slice_of_a_module_has_its_own_time_and_no_module_runs_between_them
 def test_a_scan_that_took_too_long_is_not_begun_again_by_the_next_module(monkeypatch: pytest.MonkeyPatch) -> None:
     scans: list[bytes] = []
 
-    def scan(body: bytes) -> None:
+    def scan(body: bytes, *, scanned: bool) -> None:
         scans.append(body)
         raise TimeoutError("it took too long")
 
@@ -224,6 +224,6 @@ def test_marked_text_has_a_title(media_type: str, body: str, title: str) -> None
 
 def test_plain_text_is_found_where_wanted() -> None:
     body = "é" * 10
-    assert findings(body, TREE, media_type="text/plain").text == body
+    assert findings(body, SCAN, media_type="text/plain").text == body
     assert findings(body, ProcessOptions(), media_type="text/plain").text == ""
     assert findings(f"<p>{body}", ProcessOptions(text=True, text_bytes_max=5)).text == "éé"

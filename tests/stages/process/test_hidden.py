@@ -12,10 +12,9 @@ from gossamer.model.pages import Findings
 from gossamer.stages.process.content import MainText, Markdown
 from gossamer.stages.process.documents import Documents
 from gossamer.stages.process.hidden import without_hidden
-from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.text import TitleAndText
 
-from .pages import SCAN, TREE, page
+from .pages import SCAN, page
 
 BEFORE = (
     "<article><h1>Notes on kilns</h1><p>This page explains how a small pottery fires its kilns in winter, with enough "
@@ -85,21 +84,21 @@ SHOWN = [
 ]
 
 
-def texts(body: str, options: ProcessOptions = SCAN) -> list[str]:
+def texts(body: str) -> list[str]:
     """Return the text of a page as each module finds it."""
     findings = Findings()
-    for module in (TitleAndText(options), MainText(options), Markdown(options)):
+    for module in (TitleAndText(SCAN), MainText(SCAN), Markdown(SCAN)):
         module.process(page(body), findings)
         assert findings.columns["hidden_chars"] == without_hidden(body.encode())[1]
     visible = Findings()
-    TitleAndText(options).process(page(body), visible)
+    TitleAndText(SCAN).process(page(body), visible)
     return [visible.text, str(findings.columns["main_text"]), str(findings.columns["markdown"])]
 
 
 @pytest.mark.promise("Files and exports", "Text that a page hides from its readers is in no text, Markdown or index.")
 @pytest.mark.parametrize("hidden", HIDDEN)
 def test_hidden_text_is_in_no_text(hidden: str) -> None:
-    for text in texts(BEFORE + hidden + AFTER, TREE):
+    for text in texts(BEFORE + hidden + AFTER):
         assert "MARK" not in text
         assert "pottery" in text
         assert "procedure" in text

@@ -168,7 +168,6 @@ def test_references_in_attributes(value: str, expected: str) -> None:
     ],
 )
 def test_text(body: str, text: str) -> None:
-    assert findings(body, TREE).text == text
     assert findings(body, SCAN).text == text
 
 

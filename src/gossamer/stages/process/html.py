@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NoReturn, Protocol
+from typing import Any, Protocol
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
@@ -37,7 +37,6 @@ class TreeMarkup:
     """The parts of a page's tree that modules need. Contents of `<template>` are not included."""
 
     def __init__(self, body: bytes) -> None:
-        self._body = body
         self._tree = LexborHTMLParser(body, options=_OPTIONS)
         self._anchors: list[tuple[str, str, LexborNode]] | None = None
         self._elements: list[Element] = []
@@ -89,19 +88,6 @@ class TreeMarkup:
     def title(self) -> str:
         """Return the text of the first title, unchanged."""
         return self._title
-
-    def text(self) -> str:
-        """Return the visible text, one line a block."""
-        return self._scan.text()
-
-    def emphasis(self) -> str:
-        """Return the headings and bold text."""
-        return self._scan.emphasis()
-
-    @cached_property
-    def _scan(self) -> ScannedMarkup:
-        # The tree has no line breaks; the scan has, and is faster than walking over nodes from Python.
-        return ScannedMarkup(self._body)
 
 
 _ABSENT = "\0"
@@ -167,14 +153,6 @@ class Markup(Protocol):
         """Return the text of the first title, unchanged."""
         ...
 
-    def text(self) -> str:
-        """Return the visible text, one line a block."""
-        ...
-
-    def emphasis(self) -> str:
-        """Return the headings and bold text."""
-        ...
-
 
 class HtmlDocument:
     """A page's characters and markup, computed on first use."""
@@ -199,37 +177,31 @@ class HtmlDocument:
     @property
     def markup(self) -> Markup:
         """The page's markup. Only the first call has a cost."""
-        if self._markup is None:
-            if self._overrun is not None:
-                self._raise_overrun()
-            try:
-                body = self._decode()[0]
-                tree = TreeMarkup(body) if bears_tree(body, self._options) else None
-                self._markup = ScannedMarkup(body) if tree is None or tree.hides else tree
-            except TimeoutError as error:
-                self._overrun = error
-                raise
+        for _ in self.read() if self._markup is None else ():
+            pass
+        assert self._markup is not None
         return self._markup
 
     def read(self) -> Iterator[None]:
         """Make the markup, if there is none yet, in slices of a few milliseconds."""
-        if self._markup is None:
-            if self._overrun is not None:
-                self._raise_overrun()
-            try:
-                body = self._decode()[0]
-                if not bears_tree(body, self._options):
-                    yield
-                    markup = ScannedMarkup(body, scanned=False)
-                    yield from markup.scan()
-                    self._markup = markup
-            except TimeoutError as error:
-                self._overrun = error
-                raise
-
-    def _raise_overrun(self) -> NoReturn:
-        """Refuse another attempt to make the markup after one was interrupted: it would be, too."""
-        raise TimeoutError(f"the page's markup was not read: {self._overrun}")
+        if self._markup is not None:
+            return
+        if self._overrun is not None:  # Another attempt would be interrupted, too.
+            raise TimeoutError(f"the page's markup was not read: {self._overrun}")
+        try:
+            body = self._decode()[0]
+            # The tree has no line breaks, and the text of a page costs a scan anyway.
+            if not self._options.text and bears_tree(body, self._options):
+                tree = TreeMarkup(body)
+                self._markup = None if tree.hides else tree
+            if self._markup is None:
+                yield
+                markup = ScannedMarkup(body, scanned=False)
+                yield from markup.scan()
+                self._markup = markup
+        except TimeoutError as error:
+            self._overrun = error
+            raise
 
     def tree(self) -> LexborHTMLParser | None:
         """Return the page's tree, for selectors; None if it could cost too much. Made once a page."""
@@ -256,9 +228,9 @@ class HtmlDocument:
         return self._visible_markup.emphasis()
 
     @cached_property
-    def _visible_markup(self) -> Markup:
+    def _visible_markup(self) -> ScannedMarkup:
         body, hidden = self.without_hidden()
-        return ScannedMarkup(body) if hidden else self.markup
+        return self._markup if isinstance(self._markup, ScannedMarkup) and not hidden else ScannedMarkup(body)
 
     def without_hidden(self) -> tuple[bytes, int]:
         """Return the page's bytes in UTF-8 without its hidden elements, and how many characters of text these hold."""
