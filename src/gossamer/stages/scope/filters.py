@@ -42,6 +42,20 @@ class Declared(Protocol):
         """Say whether this filter rejects a link."""
 
 
+class _Bounded(Declared):
+    """What filters with an upper bound share: it is the first of their options. None: there is no such filter."""
+
+    by_place = False
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    @classmethod
+    def make(cls, given: Given) -> Self | None:
+        most: int | None = getattr(given.options, cls.keys[0])
+        return cls(most) if most is not None else None
+
+
 class Scheme:
     """Schemes that are not visited."""
 
@@ -60,26 +74,18 @@ class Scheme:
         return not link.url.text.startswith(self._starts)
 
 
-class Length:
+class Length(_Bounded):
     """Addresses longer than `url_bytes_max` bytes."""
 
     name = "length"
-    keys: tuple[str, ...] = ("url_bytes_max",)
-    by_place = False
-
-    def __init__(self, url_bytes_max: int) -> None:
-        self._url_bytes_max = url_bytes_max
-
-    @classmethod
-    def make(cls, given: Given) -> Self:
-        return cls(given.options.url_bytes_max)
+    keys = ("url_bytes_max",)
 
     def rejects(self, link: Link) -> bool:
         # Joined addresses are ASCII, so characters are bytes.
-        return len(link.url.text) > self._url_bytes_max
+        return len(link.url.text) > self._most
 
     def detail(self, link: Link) -> str:
-        return f"it has {len(link.url.text):,} bytes, more than {self._url_bytes_max:,}"
+        return f"it has {len(link.url.text):,} bytes, more than {self._most:,}"
 
 
 class LinkType:
@@ -102,39 +108,27 @@ class LinkType:
         return link.link_type not in self._followed
 
 
-class PathDepth:
+class PathDepth(_Bounded):
     """Paths of more than `path_segments_max` segments: traps have them, sites do not."""
 
     name = "path_depth"
-    keys: tuple[str, ...] = ("path_segments_max",)
-    by_place = False
-
-    def __init__(self, path_segments_max: int) -> None:
-        self._segments_max = path_segments_max
-
-    @classmethod
-    def make(cls, given: Given) -> Self:
-        return cls(given.options.path_segments_max)
+    keys = ("path_segments_max",)
 
     def rejects(self, link: Link) -> bool:
         text = link.url.text
         # Two slashes come before the host; a query may contain more.
-        if text.count("/") <= self._segments_max + 2:
+        if text.count("/") <= self._most + 2:
             return False
-        return text.partition("?")[0].count("/") > self._segments_max + 2
+        return text.partition("?")[0].count("/") > self._most + 2
 
 
-class RepeatedPath:
+class RepeatedPath(_Bounded):
     """Paths that repeat one segment more than `path_repeats_max` times, such as `/a/b/a/b/a/b/a/b`. By default never:
     `/00/00/00/00/17/` of a collection looks like the relative links of a trap, which `traps` tells apart by content.
     """
 
     name = "repeated_path"
-    keys: tuple[str, ...] = ("path_repeats_max", "path_segments_max")
-    by_place = False
-
-    def __init__(self, path_repeats_max: int) -> None:
-        self._repeats_max = path_repeats_max
+    keys = ("path_repeats_max", "path_segments_max")
 
     @classmethod
     def make(cls, given: Given) -> Self | None:
@@ -143,14 +137,14 @@ class RepeatedPath:
 
     def rejects(self, link: Link) -> bool:
         text = link.url.text
-        if text.count("/") <= self._repeats_max + 2:
+        if text.count("/") <= self._most + 2:
             return False
         segments = text.partition("?")[0].split("/")[3:]
-        return len(segments) > self._repeats_max and max(Counter(segments).values()) > self._repeats_max
+        return len(segments) > self._most and max(Counter(segments).values()) > self._most
 
     def detail(self, link: Link) -> str:
         segment, count = Counter(link.url.text.partition("?")[0].split("/")[3:]).most_common(1)[0]
-        return f"its path has the segment {segment!r} {count} times, more than {self._repeats_max}"
+        return f"its path has the segment {segment!r} {count} times, more than {self._most}"
 
 
 class UselessPath:
@@ -177,11 +171,9 @@ class UselessPath:
         return next((f"of the kind {kind}" for kind, one in self._patterns.items() if one.search(link.url.text)), "")
 
 
-class ExcludePatterns:
-    """Addresses that match an `exclude` pattern."""
+class _Patterns(Declared):
+    """What filters by regular expressions share: these are of the first of their options, and of a file."""
 
-    name = "exclude"
-    keys: tuple[str, ...] = ("exclude", "exclude_file")
     by_place = False
 
     def __init__(self, patterns: Sequence[str]) -> None:
@@ -189,8 +181,15 @@ class ExcludePatterns:
 
     @classmethod
     def make(cls, given: Given) -> Self | None:
-        patterns = (*given.options.exclude, *given.lists.exclude)
+        patterns = (*getattr(given.options, cls.keys[0]), *getattr(given.lists, cls.keys[0]))
         return cls(patterns) if patterns else None
+
+
+class ExcludePatterns(_Patterns):
+    """Addresses that match an `exclude` pattern."""
+
+    name = "exclude"
+    keys = ("exclude", "exclude_file")
 
     def rejects(self, link: Link) -> bool:
         return self.patterns.matches(link.url.text)
@@ -252,68 +251,51 @@ class OwnSite:
         return f"it is of the site {link.url.site}, and {link.referrer} is not"
 
 
-class Include:
+class Include(_Patterns):
     """Addresses that match no `include` pattern. Seeds, embeds, outlinks, sitemaps and feeds need no match."""
 
     name = "include"
-    keys: tuple[str, ...] = ("include", "include_file")
+    keys = ("include", "include_file")
     by_place = True
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self.patterns = PatternSet(patterns)
-
-    @classmethod
-    def make(cls, given: Given) -> Self | None:
-        patterns = (*given.options.include, *given.lists.include)
-        return cls(patterns) if patterns else None
 
     def rejects(self, link: Link) -> bool:
         return link.link_type not in (*ASKED_FOR, FEED_FILE) and not self.patterns.matches(link.url.text)
 
 
-class Hops:
+class Hops(_Bounded):
     """Redirects that follow more than `hops_max` others."""
 
     name = "hops"
-    keys: tuple[str, ...] = ("hops_max",)
+    keys = ("hops_max",)
     by_place = True
 
-    def __init__(self, hops_max: int) -> None:
-        self.hops_max = hops_max
-
-    @classmethod
-    def make(cls, given: Given) -> Self:
-        return cls(given.options.hops_max)
+    @property
+    def hops_max(self) -> int:
+        """The bound."""
+        return self._most
 
     def rejects(self, link: Link) -> bool:
-        return link.hops > self.hops_max
+        return link.hops > self._most
 
     def detail(self, link: Link) -> str:
         redirected = f"{link.referrer} redirects to it, and that is" if link.referrer else "it is"
-        return f"{redirected} redirect number {link.hops} in a row; at most {self.hops_max} are followed"
+        return f"{redirected} redirect number {link.hops} in a row; at most {self._most} are followed"
 
 
-class Depth:
+class Depth(_Bounded):
     """Links more than `depth_max` clicks from every seed, as far as is known: a shorter path can appear.
     Embeds belong to their page, however deep.
     """
 
     name = "depth"
-    keys: tuple[str, ...] = ("depth_max",)
+    keys = ("depth_max",)
     by_place = True
 
-    def __init__(self, depth_max: int) -> None:
-        self._depth_max = depth_max
-
-    @classmethod
-    def make(cls, given: Given) -> Self | None:
-        return cls(given.options.depth_max) if given.options.depth_max is not None else None
-
     def rejects(self, link: Link) -> bool:
-        return link.depth > self._depth_max and link.link_type != "embed"
+        return link.depth > self._most and link.link_type != "embed"
 
     def detail(self, link: Link) -> str:
-        return f"it is {link.depth} clicks from a seed, more than {self._depth_max}"
+        return f"it is {link.depth} clicks from a seed, more than {self._most}"
 
 
 FILTERS: tuple[type[Declared], ...] = (

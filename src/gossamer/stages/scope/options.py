@@ -1,7 +1,7 @@
 """Options: the section `scope` of the configuration."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
@@ -10,10 +10,6 @@ from gossamer.model.links import LINK_TYPES
 from gossamer.model.patterns import regular
 from gossamer.options import Key, Section, nearest
 from gossamer.stages.scope.hosts import HostSet
-
-_MEDIA_TYPE = re.compile(r"[\w.+-]+/(?:\*|[\w.+-]+)|\*/\*", re.ASCII).fullmatch
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*").fullmatch
-_LANGUAGE = re.compile(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*").fullmatch
 
 Mode = Literal["prefix", "host", "domain", "any"]
 SeedRedirects = Literal["page", "site"]
@@ -59,24 +55,22 @@ def _kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
     return _check_names(kinds, tuple(USELESS), "kind of useless path")
 
 
-def _schemes(schemes: tuple[str, ...]) -> tuple[str, ...]:
-    if unwritable := next((one for one in schemes if not _SCHEME(one)), ""):
-        raise ValueError(f"{unwritable!r} is no scheme; write one such as 'https' or 'ftp', without colon")
-    return schemes
+def _each(pattern: str, problem: str) -> Callable[[tuple[str, ...]], tuple[str, ...]]:
+    """Return a check that each of some texts matches a pattern. Its error begins with the text that does not."""
+    matches = re.compile(pattern, re.ASCII).fullmatch
+
+    def check(some: tuple[str, ...]) -> tuple[str, ...]:
+        for one in some:
+            if not matches(one):
+                raise ValueError(f"{one!r} {problem}")
+        return some
+
+    return check
 
 
-def _media_types(types: tuple[str, ...]) -> tuple[str, ...]:
-    for one in types:
-        if not _MEDIA_TYPE(one):
-            raise ValueError(f"{one!r} is no media type; write one such as 'text/html' or 'image/*'")
-    return types
-
-
-def _languages(languages: tuple[str, ...]) -> tuple[str, ...]:
-    for one in languages:
-        if not _LANGUAGE(one):
-            raise ValueError(f"{one!r} is no language; write its tag, such as 'de' or 'pt-BR'")
-    return languages
+_schemes = _each(r"[a-z][a-z0-9+.-]*", "is no scheme; write one such as 'https' or 'ftp', without colon")
+_media_types = _each(r"[\w.+-]+/(?:\*|[\w.+-]+)|\*/\*", "is no media type; write one such as 'text/html' or 'image/*'")
+_languages = _each(r"[A-Za-z]{2,8}(?:-[A-Za-z0-9]{1,8})*", "is no language; write its tag, such as 'de' or 'pt-BR'")
 
 
 def _patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:
