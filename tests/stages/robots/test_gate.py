@@ -14,7 +14,6 @@ from gossamer.model.visits import Failure, Reply
 from gossamer.stages.robots.gate import (
     PARSE_INTERVAL_S,
     RETRY_AFTER_S_MAX,
-    Redirect,
     RobotsGate,
     delay_asked_s,
     robots_url,
@@ -94,10 +93,12 @@ def test_rules_are_obeyed() -> None:
     record = after(200, b"User-agent: *\nDisallow: /x\nCrawl-delay: 3\nSitemap: /s")
     assert kind(record, NOW, "/x") == "denied"
     assert kind(record, NOW, "/y") == "allowed"
-    assert gate().crawl_delay_s(record, "https://example.org") == 3.0
+    rules = gate().rules(record, "https://example.org")
+    assert rules is not None
+    assert rules.crawl_delay_s == 3.0
     assert gate().sitemaps(record, "https://example.org") == ("/s",)
-    assert gate().crawl_delay_s(None, "https://example.org") is None
-    assert gate().crawl_delay_s(after(404), "https://example.org") is None
+    assert gate().rules(None, "https://example.org") is None
+    assert gate().rules(after(404), "https://example.org") is None
 
 
 def test_nothing_is_asked_before_robots_txt() -> None:
@@ -141,7 +142,7 @@ def test_how_long_a_copy_is_good(headers: list[tuple[str, str]], ttl_s: float) -
 def test_redirects_are_followed_up_to_their_bound() -> None:
     moved = reply(301, ("Location", "https://other.example/r#x"))
     for hops in range(5):
-        assert gate().after_reply(None, moved, None, b"", NOW, hops) == Redirect("https://other.example/r", hops + 1)
+        assert gate().after_reply(None, moved, None, b"", NOW, hops) == "https://other.example/r"
     record = gate().after_reply(None, moved, None, b"", NOW, 5)
     assert isinstance(record, RobotsRecord)
     assert record.kind == AnswerKind.ALLOW_ALL
@@ -168,7 +169,7 @@ def test_where_a_redirect_leads(location: str | None, target: str | None) -> Non
         assert isinstance(decided, RobotsRecord)
         assert decided.kind == AnswerKind.ALLOW_ALL
     else:
-        assert decided == Redirect(target, 1)
+        assert decided == target
 
 
 def test_not_modified_renews_the_copy() -> None:

@@ -51,13 +51,6 @@ class RobotsVerdict(msgspec.Struct, frozen=True, gc=False):
     """For people."""
 
 
-class Redirect(msgspec.Struct, frozen=True, gc=False):
-    """robots.txt redirects: fetch `url` through the gates of its host and call `after_reply` with `hops`."""
-
-    url: str
-    hops: int
-
-
 ALLOWED = RobotsVerdict("allowed")
 _DENIED = RobotsVerdict("denied", reason="robots.txt disallows it")
 _UNKNOWN = RobotsVerdict("unknown", reason="robots.txt must be read first")
@@ -114,13 +107,6 @@ class RobotsGate:
             return RobotsVerdict("given_up", reason=tries + error)
         return RobotsVerdict("wait", min(record.retry_at, given_up_at), f"{tries}{error}")
 
-    def crawl_delay_s(self, record: RobotsRecord | None, origin: str) -> float | None:
-        """Return the Crawl-delay in seconds, or None. The frontier closes a host with a delay beyond
-        `crawl_delay_s_max`.
-        """
-        rules = self.rules(record, origin)
-        return rules.crawl_delay_s if rules is not None else None
-
     def sitemaps(self, record: RobotsRecord | None, origin: str) -> tuple[str, ...]:
         """Return the sitemaps in the file, as written."""
         return self._rules_of(record, origin).sitemaps if record is not None and record.kind == AnswerKind.RULES else ()
@@ -168,8 +154,9 @@ class RobotsGate:
         decoded_body: bytes,
         now: float,
         hops: int = 0,
-    ) -> RobotsRecord | Redirect:
-        """Return the record to keep after a request for robots.txt, or the redirect to follow.
+    ) -> RobotsRecord | str:
+        """Return the record to keep after a request for robots.txt; or the target of a redirect, which is fetched
+        through the gates of its host, with one hop more.
 
         Args:
             previous: the origin's record so far.
@@ -207,7 +194,7 @@ class RobotsGate:
 
     def _follow_redirect(
         self, previous: RobotsRecord | None, reply: Reply, now: float, hops: int
-    ) -> RobotsRecord | Redirect:
+    ) -> RobotsRecord | str:
         if reply.status == 304 and previous is not None and previous.kind != AnswerKind.UNREACHABLE:
             return RobotsRecord(previous.kind, previous.text, now, now + self._ttl_s(reply))
         location = location_of(value for name, value in reply.headers if name.lower() == "location")
@@ -215,7 +202,7 @@ class RobotsGate:
         if target is None or not target.startswith(("http://", "https://")) or hops >= self._options.redirects_max:
             # Section 2.3.1.2: such a file may be treated as unavailable, like a missing one.
             return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
-        return Redirect(target, hops + 1)
+        return target
 
     def _fail(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gossamer.model.links import Prerequisite
 from gossamer.model.usage import Statement
 from gossamer.model.visits import Failure, Reply
-from gossamer.stages.robots.gate import ALLOWED, Redirect, RobotsGate, RobotsVerdict, robots_url
+from gossamer.stages.robots.gate import ALLOWED, RobotsGate, RobotsVerdict, robots_url
 from gossamer.stages.robots.options import RobotsOptions
 from gossamer.stages.robots.record import RecentlyUsed, RobotsRecord, decode, encode
 from gossamer.state.epoch import Epochs
@@ -88,8 +88,8 @@ class SiteRobots:
         decided = self._gate.after_reply(
             self._record(prerequisite.origin), reply, failure, body, now, prerequisite.hops
         )
-        if isinstance(decided, Redirect):
-            return decided.url
+        if isinstance(decided, str):
+            return decided
         key = _key(prerequisite.origin.partition, prerequisite.origin.origin)
         data = encode(decided)
         self._epochs.put("meta", key, data)
@@ -100,11 +100,9 @@ class SiteRobots:
 
     def crawl_delay_s(self, url: Url) -> float | None:
         """Return the current Crawl-delay: the longer one of http and https, because they are one host."""
-        delays_s = (
-            self._gate.crawl_delay_s(self._record(url), url.origin),
-            self._gate.crawl_delay_s(self._under_other_scheme(url), _other_scheme(url.origin)),
-        )
-        return max((delay_s for delay_s in delays_s if delay_s is not None), default=None)
+        other = _other_scheme(url.origin)
+        found = [self._gate.rules(self._record_of(url.partition, one), one) for one in (url.origin, other) if one]
+        return max((one.crawl_delay_s for one in found if one and one.crawl_delay_s is not None), default=None)
 
     def sitemaps(self, url: Url) -> tuple[str, ...]:
         """Return the sitemaps in the robots.txt of a URL's origin, as written."""
@@ -120,10 +118,6 @@ class SiteRobots:
         """Return the license documents in the robots.txt of a URL's origin, as written."""
         rules = self._gate.stating(self._record(url), url.origin)
         return rules.licenses if rules is not None else ()
-
-    def _under_other_scheme(self, url: Url) -> RobotsRecord | None:
-        origin = _other_scheme(url.origin)
-        return self._record_of(url.partition, origin) if origin else None
 
     def _record(self, url: Url) -> RobotsRecord | None:
         return self._record_of(url.partition, url.origin)
