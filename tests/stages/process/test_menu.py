@@ -13,7 +13,7 @@ from gossamer.url.name import Namer
 
 
 def urls(menu: bytes) -> list[str]:
-    return [offer.url for offer in offers(menu)]
+    return [url for url, _ in offers(menu)]
 
 
 @pytest.mark.parametrize(

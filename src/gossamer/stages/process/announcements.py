@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import io
+import gzip
 import re
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import BinaryIO, Final, cast
 
 from gossamer.model.links import (
@@ -182,37 +183,25 @@ def _unpacking(open_: Callable[[], BinaryIO]) -> Callable[[], BinaryIO]:
     return cast("Callable[[], BinaryIO]", lambda: _Gunzipped(open_()))
 
 
-class _Gunzipped(io.RawIOBase):
+class _Gunzipped(gzip.GzipFile):
     """The content of a gzipped file, up to `BYTES_MAX` or the first error. Several members are one content."""
 
     def __init__(self, source: BinaryIO) -> None:
+        super().__init__(fileobj=source, mode="rb")
         self._source = source
-        self._stream = zlib.decompressobj(31)
         self._left = BYTES_MAX
-        self._waiting = b""
 
-    def read(self, size: int = -1, /) -> bytes:
-        size = min(size if size >= 0 else BYTES_MAX, self._left)
-        while size:
-            data = self._waiting or self._source.read(1 << 16)
-            if not data:
-                return b""
-            try:
-                made = self._stream.decompress(data, size)
-            except zlib.error:
-                return b""
-            self._waiting = self._stream.unconsumed_tail
-            if self._stream.eof:
-                self._waiting = self._stream.unused_data
-                self._stream = zlib.decompressobj(31)
-            if made:
-                self._left -= len(made)
-                return made
-        return b""
+    def read(self, size: int | None = -1) -> bytes:
+        wanted = self._left if size is None or size < 0 else min(size, self._left)
+        data = b""
+        with suppress(OSError, EOFError, zlib.error):
+            data = self.read1(wanted)  # What comes before an error is returned before it is raised.
+        self._left -= len(data)
+        return data
 
     def close(self) -> None:
-        self._source.close()
         super().close()
+        self._source.close()
 
 
 def _lines(pieces: Iterable[str]) -> Iterator[str]:

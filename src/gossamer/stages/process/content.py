@@ -7,12 +7,12 @@ from typing import NamedTuple
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.kept import build_tree
-from gossamer.stages.process.links import Base, base_href
+from gossamer.stages.process.links import Base, base_href, cut
 from gossamer.stages.process.main import main_blocks
 from gossamer.stages.process.markdown import as_markdown, paragraphs
 from gossamer.stages.process.options import ProcessOptions, TypedModule
 from gossamer.stages.process.outline import Outline, outline_of
-from gossamer.stages.process.text import HIDDEN, MAIN, VISIBLE, cut
+from gossamer.stages.process.text import HIDDEN, MAIN, VISIBLE
 
 
 class MainText(TypedModule):

@@ -21,11 +21,11 @@ from gossamer.stages.process.charset import to_utf8
 from gossamer.stages.process.facts import moment
 from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.html import as_html
-from gossamer.stages.process.links import Base, Links, collapse_spaces
+from gossamer.stages.process.links import Base, Links, collapse_spaces, cut
 from gossamer.stages.process.options import ProcessOptions, TypedModule
 from gossamer.stages.process.scan import ScannedMarkup
 from gossamer.stages.process.scripted import text_bytes
-from gossamer.stages.process.text import DOCUMENT, HIDDEN, addresses, cut
+from gossamer.stages.process.text import DOCUMENT, HIDDEN, addresses
 from gossamer.stages.process.xml import TOKEN_BYTES_MAX
 
 WHOLE = "whole"

@@ -21,23 +21,10 @@ AT_ONCE = 1_000
 JOINED_MAX = 50_000
 """Spellings of addresses that are remembered."""
 One = TypeVar("One")
-_LEAVE = frozenset(
-    (
-        "javascript",
-        "mailto",
-        "data",
-        "tel",
-        "sms",
-        "about",
-        "blob",
-        "callto",
-        "skype",
-        "whatsapp",
-        "cid",
-        "mid",
-        "view-source",
-    )
-)
+_LEAVE = frozenset((
+    "javascript", "mailto", "data", "tel", "sms", "about", "blob", "callto", "skype", "whatsapp", "cid", "mid",
+    "view-source",
+))  # fmt: skip
 """Schemes of addresses that cannot be fetched."""
 
 
@@ -190,13 +177,8 @@ class Links:
         """By address (for anchors), and by type: whether every occurrence so far is `nofollow`."""
         self._repeats = 0
 
-    def anchors(self, markup: Markup) -> None:
-        """Add a page's `a` elements. Half of them are repeats, or lead within the page itself."""
-        for _ in self.anchors_in_slices(markup):
-            pass
-
     def anchors_in_slices(self, markup: Markup) -> Iterator[None]:
-        """As `anchors`, in slices."""
+        """Add a page's `a` elements. Half of them are repeats, or lead within the page itself."""
         known: dict[tuple[str, str, str], Found | None] = {}
         in_page = False
         for some in slices_of(markup.anchors()):
@@ -289,10 +271,12 @@ def _nofollow(rel: str) -> bool:
 
 def collapse_spaces(text: str, bytes_max: int) -> str:
     """Return text with white space collapsed, cut to at most `bytes_max` bytes of UTF-8."""
-    if len(text) * 4 <= bytes_max:
-        return " ".join(text.split())
     # White space aside, no more can be kept than this.
-    text = " ".join(text[: 2 * bytes_max].split())
+    return cut(" ".join(text[: 2 * bytes_max].split()), bytes_max)
+
+
+def cut(text: str, bytes_max: int) -> str:
+    """Return text cut to `bytes_max` bytes of UTF-8, between two characters."""
     if len(text) * 4 <= bytes_max:
         return text
     # A lone surrogate has no UTF-8.

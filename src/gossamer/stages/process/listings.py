@@ -52,13 +52,18 @@ def entries(listing: bytes) -> Iterator[ListingEntry]:
     """Yield the entries of a listing, in order: files, directories and links; `.`, `..` and invalid lines are left out.
     A last line without an end may have been cut, and is left out too. About 2 µs a line.
     """
-    for line in listing[: listing.rfind(b"\n") + 1].split(b"\n"):
-        line = line.removesuffix(b"\r")
-        if not line or len(line) > LINE_BYTES_MAX:
-            continue
+    for line in _lines(listing):
         entry = _entry(line)
         if entry is not None and entry.name not in (b".", b"..") and b"/" not in entry.name and b"\0" not in entry.name:
             yield entry
+
+
+def _lines(data: bytes) -> Iterator[bytes]:
+    """Yield the lines that have an end and any content, without those longer than `LINE_BYTES_MAX`."""
+    for line in data[: data.rfind(b"\n") + 1].split(b"\n"):
+        line = line.removesuffix(b"\r")
+        if line and len(line) <= LINE_BYTES_MAX:
+            yield line
 
 
 def _entry(line: bytes) -> ListingEntry | None:
@@ -75,13 +80,9 @@ def _entry(line: bytes) -> ListingEntry | None:
     match = _EPLF.fullmatch(line)
     if match is not None:
         facts = match[1].split(b",")
-        return (
-            ListingEntry(match[2], "directory")
-            if b"/" in facts
-            else ListingEntry(match[2], "file")
-            if b"r" in facts
-            else None
-        )
+        if b"/" in facts:
+            return ListingEntry(match[2], "directory")
+        return ListingEntry(match[2], "file") if b"r" in facts else None
     return None
 
 
@@ -117,37 +118,25 @@ def _mlsd(facts: bytes, name: bytes) -> ListingEntry | None:
 FOLLOWED: Final = frozenset("014569gIhsdpPXMrc;:")
 """Item types that can be fetched. Not: searches (7), which need words; sessions (2, 8, T); mirrors of the previous item
 (+); texts and errors (i, 3)."""
-MENU_LINE_BYTES_MAX: Final = 8_192
-"""Longer lines are ignored."""
 SAFE: Final = "/!$&'()*+,;=:@~"
 """Characters that a path does not escape, beside letters, digits and `-._` (RFC 3986, section 3.3)."""
 _HOST = re.compile(rb"[0-9A-Za-z_.:\x80-\xff-]{1,255}\Z")
 _DOTS = re.compile(rb"(?:\A|/)\.{1,2}(?:/|\Z)")
 
 
-class Offer(NamedTuple):
-    """One item of a menu that can be followed."""
-
-    url: str
-    text: str
-
-
-def offers(menu: bytes) -> Iterator[Offer]:
-    """Yield the items of a menu that can be followed, in order, up to the line that ends it. A last line without an end
-    may have been cut and is left out, and so are selectors with dot segments or control characters, which no URL can
-    represent. About 3 µs a line.
+def offers(menu: bytes) -> Iterator[tuple[str, str]]:
+    """Yield address and text of the items of a menu that can be followed, in order, up to the line that ends it. A last
+    line without an end may have been cut and is left out, and so are selectors with dot segments or control characters,
+    which no URL can represent. About 3 µs a line.
     """
-    for line in menu[: menu.rfind(b"\n") + 1].split(b"\n"):
-        line = line.removesuffix(b"\r")
+    for line in _lines(menu):
         if line == b".":
             return
-        if not line or len(line) > MENU_LINE_BYTES_MAX or chr(line[0]) not in FOLLOWED:
-            continue
         fields = line[1:].split(b"\t")
-        if len(fields) >= 4:
+        if len(fields) >= 4 and chr(line[0]) in FOLLOWED:
             url = _url(chr(line[0]), *fields[1:4])
             if url:
-                yield Offer(url, fields[0].decode("utf-8", "replace"))
+                yield url, fields[0].decode("utf-8", "replace")
 
 
 def _url(kind: str, selector: bytes, host: bytes, port: bytes) -> str:
@@ -234,8 +223,7 @@ def _end_last_line(page: Page) -> bytes:
 
 def _gopher_links(page: Page) -> Iterator[tuple[str, str]]:
     """Yield address and text of a Gopher menu's items."""
-    for offer in offers(_end_last_line(page)):
-        yield offer.url, offer.text
+    return offers(_end_last_line(page))
 
 
 def _url_list_links(page: Page) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from gossamer.model.pages import MARKED_TYPES, PLAIN_TYPES, Findings, Page
 from gossamer.stages.process.html import HTML_TYPES, document_of
-from gossamer.stages.process.links import Base, Links, collapse_spaces
+from gossamer.stages.process.links import Base, Links, collapse_spaces, cut
 from gossamer.stages.process.options import ProcessOptions, TypedModule
 from gossamer.stages.process.scan import ScannedMarkup
 
@@ -67,13 +67,6 @@ class VisibleText(TitleAndText):
         findings.text = cut(visible.text(), self._options.text_bytes_max)
         findings.text_method = VISIBLE
         findings.emphasis = visible.emphasis()
-
-
-def cut(text: str, bytes_max: int) -> str:
-    """Return text cut to `bytes_max` bytes of UTF-8, between two characters."""
-    if len(text) * 4 <= bytes_max:
-        return text
-    return text.encode("utf-8", "replace")[:bytes_max].decode("utf-8", "ignore")
 
 
 _ADDRESS = re.compile(r"(?i:\b[a-z][a-z0-9]{1,30}://)[^\s<>\"'`{}|\\^\x00-\x20\x7f]++")
