@@ -206,18 +206,7 @@ class Modules:
         module that processes a large page. The modules share one time limit; short slices do not count.
         """
         document = HtmlDocument(page, self._options)
-        carried: Page = HtmlPage(
-            page.url,
-            page.media_type,
-            page.charset,
-            page.headers,
-            page.body,
-            page.file,
-            page.link_type,
-            page.is_cut,
-            page.fetched_at,
-            document=document,
-        )
+        carried: Page = HtmlPage(*msgspec.structs.astuple(page), document=document)
         findings = Findings() if findings is None else findings
         errors: list[ModuleError] = []
         chosen = self.modules_for(page.media_type, page.link_type)

@@ -7,6 +7,7 @@ from typing import Any
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from gossamer.model.modules import whole
 from gossamer.model.pages import Page
 from gossamer.stages.process.charset import PRESCAN_BYTES_MAX, codec_of
 from gossamer.stages.process.expressions import SelectError, qualify
@@ -64,13 +65,12 @@ class XPathBuilder:
 
 def read_tree(page: Page, builder: type[CssBuilder | XPathBuilder], elements_max: int) -> Any:
     """Return the root of a document's tree. Raises SelectError if a part of it cannot be read."""
-    builders = [builder(), builder()]  # A document with an error is read twice.
-    left = list(builders)
-    reading = read_xml(page.open, codec_of(page.body[:PRESCAN_BYTES_MAX], page.charset), left.pop, elements_max)
-    try:
-        while True:
-            next(reading)
-    except StopIteration as end:
-        if end.value:
-            raise SelectError(end.value) from None
-    return builders[len(left)].root
+    builders: list[CssBuilder | XPathBuilder] = []
+
+    def begin() -> CssBuilder | XPathBuilder:  # A document with an error is read twice.
+        builders.append(builder())
+        return builders[-1]
+
+    if error := whole(read_xml(page.open, codec_of(page.body[:PRESCAN_BYTES_MAX], page.charset), begin, elements_max)):
+        raise SelectError(error)
+    return builders[-1].root

@@ -20,6 +20,7 @@ from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.raw import RAW
 from gossamer.stages.process.scan import XLINK_HREF, Element, ScannedMarkup, is_shadow_root
+from gossamer.stages.process.tokens import VOID
 from gossamer.stages.process.walk import ElementWalk
 
 _OPTIONS = int(LexborDocumentOptions.WO_EVENTS)
@@ -38,7 +39,6 @@ class TreeMarkup:
 
     def __init__(self, body: bytes) -> None:
         self._tree = LexborHTMLParser(body, options=_OPTIONS)
-        self._anchors: list[tuple[str, str, LexborNode]] | None = None
         self._elements: list[Element] = []
         self._title = ""
         self.hides = False
@@ -67,14 +67,16 @@ class TreeMarkup:
 
     def anchors(self) -> list[tuple[str, str, LexborNode]]:
         """Return every `a` that has an href, in order: href, rel, the node."""
-        if self._anchors is None:
-            self._anchors = [
-                (href or "", attributes.get("rel") or "", node)
-                for node in self._tree.tags("a")
-                if (href := (attributes := node.attrs).get("href", _ABSENT)) is not _ABSENT
-                or (href := attributes.get(XLINK_HREF, _ABSENT)) is not _ABSENT
-            ]
         return self._anchors
+
+    @cached_property
+    def _anchors(self) -> list[tuple[str, str, LexborNode]]:
+        return [
+            (href or "", attributes.get("rel") or "", node)
+            for node in self._tree.tags("a")
+            if (href := (attributes := node.attrs).get("href", _ABSENT)) is not _ABSENT
+            or (href := attributes.get(XLINK_HREF, _ABSENT)) is not _ABSENT
+        ]
 
     def anchor_text(self, within: LexborNode) -> str:
         """Return the text of an anchor unchanged, or the alt text of its first image that has one."""
@@ -160,19 +162,16 @@ class HtmlDocument:
     def __init__(self, page: Page, options: ProcessOptions) -> None:
         self._page = page
         self._options = options
-        self._decoded: tuple[bytes, str] | None = None
         self._markup: Markup | None = None
         self._overrun: TimeoutError | None = None
         """The interruption of the scan, which no further module begins again."""
-        self._tree: tuple[LexborHTMLParser | None] | None = None
-        self._visible: tuple[bytes, int] | None = None
         self.main: tuple[Any] | None = None
         """The main content that `process.content` found, for its other modules."""
 
     @property
     def charset(self) -> str:
         """The encoding that was used, by its WHATWG name in lower case."""
-        return (self._decoded or self._decode())[1]
+        return self._decoded[1]
 
     @property
     def markup(self) -> Markup:
@@ -189,7 +188,7 @@ class HtmlDocument:
         if self._overrun is not None:  # Another attempt would be interrupted, too.
             raise TimeoutError(f"the page's markup was not read: {self._overrun}")
         try:
-            body = self._decode()[0]
+            body = self.utf8()
             # The tree has no line breaks, and the text of a page costs a scan anyway.
             if not self._options.text and bears_tree(body, self._options):
                 tree = TreeMarkup(body)
@@ -205,19 +204,20 @@ class HtmlDocument:
 
     def tree(self) -> LexborHTMLParser | None:
         """Return the page's tree, for selectors; None if it could cost too much. Made once a page."""
-        if self._tree is None:
-            body = self._decode()[0]
-            if isinstance(self._markup, TreeMarkup):
-                self._tree = (self._markup.tree,)
-            elif bears_tree(body, self._options) or (len(body) <= self._options.items_bytes_max and is_regular(body)):
-                self._tree = (LexborHTMLParser(body, options=_OPTIONS),)
-            else:
-                self._tree = (None,)
-        return self._tree[0]
+        return self._tree
+
+    @cached_property
+    def _tree(self) -> LexborHTMLParser | None:
+        if isinstance(self._markup, TreeMarkup):
+            return self._markup.tree
+        body = self.utf8()
+        if bears_tree(body, self._options) or (len(body) <= self._options.items_bytes_max and is_regular(body)):
+            return LexborHTMLParser(body, options=_OPTIONS)
+        return None
 
     def characters(self) -> str:
         """Return the page's characters, for modules that want no markup."""
-        return self._decode()[0].decode("utf-8", "replace")
+        return self.utf8().decode("utf-8", "replace")
 
     def text(self) -> str:
         """Return the visible text, one line a block."""
@@ -234,21 +234,20 @@ class HtmlDocument:
 
     def without_hidden(self) -> tuple[bytes, int]:
         """Return the page's bytes in UTF-8 without its hidden elements, and how many characters of text these hold."""
-        if self._visible is None:
-            self._visible = without_hidden(self._decode()[0])
         return self._visible
+
+    @cached_property
+    def _visible(self) -> tuple[bytes, int]:
+        return without_hidden(self.utf8())
 
     def utf8(self) -> bytes:
         """Return the page's bytes in UTF-8; errors in a page that declares UTF-8 are still there."""
-        return self._decode()[0]
+        return self._decoded[0]
 
-    def _decode(self) -> tuple[bytes, str]:
-        if self._decoded is None:
-            body, name = to_utf8(self._bytes(), self._page.charset)
-            if self._page.media_type == XHTML:
-                body = as_html(body)
-            self._decoded = _without_nulls(body), name
-        return self._decoded
+    @cached_property
+    def _decoded(self) -> tuple[bytes, str]:
+        body, name = to_utf8(self._bytes(), self._page.charset)
+        return _without_nulls(as_html(body) if self._page.media_type == XHTML else body), name
 
     def _bytes(self) -> bytes:
         """Return the page's bytes; if it is too large for memory, only its first `markup_bytes_max`."""
@@ -301,9 +300,7 @@ WRONG_MAX = 200
 """Irregular tags of a long page for which a tree is built: odd ones, and end tags of other elements than the last."""
 TAG_BYTES_MAX = 8_192
 _TAG = re.compile(rb"<(/?)([a-z][^\t\n\f\r />]{0,63})([^>]*)")
-_VOID = frozenset(
-    (b"area", b"base", b"br", b"col", b"embed", b"hr", b"img", b"input", b"link", b"meta", b"source", b"track", b"wbr")
-)
+_VOID = frozenset(map(str.encode, VOID))
 _IMPLIED = frozenset(
     (b"p", b"li", b"dt", b"dd", b"option", b"optgroup", b"tr", b"td", b"th", b"thead", b"tbody", b"tfoot", b"colgroup",
      b"rp", b"rt")

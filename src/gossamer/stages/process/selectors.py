@@ -8,6 +8,7 @@ Python code that the module's time limit interrupts.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
@@ -45,10 +46,6 @@ class SelectorSource:
         self.page = page
         self._options = options
         self._document = document_of(page, options)
-        self._base: Base | None = None
-        self._css_root: Any = None
-        self._xpath_root: Any = None
-        self._data: tuple[object] | None = None
 
     def select(self, kind: str, selector: str, within: object = None) -> list[object]:
         """Return what a selector finds on the page or within an element, at most `VALUES_MAX`.
@@ -63,14 +60,13 @@ class SelectorSource:
             case "xpath":
                 if within is not None:
                     require_relative(selector)
-                result = xpath_of(selector)(self._tree_of_xpath() if within is None else within)
+                result = xpath_of(selector)(self._xpath_root if within is None else within)
                 found = result if isinstance(result, list) else [] if result == "" else [result]
             case _:
                 found = jsonpath_of(selector)(self.data() if within is None else within)
         return list(islice(found, VALUES_MAX))
 
     def _css(self, selector: str, within: object) -> list[LexborNode]:
-        self._css_root = self._css_root or self._tree_of_css()
         place: LexborNode = within if isinstance(within, LexborNode) else self._css_root
         if SCOPE not in selector:
             return place.css(selector)
@@ -80,7 +76,8 @@ class SelectorSource:
         finally:
             del place.attrs[SCOPE]
 
-    def _tree_of_css(self) -> Any:
+    @cached_property
+    def _css_root(self) -> Any:
         if self._is_short_xml():
             return read_tree(self.page, CssBuilder, CSS_ELEMENTS_MAX)
         tree = self._document.tree() if self.page.media_type in HTML_TYPES else None
@@ -91,24 +88,23 @@ class SelectorSource:
     def _is_short_xml(self) -> bool:
         return is_xml(self.page.media_type) and self.page.body_bytes <= self._options.items_bytes_max
 
-    def _tree_of_xpath(self) -> Any:
-        if self._xpath_root is None and self._is_short_xml():
-            self._xpath_root = read_tree(self.page, XPathBuilder, XPATH_ELEMENTS_MAX)
-        elif self._xpath_root is None:
-            from lxml import etree  # noqa: PLC0415 - as above
+    @cached_property
+    def _xpath_root(self) -> Any:
+        if self._is_short_xml():
+            return read_tree(self.page, XPathBuilder, XPATH_ELEMENTS_MAX)
+        from lxml import etree  # noqa: PLC0415 - as above
 
-            body = self._document.utf8()
-            if self.page.media_type not in HTML_TYPES or len(body) > self._options.items_bytes_max:
-                raise SelectError(f"no tree is made of it: {self._why_no_tree()}")
-            if (tags := body.count(b"<") - body.count(b"</")) > XPATH_ELEMENTS_MAX:
-                raise SelectError(f"{tags} start tags; at most {XPATH_ELEMENTS_MAX} are searched by XPath")
-            parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
-            try:
-                root = etree.fromstring(body or b"<p>", parser)
-            except etree.XMLSyntaxError as error:
-                raise SelectError(str(error)) from None
-            self._xpath_root = etree.Element("html") if root is None else root
-        return self._xpath_root
+        body = self._document.utf8()
+        if self.page.media_type not in HTML_TYPES or len(body) > self._options.items_bytes_max:
+            raise SelectError(f"no tree is made of it: {self._why_no_tree()}")
+        if (tags := body.count(b"<") - body.count(b"</")) > XPATH_ELEMENTS_MAX:
+            raise SelectError(f"{tags} start tags; at most {XPATH_ELEMENTS_MAX} are searched by XPath")
+        parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
+        try:
+            root = etree.fromstring(body or b"<p>", parser)
+        except etree.XMLSyntaxError as error:
+            raise SelectError(str(error)) from None
+        return etree.Element("html") if root is None else root
 
     def _why_no_tree(self) -> str:
         if self.page.media_type not in HTML_TYPES and not is_xml(self.page.media_type):
@@ -122,16 +118,17 @@ class SelectorSource:
         Raises:
             SelectError: it is no JSON.
         """
-        if self._data is None:
-            body = self._document.utf8()
-            if self.page.media_type in HTML_TYPES:
-                self._data = (json_ld(body, self._options.text_bytes_max),)
-            else:
-                try:
-                    self._data = (msgspec.json.decode(body),)
-                except (msgspec.DecodeError, RecursionError) as error:
-                    raise SelectError(f"no JSON: {error}") from None
-        return self._data[0]
+        return self._data
+
+    @cached_property
+    def _data(self) -> object:
+        body = self._document.utf8()
+        if self.page.media_type in HTML_TYPES:
+            return json_ld(body, self._options.text_bytes_max)
+        try:
+            return msgspec.json.decode(body)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise SelectError(f"no JSON: {error}") from None
 
     def characters(self) -> str:
         """Return the page as it was sent, decoded."""
@@ -139,10 +136,12 @@ class SelectorSource:
 
     def join(self, href: str) -> str | None:
         """Return an absolute address by the page's base, None if it cannot be fetched."""
-        if self._base is None:
-            elements = self._document.markup.elements() if self.page.media_type in HTML_TYPES else []
-            self._base = Base(self.page.url, base_href(elements), self._document.charset)
         return self._base.join(href.strip())
+
+    @cached_property
+    def _base(self) -> Base:
+        elements = self._document.markup.elements() if self.page.media_type in HTML_TYPES else []
+        return Base(self.page.url, base_href(elements), self._document.charset)
 
 
 def text_of(value: object) -> str:

@@ -110,7 +110,6 @@ class Weights:
         self._typed = [self._places.get(name, 0) for name in telling]
         self._ids = {name: at for at, name in enumerate(telling)}
         """The names that say something, by their places in the two lists before."""
-        self._classes = {name[1:]: at for name, at in self._ids.items() if name[:1] == "."}
         self._known: dict[Tag, tuple[float, list[int]]] = {}
 
     def of_element(self, tag: Tag) -> tuple[float, list[int]]:
@@ -127,17 +126,7 @@ class Weights:
 
     def _telling(self, name: str, rest: str) -> set[int]:
         """Return which of `names_of` an element say something; 0 stands for all others."""
-        ids = self._ids.get
-        if "=" not in rest:
-            return {ids("<" + name, 0)}
-        classes, others = _labels(rest)
-        parts = _PART.findall(" ".join(classes))
-        if len(classes) + len(parts) + len(others) + 2 > NAMES_MAX:
-            return set(map(ids, names_of(name, rest), repeat(0)))
-        found = {ids("<" + name, 0), *map(self._classes.get, classes, repeat(0)), *map(ids, parts, repeat(0))}
-        if others:
-            found.update(map(ids, others, repeat(0)))
-        return found
+        return set(map(self._ids.get, names_of(name, rest), repeat(0)))
 
     def of_words(self, words: Sequence[str]) -> list[float]:
         """Return the scores of words in lower case; of a line's end, which is none, `nan`."""
