@@ -147,10 +147,10 @@ class _HidingPage:
             token = _BREAKER.search(lower, position)
             if token is None:
                 return bytes(bare)
-            start = token.start()
-            found = token[0]
+            start, end = token.span()
+            found = lower[start:end]
             if found[1:-1] in _NAMED:
-                position = self._skip_element(found[1:-1], bare, body, lower, start, token.end() - 1)
+                position = self._skip_element(found[1:-1], bare, body, lower, start, end - 1)
             elif found[1:2].isalpha() or (found[1:2] == b"/" and found[2:3].isalpha()):
                 position = attributes(body, start + 2)[1]
                 bare[start + 1 : position - 1] = body[start + 1 : position - 1].translate(_BRACKETS)

@@ -246,8 +246,8 @@ class ScannedMarkup:
         search = self._search
         line_from = position = steps = 0
         while (token := search(lower, position)) is not None:
-            start = token.start()
-            found = token[0]
+            start, end = token.span()
+            found = lower[start:end]
             hidden = self._template
             silent = self._silent
             late = None
@@ -257,7 +257,7 @@ class ScannedMarkup:
             if steps % STEPS_AT_ONCE == 0:
                 yield
             if found[:-1] in _NAMES:
-                position, divides = self._read_tag(found[:-1], start, token.end() - 1)
+                position, divides = self._read_tag(found[:-1], start, end - 1)
                 search = self._search
                 if not divides:
                     continue
@@ -276,8 +276,8 @@ class ScannedMarkup:
             line_from = position
         self._lower = b""
         if not self._template:
-            end = _end_of_tags(body) if token is None else token.start()
-            yield from self._line(line_from, end, silent=self._silent)
+            last = _end_of_tags(body) if token is None else start
+            yield from self._line(line_from, last, silent=self._silent)
 
     def _line(self, start: int, end: int, *, silent: bool) -> Iterable[None]:
         """Read a piece of plain tags and text, in slices if it is long."""

@@ -14,9 +14,9 @@ from gossamer.stages.process.foreign import ROOTS, WATCHED, ForeignContent, clos
 from gossamer.stages.process.raw import RAW, RAW_NAMES
 from gossamer.stages.process.scan import (
     CDATA,
-    PLAIN_TAG,
     STEPS_MAX,
     attributes,
+    breaker,
     end_of_raw,
     is_plain,
     is_shadow_root,
@@ -24,7 +24,6 @@ from gossamer.stages.process.scan import (
 )
 
 _ALWAYS = (*RAW, "template", "/template", "plaintext", "svg", "math")
-_SPACE = r"\t\n\f\r "
 _NAME = re.compile(rb"[^\t\n\f\r />]{1,64}")
 
 
@@ -57,26 +56,11 @@ class ElementWalk:
 
 
 class _Breaker:
-    """Finds the tags of some names, and all that is no plain tag."""
+    """Finds the tags of some names, with one more character, and all that is no plain tag."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        known = tuple(dict.fromkeys(names))
-        self.known = frozenset(name.encode() for name in known)
-        self.search = re.compile(
-            (
-                rf"<(?:(?:{_any_of(known)})(?=[{_SPACE}/>])"
-                r"|!--|[!?]|/[^a-z>]"
-                rf"|[a-z/]{PLAIN_TAG}[^>])"
-            ).encode()
-        ).search
-
-
-def _any_of(names: Iterable[str]) -> str:
-    """Return a pattern for names, in which their first character decides: quicker than to try each."""
-    groups: dict[str, list[str]] = {}
-    for name in names:
-        groups.setdefault(name[0], []).append(name[1:])
-    return "|".join(f"{first}(?:{'|'.join(rest)})" for first, rest in groups.items())
+        self.known = frozenset(name.encode() for name in names)
+        self.search = breaker(dict.fromkeys(names)).search
 
 
 class _PageWalk:
@@ -106,12 +90,13 @@ class _PageWalk:
             steps += 1
             if steps > steps_max:
                 return
-            start = token.start()
-            name = token[0][1:]
+            start, end = token.span()
+            found = lower[start:end]
+            is_known = found[1:-1] in known
+            name = found[1:-1] if is_known else found[1:]
             hidden = self._templates
-            is_known = name in known
             if is_known and name in ROOTS and name not in wanted and end_of_plain_root(lower, start):
-                position = token.end()
+                position = end - 1
                 continue
             step = None
             if is_known or name[:1].isalpha():
