@@ -21,7 +21,7 @@ from gossamer.results.export.plan import make_plan, read_plan, rows_of
 from gossamer.stages.archive.follower import make_parquet
 from gossamer.stages.archive.logs import frame
 from gossamer.stages.archive.schema import ITEMS
-from gossamer.stages.archive.tables import ItemRows
+from gossamer.stages.archive.tables import OwnRows
 from gossamer.stages.process.chain import Processed
 
 FILE = "extracted.parquet"
@@ -125,7 +125,7 @@ class _Log:
     def __init__(self, path: Path, kinds: dict[str, str]) -> None:
         self.path = path
         self.rows = 0
-        self._rows = ItemRows(kinds)
+        self._rows = OwnRows(ITEMS, kinds)
         path.touch()
 
     def add(self, page: PageRow, rows: list[dict[str, object]]) -> None:

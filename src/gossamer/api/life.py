@@ -128,8 +128,8 @@ class ShardLife:
         shard.kept.committer.on_durable = ignore  # What follows commits files alone: rows of that would begin new logs.
         await commit()
         is_saved = True
-        while (follower := await outputs.followers.step()) is not None:
-            is_saved = follower.frees_disk
+        while (task := await outputs.followers.step()) is not None:
+            is_saved = task.frees_disk
             if is_saved:
                 await commit()
         if not is_saved:

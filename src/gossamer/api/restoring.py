@@ -22,7 +22,7 @@ from gossamer.assembly.integrity import WARCS, note_elsewhere
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
 from gossamer.config.gather import reopen, reopen_text, require_whole
-from gossamer.config.live import save, with_workers
+from gossamer.config.live import FILE, save, with_workers
 from gossamer.config.secret import shows_secret
 from gossamer.model.errors import ConfigError, CrawlFailedError, StoreError
 from gossamer.model.extras import require
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from gossamer.cluster.moves import MovesRecord
     from gossamer.stages.archive.checkpoints import Checkpoints, SavedCheckpoint
 
+PARTITIONS = "partitions.json"
+MOVES = "moves.json"
+"""Names of the map of partitions and of its moves, beside the checkpoints of all shards."""
 CLAIM = "claim"
 """File in a shard's state with the openings that its owner claimed, or was about to claim."""
 RETRY_S = 5.0
@@ -183,11 +186,10 @@ class Vault:
                 self._require_known(taken.kept)
                 now = self._clock.now()
                 await self._checkpoints.save(self._opening, taken.epoch, now, taken.taken, taken.kept, taken.uploaded)
-                await self._checkpoints.keep_config(
-                    effective_toml(shard.controls.settings.config, shown=_without_secrets)
-                )
+                text = effective_toml(shard.controls.settings.config, shown=_without_secrets)
+                await self._checkpoints.place.write(FILE, text.encode())
                 if (listed := self._home.directory / FORGOTTEN).exists():
-                    await self._checkpoints.keep_forgotten(await asyncio.to_thread(listed.read_bytes))
+                    await self._checkpoints.place.write(FORGOTTEN, await asyncio.to_thread(listed.read_bytes))
             finally:  # In the thread that makes the links: cancelled, it may still be at it.
                 await committer.hold(lambda: shutil.rmtree(folder, ignore_errors=True))
             if membership is not None:
@@ -288,7 +290,9 @@ async def copy_map(config: Config, directory: Path) -> MovesRecord:
     begun = PartitionMap.load(directory)
     moves = moves_in(directory)
     assert begun is not None, "a crawl of several shards was started"
-    await checkpoints_of(config, 0).keep_map(begun.encode(), msgspec.json.encode(moves))
+    place = checkpoints_of(config, 0).place
+    await place.write(PARTITIONS, begun.encode())
+    await place.write(MOVES, msgspec.json.encode(moves))
     return moves
 
 
@@ -334,7 +338,7 @@ def _remove_open(directory: Path) -> None:
 
 async def _bring_list(checkpoints: Checkpoints, directory: Path) -> None:
     """Copy the checkpoints' list of forgotten pages to a directory that has none."""
-    listed = None if (directory / FORGOTTEN).exists() else await checkpoints.read_forgotten()
+    listed = None if (directory / FORGOTTEN).exists() else await checkpoints.place.read(FORGOTTEN)
     if listed is not None:
         await asyncio.to_thread(write_whole, directory / FORGOTTEN, listed)
 
@@ -444,9 +448,10 @@ def _no_checkpoint(uri: str) -> ConfigError:
 async def stored_config(uri: str, sets: Sequence[str]) -> Config:
     """Return the configuration of a crawl whose checkpoints are at a URI. Raises ConfigError: there are none."""
     place = f"state.checkpoint_uri='{uri}'"
-    text = await checkpoints_of(reopen_text("", "--set", sets=[*sets, place]), 0).config()
-    if text is None:
+    stored = await checkpoints_of(reopen_text("", "--set", sets=[*sets, place]), 0).place.read(FILE)
+    if stored is None:
         raise _no_checkpoint(uri)
+    text = stored.decode("utf-8", "replace")
     config = reopen_text(text, f"{uri}/crawl.toml", sets=[*sets, place])
     require_whole(text, f"{uri}/crawl.toml")
     return config
@@ -456,14 +461,16 @@ async def _restore_newest(
     uri: str, directory: Path, sets: Sequence[str], wanted: Wanted | None, deep: bool | None
 ) -> str:
     config = await stored_config(uri, sets)
-    kept = await checkpoints_of(config, 0).map()
+    place = checkpoints_of(config, 0).place
+    stored_map = await place.read(PARTITIONS)
+    stored_moves = await place.read(MOVES)
     await asyncio.to_thread(directory.mkdir, parents=True, exist_ok=True)
     # Crawls of one shard have none.
     partitions = PartitionMap.even(config.cluster.workers)
-    if kept is not None:
+    if stored_map is not None and stored_moves is not None:
         from gossamer.assembly.mapping import bring_map  # noqa: PLC0415 - of several shards alone
 
-        partitions = bring_map(directory, *kept)
+        partitions = bring_map(directory, stored_map, stored_moves)
     config = with_workers(config, partitions.shards)
     restored = await gather(config, directory, wanted, deep)
     described = []

@@ -66,9 +66,8 @@ class Crawled:
         self.shard.commit()
 
     def follow(self) -> None:
-        while (found := self.followers.next()) is not None:
-            follower, task = found
-            follower.settle(task, task.make())
+        while (task := self.followers.next()) is not None:
+            task.settle(task.make())
             self.shard.commit()
 
     def finish(self) -> None:
@@ -256,7 +255,7 @@ def test_a_crash_at_any_step_loses_and_doubles_nothing(tmp_path: Path, moment: s
     elif moment != "logged":
         task.make()
         if moment != "indexed":
-            crawl.indexer.settle(task, 0)
+            task.settle(None)
         if moment == "committed":  # The commit is done, its consequences for files are not.
             manifest = crawl.shard.journals.cut()
             crawl.shard.journals.sync()

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from gossamer.config import Config
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.model.extras import require
+from gossamer.model.product import FORGOTTEN
 from gossamer.results.forget.holdings import Holdings
 from gossamer.stages.archive.cdxj import INDEX
 from gossamer.stages.archive.uploads import MANIFEST
@@ -149,7 +150,7 @@ async def _replace(
             await checkpoints.send_anew(entry.name, path, sums.length)
         files.append(made(entry.name, path))
         brought += [path] if entry.phase == Phase.SAVED else []
-    await checkpoints.keep_forgotten(listed)
+    await checkpoints.place.write(FORGOTTEN, listed)
     await checkpoints.save(saved.opening, holdings.store.epoch, saved.at, [*store, *files], absent, uploaded)
     await checkpoints.sweep()
     for path in brought:

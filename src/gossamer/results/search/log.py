@@ -7,12 +7,11 @@ is passed over; one that it has in part is put again, each page in its own place
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from gossamer.model.pages import Archived, Visited
 from gossamer.results.search.documents import IndexedPage, batch_of, document_of, documents_of
 from gossamer.results.search.folder import FOLDER, LACKING, LOG_FOLDER, SHARD, is_behind
 from gossamer.results.search.index import IndexWriter, open_index, position_in, put_all
+from gossamer.stages.archive.archive import FollowerTask, Following
 from gossamer.stages.archive.logs import Segments, batches, frame
 from gossamer.stages.archive.options import SearchOptions
 from gossamer.state.journals import Journals
@@ -87,34 +86,8 @@ class SearchLog:
         self._begun_at = self._clock.now()
 
 
-class IndexedLog:
-    """One finished log and the index it goes into."""
-
-    def __init__(self, log: str, source: Path, follower: IndexFollower) -> None:
-        self.log = log
-        self._source = source
-        self._follower = follower
-
-    def make(self) -> int:
-        """Index the log's pages and return how many. Blocks; for a thread.
-
-        Raises:
-            BrokenFrameError: the log is damaged.
-            OSError: the disk is full.
-        """
-        writer = self._follower.writer()
-        before = writer.position()
-        if before.removesuffix(LACKING) == self.log:
-            return 0
-        count = sum(put_all(writer, documents_of(batch)) for batch in batches(self._source))
-        writer.commit(self.log + (LACKING if before.endswith(LACKING) else ""))
-        return count
-
-
-class IndexFollower:
-    """Chooses the next log, and removes indexed ones. All but `IndexedLog.make` runs on the loop."""
-
-    frees_disk = True
+class IndexFollower(Following):
+    """Indexes finished logs, and removes them."""
 
     def __init__(self, options: SearchOptions, journals: Journals) -> None:
         """Take up the index of a crawl.
@@ -141,15 +114,26 @@ class IndexFollower:
             self._writer = IndexWriter(self._folder, self._options.memory_bytes_max)
         return self._writer
 
-    def next(self) -> IndexedLog | None:
-        """Return the task for the oldest finished log, or None. Call again after `settle`."""
-        for entry in self._journals.finals(LOG_FOLDER):
-            return IndexedLog(entry.name, self._journals.path(entry.name), self)
-        return None
+    def next(self) -> FollowerTask | None:
+        """Return the task for the oldest finished log, or None."""
+        entry = next(iter(self._journals.finals(LOG_FOLDER)), None)
+        if entry is None:
+            return None
+        return FollowerTask(lambda: self._index(entry.name), lambda _: self._journals.drop(entry.name))
 
-    def settle(self, indexing: IndexedLog, _count: int) -> None:
-        """Remove the log; takes effect with the next commit."""
-        self._journals.drop(indexing.log)
+    def _index(self, log: str) -> None:
+        """Index the pages of a log. Blocks; for a thread.
+
+        Raises:
+            BrokenFrameError: the log is damaged.
+            OSError: the disk is full.
+        """
+        writer = self.writer()
+        before = writer.position()
+        if before.removesuffix(LACKING) != log:
+            for batch in batches(self._journals.path(log)):
+                put_all(writer, documents_of(batch))
+            writer.commit(log + (LACKING if before.endswith(LACKING) else ""))
 
     def _sweep(self) -> None:
         """Remove logs that the manifest no longer has."""

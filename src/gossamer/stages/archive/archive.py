@@ -6,7 +6,7 @@ import asyncio
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from gossamer.model.errors import ComponentFailedError, is_mistake
 from gossamer.model.pages import Archived, EpochRow, Visited
@@ -15,31 +15,26 @@ from gossamer.ports import Archive, EpochArchive, PrerequisiteArchive
 from gossamer.world.files import NO_ROOM
 
 
-class Task(Protocol):
-    """A follower's work on one finished log."""
+class FollowerTask(NamedTuple):
+    """Work on one finished file. `next` of its follower returns it again until it is settled."""
 
-    def make(self) -> Any:
-        """Do the work, and return the result for the follower's `settle`. Blocks; for a thread."""
-        ...
-
-
-class Following(Protocol):
-    """Makes something of finished logs, one after another."""
-
-    frees_disk: bool
+    make: Callable[[], Any]
+    """Does the work, and returns the result for `settle`. Blocks; for a thread."""
+    settle: Callable[[Any], None]
+    """Enters the result; takes effect with the next commit. Runs on the loop, like `next`."""
+    frees_disk: bool = True
     """Whether the commit after `settle` removes files; if so, commit before the next task."""
 
-    def next(self) -> Task | None:
-        """Return the next task, or None; the same one until it is settled."""
-        ...
 
-    def settle(self, task: Any, result: Any, /) -> None:
-        """Enter the result of a task; takes effect with the next commit."""
-        ...
+class Following:
+    """Makes something of finished files, one after another."""
+
+    def next(self) -> FollowerTask | None:
+        """Return the task for the oldest such file, or None."""
+        raise NotImplementedError
 
     def close(self) -> None:
-        """Close. Blocks."""
-        ...
+        """Close what is open: nothing by default. Blocks."""
 
 
 FOLLOW_S = 1.0
@@ -51,7 +46,7 @@ class Followers:
 
     def __init__(self, followers: Sequence[Following]) -> None:
         self._followers = tuple(followers)
-        self._begun: tuple[Following, Task, asyncio.Future[Any]] | None = None
+        self._begun: tuple[FollowerTask, asyncio.Future[Any]] | None = None
 
     async def run(self, is_held: Callable[[], object]) -> None:
         """Do tasks while the crawl goes on, until cancelled."""
@@ -60,35 +55,32 @@ class Followers:
             if not is_held():  # A conversion needs room before it gives some back.
                 await self.step()
 
-    async def step(self) -> Following | None:
-        """Do the next task; return its follower, or None when there is no task."""
+    async def step(self) -> FollowerTask | None:
+        """Do the next task and return it, or None when there is no task."""
         if self._begun is None:
             found = self.next()
             if found is None:
                 return None
-            making = asyncio.get_running_loop().run_in_executor(None, found[1].make)
-            self._begun = (*found, making)
-        follower, task, making = self._begun
+            self._begun = (found, asyncio.get_running_loop().run_in_executor(None, found.make))
+        task, making = self._begun
         # A thread cannot be cancelled: after a cancellation, the next caller waits for it and settles its result.
         result = await asyncio.shield(making)
         self._begun = None
-        follower.settle(task, result)
-        return follower
+        task.settle(result)
+        return task
 
     async def wait(self) -> None:
         """Wait for the thread that still writes; its result is dropped."""
         if self._begun is not None:
-            (*_, making), self._begun = self._begun, None
+            _, making = self._begun
+            self._begun = None
             await asyncio.wait([making])
             if not making.cancelled():
                 making.exception()
 
-    def next(self) -> tuple[Following, Task] | None:
-        """Return the next task and its follower."""
-        for follower in self._followers:
-            if (task := follower.next()) is not None:
-                return follower, task
-        return None
+    def next(self) -> FollowerTask | None:
+        """Return the next task."""
+        return next((task for follower in self._followers if (task := follower.next()) is not None), None)
 
     def close(self) -> None:
         """Close all files. Blocks: an index first finishes its merges."""

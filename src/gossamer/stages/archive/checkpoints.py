@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import CrawlFailedError, StoreError
 from gossamer.model.paths import fold_name, is_of_crawl, is_plain
-from gossamer.model.product import FORGOTTEN
 from gossamer.model.words import counted
 from gossamer.stages.archive.objectstore import ObjectStore
 from gossamer.stages.archive.options import ArchiveOptions
@@ -29,9 +28,6 @@ from gossamer.state.journals import STATE, ManifestEntry
 T = TypeVar("T")
 STORE = STATE + "store/"
 TABLE = ".sst"
-CONFIG = "crawl.toml"
-PARTITIONS = "partitions.json"
-MOVES = "moves.json"
 UPLOADS_AT_ONCE = 4
 SHOWN_CHARACTERS = 200
 
@@ -86,7 +82,8 @@ class Checkpoints:
         Raises:
             ConfigError: the URI or an option is no good.
         """
-        self._store = ObjectStore(replace(options, store=uri))
+        self.place = ObjectStore(replace(options, store=uri))
+        """The store, for what all shards share: the crawl's configuration, map and list of forgotten pages."""
         self._archive = ObjectStore(options) if options.store else None
         self._shares = options.store.rstrip("/") == uri.rstrip("/")
         """Whether the archive's own files have the same place: those that no checkpoint lists are no strays."""
@@ -97,8 +94,8 @@ class Checkpoints:
 
     async def try_writing(self) -> None:
         """Write a small object, and remove it. Raises StoreError: that failed."""
-        await self._store.write(f"{self._own}/trial", b"may we write here?")
-        await self._store.remove([f"{self._own}/trial"])
+        await self.place.write(f"{self._own}/trial", b"may we write here?")
+        await self.place.remove([f"{self._own}/trial"])
 
     async def read_claim(self) -> ShardClaim | None:
         """Return the claim of the shard's holder, if there was one. Raises StoreError."""
@@ -106,35 +103,7 @@ class Checkpoints:
 
     async def claim(self, claim: ShardClaim) -> None:
         """Write a claim of the shard. Raises StoreError."""
-        await self._store.write(f"{self._own}/claim.json", msgspec.json.encode(claim))
-
-    async def keep_config(self, text: str) -> None:
-        """Write the crawl's configuration to the place of all shards' checkpoints. Raises StoreError."""
-        await self._store.write(CONFIG, text.encode())
-
-    async def keep_map(self, partitions: bytes, moves: bytes) -> None:
-        """Write the map of partitions and its moves to the place of all shards' checkpoints. Raises StoreError."""
-        await self._store.write(PARTITIONS, partitions)
-        await self._store.write(MOVES, moves)
-
-    async def map(self) -> tuple[bytes, bytes] | None:
-        """Return the arguments of the last `keep_map`, or None if there was none. Raises StoreError."""
-        partitions = await self._store.read(PARTITIONS)
-        moves = await self._store.read(MOVES)
-        return None if partitions is None or moves is None else (partitions, moves)
-
-    async def keep_forgotten(self, listed: bytes) -> None:
-        """Put the crawl's list of forgotten pages beside its configuration. Raises StoreError."""
-        await self._store.write(FORGOTTEN, listed)
-
-    async def read_forgotten(self) -> bytes | None:
-        """Return the list of forgotten pages, or None if there is none. Raises StoreError."""
-        return await self._store.read(FORGOTTEN)
-
-    async def config(self) -> str | None:
-        """Return the crawl's configuration, or None before the first checkpoint. Raises StoreError."""
-        found = await self._store.read(CONFIG)
-        return None if found is None else found.decode("utf-8", "replace")
+        await self.place.write(f"{self._own}/claim.json", msgspec.json.encode(claim))
 
     async def latest(self) -> SavedCheckpoint | None:
         """Return the newest checkpoint, or None before the first.
@@ -144,7 +113,7 @@ class Checkpoints:
         """
         self.saved = await self._read(f"{self._own}/latest.json", SavedCheckpoint)
         if self.saved is not None and (what := _fault(self.saved.parts)):
-            raise StoreError(f"{self._store.url}/{self._own}/latest.json {what}: no crawl wrote this", lasting=True)
+            raise StoreError(f"{self.place.url}/{self._own}/latest.json {what}: no crawl wrote this", lasting=True)
         self._number = max(self._number, self.saved.number if self.saved is not None else 0)
         return self.saved
 
@@ -158,7 +127,7 @@ class Checkpoints:
         parts = []
         for part in self.saved.parts:
             if part.name == name and not part.grows:
-                digest = await self._store.copy(path, part.key, overwrite=True)
+                digest = await self.place.copy(path, part.key, overwrite=True)
                 part = msgspec.structs.replace(part, length=length, sha256=digest)
             parts.append(part)
         self.saved = msgspec.structs.replace(self.saved, parts=parts)
@@ -198,14 +167,14 @@ class Checkpoints:
             async with gate:
                 if key == file.name and (digest := await self._archive_file(file)):
                     return Part(file.name, key, length, digest, archived=True)
-                digest = await self._store.copy(file.path, key, overwrite=key.startswith(self._own))
+                digest = await self.place.copy(file.path, key, overwrite=key.startswith(self._own))
             return Part(file.name, key, length, digest, file.grows)
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(file)) for file in taken]
         parts += [task.result() for task in tasks]
         saved = SavedCheckpoint(opening, self._number, epoch, at, parts)
-        await self._store.write(f"{self._own}/latest.json", msgspec.json.encode(saved))
+        await self.place.write(f"{self._own}/latest.json", msgspec.json.encode(saved))
         self.saved = saved
         if before is not None:
             await self._forget(before, saved)
@@ -273,7 +242,7 @@ class Checkpoints:
 
     def _place_of(self, part: Part) -> ObjectStore:
         if not part.archived:
-            return self._store
+            return self.place
         if self._archive is None:
             raise StoreError(f"{part.key} is in another store; name that with --set archive.store=…", lasting=True)
         return self._archive
@@ -284,17 +253,17 @@ class Checkpoints:
         """
         needed = {part.key for part in self.saved.parts if not part.archived} if self.saved is not None else set()
         kept = {f"{self._own}/claim.json", f"{self._own}/latest.json"}
-        strays = [name for name in await self._store.names() if self._is_own(name) and name not in needed | kept]
+        strays = [name for name in await self.place.names() if self._is_own(name) and name not in needed | kept]
         if strays:
-            await self._store.remove(strays)
+            await self.place.remove(strays)
         return len(strays)
 
     async def _read(self, name: str, kind: type[T]) -> T | None:
-        found = await self._store.read(name)
+        found = await self.place.read(name)
         try:
             return None if found is None else msgspec.json.decode(found, type=kind)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise StoreError(f"{self._store.url}/{name} cannot be read ({error})", lasting=True) from error
+            raise StoreError(f"{self.place.url}/{name} cannot be read ({error})", lasting=True) from error
 
     def _is_own(self, name: str) -> bool:
         if self._shares:
@@ -314,7 +283,7 @@ class Checkpoints:
             if not part.archived and part.key not in needed and (part.key.startswith(self._own) or part.key in moved)
         ]
         if old:
-            await self._store.remove(old)
+            await self.place.remove(old)
 
     def _key(self, file: SnapshotFile, opening: int) -> str:
         own = f"{self._own}/{opening:04d}"

@@ -7,71 +7,63 @@ commit the log counts, and making its Parquet file again gives the same file und
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
-import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gossamer.model.errors import DamagedError
+from gossamer.stages.archive.archive import FollowerTask, Following
 from gossamer.stages.archive.logs import batches, schemas, table_of
 from gossamer.stages.archive.schema import ITEMS, TABLES, fit_batch, unify_schemas
 from gossamer.stages.archive.tables import LOG_FOLDER, LOG_SUFFIX
-from gossamer.state.journals import Journals, ManifestEntry
+from gossamer.state.journals import Journals
 from gossamer.state.sums import Sums, sums_of
 from gossamer.world.files import make_directory, publish
 
 
-class Sealing(msgspec.Struct, frozen=True):
-    """One finished file."""
-
-    entry: ManifestEntry
-    path: Path
-
-    def make(self) -> str:
-        """Return the SHA-256 in hexadecimal; empty if the file is missing. Blocks.
-
-        An upload may have removed it meanwhile, and the files of a shard that moved stay on its previous machine.
-
-        Raises:
-            DamagedError: the file holds other bytes than were written.
-            OSError: the file cannot be read.
-        """
-        try:
-            sums = sums_of(self.path)
-        except FileNotFoundError:
-            return ""
-        if self.entry.crc is not None and sums.crc != self.entry.crc:
-            raise DamagedError(
-                f"{self.path} does not hold what was written into it (its CRC-32 differs): check the disk, put a "
-                "sound copy in its place, then resume"
-            )
-        return sums.sha256
-
-
-class Sealer:
-    """`archive.Following` for finished files that have no SHA-256 yet. All but `Sealing.make` runs on the loop."""
-
-    frees_disk = False
+class Sealer(Following):
+    """Follower of finished files that have no SHA-256 yet."""
 
     def __init__(self, journals: Journals) -> None:
         self._journals = journals
         self._elsewhere: set[str] = set()
 
-    def next(self) -> Sealing | None:
-        """Return the task for the oldest such file on this disk, or None. Call again after `settle`."""
+    def next(self) -> FollowerTask | None:
+        """Return the task for the oldest such file on this disk, or None."""
         entry = self._journals.next_without_digest(self._elsewhere)
-        return Sealing(entry, self._journals.path(entry.name)) if entry is not None else None
+        if entry is None:
+            return None
+        make = partial(seal, self._journals.path(entry.name), entry.crc)
+        return FollowerTask(make, partial(self._enter, entry.name), frees_disk=False)
 
-    def settle(self, sealing: Sealing, digest: str) -> None:
-        """Enter the SHA-256; takes effect with the next commit."""
+    def _enter(self, name: str, digest: str) -> None:
         if digest:
-            self._journals.record_digest(sealing.entry.name, digest)
+            self._journals.record_digest(name, digest)
         else:
-            self._elsewhere.add(sealing.entry.name)
+            self._elsewhere.add(name)
 
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+
+def seal(path: Path, crc: int | None) -> str:
+    """Return the SHA-256 of a finished file in hexadecimal; empty if it is missing. Blocks.
+
+    An upload may have removed it meanwhile, and the files of a shard that moved stay on its previous machine.
+
+    Raises:
+        DamagedError: the file holds other bytes than were written, by their checksum `crc`.
+        OSError: the file cannot be read.
+    """
+    try:
+        sums = sums_of(path)
+    except FileNotFoundError:
+        return ""
+    if crc is not None and sums.crc != crc:
+        raise DamagedError(
+            f"{path} does not hold what was written into it (its CRC-32 differs): check the disk, put a "
+            "sound copy in its place, then resume"
+        )
+    return sums.sha256
 
 
 ROW_GROUP_ROWS_MAX = 100_000
@@ -79,56 +71,32 @@ GROUP_BYTES_MAX = 12 << 20
 """Size of a row group's rows in memory: pages with long titles make smaller groups."""
 
 
-class Conversion(msgspec.Struct, frozen=True):
-    """Conversion of one finished log to Parquet. Names are relative to the crawl's directory."""
-
-    log: str
-    parquet: str
-    source: Path
-    target: Path
-    group_bytes_max: int = GROUP_BYTES_MAX
-
-    def make(self) -> Sums:
-        """Write the Parquet file and return its size and checksums. Blocks; for a thread.
-
-        Raises:
-            BrokenFrameError: the log is damaged.
-            OSError: the disk is full; nothing has changed.
-        """
-        return make_parquet(self.source, self.target, group_bytes_max=self.group_bytes_max)
-
-
-class Follower:
-    """Chooses the next log, and enters the Parquet file. All but `Conversion.make` runs on the loop."""
-
-    frees_disk = True
+class Follower(Following):
+    """Makes Parquet files of finished logs."""
 
     def __init__(self, journals: Journals, group_bytes_max: int = GROUP_BYTES_MAX) -> None:
         self._journals = journals
         self._group_bytes_max = group_bytes_max
 
-    def next(self) -> Conversion | None:
-        """Return the task for the oldest finished log, or None. Call again after `settle`."""
+    def next(self) -> FollowerTask | None:
+        """Return the task for the oldest finished log, or None; it puts the Parquet file in the log's place."""
         for entry in self._journals.finals(LOG_FOLDER):
             stem = entry.name.removeprefix(LOG_FOLDER).removesuffix(LOG_SUFFIX)
             parquet = f"{table_of(stem)}/{stem}.parquet"
             path = self._journals.path
-            return Conversion(entry.name, parquet, path(entry.name), path(parquet), self._group_bytes_max)
+            make = partial(make_parquet, path(entry.name), path(parquet), group_bytes_max=self._group_bytes_max)
+            return FollowerTask(make, partial(self._replace, entry.name, parquet))
         return None
 
-    def settle(self, conversion: Conversion, sums: Sums) -> None:
-        """Put the Parquet file in the log's place; takes effect with the next commit."""
-        self._journals.adopt(conversion.parquet, sums)
-        self._journals.drop(conversion.log)
-
-    def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+    def _replace(self, log: str, parquet: str, sums: Sums) -> None:
+        self._journals.adopt(parquet, sums)
+        self._journals.drop(log)
 
     def finish(self) -> int:
         """Convert all finished logs to Parquet and return their number. Blocks; nothing else may run."""
         made = 0
-        while conversion := self.next():
-            self.settle(conversion, conversion.make())
+        while task := self.next():
+            task.settle(task.make())
             made += 1
         return made
 
@@ -151,7 +119,11 @@ def make_parquet(
     the same file.
 
     It has the columns of all frames together, so modules may be added or removed within the log. In memory: one frame
-    and, three times, one group of `ROW_GROUP_ROWS_MAX` rows or `group_bytes_max`. Costs about 1 µs a row.
+    and, three times, one group of `ROW_GROUP_ROWS_MAX` rows or `group_bytes_max`. Costs about 1 µs a row. Blocks.
+
+    Raises:
+        BrokenFrameError: the log is damaged.
+        OSError: the disk is full; nothing has changed.
     """
     make_directory(target.parent)
     temporary = target.with_name(f".{target.name}.tmp")

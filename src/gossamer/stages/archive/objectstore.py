@@ -10,7 +10,8 @@ import hashlib
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import timedelta
 from math import ceil
 from pathlib import Path
@@ -103,22 +104,16 @@ class ObjectStore:
 
     async def read(self, name: str) -> bytes | None:
         """Return a small object, or None if there is none. Raises StoreError."""
-        try:
-            async with asyncio.timeout(self._options.store_request_s_max):
+        async with self._request():
+            with suppress(FileNotFoundError):
                 result = await obstore.get_async(self._store, name)
                 return bytes(await result.bytes_async())
-        except FileNotFoundError:
-            return None
-        except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
-            raise _store_error(error) from error
+        return None
 
     async def write(self, name: str, data: bytes) -> None:
         """Write or replace a small object, atomically. Raises StoreError."""
-        try:
-            async with asyncio.timeout(self._options.store_request_s_max):
-                await obstore.put_async(self._store, name, data)
-        except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
-            raise _store_error(error) from error
+        async with self._request():
+            await obstore.put_async(self._store, name, data)
 
     async def fetch(self, name: str, target: Path, sha256: str) -> None:
         """Copy an object to disk and check its digest.
@@ -148,56 +143,43 @@ class ObjectStore:
         """Return whether there is an object of a length and, if given, a SHA-256, for which it is read. Raises
         StoreError: the store does not answer.
         """
-        try:
+        with _store_errors(), suppress(FileNotFoundError, exceptions.PermissionDeniedError):
             if sha256:
                 return await self._digest(name) == sha256
-            return (await obstore.head_async(self._store, name))["size"] == length
-        except (FileNotFoundError, exceptions.PermissionDeniedError):
-            return False
-        except (exceptions.BaseError, OSError, ValueError) as error:
-            raise _store_error(error) from error
+            return bool((await obstore.head_async(self._store, name))["size"] == length)
+        return False
 
     def read_range(self, name: str, start: int, length: int) -> bytes | None:
         """Return a part of an object, or None if there is no such object. Blocks. Raises StoreError."""
-        try:
+        with _store_errors(), suppress(FileNotFoundError):
             return bytes(obstore.get_range(self._store, name, start=start, length=length))
-        except FileNotFoundError:
-            return None
-        except (exceptions.BaseError, OSError, ValueError) as error:
-            raise _store_error(error) from error
+        return None
 
     def sizes(self, name: str) -> dict[str, int]:
         """Return the length of an object, or of all objects below a name. Blocks. Raises StoreError."""
-        try:
-            return {name: obstore.head(self._store, name)["size"]} if name else self._sizes_below(None)
-        except FileNotFoundError:
-            return self._sizes_below(name)
-        except (exceptions.BaseError, OSError, ValueError) as error:
-            raise _store_error(error) from error
-
-    def _sizes_below(self, name: str | None) -> dict[str, int]:
-        try:
-            return {one["path"]: one["size"] for page in obstore.list(self._store, name) for one in page}
-        except (exceptions.BaseError, OSError, ValueError) as error:
-            raise _store_error(error) from error
+        with _store_errors():
+            if name:
+                with suppress(FileNotFoundError):
+                    return {name: obstore.head(self._store, name)["size"]}
+            return {one["path"]: one["size"] for page in obstore.list(self._store, name or None) for one in page}
 
     async def names(self) -> list[str]:
         """Return the names of all objects. Raises StoreError."""
-        try:
-            async with asyncio.timeout(self._options.store_request_s_max):
-                return [one["path"] async for page in obstore.list(self._store) for one in page]
-        except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
-            raise _store_error(error) from error
+        async with self._request():
+            return [one["path"] async for page in obstore.list(self._store) for one in page]
 
     async def remove(self, names: Sequence[str]) -> None:
         """Remove objects; those that are gone already are no error. Raises StoreError."""
-        try:
-            async with asyncio.timeout(self._options.store_request_s_max):
+        async with self._request():
+            with suppress(FileNotFoundError):
                 await obstore.delete_async(self._store, list(names))
-        except FileNotFoundError:
-            return
-        except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
-            raise _store_error(error) from error
+
+    @asynccontextmanager
+    async def _request(self) -> AsyncIterator[None]:
+        """Bound a request by its time limit, and raise its errors as StoreError."""
+        with _store_errors():
+            async with asyncio.timeout(self._options.store_request_s_max):
+                yield
 
     async def _fixity(self, source: Path | bytes, name: str) -> Fixity:
         try:
@@ -335,6 +317,15 @@ def _secrets(path: str) -> dict[str, str]:
     if not all(isinstance(value, str) for value in found.values()):
         raise ConfigError(f'archive.store_secrets_file: {path}: expected lines such as secret_access_key = "…"')
     return found
+
+
+@contextmanager
+def _store_errors() -> Iterator[None]:
+    """Raise errors of a store as StoreError."""
+    try:
+        yield
+    except (exceptions.BaseError, OSError, ValueError, TimeoutError) as error:
+        raise _store_error(error) from error
 
 
 def _store_error(error: Exception) -> StoreError:

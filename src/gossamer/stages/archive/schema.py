@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import get_args
+from typing import Any, get_args
 
 import msgspec
 import pyarrow as pa
@@ -173,6 +173,14 @@ def column_of(values: Sequence[object], kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind)
     except UnicodeEncodeError:
         return pa.array([_encodable(value) for value in values], kind)
+
+
+def columns_of(columns: Sequence[Sequence[Any]], schema: pa.Schema) -> list[pa.Array]:
+    """Return the columns of a schema by their values; times are in seconds."""
+    return [
+        column_of([round(at * 1_000_000) for at in values] if kind == TIME else values, kind)
+        for values, kind in zip(columns, schema.types, strict=True)
+    ]
 
 
 def _kind(value: object) -> str:

@@ -13,13 +13,11 @@ from gossamer.model.links import EMBED
 from gossamer.model.pages import Archived, EpochRow, PageRow, Visited
 from gossamer.stages.archive.logs import Segments, frame, stem_of
 from gossamer.stages.archive.options import ArchiveOptions
-from gossamer.stages.archive.schema import EPOCHS, FEW, ITEM, ITEM_PLACES, ITEMS, LINKS, PAGES, MoreColumns, column_of
+from gossamer.stages.archive.schema import EPOCHS, FEW, ITEM, ITEM_PLACES, ITEMS, LINKS, PAGES, MoreColumns, columns_of
 from gossamer.state.journals import Journals
 
 LOG_FOLDER = "state/tables/"
 LOG_SUFFIX = ".journal"
-
-_FETCHED_AT = PageRow.__struct_fields__.index("fetched_at")
 
 
 class TableWriters:
@@ -41,12 +39,12 @@ class TableWriters:
         """`columns` are those that processing modules declare for `pages`, and `tables` their own, by kind."""
         self._options = options
         self._shard = shard
-        self._pages = PagesRows(columns or {})
+        self._pages = Rows(PAGES, columns)
         self._links = LinksRows()
         self._kinds = tables or {}
         self._own: dict[str, OwnRows] = {}
         self._log = partial(TableLog, options=options, journals=journals, shard=shard, incarnation=incarnation)
-        self._epochs = EpochRows()
+        self._epochs = Rows(EPOCHS)
         self._segments_since: float | None = None
         self._logs = [
             self._log("pages", self._pages),
@@ -64,10 +62,8 @@ class TableWriters:
         """
         visited.row.shard = self._shard
         findings = visited.findings
-        if findings is None:
-            self._pages.add(visited.row)
-        else:
-            self._pages.add(visited.row, findings.columns)
+        self._pages.append(msgspec.structs.astuple(visited.row), findings.columns if findings is not None else None)
+        if findings is not None:
             for table, rows in findings.rows.items():
                 (self._own.get(table) or self._add_table(table)).add(visited.row, rows)
         if visited.links and self._options.links:
@@ -81,7 +77,8 @@ class TableWriters:
         """Take the row of a commit; it is durable with the next. Finishes logs that have grown for long enough: what
         is in them becomes Parquet.
         """
-        self._epochs.add(msgspec.structs.replace(row, shard=self._shard))
+        fields = msgspec.structs.astuple(msgspec.structs.replace(row, shard=self._shard))
+        self._epochs.append((*fields[:-1], *values(row.counters)))
         if self._segments_since is None:
             self._segments_since = row.committed_at
         if row.committed_at - self._segments_since >= self._options.table_segment_s_max:
@@ -100,8 +97,7 @@ class TableWriters:
             log.finish()
 
     def _add_table(self, table: str) -> OwnRows:
-        kind = ItemRows if table.startswith(ITEMS) else OwnRows
-        rows = self._own[table] = kind(self._kinds.get(table, {}))
+        rows = self._own[table] = OwnRows(table, self._kinds.get(table, {}))
         self._logs.append(self._log(table, rows))
         return rows
 
@@ -110,7 +106,13 @@ class TableLog:
     """The log of one table: a frame at each cut, a new segment when one is full."""
 
     def __init__(
-        self, table: str, rows: Rows, options: ArchiveOptions, journals: Journals, shard: int, incarnation: int
+        self,
+        table: str,
+        rows: Rows | LinksRows,
+        options: ArchiveOptions,
+        journals: Journals,
+        shard: int,
+        incarnation: int,
     ) -> None:
         self.rows = rows
         self._options = options
@@ -135,106 +137,51 @@ class TableLog:
         self._segment_rows = 0
 
 
-class PagesRows:
-    """Rows of `pages`, held as rows until the cut."""
+class Rows:
+    """Rows of one table that wait for the next frame: values of `schema`, times in seconds, and of what modules add."""
 
-    def __init__(self, columns: Mapping[str, str] | None = None) -> None:
+    def __init__(self, schema: pa.Schema, columns: Mapping[str, str] | None = None) -> None:
+        """`columns` are those that modules declare, by kind."""
+        self._schema = schema
         self._rows: list[tuple[object, ...]] = []
         self._more = MoreColumns(columns or {})
-        self.count = 0
 
-    def add(self, row: PageRow, columns: Mapping[str, object] | None = None) -> None:
-        if columns:
-            self._more.add(len(self._rows), columns)
-        self._rows.append(msgspec.structs.astuple(row))
-        self.count += 1
+    @property
+    def count(self) -> int:
+        return len(self._rows)
+
+    def append(self, row: tuple[object, ...], more: Mapping[str, object] | None = None) -> None:
+        if more:
+            self._more.add(len(self._rows), more)
+        self._rows.append(row)
 
     def batch(self) -> pa.RecordBatch:
-        columns: list[Sequence[object]] = list(zip(*self._rows, strict=True))
-        columns[_FETCHED_AT] = [round(row[_FETCHED_AT] * 1_000_000) for row in self._rows]  # type: ignore[operator]
-        arrays = [column_of(values, field.type) for values, field in zip(columns, PAGES, strict=True)]
+        arrays = columns_of(list(zip(*self._rows, strict=True)) or [()] * len(self._schema), self._schema)
         more = self._more.arrays(len(self._rows))
-        schema = pa.schema([*PAGES, *((name, array.type) for name, array in more)]) if more else PAGES
+        schema = pa.schema([*self._schema, *((name, array.type) for name, array in more)]) if more else self._schema
         return pa.record_batch([*arrays, *(array for _, array in more)], schema=schema)
 
     def clear(self) -> None:
         self._rows = []
-        self.count = 0
         self._more.clear()
 
 
-class EpochRows:
-    """Rows of `epochs`."""
-
-    def __init__(self) -> None:
-        self._rows: list[EpochRow] = []
-        self.count = 0
-
-    def add(self, row: EpochRow) -> None:
-        self._rows.append(msgspec.structs.replace(row, committed_at=round(row.committed_at * 1_000_000)))
-        self.count += 1
-
-    def batch(self) -> pa.RecordBatch:
-        rows = ((*msgspec.structs.astuple(row)[:-1], *values(row.counters)) for row in self._rows)
-        columns = zip(*rows, strict=True)
-        return pa.record_batch([column_of(c, f.type) for c, f in zip(columns, EPOCHS, strict=True)], schema=EPOCHS)
-
-    def clear(self) -> None:
-        self._rows = []
-        self.count = 0
-
-
-class OwnRows:
-    """Rows of a table of a module's own; its first column is the page's `url`."""
-
-    def __init__(self, columns: Mapping[str, str]) -> None:
-        self._urls: list[str] = []
-        self._more = MoreColumns(columns)
-        self.count = 0
-
-    def add(self, page: PageRow, rows: Sequence[Mapping[str, object]]) -> None:
-        for row in rows:
-            self._more.add(len(self._urls), row)
-            self._urls.append(page.url)
-        self.count = len(self._urls)
-
-    def batch(self) -> pa.RecordBatch:
-        more = [*self._of_pages(), *self._more.arrays(len(self._urls))]
-        arrays = [column_of(self._urls, FEW), *(array for _, array in more)]
-        return pa.record_batch(arrays, names=["url", *(name for name, _ in more)])
-
-    def clear(self) -> None:
-        self._urls = []
-        self.count = 0
-        self._more.clear()
-
-    def _of_pages(self) -> list[tuple[str, pa.Array]]:
-        return []
-
-
-class ItemRows(OwnRows):
-    """Rows of a table of items: behind `url` the page's `key`, `fetched_at` and what identifies the item on it: its
-    own `item`, else its number.
+class OwnRows(Rows):
+    """Rows of a table of a module's own; its first column is the page's `url`. In a table of items the page's `key`,
+    `fetched_at` and what identifies the item on it follow: its own `item`, else its number.
     """
 
-    def __init__(self, columns: Mapping[str, str]) -> None:
-        super().__init__(columns)
-        self._places: list[tuple[str, int, str]] = []
+    def __init__(self, table: str, columns: Mapping[str, str]) -> None:
+        self._of_items = table.startswith(ITEMS)
+        super().__init__(pa.schema({"url": FEW, **(ITEM_PLACES if self._of_items else {})}), columns)
 
     def add(self, page: PageRow, rows: Sequence[Mapping[str, object]]) -> None:
-        at = round(page.fetched_at * 1_000_000)
-        self._places += ((page.key, at, str(row.get(ITEM, number))) for number, row in enumerate(rows))
-        super().add(page, [{name: row[name] for name in row if name != ITEM} for row in rows])
-
-    def clear(self) -> None:
-        super().clear()
-        self._places = []
-
-    def _of_pages(self) -> list[tuple[str, pa.Array]]:
-        columns = [[place[n] for place in self._places] for n in range(len(ITEM_PLACES))]
-        return [
-            (name, column_of(values, kind)) for (name, kind), values in zip(ITEM_PLACES.items(), columns, strict=True)
-        ]
+        for number, row in enumerate(rows):
+            if self._of_items:
+                place = (page.url, page.key, page.fetched_at, str(row.get(ITEM, number)))
+                self.append(place, {name: row[name] for name in row if name != ITEM})
+            else:
+                self.append((page.url,), row)
 
 
 class LinksRows:
@@ -259,13 +206,8 @@ class LinksRows:
         self.count += len(links)
 
     def batch(self) -> pa.RecordBatch:
-        columns = [column_of(self._columns[field.name], field.type) for field in LINKS]
-        return pa.record_batch(columns, schema=LINKS)
+        return pa.record_batch(columns_of(list(self._columns.values()), LINKS), schema=LINKS)
 
     def clear(self) -> None:
         self.count = 0
         self._columns: dict[str, list[object]] = {name: [] for name in LINKS.names}
-
-
-Rows = PagesRows | EpochRows | OwnRows | LinksRows
-"""Rows of one table that wait for the next frame."""
