@@ -114,46 +114,24 @@ class Transfer:
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
         """`own` are the settings of its protocol; `bodies` is the shared memory."""
         self.curl = pycurl.Curl()
-        self.head: list[bytes] = []
-        self.head_bytes = 0
         self.head_bytes_max = options.head_bytes_max
-        self.body: bytes | bytearray = b""
-        self.body_bytes = 0
         self.body_bytes_max = 0
         self.concurrency = 0
-        self.wire_bytes = 0
-        """Bytes received for this transfer, with framing and TLS; updated by `count`."""
         self.connections: list[TransferConnection] = []
         """Connections that serve it now, for `wire_bytes`."""
-        self.greeting = b""
-        """What the server sent, but no handshake read, if the connection failed before the request."""
         self.ended_well = False
         """Whether libcurl reports success; set by `Transfers.run`."""
         self.head_is_cut = False
         """Whether the connection ended within the head; set by `Transfers.run`."""
         self.paused = False
         """Whether it receives nothing until the driver gives it a turn."""
-        self._connections_bytes = 0
         self._data: list[socket.socket] = []
         """Further connections that only this transfer uses (FTP)."""
-        self.driver = _NOBODY
         self._options = options
-        self._held_bytes = 0
-        """Its part of the shared memory."""
-        self.file: Spill | None = None
-        """The body, once it is too large for memory; then `body` is empty."""
-        self.disk_error: OSError | None = None
         self.bodies = bodies or BodyMemory(options)
         self.media_types: tuple[str, ...] = ()
         self.ip = ""
         self.speaks_tls = False
-        self.stopped = ""
-        self.was_refused = False
-        """Whether the server did not accept the request over a new connection, which only HTTP/2 can signal
-        (REFUSED_STREAM, HTTP_1_1_REQUIRED, GOAWAY). libcurl would send the request again.
-        """
-        self._is_new = False
-        """Whether its connection was opened for it."""
         self._h1_only = False
         self._has_target = False
         self._headers: list[bytes] = []
@@ -162,16 +140,31 @@ class Transfer:
         self.pinned = not (options.proxy and options.proxy_resolves)  # To a request's address, through a tunnel too.
         self.proxy = options.proxy
         self._is_left_early = False
-        self._began_at = 0.0
-        self._requests = 0
         self._method_set = False
         self._fresh = False
-        self._calls_left = CALLS_A_TURN_MAX
-        self._content_before = 0
-        self._slow_since = 0.0
-        self._slow_content = 0
-        self._wasted_read = self._wasted_content = 0
+        self._clear()
+        self.begin(_NOBODY, 0.0)
         self._bind(options, own)
+
+    def _clear(self) -> None:
+        """Begin without received data."""
+        self.head: list[bytes] = []
+        self.head_bytes = 0
+        self.body: bytes | bytearray = b""
+        self.body_bytes = 0
+        self._held_bytes = 0
+        """Its part of the shared memory."""
+        self.file: Spill | None = None
+        """The body, once it is too large for memory; then `body` is empty."""
+        self.disk_error: OSError | None = None
+        self.stopped = ""
+        self.was_refused = False
+        """Whether the server did not accept the request over a new connection, which only HTTP/2 can signal
+        (REFUSED_STREAM, HTTP_1_1_REQUIRED, GOAWAY). libcurl would send the request again.
+        """
+        self._is_new = False
+        """Whether its connection was opened for it."""
+        self._requests = 0
 
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
         """Prepare one request; `url` is the URL for libcurl if it differs from the URL as written."""
@@ -285,7 +278,10 @@ class Transfer:
         """Note that a driver runs the transfer from now on."""
         self.driver = driver
         self.greeting = b""
-        self.wire_bytes = self._connections_bytes = 0
+        """What the server sent, but no handshake read, if the connection failed before the request."""
+        self.wire_bytes = 0
+        """Bytes received for this transfer, with framing and TLS; updated by `count`."""
+        self._connections_bytes = 0
         self._calls_left = CALLS_A_TURN_MAX
         self._content_before = 0
         self._slow_since = now
@@ -401,17 +397,8 @@ class Transfer:
 
     def forget(self) -> None:
         """Drop the received data."""
-        self.head = []
-        self.head_bytes = 0
         self.bodies.held_bytes -= self._held_bytes
-        self._held_bytes = 0
-        self.body = b""
-        self.body_bytes = 0
-        self.file = None
-        self.disk_error = None
-        self.stopped = ""
-        self.was_refused = self._is_new = False
-        self._requests = 0
+        self._clear()
         self._data.clear()
         # pycurl has duplicated each descriptor, so closing ours does not close the connection.
         while self._opened:

@@ -424,61 +424,37 @@ def cut_reason(transfer: Transfer, end: End) -> str:
     return breach(*end)
 
 
+# By what a transfer was stopped for: outcome, error, whether to retry, whether it concerns the host.
+_STOPS: Final[dict[str, tuple[str, str, bool, bool]]] = {
+    "head": ("too_large", "headers exceed {transfer.head_bytes_max} bytes", False, False),
+    "wire": (
+        "too_large", "{transfer.wire_bytes} bytes received for {content_bytes} bytes of headers and body", False, False,
+    ),
+    "lags": (
+        "timeout", f"less than {LAG_BYTES_S} bytes a second for {LAG_S:g} s, as of most requests under way", True, True,
+    ),
+    "slow": ("timeout", "the server sends less than fetch.low_speed_bytes_s", True, True),
+    "mute": ("timeout", "the server sent its data, and no reply on its control connection for 1 s", True, True),
+    "silent": ("connect_error", "no connection within {transfer.silent_s_max:g} s", True, True),
+    "holds": ("protocol_error", "the server floods the connection with messages of TLS", False, False),
+    "h2": ("protocol_error", "the server negotiated HTTP/2 and does not speak it", True, False),
+    "resend": ("connect_error", "the kept connection closed without an answer", True, False),
+    "refused": ("connect_error", "the server refused the request over HTTP/2", True, False),
+}  # fmt: skip
+
+
 def _stop_failure(transfer: Transfer, request: Request, started_at: float, fetch_s: float) -> Failure:
     """Return the failure of a transfer that we ended ourselves."""
-    host_level = False
-    match transfer.stopped:
-        case "head":
-            outcome = "too_large"
-            error = f"headers exceed {transfer.head_bytes_max} bytes"
-            retry = False
-        case "wire":
-            content = transfer.head_bytes + transfer.body_bytes
-            error = f"{transfer.wire_bytes} bytes received for {content} bytes of headers and body"
-            outcome = "too_large"
-            retry = False
-        case "lags":
-            error = f"less than {LAG_BYTES_S} bytes a second for {LAG_S:g} s, as of most requests under way"
-            outcome = "timeout"
-            retry = True
-            host_level = True
-        case "slow":
-            outcome = "timeout"
-            error = "the server sends less than fetch.low_speed_bytes_s"
-            retry = True
-            host_level = True
-        case "mute":
-            error = "the server sent its data, and no reply on its control connection for 1 s"
-            outcome = "timeout"
-            retry = True
-            host_level = True
-        case "silent":
-            fetch_s = transfer.silent_s_max  # libcurl has not measured it.
-            error = f"no connection within {fetch_s:g} s"
-            outcome = "connect_error"
-            retry = True
-            host_level = True
-        case "holds":
-            outcome = "protocol_error"
-            error = "the server floods the connection with messages of TLS"
-            retry = False
-        case "h2":
-            outcome = "protocol_error"
-            error = "the server negotiated HTTP/2 and does not speak it"
-            retry = True
-        case "resend":
-            error = "the kept connection closed without an answer"
-            if transfer.was_refused:
-                error = "the server refused the request over HTTP/2"
-            outcome = "connect_error"
-            retry = True
-        case _:
-            outcome = "internal_error"
-            error = f"{transfer.stopped} instead of {request.ip}"
-            retry = False
+    reason = "refused" if transfer.stopped == "resend" and transfer.was_refused else transfer.stopped
+    is_silent = reason == "silent"
+    elsewhere = ("internal_error", f"{reason} instead of {request.ip}", False, False)
+    outcome, error, retry, host_level = _STOPS.get(reason, elsewhere)
+    if reason in _STOPS:
+        error = error.format(transfer=transfer, content_bytes=transfer.head_bytes + transfer.body_bytes)
     return Failure(
-        outcome, error, retry=retry, host_level=host_level, ip=request.ip, started_at=started_at, fetch_s=fetch_s,
-        has_others=transfer.stopped == "silent",
+        outcome, error, retry=retry, host_level=host_level, ip=request.ip, started_at=started_at,
+        fetch_s=transfer.silent_s_max if is_silent else fetch_s,  # libcurl has not measured the first.
+        has_others=is_silent,
     )  # fmt: skip
 
 
