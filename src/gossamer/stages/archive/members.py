@@ -65,9 +65,7 @@ def members_of(file: BinaryIO, length: int, *, zstd: bool) -> Iterator[GzipMembe
     while unpacked.begin():
         about = _Record()
         try:
-            while piece := unpacked.take(PIECE_BYTES):
-                about.add(piece)
-            fault = about.fault()
+            fault = about.fault(unpacked)
         except BrokenMemberError as broken:
             fault = str(broken)
             unpacked.search(lambda begin: begin.startswith(b"WARC/"), unpacked.offset)
@@ -75,79 +73,65 @@ def members_of(file: BinaryIO, length: int, *, zstd: bool) -> Iterator[GzipMembe
 
 
 class _Record:
-    """Parses a record and checks its digests."""
+    """Reads the record of a member, and checks its digests."""
 
     def __init__(self) -> None:
-        self.record_type = self.url = ""
-        self._fields: dict[str, str] | None = None
-        self._head = bytearray()
-        self._left = 0
-        self._block: hashlib._Hash | None = None
-        self._payload: hashlib._Hash | None = None
-        self._http: bytearray | None = None
-        """The HTTP head, while it has not ended."""
-        self._end = b""
+        self.record_type = ""
+        self.url = ""
 
-    def add(self, data: bytes) -> None:
-        """Take the next piece."""
-        if self._fields is None:
-            self._head += data
-            end = self._head.find(_END)
-            if end < 0:
-                if len(self._head) > HEAD_BYTES_MAX:
-                    raise BrokenMemberError("holds no WARC record")
-                return
-            data = bytes(self._head[end + len(_END) :])
-            self._begin(bytes(self._head[:end]))
-        block = data[: self._left]
-        rest = data[self._left :]
-        self._left -= len(block)
-        if self._block is not None:
-            self._block.update(block)
-        self._add_payload(block)
-        self._end += rest[: len(_END) + 1]
+    def fault(self, unpacked: Unpacked) -> str:
+        """Read the member to its end; return its fault, empty if it has none.
 
-    def fault(self) -> str:
-        """Return the fault of the whole record; empty: none."""
-        if self._fields is None:
+        Raises:
+            BrokenMemberError: it cannot be unpacked, or holds no WARC record.
+        """
+        fields = self._head(unpacked)
+        if fields is None:
             return "holds no WARC record"
-        if self._left or self._end != _END:
-            return "has another length than its Content-Length says"
-        if self._block is not None and not _matches(self._block, self._fields["warc-block-digest"]):
-            return "has another block digest than its head says"
+        left = int(fields["content-length"])
+        block = _hash(fields.get("warc-block-digest", ""))
         # The payload of a revisit is another record's; of a reply that was cut a part of it is here.
-        if self._payload is not None and not _matches(self._payload, self._fields["warc-payload-digest"]):
+        digest = fields.get("warc-payload-digest", "") if self.record_type in ("response", "resource") else ""
+        payload = _hash(digest)
+        head_bytes = 0
+        if self.record_type == "response" and payload is not None:
+            head_bytes = unpacked.find((_END,), min(left, HEAD_BYTES_MAX))
+            if not 0 < head_bytes <= left:
+                head_bytes = left
+            if head_bytes > HEAD_BYTES_MAX:
+                payload = None
+        while left and (data := unpacked.take(min(left, PIECE_BYTES))):
+            left -= len(data)
+            if block is not None:
+                block.update(data)
+            if payload is not None:
+                payload.update(data[head_bytes:])
+            head_bytes = max(0, head_bytes - len(data))
+        end = unpacked.peek(len(_END) + 1)
+        while unpacked.take(PIECE_BYTES):
+            pass  # The member's own checksum is at its end.
+        if left or end != _END:
+            return "has another length than its Content-Length says"
+        if block is not None and not _matches(block, fields["warc-block-digest"]):
+            return "has another block digest than its head says"
+        if payload is not None and not _matches(payload, digest):
             return "has another payload digest than its head says"
         return ""
 
-    def _begin(self, head: bytes) -> None:
-        version, *lines = head.decode("utf-8", "replace").split("\r\n")
-        fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        length = fields.get("content-length", "")
-        if not version.startswith("WARC/1.") or not length.isdigit():
+    def _head(self, unpacked: Unpacked) -> dict[str, str] | None:
+        """Take the head and return its fields; None if the member ends before."""
+        head_bytes = unpacked.find((_END,), HEAD_BYTES_MAX)
+        if head_bytes < 0:
+            if len(unpacked.peek(HEAD_BYTES_MAX + 1)) <= HEAD_BYTES_MAX:
+                return None
             raise BrokenMemberError("holds no WARC record")
-        self._fields = fields
-        self._left = int(length)
-        self.record_type, self.url = fields.get("warc-type", ""), fields.get("warc-target-uri", "").strip("<>")
-        self._block = _hash(fields.get("warc-block-digest", ""))
-        if self.record_type in ("response", "resource"):
-            self._payload = _hash(fields.get("warc-payload-digest", ""))
-            if self.record_type == "response":
-                self._http = bytearray()
-
-    def _add_payload(self, block: bytes) -> None:
-        if self._payload is None:
-            return
-        if self._http is not None:
-            self._http += block
-            end = self._http.find(_END)
-            if end < 0:
-                if len(self._http) > HEAD_BYTES_MAX:
-                    self._payload = None
-                return
-            block = bytes(self._http[end + len(_END) :])
-            self._http = None
-        self._payload.update(block)
+        version, *lines = unpacked.take(head_bytes)[: -len(_END)].decode("utf-8", "replace").split("\r\n")
+        fields = {name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        if not version.startswith("WARC/1.") or not fields.get("content-length", "").isdigit():
+            raise BrokenMemberError("holds no WARC record")
+        self.record_type = fields.get("warc-type", "")
+        self.url = fields.get("warc-target-uri", "").strip("<>")
+        return fields
 
 
 def _hash(digest: str) -> hashlib._Hash | None:
