@@ -32,15 +32,16 @@ from gossamer.stages.frontier.accounts import (
     read_account,
 )
 from gossamer.stages.frontier.host import Host
-from gossamer.stages.frontier.index import HostIndex
 from gossamer.stages.frontier.options import BudgetOptions
 from gossamer.stages.frontier.priority import FrontierRules
 from gossamer.stages.frontier.record import LEVELS
 from gossamer.stages.frontier.remembered import Remembered
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import BUDGET_ROUND, LINKING_MAX
+from gossamer.state.schema import BUDGET_ROUND, LINKING_MAX, PARTITIONED
+from gossamer.state.store import Store
 from gossamer.url.site import site_of
 from gossamer.url.url import Url
+from gossamer.world.dice import Dice
 
 
 class Budget(msgspec.Struct, frozen=True):
@@ -266,23 +267,48 @@ class Budgets:
 
 class DeferredHosts:
     """Draws the hosts that used up their budget in an earlier round, and begins the rounds. Without budgets, hosts that
-    were deferred in any round may continue.
+    were deferred in any round may continue. Memory holds which partitions may have some, never the hosts.
     """
 
-    def __init__(self, index: HostIndex, budgets: Budgets | None) -> None:
-        self._index = index
-        self.budgets = budgets
+    def __init__(self, epochs: Epochs, dice: Dice) -> None:
+        self._epochs = epochs
+        self._dice = dice
+        self.budgets: Budgets | None = None
+        self.hosts = 0
+        """Deferred hosts, of any round."""
+        self._listed: list[int] = []
+        """Partitions that may hold hosts of earlier rounds than `_drawn`."""
+        self._later: set[int] = set()
+        """Partitions that may hold hosts of `_drawn`."""
+        self._drawn = 0
+        """The round in which hosts were drawn last."""
+        self._floor: dict[int, int] = {}
+        """By partition: the first round of which it may hold hosts, so that a seek skips deleted entries."""
         self._is_their_turn = False
 
-    @property
-    def has_any(self) -> bool:
-        """Whether there are deferred hosts."""
-        return bool(self._index.hosts_deferred)
+    def load(self, store: Store) -> None:
+        """Read the index at the start: a seek for each partition with entries."""
+        begin = b"\0\0"
+        while (key := next((key for key, _ in store.scan("deferred", begin, PARTITIONED[1])), None)) is not None:
+            self._later.add(int.from_bytes(key[:2]))
+            begin = (int.from_bytes(key[:2]) + 1).to_bytes(2)
+
+    def forget(self, first: int, end: int) -> None:
+        """Drop what memory has of some partitions."""
+        self._listed = [partition for partition in self._listed if not first <= partition < end]
+        for partition in range(first, end):
+            self._later.discard(partition)
+            self._floor.pop(partition, None)
+
+    def key(self, host: Host, number: int) -> bytes:
+        """Return the key of a host that is deferred in a round."""
+        self._later.add(host.partition)
+        return host.partition.to_bytes(2) + number.to_bytes(4) + host.name.encode()
 
     @property
     def may_continue(self) -> bool:
         """Whether some may continue already; call `draw` to find one."""
-        return self.has_any and self._index.deferred.has_any(self._round)
+        return bool(self.hosts and (self._listed or (self._drawn != self._round and self._later)))
 
     @property
     def round_ends_at(self) -> float | None:
@@ -291,9 +317,8 @@ class DeferredHosts:
 
     def end_round(self, now: float) -> None:
         """Begin the next round after `round_s`, even if hosts are still ready in this one."""
-        if self.budgets is None or not self.has_any:
-            return
-        if self.budgets.round_ends_at is not None and self.budgets.round_ends_at <= now:
+        ends_at = self.round_ends_at
+        if self.budgets is not None and self.hosts and ends_at is not None and ends_at <= now:
             self.budgets.begin_round(now)
 
     def draw_in_turn(self) -> tuple[int, str] | None:
@@ -303,21 +328,49 @@ class DeferredHosts:
         if not self.may_continue:
             return None
         self._is_their_turn = not self._is_their_turn
-        return self._index.deferred.draw(self._round) if self._is_their_turn else None
+        return self._draw() if self._is_their_turn else None
 
     def draw(self, now: float, *, is_rest_done: bool) -> tuple[int, str] | None:
         """Return a host, for use when no host is ready; begin the next round when all other hosts are done."""
-        if not self.has_any:
+        if not self.hosts:
             return None
-        found = self._index.deferred.draw(self._round)
+        found = self._draw()
         if found is None and self.budgets is not None and is_rest_done:
             self.budgets.begin_round(now)
-            found = self._index.deferred.draw(self._round)
+            found = self._draw()
         return found
+
+    def _draw(self) -> tuple[int, str] | None:
+        """Return partition and name of a host of an earlier round: a seek. Move it before drawing again."""
+        number = self._round
+        if self._drawn != number:
+            self._drawn = number
+            self._listed = sorted({*self._listed, *self._later})
+            self._later.clear()
+        listed = self._listed
+        while listed:
+            at = self._dice.below(len(listed))
+            partition = listed[at]
+            begin = partition.to_bytes(2) + self._floor.get(partition, 0).to_bytes(4)
+            end = (partition + 1).to_bytes(2)
+            key = next((key for key, _ in self._epochs.scan("deferred", begin, end)), None)
+            if key is not None:
+                self._floor[partition] = since = round_of(key)
+                if since < number:
+                    return partition, key[6:].decode()
+                self._later.add(partition)
+            listed[at] = listed[-1]
+            listed.pop()
+        return None
 
     @property
     def _round(self) -> int:
         return self.budgets.round if self.budgets is not None else AFTER_ALL_ROUNDS
+
+
+def round_of(key: bytes) -> int:
+    """Return the round in which a host was deferred, from its entry."""
+    return int.from_bytes(key[2:6])
 
 
 def _hash_of(options: BudgetOptions) -> int:

@@ -80,7 +80,7 @@ class Frontier:
         self._shared: SharedGates | None = None
         self.index = index = HostIndex(epochs, dice, bias)
         index.hosts = self.counts.working
-        index.hosts_deferred = self.counts.deferred
+        index.deferred.hosts = self.counts.deferred
         index.hosts_most = max(index.hosts, self.counts.most)
         self.ledger = ledger = Ledger(epochs, rules, now, remembered)
         self._rules = rules
@@ -479,7 +479,7 @@ class Frontier:
             self._shared.leave(forgotten)
         self.ledger.cut()
         self.counts.working = self.index.hosts
-        self.counts.deferred = self.index.hosts_deferred
+        self.counts.deferred = self.index.deferred.hosts
         self.counts.most = self.index.hosts_most
         self.counts.cut_at = now
         self._epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(self.counts))

@@ -18,6 +18,7 @@ from itertools import islice
 from math import inf
 
 from gossamer.ports import Bias
+from gossamer.stages.frontier.budgets import DeferredHosts
 from gossamer.stages.frontier.host import Host
 from gossamer.stages.frontier.record import LEVELS, host_prefix, micros, range_end
 from gossamer.state.epoch import Epochs
@@ -94,13 +95,12 @@ class HostIndex:
         """By partition: earliest time at which its next host may wake, in microseconds as in the keys."""
         self._alarms: list[tuple[int, int]] = []
         """Heap of the same; entries that differ from `_wakes` are outdated."""
-        self.deferred = Deferred(epochs, dice)
+        self.deferred = DeferredHosts(epochs, dice)
+        """The part of `hosts` that has used up its budget."""
         self.hosts = 0
         """Hosts with an entry, that is, with work."""
         self.hosts_most = 0
         """Maximum of `hosts` since it was reset."""
-        self.hosts_deferred = 0
-        """The part of `hosts` that has used up its budget."""
 
     def load(self, store: Store, travelling: Sequence[tuple[int, int]] = ()) -> list[tuple[int, str]]:
         """Read the index at the start; return partition and name of the hosts that were on the workbench, except those
@@ -155,7 +155,7 @@ class HostIndex:
     def count(self, hosts: int, deferred: int) -> None:
         """Add to the number of hosts with an entry, and of deferred hosts; negative to subtract."""
         self.hosts += hosts
-        self.hosts_deferred += deferred
+        self.deferred.hosts += deferred
         self.hosts_most = max(self.hosts_most, self.hosts)
 
     def enter_bench(self, host: Host) -> None:
@@ -173,7 +173,7 @@ class HostIndex:
     def enter_deferred(self, host: Host, number: int) -> None:
         """Let a host wait for the next budget round."""
         self._move(host, "deferred", self.deferred.key(host, number))
-        self.hosts_deferred += 1
+        self.deferred.hosts += 1
 
     def enter_waiting(self, host: Host, site: str, level: int) -> None:
         """Let a host wait until its site has a place for it in memory."""
@@ -219,7 +219,7 @@ class HostIndex:
         if host.record.index_key:
             self._epochs.delete(host.record.index_family, host.record.index_key)
             self.hosts -= 1
-            self.hosts_deferred -= host.record.index_family == "deferred"
+            self.deferred.hosts -= host.record.index_family == "deferred"
             host.record.index_family = ""
             host.record.index_key = b""
 
@@ -275,7 +275,7 @@ class HostIndex:
     def may_have(self, now: float) -> bool:
         """Say whether there may be a host to activate; call `draw`, `wake` and `deferred` to find it."""
         alarms = self._alarms
-        return bool(self._ready or self.hosts_deferred or (alarms and alarms[0][0] / 1e6 <= now))
+        return bool(self._ready or self.deferred.hosts or (alarms and alarms[0][0] / 1e6 <= now))
 
     @property
     def has_ready(self) -> bool:
@@ -342,7 +342,7 @@ class HostIndex:
         record = host.record
         if record.index_key:
             self._epochs.delete(record.index_family, record.index_key)
-            self.hosts_deferred -= record.index_family == "deferred"
+            self.deferred.hosts -= record.index_family == "deferred"
         else:
             self.hosts += 1
             self.hosts_most = max(self.hosts_most, self.hosts)
@@ -362,69 +362,3 @@ def _instant(key: bytes) -> int:
 
 def _first(store: Store | Epochs, family: str, begin: bytes, stop: bytes = _END) -> bytes | None:
     return next((key for key, _ in store.scan(family, begin, stop)), None)
-
-
-class Deferred:
-    """Finds a deferred host of an earlier round. Memory holds which partitions may have some, never the hosts."""
-
-    def __init__(self, epochs: Epochs, dice: Dice) -> None:
-        self._epochs = epochs
-        self._dice = dice
-        self._listed: list[int] = []
-        """Partitions that may hold hosts of earlier rounds than `_round`."""
-        self._later: set[int] = set()
-        """Partitions that may hold hosts of `_round`."""
-        self._round = 0
-        self._floor: dict[int, int] = {}
-        """By partition: the first round of which it may hold hosts, so that a seek skips deleted entries."""
-
-    def load(self, store: Store) -> None:
-        """Read the index at the start: a seek for each partition with entries."""
-        begin = b"\0\0"
-        while (key := next((key for key, _ in store.scan("deferred", begin, PARTITIONED[1])), None)) is not None:
-            self._later.add(int.from_bytes(key[:2]))
-            begin = (int.from_bytes(key[:2]) + 1).to_bytes(2)
-
-    def forget(self, first: int, end: int) -> None:
-        """Drop what memory has of some partitions."""
-        self._listed = [partition for partition in self._listed if not first <= partition < end]
-        for partition in range(first, end):
-            self._later.discard(partition)
-            self._floor.pop(partition, None)
-
-    def key(self, host: Host, number: int) -> bytes:
-        """Return the key of a host that is deferred in a round."""
-        self._later.add(host.partition)
-        return host.partition.to_bytes(2) + number.to_bytes(4) + host.name.encode()
-
-    def has_any(self, number: int) -> bool:
-        """Say whether `draw` may find a host in a round."""
-        return bool(self._listed) or (self._round != number and bool(self._later))
-
-    def draw(self, number: int) -> tuple[int, str] | None:
-        """Return partition and name of a host deferred before a round: a seek. Move it before drawing again."""
-        if self._round != number:
-            self._round = number
-            self._listed = sorted({*self._listed, *self._later})
-            self._later.clear()
-        listed = self._listed
-        while listed:
-            at = self._dice.below(len(listed))
-            partition = listed[at]
-            prefix = partition.to_bytes(2)
-            begin = prefix + self._floor.get(partition, 0).to_bytes(4)
-            end = (partition + 1).to_bytes(2)
-            key = next((key for key, _ in self._epochs.scan("deferred", begin, end)), None)
-            if key is not None:
-                self._floor[partition] = since = round_of(key)
-                if since < number:
-                    return partition, key[6:].decode()
-                self._later.add(partition)
-            listed[at] = listed[-1]
-            listed.pop()
-        return None
-
-
-def round_of(key: bytes) -> int:
-    """Return the round in which a host was deferred, from its entry."""
-    return int.from_bytes(key[2:6])

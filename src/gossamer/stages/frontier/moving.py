@@ -149,4 +149,4 @@ class FrontierMoves:
                 counts.levels[level_of(level)] += sign * queue.pending
         self._index.count(sign * working, sign * deferred)
         counts.working = self._index.hosts
-        counts.deferred = self._index.hosts_deferred
+        counts.deferred = self._index.deferred.hosts

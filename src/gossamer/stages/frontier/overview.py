@@ -16,10 +16,10 @@ import msgspec
 
 from gossamer.model.links import Link
 from gossamer.model.standing import Awaited, BudgetFacts, HostFacts
-from gossamer.stages.frontier.budgets import budget_facts
+from gossamer.stages.frontier.budgets import budget_facts, round_of
 from gossamer.stages.frontier.host import ROBOTS, Host
 from gossamer.stages.frontier.hosts import HostTable
-from gossamer.stages.frontier.index import HostIndex, round_of
+from gossamer.stages.frontier.index import HostIndex
 from gossamer.stages.frontier.options import BudgetOptions
 from gossamer.stages.frontier.origins import facts_of_origins, key_of, name_of, why_waiting
 from gossamer.stages.frontier.record import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 from gossamer.model.counters import Counters
 from gossamer.model.links import Prerequisite
-from gossamer.stages.frontier.budgets import LOOK_AGAIN_S, Budgets, DeferredHosts
+from gossamer.stages.frontier.budgets import LOOK_AGAIN_S, Budgets
 from gossamer.stages.frontier.host import ADDRESS, ROBOTS, Host
 from gossamer.stages.frontier.hosts import HostTable
 from gossamer.stages.frontier.index import HostIndex, level_waiting
@@ -54,7 +54,8 @@ class Scheduler:
         self._budgets = budgets
         self._host_level = host_level
         self._is_turn_of_new = is_turn_of_new
-        self._deferred = DeferredHosts(index, budgets)
+        self._deferred = index.deferred
+        self._deferred.budgets = budgets
         self.room = WorkbenchSize(options)
         self.benched: dict[str, Host] = {}
         """Hosts in memory with work, by name."""
@@ -181,7 +182,7 @@ class Scheduler:
         if self._index.has_ready or self._sites.may_have:
             return 0.0
         wake_at = self._index.next_wake_at()
-        if not self._deferred.has_any:
+        if not self._deferred.hosts:
             return wake_at
         if not self.benched or self._deferred.may_continue:
             return 0.0
