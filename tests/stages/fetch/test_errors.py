@@ -11,7 +11,7 @@ from gossamer.stages.fetch import transfers
 
 
 def meaning(code: int, text: str = "why", os_errno: int = 0) -> Failure:
-    return transfers.failure(code, text, ip="127.0.0.1", started_at=1.0, fetch_s=2.0, os_errno=os_errno)
+    return Failure(*transfers.translate(code, text, os_errno))
 
 
 def test_every_code_has_an_outcome() -> None:
@@ -28,7 +28,7 @@ def test_no_host_is_blamed_for_what_this_machine_lacks(os_errno: int) -> None:
 
 def test_a_refused_connection_is_the_hosts() -> None:
     failure = meaning(pycurl.E_COULDNT_CONNECT, os_errno=errno.ECONNREFUSED)
-    assert failure == Failure("connect_error", "why", True, True, "127.0.0.1", 1.0, 2.0)
+    assert failure == Failure("connect_error", "why", True, True)
 
 
 def test_chunks_that_are_none_are_no_lost_connection() -> None:

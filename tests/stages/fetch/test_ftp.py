@@ -295,10 +295,10 @@ def test_data_never_comes_from_another_address_than_the_checked_one(run: Run) ->
 def test_no_socket_is_opened_but_to_the_address_of_the_request(run: Run) -> None:
     async def main() -> None:
         async with speaking() as module, scripted(polite) as port:
-            transfer = module._transfers.take()
+            transfer = module._transfers.take(0.0)
             transfer.aim(to(port, "/x"), [], 10, f"ftp://127.0.0.1:{port}/x")
             transfer.ip = "127.0.0.3"
-            end = await module._transfers.run(transfer, to(port, "/x"), 0.0)
+            end = await module._transfers.run(transfer)
             assert end != (0, "")
             assert transfer.stopped == "connecting to 127.0.0.1"
             module._transfers.finish(transfer, Failure("timeout", "x"))

@@ -329,7 +329,8 @@ class Driver(TransferReports):
         count = sum(one.lags for one in running)
         all_of_them = len(running)
         for transfer in lagging if count >= LAGGING_MIN else ():
-            if 2 * count > transfer.concurrency > 0 and all_of_them >= FULL * transfer.concurrency:
+            concurrency = transfer.request.concurrency
+            if 2 * count > concurrency > 0 and all_of_them >= FULL * concurrency:
                 transfer.stopped = transfer.stopped or "lags"
                 self._on_end(transfer.curl, End(pycurl.E_ABORTED_BY_CALLBACK, transfer.stopped))
                 count -= 1

@@ -129,7 +129,7 @@ class FtpModule:
             return self._transfers.ours(request, started_at, "unsupported", "no URL that FTP can request")
         if self._options.proxy:  # Data connections would go to an address that the proxy chooses.
             return self._transfers.ours(request, started_at, "unsupported", "FTP does not go through fetch.proxy")
-        transfer = self._transfers.take()
+        transfer = self._transfers.take(started_at)
         transfer.aim(request, [], request.body_bytes_max or self._options.body_bytes_max, at.url)
         login = self._logins.of(at.host)
         transfer.curl.setopt(pycurl.USERNAME, login.user)
@@ -141,13 +141,13 @@ class FtpModule:
         # libcurl gives up after a 550 to its own SIZE (RFC 3659, section 4), which many servers send for files that
         # they serve. With `*` a refusal counts for nothing.
         transfer.curl.setopt(pycurl.PREQUOTE, [b"*SIZE " + unquote_to_bytes(at.name)] if at.name else [])
-        end = await self._transfers.run(transfer, request, started_at)
+        end = await self._transfers.run(transfer)
         if isinstance(end, Failure):
             return end
         size = _size(transfer) if not end.code and at.name else 0
         if transfer.body_bytes < size:
             end = End(pycurl.E_PARTIAL_FILE, f"{transfer.body_bytes} of {size} bytes came")
-        return self._transfers.finish(transfer, _result(transfer, request, started_at, at, end))
+        return self._transfers.finish(transfer, _result(transfer, at, end))
 
     async def close(self) -> None:
         """Close all connections. Fetches in flight end with a `Failure`."""
@@ -200,26 +200,19 @@ def _waits(transfer: Transfer, *_: int) -> bool:
     return True
 
 
-def _result(transfer: Transfer, request: Request, started_at: float, at: FtpPlace, end: End) -> Reply | Failure:
+def _result(transfer: Transfer, at: FtpPlace, end: End) -> Reply | Failure:
     code: int = transfer.curl.getinfo(pycurl.RESPONSE_CODE)
     # libcurl reports a 421 at any time as a timeout.
     refused = end.code in _REFUSED or (end.code and code == _UNAVAILABLE)
     if refused and not transfer.stopped and 400 <= code < 600:
-        return Failure(
-            outcome="http_error",
-            error=f"FTP {_last_line(transfer) or code}{_IS_DIRECTORY if _may_be_directory(at, code) else ''}",
-            retry=code < 500,
-            host_level=code == _UNAVAILABLE,
-            ip=request.ip,
-            started_at=started_at,
-            fetch_s=transfer.curl.getinfo(pycurl.TOTAL_TIME),
-        )
-    truncated = cut(transfer, request, started_at, end)
+        error = f"FTP {_last_line(transfer) or code}{_IS_DIRECTORY if _may_be_directory(at, code) else ''}"
+        return transfer.failure("http_error", error, retry=code < 500, host_level=code == _UNAVAILABLE)
+    truncated = cut(transfer, end)
     if isinstance(truncated, Failure):
         return truncated
     status = code if 200 <= code < 300 else TRANSFERRED
     media_type = media_type_of(at.name) if at.name else FTP_LISTING
-    return replace(transfer.reply(request, started_at, status, truncated, media_type), reason=_last_line(transfer)[4:])
+    return replace(transfer.reply(status, truncated, media_type), reason=_last_line(transfer)[4:])
 
 
 def _size(transfer: Transfer) -> int:

@@ -65,12 +65,12 @@ class GopherModule:
             return self._transfers.ours(request, started_at, "unsupported", "no URL that Gopher can request")
         if self._options.proxy:
             return self._transfers.ours(request, started_at, "unsupported", "Gopher does not go through fetch.proxy")
-        transfer = self._transfers.take()
+        transfer = self._transfers.take(started_at)
         transfer.aim(request, [], request.body_bytes_max or self._options.body_bytes_max, item.url)
-        end = await self._transfers.run(transfer, request, started_at)
+        end = await self._transfers.run(transfer)
         if isinstance(end, Failure):
             return end
-        return self._transfers.finish(transfer, _result(transfer, request, started_at, item, end))
+        return self._transfers.finish(transfer, _result(transfer, item, end))
 
     async def close(self) -> None:
         """Close all connections. Fetches in flight end with a `Failure`."""
@@ -96,14 +96,13 @@ def _transfer(options: FetchOptions, bodies: BodyMemory) -> Transfer:
     return transfer
 
 
-def _result(transfer: Transfer, request: Request, started_at: float, item: GopherItem, end: End) -> Reply | Failure:
-    truncated = cut(transfer, request, started_at, end)
+def _result(transfer: Transfer, item: GopherItem, end: End) -> Reply | Failure:
+    truncated = cut(transfer, end)
     if isinstance(truncated, Failure):
         return truncated
     media_type = _TYPES.get(item.kind) or media_type_of(item.selector) or _BINARY
-    reply = transfer.reply(request, started_at, 200, truncated, media_type)
+    reply = transfer.reply(200, truncated, media_type)
     refused = _ERROR.fullmatch(reply.body) if reply.file is None and len(reply.body) <= _ERROR_BYTES_MAX else None
     if refused is None:
         return reply
-    error = f"Gopher: {one_line(refused[1].decode('utf-8', 'replace'))}"
-    return Failure("http_error", error, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)
+    return transfer.failure("http_error", f"Gopher: {one_line(refused[1].decode('utf-8', 'replace'))}")

@@ -293,7 +293,7 @@ class HttpModule:
         if (kind := self._repeats.kind(request.url, at.authority)) is not None:
             transfers = self._tolerant_ones(transfers, kind)
             headers = headers.and_lines([_CLOSE])
-        transfer = transfers.take()
+        transfer = transfers.take(started_at)
         route = self._health(transfer.proxy)
         if route.closes and not transfer.is_tunnelled(request.url):
             request = replace(request, fresh=True)
@@ -303,15 +303,15 @@ class HttpModule:
         transfer.aim(request, _lines(headers, request), request.body_bytes_max or self._options.body_bytes_max, url)
         transfer.ask_for(at.target)
         transfer.use_h1(at.authority in self._h1_only)
-        end = await transfers.run(transfer, request, started_at)
+        end = await transfers.run(transfer)
         if isinstance(end, Failure):
             return end
         self._note_h2(transfer, at.authority, end)
         if transfer.stopped == "resend" and not transfer.is_tunnelled(request.url):
             route.note_close()
-        result = _result(transfer, request, started_at, shown or at, headers, end)
+        result = _result(transfer, shown or at, headers, end)
         if isinstance(result, Failure):
-            result = self._repeats.judge(transfer, request, at.authority, result, end, is_repeat=is_repeat)
+            result = self._repeats.judge(transfer, at.authority, result, end, is_repeat=is_repeat)
         if kind is not None:
             result = replace(result, fetch_s=self._clock.now() - started_at)
         result = transfers.finish(transfer, result)
@@ -432,36 +432,26 @@ def _settings(options: FetchOptions) -> list[Setting]:
     ]
 
 
-def _result(
-    transfer: Transfer, request: Request, started_at: float, at: Address, headers: Headers, end: End
-) -> Reply | Failure:
-    truncated = "" if is_whole(transfer, end) else cut(transfer, request, started_at, end)
+def _result(transfer: Transfer, at: Address, headers: Headers, end: End) -> Reply | Failure:
+    truncated = "" if is_whole(transfer, end) else cut(transfer, end)
     if isinstance(truncated, Failure):
         breach = cut_reason(transfer, end)
-        came = _reply(transfer, request, started_at, at, headers, breach) if breach else None
+        came = _reply(transfer, at, headers, breach) if breach else None
         # A host that has begun an answer answers: what breaks it off is of the URL, such as the size of the body.
         return truncated if came is None else msgspec.structs.replace(truncated, came=came, host_level=False)
-    reply = _reply(transfer, request, started_at, at, headers, truncated)
+    reply = _reply(transfer, at, headers, truncated)
     if reply is None:
-        fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
-        error = NO_STATUS_LINE
-        return Failure("protocol_error", error, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
+        return transfer.failure("protocol_error", NO_STATUS_LINE)
     if reply.status == PROXY_LOGIN_REQUIRED and not (transfer.pinned or transfer.speaks_tls):  # From the proxy itself.
-        return Failure(
-            "connect_error", NOT_LET_IN, retry=True, host_level=True, ip=request.ip, started_at=started_at,
-            fetch_s=reply.fetch_s, by_proxy=True,
-        )  # fmt: skip
+        return replace(transfer.failure("connect_error", NOT_LET_IN, retry=True, host_level=True), by_proxy=True)
     if 200 <= reply.status < 300 and transfer.head_is_cut:  # For a redirect the cut head may be enough.
-        error = "the connection was closed within the head of the reply"
-        return Failure("protocol_error", error, retry=True, ip=request.ip, started_at=started_at, fetch_s=reply.fetch_s)
+        return transfer.failure("protocol_error", "the connection was closed within the head of the reply", retry=True)
     return reply
 
 
-def _reply(
-    transfer: Transfer, request: Request, started_at: float, at: Address, headers: Headers, truncated: str
-) -> Reply | None:
+def _reply(transfer: Transfer, at: Address, headers: Headers, truncated: str) -> Reply | None:
     """Return the reply; None if there is no status line."""
-    fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
+    request = transfer.request
     head = parse_head(transfer.head)
     if head is None:
         return None
@@ -475,8 +465,8 @@ def _reply(
         headers=head.headers,
         body=body,
         ip=request.ip,
-        started_at=started_at,
-        fetch_s=fetch_s,
+        started_at=transfer.started_at,
+        fetch_s=transfer.fetch_s,
         wire_bytes=transfer.wire_bytes,
         http_version=head.http_version,
         reason=head.reason,

@@ -12,7 +12,7 @@ from gossamer.stages.fetch.tolerant import TolerantTransfer
 from gossamer.stages.fetch.transfers import NO_RFC5746, NO_STATUS_LINE, is_ill_chunked, is_partial
 
 if TYPE_CHECKING:
-    from gossamer.model.visits import Failure, Request
+    from gossamer.model.visits import Failure
     from gossamer.stages.fetch.connections import End
     from gossamer.stages.fetch.options import FetchOptions
     from gossamer.stages.fetch.transfer import Transfer
@@ -58,12 +58,11 @@ class Repeats:
             del self._odd[authority]
         return TolerantTransfer if left else None
 
-    def judge(
-        self, transfer: Transfer, request: Request, authority: str, failure: Failure, end: End, *, is_repeat: bool
-    ) -> Failure:
+    def judge(self, transfer: Transfer, authority: str, failure: Failure, end: End, *, is_repeat: bool) -> Failure:
         """Return a failure, which asks for the same request once more if the tolerant reader may read the reply, or if
         a kept connection was closed instead of an answer (RFC 9112, section 9.3.1).
         """
+        request = transfer.request
         is_refused = not isinstance(transfer, TolerantTransfer) and is_refused_reply(transfer, failure, end)
         if is_refused:
             note(self._odd, authority, TOLERANT_REPLIES)

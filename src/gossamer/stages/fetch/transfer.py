@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple
 
 import pycurl
 
-from gossamer.model.visits import Reply, Request
+from gossamer.model.visits import Failure, Reply, Request
 from gossamer.stages.fetch.bodies import BodyMemory
 from gossamer.stages.fetch.connections import (
     COUNTED,
@@ -89,6 +89,7 @@ class TransferReports:
 
 
 _NOBODY: Final = TransferReports()
+_NO_REQUEST: Final = Request("", "", 0)
 
 
 class Transfer:
@@ -106,17 +107,19 @@ class Transfer:
         "_h1_only", "_has_target", "_headers", "_held_bytes", "_is_left_early", "_is_new", "_method_set",
         "_opened", "_opens_more", "_options", "_requests", "_slow_content", "_slow_since", "_wasted_content",
         "_wasted_read",
-        "bodies", "body", "body_bytes", "body_bytes_max", "concurrency", "connections", "curl", "disk_error",
+        "bodies", "body", "body_bytes", "body_bytes_max", "connections", "curl", "disk_error",
         "driver", "ended_well", "file", "greeting", "head", "head_bytes", "head_bytes_max", "head_is_cut", "ip",
-        "media_types", "paused", "pinned", "proxy", "speaks_tls", "stopped", "was_refused", "wire_bytes",
+        "paused", "pinned", "proxy", "request", "speaks_tls", "started_at", "stopped", "was_refused", "wire_bytes",
     )  # fmt: skip
 
     def __init__(self, options: FetchOptions, own: Iterable[Setting] = (), bodies: BodyMemory | None = None) -> None:
         """`own` are the settings of its protocol; `bodies` is the shared memory."""
         self.curl = pycurl.Curl()
         self.head_bytes_max = options.head_bytes_max
+        self.request = _NO_REQUEST
+        self.started_at = 0.0
+        """Wall time at which the request began; set by `Transfers.take`."""
         self.body_bytes_max = 0
-        self.concurrency = 0
         self.connections: list[TransferConnection] = []
         """Connections that serve it now, for `wire_bytes`."""
         self.ended_well = False
@@ -129,7 +132,6 @@ class Transfer:
         """Further connections that only this transfer uses (FTP)."""
         self._options = options
         self.bodies = bodies or BodyMemory(options)
-        self.media_types: tuple[str, ...] = ()
         self.ip = ""
         self.speaks_tls = False
         self._h1_only = False
@@ -168,9 +170,8 @@ class Transfer:
 
     def aim(self, request: Request, headers: list[bytes], body_bytes_max: int, url: str = "") -> None:
         """Prepare one request; `url` is the URL for libcurl if it differs from the URL as written."""
+        self.request = request
         self.body_bytes_max = body_bytes_max
-        self.media_types = request.media_types
-        self.concurrency = request.concurrency
         self.speaks_tls = request.url.startswith(_OVER_TLS)
         self.curl.setopt(pycurl.URL, url or request.url)
         if self.pinned:
@@ -250,16 +251,26 @@ class Transfer:
         """Return the body, cut at its bound; empty if it is in `file`."""
         return bytes(self.body[: self.body_bytes_max] if truncated == "length" else self.body)
 
-    def reply(self, request: Request, started_at: float, status: int, truncated: str, media_type: str) -> Reply:
+    @property
+    def fetch_s(self) -> float:
+        """Time that the request took, by libcurl."""
+        took_s: float = self.curl.getinfo(pycurl.TOTAL_TIME)
+        return took_s
+
+    def failure(self, outcome: str, error: str, retry: bool = False, host_level: bool = False) -> Failure:
+        """Return the failure of the request."""
+        return Failure(outcome, error, retry, host_level, self.request.ip, self.started_at, self.fetch_s)
+
+    def reply(self, status: int, truncated: str, media_type: str) -> Reply:
         """Return the reply of a protocol without headers. `truncated` is what `transfers.cut` returned."""
         return Reply(
-            url=request.url,
+            url=self.request.url,
             status=status,
             headers=(),
             body=self.whole_body(truncated),
-            ip=request.ip,
-            started_at=started_at,
-            fetch_s=self.curl.getinfo(pycurl.TOTAL_TIME),
+            ip=self.request.ip,
+            started_at=self.started_at,
+            fetch_s=self.fetch_s,
             wire_bytes=self.wire_bytes,
             http_version="",
             truncated=truncated,
@@ -462,7 +473,8 @@ class Transfer:
         if not self._calls_left and self._grinds():
             return int(pycurl.WRITEFUNC_PAUSE)  # libcurl passes the same piece again.
         self._calls_left -= 1
-        if self.media_types and not self.body_bytes and not is_wanted(self.head, self.media_types):
+        wanted = self.request.media_types
+        if wanted and not self.body_bytes and not is_wanted(self.head, wanted):
             self.stopped = "media_type"
             return 0
         self.body_bytes += len(piece)

@@ -119,10 +119,9 @@ _OURS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOME
 """Causes of a failed connection on this machine, for which no host is blamed."""
 
 
-def failure(
-    code: int, text: str, *, ip: str, started_at: float, fetch_s: float, os_errno: int = 0, greeting: bytes = b""
-) -> Failure:
-    """Translate a libcurl error. A code that is not in the table is a protocol error, which is retried.
+def translate(code: int, text: str, os_errno: int = 0, greeting: bytes = b"") -> tuple[str, str, bool, bool]:
+    """Translate a libcurl error: return outcome, error, whether to retry, and whether it concerns the host. A code that
+    is not in the table is a protocol error, which is retried.
 
     `greeting` is what the server sent and the failed handshake did not read.
     """
@@ -159,15 +158,7 @@ def failure(
         retry = True
         host_level = False
         text = f"{errno.errorcode[os_errno]} on this machine: {text}"
-    return Failure(
-        outcome=outcome,
-        error=one_line(text) or _SILENT.get(code, f"libcurl error {code}"),
-        retry=retry,
-        host_level=host_level,
-        ip=ip,
-        started_at=started_at,
-        fetch_s=fetch_s,
-    )
+    return outcome, one_line(text) or _SILENT.get(code, f"libcurl error {code}"), retry, host_level
 
 
 def _by_socks(text: str) -> str:
@@ -241,24 +232,28 @@ class Transfers:
         self._idle: list[Transfer] = []
         self._driver = Driver(options)
 
-    def take(self) -> Transfer:
-        """Return a free transfer; prepare it with `aim`."""
+    def take(self, started_at: float) -> Transfer:
+        """Return a free transfer for a request that begins at `started_at`; prepare it with `aim`."""
         assert not self._driver.closed, "fetch after close"
-        return self._idle.pop() if self._idle else self._make()
+        transfer = self._idle.pop() if self._idle else self._make()
+        transfer.started_at = started_at
+        return transfer
 
-    async def run(self, transfer: Transfer, request: Request, started_at: float) -> End | Failure:
+    async def run(self, transfer: Transfer) -> End | Failure:
         """Run a transfer. After a `Failure`, and when cancelled, the caller must not use it any more."""
         try:
             end = await self._driver.start(transfer, self._deadline_s)
         except TimeoutError:
             self._drop(transfer)
-            failure = self.ours(request, started_at, "internal_error", "libcurl missed its own deadline")
+            error = "libcurl missed its own deadline"
+            failure = self.ours(transfer.request, transfer.started_at, "internal_error", error)
             return msgspec.structs.replace(failure, wire_bytes=transfer.wire_bytes)
         except asyncio.CancelledError:
             closed = self._driver.closed
             self._drop(transfer)
             if closed and not _cancelling():
-                return self.ours(request, started_at, "internal_error", "closed while it was fetched")
+                error = "closed while it was fetched"
+                return self.ours(transfer.request, transfer.started_at, "internal_error", error)
             raise
         if transfer.file is not None:
             transfer.flush()
@@ -294,7 +289,7 @@ class Transfers:
         transfer.close()
 
 
-def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> str | Failure:
+def cut(transfer: Transfer, end: End) -> str | Failure:
     """Return why the body was cut (`Reply.truncated`; empty: it was not), or why there is no reply."""
     code, text = end
     if transfer.disk_error is not None:
@@ -309,23 +304,13 @@ def cut(transfer: Transfer, request: Request, started_at: float, end: End) -> st
     is_redirect = head is not None and head.is_redirect
     if transfer.stopped == "slow" and (transfer.body_bytes or is_redirect):
         return "time"
-    fetch_s: float = transfer.curl.getinfo(pycurl.TOTAL_TIME)
     if transfer.stopped:
-        return _stop_failure(transfer, request, started_at, fetch_s)
+        return _stop_failure(transfer)
     if code == pycurl.E_OPERATION_TIMEDOUT and (transfer.body_bytes or is_redirect):
         return "time"
     if is_redirect and (is_partial(end) or is_reset(end) or is_unclosed(end)):
         return "disconnect"
-    os_errno = transfer.curl.getinfo(pycurl.OS_ERRNO)
-    failed = failure(
-        code,
-        text,
-        ip=request.ip,
-        started_at=started_at,
-        fetch_s=fetch_s,
-        os_errno=os_errno,
-        greeting=transfer.greeting,
-    )
+    failed = transfer.failure(*translate(code, text, transfer.curl.getinfo(pycurl.OS_ERRNO), transfer.greeting))
     if failed.outcome == "internal_error" or not _is_of_proxy(transfer, failed.outcome, code, text):
         return failed
     return msgspec.structs.replace(failed, by_proxy=True, error=_of_proxy(failed.error, transfer.proxy))
@@ -443,19 +428,17 @@ _STOPS: Final[dict[str, tuple[str, str, bool, bool]]] = {
 }  # fmt: skip
 
 
-def _stop_failure(transfer: Transfer, request: Request, started_at: float, fetch_s: float) -> Failure:
+def _stop_failure(transfer: Transfer) -> Failure:
     """Return the failure of a transfer that we ended ourselves."""
     reason = "refused" if transfer.stopped == "resend" and transfer.was_refused else transfer.stopped
-    is_silent = reason == "silent"
-    elsewhere = ("internal_error", f"{reason} instead of {request.ip}", False, False)
+    elsewhere = ("internal_error", f"{reason} instead of {transfer.request.ip}", False, False)
     outcome, error, retry, host_level = _STOPS.get(reason, elsewhere)
     if reason in _STOPS:
         error = error.format(transfer=transfer, content_bytes=transfer.head_bytes + transfer.body_bytes)
-    return Failure(
-        outcome, error, retry=retry, host_level=host_level, ip=request.ip, started_at=started_at,
-        fetch_s=transfer.silent_s_max if is_silent else fetch_s,  # libcurl has not measured the first.
-        has_others=is_silent,
-    )  # fmt: skip
+    failed = transfer.failure(outcome, error, retry, host_level)
+    if reason == "silent":  # libcurl has not measured it.
+        return msgspec.structs.replace(failed, fetch_s=transfer.silent_s_max, has_others=True)
+    return failed
 
 
 def _cancelling() -> bool:
