@@ -224,8 +224,8 @@ class EpochRow(msgspec.Struct, frozen=True, gc=False):
     """Counts since the previous commit; one column each in the table."""
 
 
-class Original(msgspec.Struct, frozen=True, gc=False):
-    """The first archived response with a content."""
+class Original(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """The first archived response with a content; stored as it is."""
 
     url: str
     fetched_at: float

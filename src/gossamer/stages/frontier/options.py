@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -23,11 +23,10 @@ def _require_host(name: str) -> None:
 DELAY_S_MAX = 31_536_000.0
 """A year: no host waits longer, and times stay within what can be formatted."""
 
-Number = TypeVar("Number", int, float)
 Preset = Literal["polite", "gentle", "broad", "weak", "own"]
 
+_OF_PRESETS = ("delay_s_min", "delay_s_max", "delay_factor", "per_host", "per_address", "address_delay_s")
 _PRESETS = {
-    #         min   max  factor  per host, per address, address delay
     "polite": (1.0, 60.0, 10.0, 1, 1, 0.1),
     "gentle": (15.0, 60.0, 10.0, 1, 1, 0.1),
     "broad": (70.0, 70.0, 0.0, 1, 1, 0.1),
@@ -280,28 +279,16 @@ class WalkOptions(Section, frozen=True):
 
 def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride] | None = None) -> Politeness:
     """Return the preset's rules with all keys that are set replaced, and `overrides` by host."""
-    delay_min, delay_max, factor, per_host, per_address, address_delay = _PRESETS[options.preset]
-    # Else a shorter delay of hosts would have no effect.
-    address_delay = min(address_delay, address_delay if options.delay_s_min is None else options.delay_s_min)
-
-    def value_or_preset(value: Number | None, preset: Number) -> Number:
-        return preset if value is None else value
-
-    everybody = Politeness(
-        delay_s_min=value_or_preset(options.delay_s_min, delay_min),
-        delay_s_max=value_or_preset(options.delay_s_max, delay_max),
-        delay_factor=value_or_preset(options.delay_factor, factor),
+    rules: dict[str, Any] = dict(zip(_OF_PRESETS, _PRESETS[options.preset], strict=True))
+    if options.delay_s_min is not None:
+        # Else a shorter delay of hosts would have no effect.
+        rules["address_delay_s"] = min(rules["address_delay_s"], options.delay_s_min)
+    if options.delay_s_min:
         # A delay is between any two requests to a host, unless several at once are wanted too.
-        per_host=value_or_preset(options.per_host, 1 if options.delay_s_min else per_host),
-        per_address=value_or_preset(options.per_address, per_address),
-        address_delay_s=value_or_preset(options.address_delay_s, address_delay),
-        per_site=options.per_site,
-        site_delay_s=options.site_delay_s,
-        crawl_delay_s_max=options.crawl_delay_s_max,
-        retry_after_s_max=options.retry_after_s_max,
-        backoff_s_first=options.backoff_s_first,
-        backoff_s_max=options.backoff_s_max,
-    )
+        rules["per_host"] = 1
+    given = msgspec.structs.asdict(options)
+    del given["preset"]
+    everybody = Politeness(**{**rules, **{name: value for name, value in given.items() if value is not None}})
     own = {host: _override(everybody, one, alone=options.per_host is None) for host, one in (overrides or {}).items()}
     return msgspec.structs.replace(everybody, hosts=own) if own else everybody
 

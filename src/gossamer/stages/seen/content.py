@@ -18,20 +18,8 @@ from gossamer.state.schema import CONTENT
 from gossamer.url.site import site_partition
 from gossamer.url.url import Url
 
-
-class OriginalRecord(msgspec.Struct, array_like=True, frozen=True):
-    """The stored form of an `Original`."""
-
-    url: str
-    fetched_at: float
-    record_id: str
-    links: int = 0
-    digest: bytes = b""
-    body_bytes: int = 0
-
-
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(OriginalRecord).decode
+_decode = msgspec.msgpack.Decoder(Original).decode
 
 
 def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = True) -> Sketch:
@@ -54,14 +42,11 @@ class ExactContentSeen:
     def find(self, digest: bytes, url: Url) -> Original | None:
         """Return the original of a content that `url` has, or None."""
         value = self._epochs.get("content", self._owner(url) + digest)
-        if value is None:
-            return None
-        return Original(*msgspec.structs.astuple(_decode(value)))
+        return None if value is None else _decode(value)
 
     def remember(self, digest: bytes, url: Url, original: Original) -> None:
         """Store the original, after `find` returned None: this does not check again."""
-        value = _encode(OriginalRecord(*msgspec.structs.astuple(original)))
-        self._epochs.put("content", self._owner(url) + digest, value)
+        self._epochs.put("content", self._owner(url) + digest, _encode(original))
 
 
 OWNERS_MAX = 1024
@@ -100,7 +85,7 @@ def without(
     if not has_url(holder.url):
         return value
     heir = heirs.get(holder.record_id)
-    return _encode(OriginalRecord(heir.url, heir.fetched_at, heir.record_id, holder.links)) if heir is not None else b""
+    return _encode(Original(heir.url, heir.fetched_at, heir.record_id, holder.links)) if heir is not None else b""
 
 
 class NearContentSeen:
