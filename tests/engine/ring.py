@@ -252,7 +252,7 @@ class Ring:
     def outcomes(self) -> dict[str, str]:
         return {row.url: row.outcome for row in self.rows}
 
-    def record(self, address: str) -> PageRecord | None:
+    def record(self, address: str) -> PageRecord:
         return self.history.get(url_of(address))
 
     def log(self, name: str) -> list[dict[str, Any]]:

@@ -56,7 +56,6 @@ def test_a_page_is_fetched_once_and_its_links_follow(tmp_path: Path) -> None:
         assert ring.adds_up()
         assert ring.counters.totals.pages == 3
         record = ring.record(ROOT)
-        assert record is not None
         assert (record.outcome, record.final, record.warc_offset) == ("fetched", True, 0)
 
 
@@ -208,7 +207,6 @@ def test_there_is_a_last_attempt(tmp_path: Path, answer: Reply | Failure, outcom
         assert ring.web.counts[ROOT] == 3
         assert ring.frontier.counts.terminal == {outcome: 1}
         record = ring.record(ROOT)
-        assert record is not None
         assert (record.final, record.attempt) == (True, 3)
 
 
@@ -623,7 +621,6 @@ def test_outlinks_are_kept_only_where_depth_is_limited(tmp_path: Path) -> None:
         with Ring(tmp_path / name, {ROOT: page("/a")}, scope=scope) as ring:
             ring.crawl(ROOT)
             record = ring.record(ROOT)
-            assert record is not None
             assert record.outlinks == ([ROOT + "a"] if name == "limited" else [])
 
 

@@ -22,7 +22,7 @@ from gossamer.assembly.values import Shard
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.engine.counters import SeedCounters, Telemetry, Totals
-from gossamer.engine.history import holding
+from gossamer.engine.history import NothingHeld, holding
 from gossamer.features.revisit.state import whole_facts
 from gossamer.model.errors import Damage
 from gossamer.model.modules import module_facts
@@ -235,7 +235,7 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
 def links_held_by(url_seen: UrlSeen) -> int | UnsetType:
     """Return how many links await the duplicate check, where an eliminator holds any."""
     later = holding(url_seen)
-    return later.links_held if later is not None else UNSET
+    return UNSET if isinstance(later, NothingHeld) else later.links_held
 
 
 def _tell_damage(status: Status, lost: Sequence[Damage], directory: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from gossamer.engine.counters import CrawlCounters
-from gossamer.engine.history import PageRecord, UrlMemory, holding
+from gossamer.engine.history import UNVISITED, NothingHeld, PageRecord, UrlMemory, holding
 from gossamer.engine.links import LINKS_AT_ONCE
 from gossamer.engine.optional import ShardExchange
 from gossamer.engine.pending_scope import SCOPE
@@ -49,11 +49,11 @@ class Discovery:
         self._urls = UrlMemory(stages.namer, stages.url_seen, stages.history)
         self._level_of = levels_by(stages.prioritizer, self._urls, stages.frontier)
         order = stages.prioritizer
-        self._importance = order if isinstance(order, PageImportance) else None
-        self.counts_links = self._importance is not None
+        self.counts_links = isinstance(order, PageImportance)
         """Whether links to a URL are counted and raise its level; then a URL may be queued more than once."""
-        self._holding = holding(stages.url_seen) if follows and not self.counts_links else None
-        """The eliminator, if it may answer some links later; None if all answers are needed, or come, at once."""
+        self._count_links = order.note if isinstance(order, PageImportance) else _count_nothing
+        self._holding = holding(stages.url_seen) if follows and not self.counts_links else NothingHeld()
+        """The eliminator, if it may answer some links later."""
         self._admitted: dict[int, int] = {}
         """By fingerprint of recently admitted links: depth and hops as one number."""
         self._submitted = self._rejected = self._elsewhere = self._remembered = self._offered = 0
@@ -119,9 +119,9 @@ class Discovery:
             own = len(admitted)
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
-        risen = self._importance.note(page, admitted) if self._importance is not None else {}
+        risen = self._count_links(page, admitted)
         # Some belong to other shards, and known URLs may become more urgent.
-        if not stages.exchange.is_alone or self._importance is not None:
+        if not stages.exchange.is_alone or self.counts_links:
             asked = list(range(own))
         answers = [] if answers is None else answers
         answers += [KNOWN] * own
@@ -157,7 +157,7 @@ class Discovery:
         for link in links:
             if link.link_type in LEADING_ON and stages.exchange.has(link.url):
                 record = stages.history.get(link.url)
-                if record is not None and record.final and any(one(link.url, record.outcome, now) for one in bounces):
+                if record.final and any(one(link.url, record.outcome, now) for one in bounces):
                     stages.ending.visit_again(link, now, 0.0)
                     if link.seed:
                         stages.pending_scope.open(link.url, link.seed)
@@ -170,21 +170,21 @@ class Discovery:
     def _offer_of(self, links: Sequence[Link]) -> Callable[[Sequence[Link]], Sequence[int]]:
         """Return the function that offers a page's links. Seeds and trap detection need the answers at once."""
         later = self._holding
-        if later is None or any([link.seed for link in links]) or self._stages.trapping.traps.counts(links):  # noqa: C419
+        if isinstance(later, NothingHeld) or any([link.seed for link in links]):  # noqa: C419 - a list is quicker here
+            return self._offer_now
+        if self._stages.trapping.traps.counts(links):
             return self._offer_now
         return later.offer_or_hold
 
     @property
     def links_held(self) -> int:
         """Links that await the duplicate check, so the crawl must not end."""
-        return self._holding.links_held if self._holding is not None else 0
+        return self._holding.links_held
 
     def take_back(self, *, idle: bool) -> list[Link]:
         """Return held links whose answers have come; pass them to `requeue` in this epoch. `idle`: there is nothing
         else to do.
         """
-        if self._holding is None:
-            return []
         return self._holding.release(LINKS_AT_ONCE, self._stages.namer.name, idle=idle)
 
     def requeue(self, links: Sequence[Link]) -> None:
@@ -207,7 +207,7 @@ class Discovery:
             if answer == NEW:
                 level = link.level
                 stages.frontier.add(link, self._level_of(link) if level is None else level, now)
-            elif rises is not None and stages.history.get(link.url) is None:
+            elif rises is not None and stages.history.get(link.url) is UNVISITED:
                 stages.frontier.add(link, rises, now)  # A second entry: the earlier one is dropped in its turn.
             if link.seed:
                 self._open_seed(link, answer)
@@ -294,11 +294,11 @@ class Discovery:
         if not pending_scope.grows and answer == NEW:
             return
         record = stages.history.get(link.url)
-        if record is not None and record.outcome in WITH_CONTENT:
+        if record.outcome in WITH_CONTENT:
             self._counters.totals.seeds.any_fetched = True
         if not pending_scope.grows:
             return
-        if record is None or not record.final:
+        if not record.final:
             pending_scope.open(link.url, link.seed)
             return
         if target := self._target_elsewhere(record, link.url):
@@ -310,7 +310,7 @@ class Discovery:
         """Pass a shorter path to a visited page on to the page's links, without a request."""
         stages = self._stages
         record = stages.history.get(link.url)
-        if record is None or not (record.outlinks or record.redirect_to):
+        if not (record.outlinks or record.redirect_to):
             return  # Its visit will use the shortest path.
         depth, hops = stages.url_seen.way(link.url) or (link.depth, link.hops)
         if record.redirect_to:
@@ -326,6 +326,10 @@ class Discovery:
         """Return the target of the redirect that a URL answered with, if it has another key."""
         target = self._stages.namer.name(record.redirect_to) if record.redirect_to else None
         return target if target is not None and target.key != url.key else None
+
+
+def _count_nothing(page: Url | None, links: Sequence[Link]) -> dict[int, int]:  # noqa: ARG001 - as `PageImportance.note`
+    return {}
 
 
 def _slices(links: Sequence[One]) -> Sequence[Sequence[One]]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from gossamer.engine.history import PageRecord, UrlMemory, holding
+from gossamer.engine.history import UNVISITED, PageRecord, UrlMemory, holding
 from gossamer.model.links import Link
 from gossamer.model.standing import BudgetFacts, HostFacts, OriginFacts
 from gossamer.model.words import counted, iso_time
@@ -60,7 +60,7 @@ class Explainer:
         record = self._history.get(url)
         way = self._url_seen.way(url)
         facts = self._lookups.host(url)
-        if record is not None:
+        if record is not UNVISITED:
             answer |= _last_attempt(record)
         if way is not None:
             answer |= {"depth": way[0], "hops": way[1]}
@@ -75,13 +75,10 @@ class Explainer:
         answer["host_state"] = _host_state(facts)
         return answer
 
-    def _state(
-        self, url: Url, record: PageRecord | None, facts: HostFacts, way: tuple[int, int] | None
-    ) -> dict[str, object]:
-        if record is None and not self._was_offered(url):
-            is_held = self._holding is not None and self._holding.holds(url)
-            return _HELD if is_held else self._never_queued(url)
-        if record is not None and record.final:
+    def _state(self, url: Url, record: PageRecord, facts: HostFacts, way: tuple[int, int] | None) -> dict[str, object]:
+        if record is UNVISITED and not self._was_offered(url):
+            return _HELD if self._holding.holds(url) else self._never_queued(url)
+        if record.final:
             return {"state": record.outcome, "reason": record.error or _reasons(record), "rule": record.outcome}
         if self._lookups.lent(url):
             return {"state": "in_flight", "reason": "it is being fetched now"}
@@ -90,9 +87,9 @@ class Explainer:
         if self._chain.explain(Link(url, "anchor", 0)) == EXCLUDED:
             return {"state": "queued", "reason": "its host is excluded by now: it ends in its turn", "rule": EXCLUDED}
         # How it was found is not known here. Filters that reject a seed reject the URL in any case.
-        again = self._chain.rejects_again(Link(url, "seed", *(way or (0, 0))))
-        if again is not None:
-            return {"state": "queued", "reason": f"{again[1]}; it ends in its turn", "rule": again[0]}
+        rule, reason = self._chain.rejects_again(Link(url, "seed", *(way or (0, 0))))
+        if rule:
+            return {"state": "queued", "reason": f"{reason}; it ends in its turn", "rule": rule}
         if facts.deferred:
             return {"state": "deferred", "reason": _why_deferred(facts.budget), "rule": "budget"}
         if facts.due_at is not None:
@@ -107,13 +104,9 @@ class Explainer:
         waits = f"its host waits for {facts.parked}" if facts.parked else facts.site_gate or rests
         origin = facts.origin
         next_at = facts.rest_until
-        if origin is not None and origin.state == "closed":
-            waits = f"{origin.origin} was given up: {origin.reason}; the URL ends in its turn"
-        elif origin is not None:
-            next_at = max(next_at, origin.next_at)
-            since = f", since {_instant(origin.first_failed_at)}" if origin.first_failed_at else ""
-            failed = f"does not answer ({counted(origin.failures, 'failure')} in a row{since})"
-            waits = f"{origin.origin} {failed if origin.failures else 'waits'}: {origin.reason}"
+        if origin is not None:
+            next_at = next_at if origin.state == "closed" else max(next_at, origin.next_at)
+            waits = _why_origin_waits(origin)
         return {"state": "queued", "reason": waits, "next_due": _instant(next_at)}
 
     def _find_forgotten(self, url: Url) -> dict[str, object]:
@@ -220,12 +213,19 @@ def _why_deferred(budget: BudgetFacts | None) -> str:
     return f"{' and '.join(used_up) or 'its budget is used up'}; it waits for the next budget round"
 
 
+def _why_origin_waits(origin: OriginFacts) -> str:
+    if origin.state == "closed":
+        return f"{origin.origin} was given up: {origin.reason}; the URL ends in its turn"
+    since = f", since {_instant(origin.first_failed_at)}" if origin.first_failed_at else ""
+    failed = f"does not answer ({counted(origin.failures, 'failure')} in a row{since})"
+    return f"{origin.origin} {failed if origin.failures else 'waits'}: {origin.reason}"
+
+
 def _host_state(facts: HostFacts) -> dict[str, object]:
-    answer: dict[str, object] = {
-        "deferred": facts.deferred,
-        "budget": msgspec.structs.asdict(facts.budget) if facts.budget is not None else None,
-    }
-    return (answer if facts.budget is not None else {}) | {
+    answer: dict[str, object] = {}
+    if facts.budget is not None:
+        answer = {"deferred": facts.deferred, "budget": msgspec.structs.asdict(facts.budget)}
+    return answer | {
         "queued": facts.queued,
         "requests": facts.requests,
         "delay_until": _instant(facts.rest_until) if facts.rest_until else None,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PageRecord(msgspec.Struct, array_like=True, frozen=True):
-    """The last attempt at a URL."""
+    """The last attempt at a URL. `UNVISITED` stands for none."""
 
     url: str
     outcome: str
@@ -41,6 +42,8 @@ class PageRecord(msgspec.Struct, array_like=True, frozen=True):
     """
 
 
+UNVISITED = PageRecord("", "", final=False, status=None, at=-inf, attempt=0, depth=0, referrer="")
+"""The record of a URL that was never visited: it has no outcome."""
 SCANNED_A_SLICE = 1_000
 """Records that are read before other work may run."""
 _STOPPED = b"\0hops:"
@@ -58,21 +61,20 @@ class PageHistory:
     def put(self, url: Url, record: PageRecord) -> None:
         self._epochs.put("page", page_key(url.partition, url.fingerprint), _encode(record))
 
-    def get(self, url: Url) -> PageRecord | None:
-        value = self._epochs.get("page", page_key(url.partition, url.fingerprint))
-        return _decode(value) if value is not None else None
+    def get(self, url: Url) -> PageRecord:
+        """Return the record of a URL; `UNVISITED` if there is none."""
+        return self._find(url.partition, url.fingerprint)
+
+    def _find(self, partition: int, fingerprint: int) -> PageRecord:
+        value = self._epochs.get("page", page_key(partition, fingerprint))
+        return UNVISITED if value is None else _decode(value)
 
     def last_visit(self, url: Url | None) -> LastVisit | None:
         """Return the last attempt at a URL for a prioritizer; None if there was none."""
-        record = self.get(url) if url is not None else None
-        if record is None:
+        record = UNVISITED if url is None else self.get(url)
+        if record is UNVISITED:
             return None
         return LastVisit(record.outcome, record.at, record.status, record.attempt, record.error)
-
-    def has_ended(self, url: Url) -> bool:
-        """Say whether a URL was visited and no further attempt is planned."""
-        record = self.get(url)
-        return record is not None and record.final
 
     def stop(self, link: Link) -> None:
         """Store a redirect that is not followed because there were too many in a row. One put."""
@@ -108,8 +110,7 @@ class PageHistory:
 
     def address(self, partition: int, fingerprint: int) -> str:
         """Return the address of a URL by its fingerprint; empty if it was never visited."""
-        value = self._epochs.get("page", page_key(partition, fingerprint))
-        return _decode(value).url if value is not None else ""
+        return self._find(partition, fingerprint).url
 
 
 def read_page_record(value: bytes) -> PageRecord:
@@ -130,11 +131,23 @@ def page_record(row: PageRow, *, final: bool, outlinks: Sequence[str] = ()) -> P
     )  # fmt: skip
 
 
-def holding(url_seen: UrlSeen) -> "DiskMergeUrlSeen | None":
-    """Return the eliminator if it may answer later, None if it always answers at once. It is recognized by a method, so
-    that other crawls need not import its class.
+class NothingHeld:
+    """The held links of an eliminator that always answers at once."""
+
+    links_held = 0
+
+    def holds(self, url: Url) -> bool:
+        return False
+
+    def release(self, most: int, name: object, *, idle: bool) -> list[Link]:
+        return []
+
+
+def holding(url_seen: UrlSeen) -> "DiskMergeUrlSeen | NothingHeld":
+    """Return the eliminator if it may answer later. It is recognized by a method, so that other crawls need not import
+    its class.
     """
-    return cast("DiskMergeUrlSeen", url_seen) if hasattr(url_seen, "offer_or_hold") else None
+    return cast("DiskMergeUrlSeen", url_seen) if hasattr(url_seen, "offer_or_hold") else NothingHeld()
 
 
 class UrlMemory(msgspec.Struct, frozen=True):

@@ -317,8 +317,10 @@ class Outcomes:
         referrer = visit.referrer
         for _ in range(visit.hops):
             source = self._stages.namer.name(referrer)
-            record = self._stages.history.get(source) if source is not None else None
-            if source is None or record is None or not record.redirect_to:
+            if source is None:
+                break
+            record = self._stages.history.get(source)
+            if not record.redirect_to:
                 break
             url = source
             referrer = record.referrer

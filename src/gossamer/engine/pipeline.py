@@ -138,7 +138,7 @@ class Pipeline:
         """Say whether a URL that was queued again with a more urgent level is finished or in flight already."""
         if lease.visit is None or lease.visit.revisit:
             return False
-        return lease.url.fingerprint in self._under_way or self.stages.history.has_ended(lease.url)
+        return lease.url.fingerprint in self._under_way or self.stages.history.get(lease.url).final
 
     async def _resolve(self, lease: Lease) -> None:
         try:
@@ -207,8 +207,8 @@ class Pipeline:
             return ""
         visit = self._outcomes.recorder.visit(lease)
         link = Link(lease.url, visit.link_type, visit.depth, visit.hops, visit.referrer, visit.seed)
-        rejected = self.stages.chain.rejects_again(link)
-        return rejected[1] if rejected is not None else ""
+        _, reason = self.stages.chain.rejects_again(link)
+        return reason
 
     async def _fetch(self, lease: Lease, started: float) -> Reply | Failure:
         """Send the one request that the gates permit, and release the gates when it has ended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -22,7 +23,15 @@ from gossamer.model.links import NOT_SEED, Found, Link, RevisitPlan, Visit
 from gossamer.model.pages import Archived, Original, PageRow, Visited, digest_text
 from gossamer.model.standing import DownloadHistory
 from gossamer.model.visits import Reply
-from gossamer.ports import ContentSeen, PrerequisiteArchive, Prioritizer, ProtocolModule, Resolver, UrlSeen
+from gossamer.ports import (
+    ContentSeen,
+    HistoryPrioritizer,
+    PrerequisiteArchive,
+    Prioritizer,
+    ProtocolModule,
+    Resolver,
+    UrlSeen,
+)
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import Lease
 from gossamer.stages.frontier.record import LEVELS
@@ -73,16 +82,9 @@ class Stages(msgspec.Struct, frozen=True):
 def levels_by(prioritizer: Prioritizer, urls: UrlMemory, frontier: Frontier) -> Callable[[Link], int]:
     """Return a function from a link to its level, within bounds. It raises RuntimeError if the prioritizer fails."""
     name = type(prioritizer).__name__
-    by_history: Callable[[Link, DownloadHistory], int] | None = getattr(prioritizer, "level_by_history", None)
-    last_visit = urls.history.last_visit
-
-    def with_history(link: Link) -> int:
-        assert by_history is not None
-        referrer = urls.namer.name(link.referrer) if link.referrer else None
-        past = DownloadHistory(last_visit(link.url), last_visit(referrer), frontier.standing(link.url))
-        return by_history(link, past)
-
-    choose = prioritizer.level if by_history is None else with_history
+    choose = prioritizer.level
+    if isinstance(prioritizer, HistoryPrioritizer):
+        choose = partial(_level_by_history, prioritizer, urls, frontier)
 
     def level_of(link: Link) -> int:
         try:
@@ -98,6 +100,13 @@ def levels_by(prioritizer: Prioritizer, urls: UrlMemory, frontier: Frontier) -> 
         return max(0, min(level, LEVELS - 1))
 
     return level_of
+
+
+def _level_by_history(prioritizer: HistoryPrioritizer, urls: UrlMemory, frontier: Frontier, link: Link) -> int:
+    last_visit = urls.history.last_visit
+    referrer = urls.namer.name(link.referrer) if link.referrer else None
+    past = DownloadHistory(last_visit(link.url), last_visit(referrer), frontier.standing(link.url))
+    return prioritizer.level_by_history(link, past)
 
 
 class BatchEnding:
@@ -119,7 +128,7 @@ class BatchEnding:
 
     def visit_again(self, link: Link, now: float, not_before: float) -> None:
         record = self._history.get(link.url)
-        if record is not None and record.final and self._chain.explain(link) in {"", *self._chain.by_place}:
+        if record.final and self._chain.explain(link) in {"", *self._chain.by_place}:
             self._history.put(link.url, msgspec.structs.replace(record, final=False))
             self._frontier.add(link, self._level_of(link), now)
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer.engine.examine import Examined, page_of
-from gossamer.engine.history import PageHistory, PageRecord
+from gossamer.engine.history import UNVISITED, PageHistory, PageRecord
 from gossamer.engine.middleware import Middlewares
 from gossamer.engine.outcomes import Outcomes
 from gossamer.engine.ring import Retries
@@ -49,8 +49,7 @@ class LatestHistory(PageHistory):
 
     def put(self, url: Url, record: PageRecord) -> None:
         """Store a record, unless that of a later capture is stored."""
-        known = self.get(url)
-        if known is None or known.at <= record.at:
+        if self.get(url).at <= record.at:
             super().put(url, replace(record, final=True))
 
 
@@ -76,7 +75,7 @@ class CapturesEnd:
             return lambda _archived, _now: None
         visit = lease.visit
         sight = revisiting.compare(visit, visited)
-        is_first = self._history.get(visit.url) is None
+        is_first = self._history.get(visit.url) is UNVISITED
 
         def finish(archived: Archived, now: float) -> None:
             row = visited.row

@@ -118,17 +118,17 @@ class Chain:
         """Return the name of the filter that rejects a resource of a page, uncounted: only its address is judged."""
         return next((name for rejects, name in self._steps if name in OF_RESOURCES and rejects(link)), "")
 
-    def rejects_again(self, link: Link) -> tuple[str, str] | None:
+    def rejects_again(self, link: Link) -> tuple[str, str]:
         """Judge a URL that was queued under other options, by the filters that apply to such URLs (`judges_again`),
         uncounted.
 
-        Return name and reason, for people, of the filter that rejects the URL; None if it may stay queued.
+        Return name and reason, for people, of the filter that rejects the URL; empty if it may stay queued.
         """
-        judge = next((one for one in self._judging_again if one.rejects(link)), None)
-        if judge is None:
-            return None
-        detail = _detail(judge, link)
-        return judge.name, f"the filter `{judge.name}` rejects it now" + (f": {detail}" if detail else "")
+        for judge in self._judging_again:
+            if judge.rejects(link):
+                detail = _detail(judge, link)
+                return judge.name, f"the filter `{judge.name}` rejects it now" + (f": {detail}" if detail else "")
+        return "", ""
 
     def detail(self, link: Link) -> str:
         """Return details from the filter that rejects a link, for people; often empty."""
