@@ -100,8 +100,9 @@ def storage_of(setup: Setup) -> Storage:
 
 def durable_state_of(setup: Setup, storage: Storage, telemetry: Telemetry, archives: Archives) -> DurableState:
     """Return the state with its committer, which other components join."""
-    memory = HugePages() if setup.config.memory.huge_pages else None
-    committer = Committer(storage, archives, telemetry, memory)
+    committer = Committer(storage, archives, telemetry)
+    if setup.config.memory.huge_pages:
+        committer.on_applied = HugePages().gather
     committer.on_epoch = storage.slots.note_epoch
     committer.on_durable = archives.add_epoch
     setup.closing.callback(committer.close)

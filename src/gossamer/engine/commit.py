@@ -19,7 +19,6 @@ from gossamer.state.schema import MANIFEST, TOTALS
 from gossamer.state.slots import ShardSlots
 from gossamer.state.store import HostsStore, Store
 from gossamer.world.files import require_there
-from gossamer.world.huge_pages import HugePages
 
 T = TypeVar("T")
 _encode = msgspec.msgpack.Encoder().encode
@@ -56,19 +55,9 @@ class Storage(msgspec.Struct, frozen=True):
 class Committer:
     """Closes epochs, one at a time. Only the cut runs on the loop; writing to disk runs in a separate thread."""
 
-    def __init__(
-        self,
-        storage: Storage,
-        archive: Archive,
-        telemetry: Telemetry,
-        memory: HugePages | None = None,
-    ) -> None:
-        """The hosts store is written in each commit, before the epoch. `memory` is moved to huge pages after each
-        commit.
-        """
+    def __init__(self, storage: Storage, archive: Archive, telemetry: Telemetry) -> None:
         self._beside = [] if storage.hosts is None else [storage.hosts]
-        """Stores that are written before the epoch; what they keep stays true if the epoch is lost."""
-        self._memory = memory
+        """Stores that are written in each commit before the epoch; what they keep stays true if it is lost."""
         self._epochs = storage.epochs
         self._journals = storage.journals
         self._contacts = storage.contacts
@@ -87,6 +76,8 @@ class Committer:
         self._counters.charge(clock, opening=True)
         self.on_committed: Callable[[list[Visited]], Awaitable[None]] = ignore_visits
         self.on_epoch: Callable[[int], None] = ignore
+        self.on_applied: Callable[[], object] = int
+        """Called in the commit's thread after each commit."""
         self.on_durable: Callable[[EpochRow], None] = ignore
         self.measure: Callable[[EpochRow], EpochRow] = lambda row: row
         """Adds the counts of other components to a row of `epochs`."""
@@ -143,8 +134,7 @@ class Committer:
             self.stage = "gathering what changed"
             try:
                 async with self.undivided:
-                    if self._counters.fatal_error is not None:
-                        raise self._counters.fatal_error  # The open epoch may have only a part of a visit.
+                    self._counters.raise_fatal()  # The open epoch may have only a part of a visit.
                     began = self._clock.now()
                     number, manifest, ended, visited = self._cut()
                 cut_s = self._clock.now() - began
@@ -221,5 +211,4 @@ class Committer:
         self._epochs.commit(number)
         self.stage = "applying it to the store"
         self._epochs.apply(number)
-        if self._memory is not None:
-            self._memory.gather()
+        self.on_applied()

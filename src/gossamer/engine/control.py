@@ -85,10 +85,10 @@ class ControlSocket:
 
 async def answer_of(verbs: Mapping[str, Verb], request: dict[str, object], logs: Logs) -> dict[str, object]:
     """Return the answer of the verb that a request names. Never raises."""
-    verb = verbs.get(str(request.get("verb")))
-    if verb is None:
+    name = str(request.get("verb"))
+    if name not in verbs:
         return refusal("invalid", f"no verb {request.get('verb')!r}; there are: {', '.join(verbs)}")
-    return await run_verb(verb, request, logs)
+    return await run_verb(verbs[name], request, logs)
 
 
 async def run_verb(verb: Verb, request: dict[str, object], logs: Logs) -> dict[str, object]:

@@ -299,10 +299,9 @@ class CrawlCounters:
         """
         modules = self.totals.modules
         for name in ran:
-            counts = modules.get(name)
-            if counts is None:
-                counts = modules[name] = ModuleCounts()
-            counts.pages += 1
+            if name not in modules:
+                modules[name] = ModuleCounts()
+            modules[name].pages += 1
         for name in matched:
             modules[name].found += 1
         for name, of_one in groupby(errors, lambda error: error.module):
@@ -328,6 +327,11 @@ class CrawlCounters:
     def fatal(self, error: BaseException) -> None:
         """End the crawl with an error, since it cannot go on."""
         self.fatal_error = self.fatal_error or error
+
+    def raise_fatal(self) -> None:
+        """Raise the error that ends the crawl, if there is one."""
+        if self.fatal_error is not None:
+            raise self.fatal_error
 
     def note_elsewhere(self, referrer: str, url: str) -> None:
         """Count a page of another site to which a seed redirects."""

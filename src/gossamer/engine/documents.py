@@ -45,15 +45,20 @@ class FetchedPage(msgspec.Struct, eq=False):
 
     lease: Lease
     reply: Reply
-    link_type: str
     is_slow: bool
     """Whether reading it may take long."""
-    examined: Examined | None = None
-    """None before it is read, and if it cannot be read."""
-    slices: Generator[None, None, Examined] | None = None
-    """What remains to be examined, if it takes so long that other work runs in between."""
-    links: list[Link] | None = None
-    """Links to follow; None before the page is concluded."""
+    slices: Generator[None, None, Examined]
+    """What remains to be examined."""
+    examined: Examined = msgspec.field(default_factory=dead)
+    """Nothing before it is read, and if it cannot be read."""
+    is_read: bool = False
+    links: Sequence[Link] = ()
+    """Links to follow, once the page is concluded."""
+
+    @property
+    def has_many_links(self) -> bool:
+        """Whether its links are too many to be handled at once."""
+        return len(self.examined.findings.links) >= LINKS_AT_ONCE
 
 
 class DocumentReader:
@@ -132,8 +137,8 @@ class DocumentReader:
         link_type = _link_type(lease)
         is_asked = isolated.wants(reply.media_type, link_type)
         if not (rendering.is_on or is_asked or stages.quarantine.suspects(lease.url.fingerprint)):
-            page = FetchedPage(lease, reply, link_type, is_slow)
-            if await self._read_with_others(page) or page.examined is None:
+            page = FetchedPage(lease, reply, is_slow, self._examining(lease.url, reply, link_type))
+            if await self._read_with_others(page) or not page.is_read:
                 return
             examined = page.examined
         else:
@@ -180,7 +185,7 @@ class DocumentReader:
                     is_busy = False
                 with self._turns.measured():
                     self._read_together([one for one in self.waiting if not (one.is_slow and is_busy)][:TOGETHER_MAX])
-            if page.slices is not None:
+            if page in self._begun:
                 await self._read_on(page)
                 return False
         finally:
@@ -188,14 +193,14 @@ class DocumentReader:
                 self.waiting.remove(page)
             if page in self._begun:
                 self._begun.remove(page)
-        return page.examined is None or len(page.examined.findings.links) < LINKS_AT_ONCE
+        return not page.has_many_links
 
     async def _read_on(self, page: FetchedPage) -> None:
         """Examine the rest of a page, unless the crawl is ending. Other work runs between its slices: as long as they
         take, and for a long page as the event loop's share says.
         """
         spent_s = wait_s = 0.0
-        while page.slices is not None and not self.is_late():
+        while not (page.is_read or self.is_late()):
             await asyncio.sleep(wait_s)
             began_s = self._clock.work_s()
             with self._turns.measured():
@@ -206,16 +211,13 @@ class DocumentReader:
 
     def _examine_until(self, page: FetchedPage, ends_s: float) -> None:
         """Examine a page up to its end, or to the first slice that ends later than `ends_s`."""
-        slices = page.slices or self._examining(page)
-        page.slices = None
         try:
-            next(slices)
+            next(page.slices)
             while self._clock.work_s() < ends_s:
-                next(slices)
+                next(page.slices)
         except StopIteration as end:
             page.examined = end.value
-        else:
-            page.slices = slices
+            page.is_read = True
 
     def _read_together(self, some: Sequence[FetchedPage]) -> None:
         """Pass the first pages through each step together, as many as `TOGETHER_S` permits. There is no commit between
@@ -232,35 +234,34 @@ class DocumentReader:
                 continue
             try:
                 self._examine_until(page, ends_s)
-                if page.slices is not None:
+                if not page.is_read:
                     self._begun.append(page)
             except Exception as error:  # noqa: BLE001 - one page's bad luck must not end the others' crawl
                 self._caught(page.lease, error)
         now = self._clock.now()
+        concluded = []
         for page in pages:
-            if page.examined is not None and len(page.examined.findings.links) < LINKS_AT_ONCE:
+            if page.is_read and not page.has_many_links:
                 try:
                     page.links = self._outcomes.document(page.lease, page.reply, page.examined, now)
+                    concluded.append(page)
                 except Exception as error:  # noqa: BLE001 - as above
                     self._caught(page.lease, error)
-        for page in pages:
-            if page.links is not None:
-                try:
-                    self._discovery.follow(page.links, page.lease.url, now)
-                except Exception as error:  # noqa: BLE001 - as above
-                    self._caught(page.lease, error)
+        for page in concluded:
+            try:
+                self._discovery.follow(page.links, page.lease.url, now)
+            except Exception as error:  # noqa: BLE001 - as above
+                self._caught(page.lease, error)
 
-    def _examining(self, page: FetchedPage) -> Generator[None, None, Examined]:
-        """Return what examines a document in this process."""
+    def _examining(self, url: Url, reply: Reply, link_type: str) -> Generator[None, None, Examined]:
+        """Examine a document in this process, from the first slice on."""
         stages = self._stages
-        reply = page.reply
-        url = page.lease.url
-        link_type = page.link_type
-        is_left = None
+        examine = stages.examiner.examine_in_slices
         # Pages with the same empty document may differ when rendered. A sitemap is valid only for its host.
-        if not stages.copies.processes_all and not stages.rendering.is_on and link_type not in ANNOUNCING:
-            is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
-        return stages.examiner.examine_in_slices(reply, url.fingerprint, link_type, is_left)
+        if stages.copies.processes_all or stages.rendering.is_on or link_type in ANNOUNCING:
+            return (yield from examine(reply, url.fingerprint, link_type))
+        is_left = partial(stages.copies.is_left, url, truncated=reply.truncated)
+        return (yield from examine(reply, url.fingerprint, link_type, is_left))
 
     # ---- alone
 
@@ -316,7 +317,8 @@ class DocumentReader:
         if quarantine.suspects(fingerprint):
             examined = await quarantine.examine(reply, fingerprint)
         else:
-            page = FetchedPage(lease, reply, _link_type(lease), is_slow=True)
+            slices = self._examining(lease.url, reply, _link_type(lease))
+            page = FetchedPage(lease, reply, is_slow=True, slices=slices)
             with self._turns.measured():
                 self._examine_until(page, self._clock.work_s() + TOGETHER_S)
             self._begun.append(page)
@@ -324,7 +326,7 @@ class DocumentReader:
                 await self._read_on(page)
             finally:
                 self._begun.remove(page)
-            examined = page.examined or dead()
+            examined = page.examined
         if is_asked and not examined.died:
             await self._look_isolated(lease, reply, examined)
         return examined

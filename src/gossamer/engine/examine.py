@@ -53,6 +53,10 @@ def dead() -> Examined:
     return Examined(Content(b""), Findings(), [], [], died=True)
 
 
+def _leave_none(content: Content) -> bool:  # noqa: ARG001 - by default every page is processed
+    return False
+
+
 class NoSlots:
     """The slots of a process whose parent knows which page it has."""
 
@@ -85,7 +89,7 @@ class Examiner:
         self._slots = slots
 
     def examine(
-        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
+        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] = _leave_none
     ) -> Examined:
         """Return a page's content and findings; no findings if `is_left` is true of the content. The page may crash or
         hang the process, which is why the slot is set.
@@ -93,12 +97,12 @@ class Examiner:
         return whole(self.examine_in_slices(reply, fingerprint, link_type, is_left))
 
     def examine_in_slices(
-        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] | None = None
+        self, reply: Reply, fingerprint: int, link_type: str = "", is_left: Callable[[Content], bool] = _leave_none
     ) -> Generator[None, None, Examined]:
         """As `examine`. Yields where other work may run; other pages may be examined there."""
         self._slots.name(reply.url)
         content = yield from self._in_slot(self._decoder.decode_in_slices(reply), fingerprint, _DECODE)
-        if is_left is not None and is_left(content):
+        if is_left(content):
             return Examined(content, Findings(), [], [], left=True)
         seen = yield from self._in_slot(self._sliced(page_of(reply, content, link_type)), fingerprint, _PROCESS)
         return Examined(content, seen.findings, list(seen.errors), list(seen.ran))

@@ -72,8 +72,8 @@ class Outcomes:
         """Apply new options."""
         self._retries = retries
 
-    def settle(self, lease: Lease, result: Reply | Failure, now: float) -> list[Link] | None:
-        """End a visit with the result of its request; return the links to follow, None if the reply is a document that
+    def settle(self, lease: Lease, result: Reply | Failure, now: float) -> list[Link] | Reply:
+        """End a visit with the result of its request; return the links to follow, or the reply if it is a document that
         must be examined first.
         """
         if isinstance(result, Failure):
@@ -99,7 +99,7 @@ class Outcomes:
         if self._is_unwanted(visit, result):
             self._conclude_unwanted(lease, result, now)
             return []
-        return None
+        return result
 
     def _end(self, lease: Lease, reply: Reply, conclusion: Conclusion, now: float) -> None:
         """End a visit as a middleware concludes it."""
@@ -119,8 +119,7 @@ class Outcomes:
                 row.digest = digest_text(self._stages.digest_algorithm, conclusion.digest)
             visited = Visited(visit.url, row, reply, revisit_of=conclusion.revisit_of, digest=conclusion.digest)
         self._conclude(lease, visited, now, conclusion.again)
-        if conclusion.then is not None:
-            conclusion.then(now)
+        conclusion.then(now)
 
     def failure(self, lease: Lease, failure: Failure, now: float) -> None:
         """Conclude a visit without a complete reply: schedule another attempt, or end the URL. The part that came is
@@ -335,14 +334,14 @@ class Outcomes:
         stages = self._stages
         url = visit.url
         refresh = self._refresh(visit, found)
-        if not stages.roots.contains(url):
-            if refresh is None:
-                self._counters.note_elsewhere(visit.referrer, url.text)
-        elif announcement is not None:
+        is_within = stages.roots.contains(url)
+        if is_within and announcement is not None:
             root = stages.namer.name(url.origin + "/")
             if root is not None:
                 self.widen(url, root, seed)  # The directory of a sitemap or a feed says nothing about its pages.
         if refresh is None:
+            if not is_within:
+                self._counters.note_elsewhere(visit.referrer, url.text)
             return found.follow
         self.widen(url, refresh.url, seed)
         led = Link(refresh.url, "meta_refresh", visit.depth, visit.hops + 1, url.text, seed)

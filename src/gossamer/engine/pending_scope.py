@@ -7,7 +7,7 @@ scope. When no seed is open the scope is final, and the kept links are deleted. 
 order of replies.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -91,11 +91,10 @@ class PendingScope:
         if not self.grows:
             return
         self.activity += 1
-        key = _key(url, b"s")
-        if self._epochs.get("scope", key) is None:
+        if self.seed(url) == NOT_SEED:
             self._counts.open += 1
             self._changed = True
-        self._epochs.put("scope", key, bytes((seed,)))
+        self._epochs.put("scope", _key(url, b"s"), bytes((seed,)))
 
     def seed(self, url: Url) -> int:
         """Return the kind of open seed that a URL is, or `NOT_SEED`."""
@@ -104,9 +103,8 @@ class PendingScope:
 
     def conclude(self, url: Url) -> None:
         """Note that a URL's visit is concluded."""
-        key = _key(url, b"s")
-        if self._counts.open and self._epochs.get("scope", key) is not None:
-            self._epochs.delete("scope", key)
+        if self.seed(url) != NOT_SEED:
+            self._epochs.delete("scope", _key(url, b"s"))
             self._counts.open -= 1
             self._changed = True
 
@@ -114,14 +112,14 @@ class PendingScope:
         """Keep a link that the scope rejects; of several links to a URL, the one with the shortest path."""
         key = _key(link.url, b"l")
         known = self._epochs.get("scope", key)
-        if known is None and self._counts.kept >= LINKS_MAX:
-            self._counts.lost += 1
+        if known is None:
             self._changed = True
+            if self._counts.kept >= LINKS_MAX:
+                self._counts.lost += 1
+                return
+            self._counts.kept += 1
+        elif _decode(known).depth <= link.depth:
             return
-        if known is not None and _decode(known).depth <= link.depth:
-            return
-        self._counts.kept += known is None
-        self._changed = True
         kept = PendingLink(link.url.text, link.link_type, link.depth, link.hops, link.referrer)
         self._epochs.put("scope", key, _encode(kept))
 
@@ -142,18 +140,21 @@ class PendingScope:
     def _judge_again(self, begin: bytes, end: bytes, chain: Chain, namer: Namer) -> None:
         if not self.grows or not self._counts.kept:
             return
-        found = [
-            (key, link)
-            for key, value in self._epochs.scan("scope", begin, end)
-            if key[2:3] == b"l"
-            and (link := _link(_decode(value), namer.name)) is not None
-            and chain.explain(link) != SCOPE
-        ]
+        kept = self._kept_links(begin, end, namer)
+        found = [(key, link) for key, link in kept if chain.explain(link) != SCOPE]
         for key, link in found:
             self._epochs.delete("scope", key)
             self._regained.append(link)
         self._counts.kept -= len(found)
         self._changed = True
+
+    def _kept_links(self, begin: bytes, end: bytes, namer: Namer) -> Iterator[tuple[bytes, Link]]:
+        for key, value in self._epochs.scan("scope", begin, end):
+            if key[2:3] == b"l":
+                kept = _decode(value)
+                url = namer.name(kept.url)
+                if url is not None:
+                    yield key, Link(url, kept.link_type, kept.depth, kept.hops, kept.referrer)
 
     def move_partitions(self, first: int, end: int, sign: int) -> None:
         """Add (`sign` 1) the open seeds of partitions that have arrived, or subtract (-1) those of partitions that
@@ -191,11 +192,6 @@ def count_pending(pairs: Iterable[tuple[bytes, bytes]]) -> PendingCounts:
         counts.open += key[2:3] == b"s"
         counts.kept += key[2:3] == b"l"
     return counts
-
-
-def _link(kept: PendingLink, name: Callable[[str], Url | None]) -> Link | None:
-    url = name(kept.url)
-    return Link(url, kept.link_type, kept.depth, kept.hops, kept.referrer) if url is not None else None
 
 
 def open_seeds(partition: int) -> tuple[bytes, bytes]:

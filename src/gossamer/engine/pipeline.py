@@ -178,12 +178,11 @@ class Pipeline:
                         self._answer(lease.prerequisite, result)
                     return
                 now = self._clock.now()
-                links = self._outcomes.settle(lease, result, now)
-                if links is None:
-                    assert isinstance(result, Reply), "a failure is no document"
-                    await self.documents.read(lease, result, is_slow=is_slow)
+                settled = self._outcomes.settle(lease, result, now)
+                if isinstance(settled, Reply):
+                    await self.documents.read(lease, settled, is_slow=is_slow)
                 else:
-                    self.documents.follow(links, lease.url, now)
+                    self.documents.follow(settled, lease.url, now)
             finally:
                 if middlewares.releases:
                     self._ring.end_visit(lease, self._clock.now())

@@ -142,10 +142,11 @@ class Ring:
     def _runs(self, lease: Lease, prerequisite: Prerequisite, now: float) -> bool:
         """Say whether a prerequisite fetch is made now. If it may not be made, or nothing waits for it, end it."""
         refused = self._middlewares.of(prerequisite.owner).refused(prerequisite, now)
-        if refused is not None:
-            self._frontier.ended(lease, None, now)
-            self.answer(prerequisite, b"", refused, now)
-        return refused is None
+        if refused is None:
+            return True
+        self._frontier.ended(lease, None, now)
+        self.answer(prerequisite, b"", refused, now)
+        return False
 
     def _permit(self, lease: Lease, now: float) -> bool:
         """Say whether filters and middleware permit a request now. If not, end the visit or let it wait."""

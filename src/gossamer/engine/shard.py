@@ -155,9 +155,9 @@ class CrawlLoop:
     @property
     def out_of_patience(self) -> bool:
         """Whether everything left waits for longer than `crawl.patience_s`, or has waited so long for the proxy."""
-        patience_s = self._options.patience_s
+        patience_s = bound(self._options.patience_s)
         wake_at = self._wake_at
-        if self._options.mode == "continuous" or patience_s is None or wake_at == inf:
+        if self._options.mode == "continuous" or inf in (patience_s, wake_at):
             return False
         if self.brakes.cut_off_since is not None and not self.paused:
             return self._clock.now() - self.brakes.cut_off_since > patience_s
@@ -289,13 +289,13 @@ class CrawlLoop:
         self._counters.totals.awaited = self._frontier.next_hosts(AWAITED_MAX) if end == "patience" else []
         self._counters.totals.lasting = self.lasting()
         await self._committer.commit()
-        self._raise_fatal()
+        self._counters.raise_fatal()
         self.state = "finished" if end in {"finished", "limit"} else "stopped"
         return end
 
     async def _lend_until_over(self, group: asyncio.TaskGroup) -> End:
         while True:
-            self._raise_fatal()
+            self._counters.raise_fatal()
             if self._stopping or self._counters.failure is not None:
                 return "stopped"
             if self._early is not None:
@@ -447,10 +447,6 @@ class CrawlLoop:
         # Each commit takes disk space, so a held crawl without changes commits rarely.
         is_idle = self.brakes.held and not (self._turns or self._counters.in_epoch)
         return max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
-
-    def _raise_fatal(self) -> None:
-        if self._counters.fatal_error is not None:
-            raise self._counters.fatal_error
 
 
 def bound(limit: float | None) -> float:

@@ -146,7 +146,8 @@ class Brakes:
 
     def let_go(self, who: str) -> None:
         """End the hold of `who`."""
-        if self.held.pop(who, None) is not None:
+        if who in self.held:
+            del self.held[who]
             self.commit_now.set()
             self.changed.set()
 
@@ -155,12 +156,14 @@ class Brakes:
         """The least limit that a holder has set."""
         return min(self._ceilings.values(), default=AUTO_MAX)
 
-    def throttle(self, who: str, most: int | None) -> None:
-        """Limit concurrent requests to `most` on behalf of `who`; None: remove this limit."""
-        if most is None:
-            self._ceilings.pop(who, None)
-        else:
-            self._ceilings[who] = max(1, most)
+    def throttle(self, who: str, most: int) -> None:
+        """Limit concurrent requests to `most` on behalf of `who`, until `unthrottle(who)`."""
+        self._ceilings[who] = max(1, most)
+        self.reconfigure(self._configured)
+
+    def unthrottle(self, who: str) -> None:
+        """Remove the limit of `who`."""
+        self._ceilings.pop(who, None)
         self.reconfigure(self._configured)
 
     def reconfigure(self, concurrency: int) -> None:
@@ -291,10 +294,9 @@ class Watchdogs:
         committer = self._committer
         lasts_s = now - committer.began_at
         if committer.stage and lasts_s >= self._options.commit_s_max:
-            since = committer.began_at
             self._raise(
-                "commit", now, f"a commit takes long: {lasts_s:.0f} s so far, {committer.stage}; fetched pages "
-                "wait for it, and no fetch starts while many wait", since,
+                "commit", committer.began_at, f"a commit takes long: {lasts_s:.0f} s so far, {committer.stage}; "
+                "fetched pages wait for it, and no fetch starts while many wait",
             )  # fmt: skip
         else:
             self._clear("commit")
@@ -316,12 +318,12 @@ class Watchdogs:
             for path, disk in found.values()
         ]
         self._look_ahead(now, {path: disk.free_bytes for path, disk in found.values()})
-        full = next(((path, disk) for path, disk in found.values() if disk.free_bytes < enough), None)
-        if full is None:
+        full = [(path, disk) for path, disk in found.values() if disk.free_bytes < enough]
+        if not full:
             self._brakes.let_go("disk")
             self._clear("disk")
             return
-        place, disk = full
+        place, disk = full[0]
         says = (
             f"room on the disk of {place}: {disk.free_bytes / 1e6:,.0f} MB are left, and the crawl keeps "
             f"{least / 1e6:,.0f} MB free (watch.disk_free_bytes_min); it goes on by itself from "
@@ -388,7 +390,7 @@ class Watchdogs:
                 f"allows (ulimit -n): {fewer} requests at once until there are fewer",
             )  # fmt: skip
         elif gauges.open_files < most * CALM:
-            self._brakes.throttle("open_files", None)
+            self._brakes.unthrottle("open_files")
             self._clear("open_files")
 
     def _look_at_memory(self, now: float) -> None:
@@ -398,7 +400,7 @@ class Watchdogs:
         cost.memory_bytes_max = max(cost.memory_bytes_max, gauges.memory_bytes)
         most = gauges.memory_budget_bytes * self._options.memory_share_max
         if gauges.memory_bytes < most * (MEMORY_CALM if "memory" in self._alarms else 1.0):
-            self._brakes.throttle("memory", None)
+            self._brakes.unthrottle("memory")
             self._clear("memory")
             return
         fewer = max(REQUESTS_MIN, min(self._brakes.concurrency, max(len(self._brakes.in_flight), 1)) // 2)
@@ -437,16 +439,18 @@ class Watchdogs:
 
     # ---- inside
 
-    def _raise(self, name: str, now: float, says: str, since: float | None = None) -> None:
-        before = self._alarms.get(name)
-        began = now if since is None else since
-        self._alarms[name] = Alarm(name, before.since if before is not None else began, says)
-        if before is None:
-            self._logs.info("alarm", alarm=name, says=says)
-            self._tell(says)
+    def _raise(self, name: str, since: float, says: str) -> None:
+        if name in self._alarms:
+            self._alarms[name] = Alarm(name, self._alarms[name].since, says)
+            return
+        self._alarms[name] = Alarm(name, since, says)
+        self._logs.info("alarm", alarm=name, says=says)
+        self._tell(says)
 
     def _clear(self, name: str) -> None:
-        gone = self._alarms.pop(name, None)
-        if gone is not None and name != "loop":
+        if name not in self._alarms:
+            return
+        gone = self._alarms.pop(name)
+        if name != "loop":
             self._logs.info("alarm_over", alarm=name, since=gone.since)
             self._tell(f"over: {gone.says.partition(':')[0].partition(';')[0]}")

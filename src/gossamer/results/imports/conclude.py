@@ -212,7 +212,7 @@ class Captures:
         visit = self._visit(capture, url)
         lease = cast("Lease", CaptureVisit(url, visit))
         links = self._outcomes.settle(lease, reply, now)
-        if links is None:
+        if isinstance(links, Reply):
             examined = await self._examine(visit, reply, examined)
             if examined.died:
                 self._refuse(Refused(capture.place.source, source, capture.place.offset, DEADLY))
