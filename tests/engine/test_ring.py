@@ -11,7 +11,7 @@ from gossamer.engine.middleware import Prerequisites
 from gossamer.engine.ring import Ring, RingStep
 from gossamer.model.links import Link
 from gossamer.model.visits import Failure, Located, Reply
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import Lease, PrerequisiteLease
 from gossamer.testing.fakes import page
 from tests.engine.ring import Ring as Shard
 from tests.engine.ring import url_of
@@ -67,7 +67,7 @@ class Driven:
         headers = (("Retry-After", retry_after),) if retry_after else ()
         reply = Reply(lease.url.text, status, headers, body, lease.address, started, lasted_s, wire_bytes=len(body))
         self.ring.on_fetched(lease, reply, started, self.now)
-        if lease.prerequisite is not None:
+        if isinstance(lease, PrerequisiteLease):
             self.ring.answer(lease.prerequisite, body, reply, self.now)
         return lease
 
@@ -84,7 +84,7 @@ def test_an_address_then_robots_txt_then_one_page_after_the_other(driven: Driven
     _, step = driven.next()
     assert step is RingStep.DONE, "it waits for robots.txt"
     robots = driven.fetched(body=b"User-agent: *\nDisallow: /2\n")
-    assert robots.prerequisite is not None
+    assert isinstance(robots, PrerequisiteLease)
     assert robots.url.text == HOST + "robots.txt"
     first = driven.fetched()
     driven.frontier.finish(first, "fetched", driven.now)

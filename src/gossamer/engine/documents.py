@@ -19,7 +19,7 @@ from gossamer.engine.logs import Logs
 from gossamer.engine.stages import Stages
 from gossamer.model.links import ANNOUNCING, SEED, Link
 from gossamer.model.visits import Reply
-from gossamer.stages.frontier.host import UNREAD, Lease
+from gossamer.stages.frontier.host import UNREAD, VisitLease
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 from gossamer.world.loop import LONG_S, LONG_SHARE, LoopShare, MeasuredWork
@@ -43,7 +43,7 @@ TOGETHER_S = 0.01
 class FetchedPage(msgspec.Struct, eq=False):
     """A document that is read together with others, and its results."""
 
-    lease: Lease
+    lease: VisitLease
     reply: Reply
     is_slow: bool
     """Whether reading it may take long."""
@@ -71,7 +71,7 @@ class DocumentReader:
         discovery: Discovery,
         clock: Clock,
         logs: Logs,
-        caught: Callable[[Lease, Exception], None],
+        caught: Callable[[VisitLease, Exception], None],
     ) -> None:
         """`caught` handles an internal error, which ends only the page of the lease."""
         self._stages = stages
@@ -107,14 +107,13 @@ class DocumentReader:
         """Measure what is done in the context as the reading of a page."""
         return self._turns.measured()
 
-    async def turn(self, url: Url | None) -> None:
-        """Wait for the turn of a page that may take long to read, if other pages took long; None: of a prerequisite
-        fetch, whose host waits for it anyway.
-        """
-        if url is None:
-            await self._turns.turn()
-        else:
-            await self._wait_turn(url, self._turn(), parks=self._is_busy)
+    async def turn(self, url: Url) -> None:
+        """Wait for the turn of a page that may take long to read, if other pages took long."""
+        await self._wait_turn(url, self._turn(), parks=self._is_busy)
+
+    async def turn_prerequisite(self) -> None:
+        """Wait for the turn of a prerequisite fetch, whose host waits for it anyway."""
+        await self._turns.turn()
 
     @property
     def _is_busy(self) -> bool:
@@ -129,7 +128,7 @@ class DocumentReader:
                 await asyncio.sleep(BEGUN_POLL_S)
                 await self._turns.turn()
 
-    async def read(self, lease: Lease, reply: Reply, *, is_slow: bool) -> None:
+    async def read(self, lease: VisitLease, reply: Reply, *, is_slow: bool) -> None:
         """Examine a document, conclude it and follow its links. `is_slow` is the result of `may_be_slow`."""
         stages = self._stages
         isolated = stages.isolated
@@ -280,7 +279,7 @@ class DocumentReader:
                 self.parked -= 1
                 control.unpark(url, self._clock.now())
 
-    async def _conclude_in_slices(self, lease: Lease, reply: Reply, examined: Examined) -> None:
+    async def _conclude_in_slices(self, lease: VisitLease, reply: Reply, examined: Examined) -> None:
         """Conclude a page with many links. Other tasks run meanwhile, but no commit, in which the page would be
         finished without some of its links.
         """
@@ -310,7 +309,7 @@ class DocumentReader:
                 for _ in following:  # The crawl is ending: finish without pauses.
                     pass
 
-    async def _examine(self, lease: Lease, reply: Reply, *, is_asked: bool) -> Examined:
+    async def _examine(self, lease: VisitLease, reply: Reply, *, is_asked: bool) -> Examined:
         """Examine a document, or a part of it if the crawl ends. `is_asked`: isolated modules look at it too."""
         quarantine = self._stages.quarantine
         fingerprint = lease.url.fingerprint
@@ -331,7 +330,7 @@ class DocumentReader:
             await self._look_isolated(lease, reply, examined)
         return examined
 
-    async def _render(self, lease: Lease, reply: Reply, examined: Examined, *, is_asked: bool) -> Examined:
+    async def _render(self, lease: VisitLease, reply: Reply, examined: Examined, *, is_asked: bool) -> Examined:
         """Render a page if it is to be rendered, and return the result; else return `examined`. Waits for its
         resources.
         """
@@ -348,7 +347,7 @@ class DocumentReader:
             self._logs.info("not_rendered", url=lease.url.text, reason=found.rendering, error=found.rendering_error)
         return found
 
-    async def _look_isolated(self, lease: Lease, reply: Reply, examined: Examined) -> None:
+    async def _look_isolated(self, lease: VisitLease, reply: Reply, examined: Examined) -> None:
         """Add the findings of isolated modules."""
         if not examined.left:
             seen = await self._stages.isolated.look(
@@ -358,10 +357,8 @@ class DocumentReader:
             examined.ran += seen.ran
 
 
-def _link_type(lease: Lease) -> str:
+def _link_type(lease: VisitLease) -> str:
     visit = lease.visit
-    if visit is None:
-        return ""
     return SEED if visit.seed and visit.link_type not in ANNOUNCING else visit.link_type
 
 

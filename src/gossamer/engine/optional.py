@@ -9,7 +9,7 @@ from gossamer.engine.examine import Examined
 from gossamer.model.links import Announcement, Link, Prerequisite, Visit
 from gossamer.model.pages import Archived, Findings, Page, Visited
 from gossamer.model.visits import Failure, Reply
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.process.chain import Processed
 from gossamer.url.url import Url
 
@@ -125,7 +125,7 @@ class Ending(Protocol):
 
     is_continuous: bool
 
-    def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
+    def look(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
         """Write what has changed into the row of a visit; return what ends the visit once the row is archived."""
 
     def visit_again(self, link: Link, now: float, not_before: float) -> None:

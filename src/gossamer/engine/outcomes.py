@@ -15,7 +15,7 @@ from gossamer.engine.history import attempt_row
 from gossamer.engine.links import FoundLinks, PageLinks
 from gossamer.engine.logs import Logs
 from gossamer.engine.ring import Retries
-from gossamer.engine.stages import Recorder, Stages, visit_of
+from gossamer.engine.stages import Recorder, Stages
 from gossamer.model.links import (
     ANNOUNCING,
     EMBED,
@@ -32,7 +32,7 @@ from gossamer.model.modules import INVALID
 from gossamer.model.pages import Findings, PageRow, Visited, digest_text
 from gossamer.model.visits import Failure, Reply
 from gossamer.ports import Conclusion, ExaminedPage
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.process.links import redirect_target
 from gossamer.stages.process.walls import offer_of
 from gossamer.url.url import Url
@@ -72,14 +72,14 @@ class Outcomes:
         """Apply new options."""
         self._retries = retries
 
-    def settle(self, lease: Lease, result: Reply | Failure, now: float) -> list[Link] | Reply:
+    def settle(self, lease: VisitLease, result: Reply | Failure, now: float) -> list[Link] | Reply:
         """End a visit with the result of its request; return the links to follow, or the reply if it is a document that
         must be examined first.
         """
         if isinstance(result, Failure):
             self.failure(lease, result, now)
             return []
-        visit = visit_of(lease)
+        visit = lease.visit
         for settle in self._middlewares.settles:
             conclusion = settle(visit, result, now)
             if conclusion is not None:
@@ -101,7 +101,7 @@ class Outcomes:
             return []
         return result
 
-    def _end(self, lease: Lease, reply: Reply, conclusion: Conclusion, now: float) -> None:
+    def _end(self, lease: VisitLease, reply: Reply, conclusion: Conclusion, now: float) -> None:
         """End a visit as a middleware concludes it."""
         visit = self._visit(lease)
         row = self._reply_row(visit, reply, conclusion.outcome)
@@ -121,7 +121,7 @@ class Outcomes:
         self._conclude(lease, visited, now, conclusion.again)
         conclusion.then(now)
 
-    def failure(self, lease: Lease, failure: Failure, now: float) -> None:
+    def failure(self, lease: VisitLease, failure: Failure, now: float) -> None:
         """Conclude a visit without a complete reply: schedule another attempt, or end the URL. The part that came is
         archived, but not examined.
         """
@@ -140,19 +140,19 @@ class Outcomes:
         self._logs.info(failure.outcome, url=visit.url.text, error=failure.error, attempt=visit.attempt)
         self._conclude(lease, visited, now, self._next_try(lease, failure, now))
 
-    def _next_try(self, lease: Lease, failure: Failure, now: float) -> RevisitPlan | None:
-        visit = visit_of(lease)
+    def _next_try(self, lease: VisitLease, failure: Failure, now: float) -> RevisitPlan | None:
+        visit = lease.visit
         if failure.again and self._middlewares.may_repeat(lease.url):
             return RevisitPlan(visit.url, now, visit.attempt, visit.hops, failure.error)
         return self._plan_retry(lease, failure.error, now, is_alone=failure.is_alone) if failure.retry else None
 
-    def _plan_retry(self, lease: Lease, error: str, now: float, *, is_alone: bool = False) -> RevisitPlan | None:
+    def _plan_retry(self, lease: VisitLease, error: str, now: float, *, is_alone: bool = False) -> RevisitPlan | None:
         # With the hops of this entry, as in `_redirect`: the hops of a shorter path would make a loop endless.
         if not self._middlewares.may_repeat(lease.url):
             return None
-        return self._retries.after(visit_of(lease), error, now, is_alone=is_alone)
+        return self._retries.after(lease.visit, error, now, is_alone=is_alone)
 
-    def _again(self, lease: Lease, reply: Reply, now: float) -> None:
+    def _again(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude a temporary error of the server: archive the reply, and try again later."""
         visit = self._visit(lease)
         row = self._reply_row(visit, reply, "http_error")
@@ -160,16 +160,16 @@ class Outcomes:
         self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
         self._conclude(lease, self._digested(visit, reply, row), now, self._plan_retry(lease, row.error, now))
 
-    def _digest_challenged(self, lease: Lease, reply: Reply, now: float) -> None:
+    def _digest_challenged(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude a digest challenge: its answer is a separate request, which passes every gate."""
         visit = self._visit(lease)
         row = self._reply_row(visit, reply, "http_error")
         row.error = f"HTTP {reply.status}: the challenge is answered by the next request"
         self._middlewares.note_unsent(lease.url)
-        again = RevisitPlan(visit.url, now, visit.attempt + 1, visit_of(lease).hops, row.error)
+        again = RevisitPlan(visit.url, now, visit.attempt + 1, lease.visit.hops, row.error)
         self._conclude(lease, self._digested(visit, reply, row), now, again)
 
-    def _redirect(self, lease: Lease, reply: Reply, target: Url, now: float) -> list[Link]:
+    def _redirect(self, lease: VisitLease, reply: Reply, target: Url, now: float) -> list[Link]:
         """Conclude a redirect: its target is a link that passes the whole ring, unless it is the next hop of this
         entry.
         """
@@ -183,7 +183,7 @@ class Outcomes:
         if seed:
             self.widen(visit.url, target, seed)
         if target.key == visit.url.key:
-            hops = visit_of(lease).hops  # From this entry: a shorter path must not make a loop endless.
+            hops = lease.visit.hops  # From this entry: a shorter path must not make a loop endless.
             link = Link(target, "redirect", visit.depth, hops, visit.url.text, seed)
             # If the entry was this shard's, so is its next hop, also on another host that host rules equate.
             few = hops < stages.chain.hops_max
@@ -232,7 +232,7 @@ class Outcomes:
             stages.pending_scope.widen(target, stages.chain, stages.namer)
         return note
 
-    def _http_error(self, lease: Lease, reply: Reply, now: float) -> None:
+    def _http_error(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude an HTTP error that another attempt would not change."""
         visit = self._visit(lease)
         row = self._reply_row(visit, reply, REFUSALS.get(reply.status, "http_error"))
@@ -245,18 +245,18 @@ class Outcomes:
         self._logs.info(row.outcome, url=row.url, error=row.error, attempt=visit.attempt)
         self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks([]))
 
-    def is_page(self, lease: Lease, reply: Reply, examined: Examined) -> bool:
+    def is_page(self, lease: VisitLease, reply: Reply, examined: Examined) -> bool:
         """Say whether a document is the page that was requested."""
-        visit = visit_of(lease)
+        visit = lease.visit
         row = self._reply_row(visit, reply, "fetched")
         return self._middlewares.is_page(ExaminedPage(visit, reply, examined.content, examined.findings, row))
 
-    def links_in_slices(self, lease: Lease, examined: Examined) -> Generator[None, None, FoundLinks]:
+    def links_in_slices(self, lease: VisitLease, examined: Examined) -> Generator[None, None, FoundLinks]:
         """Return the links of a document that is not concluded yet. Yields where other work may run."""
         return self._links.collect_in_slices(self._visit(lease), examined.findings)
 
     def document(
-        self, lease: Lease, reply: Reply, examined: Examined, now: float, found: FoundLinks | None = None
+        self, lease: VisitLease, reply: Reply, examined: Examined, now: float, found: FoundLinks | None = None
     ) -> list[Link]:
         """End the visit of an examined document; return the links to follow. `found` has all its links, if known."""
         visit = self._visit(lease)
@@ -272,7 +272,7 @@ class Outcomes:
         if self._is_left_late(visit, reply, examined):
             examined = Examined(examined.content, Findings(), [], [], left=True)
             found = None
-        document = ExaminedPage(visit_of(lease), reply, examined.content, examined.findings, row, not examined.left)
+        document = ExaminedPage(lease.visit, reply, examined.content, examined.findings, row, not examined.left)
         for settle in self._middlewares.documents:
             conclusion = settle(document, now)
             if conclusion is None:
@@ -359,7 +359,7 @@ class Outcomes:
         return next((link for link in found.follow if link.url.key == key and link.link_type in kinds), None)
 
     def _withheld(
-        self, lease: Lease, reply: Reply, examined: Examined, row: PageRow, conclusion: Conclusion, now: float
+        self, lease: VisitLease, reply: Reply, examined: Examined, row: PageRow, conclusion: Conclusion, now: float
     ) -> list[Link]:
         """End the visit of a page of which only the headers are kept, and the links followed."""
         visit = self._visit(lease)
@@ -382,7 +382,7 @@ class Outcomes:
             return False
         return visit.link_type == OUTLINK or bool(self._stages.chain.reject_reply(reply))
 
-    def _conclude_unwanted(self, lease: Lease, reply: Reply, now: float) -> None:
+    def _conclude_unwanted(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude unwanted content: its headers are kept, but no part of its body."""
         visit = self._visit(lease)
         reply = msgspec.structs.replace(reply, body=b"", file=None, truncated="unspecified")

@@ -30,7 +30,7 @@ from gossamer.engine.stages import Stages
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link, Prerequisite
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.stages.frontier.host import ADDRESS, Lease
+from gossamer.stages.frontier.host import ADDRESS, Lease, PrerequisiteLease, VisitLease
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
@@ -109,7 +109,7 @@ class Pipeline:
         `internal_error`.
         """
         try:
-            if self.discovery.counts_links and self._is_repeated(lease):
+            if self.discovery.counts_links and isinstance(lease, VisitLease) and self._is_repeated(lease):
                 self.stages.frontier.drop(lease, now)
                 return None
             step = self._ring.decide(lease, now)
@@ -118,14 +118,14 @@ class Pipeline:
             return None
         if step is RingStep.DONE:
             return None
-        if step is RingStep.RESOLVE and lease.prerequisite is None and self.lookups >= self.concurrency:
+        if step is RingStep.RESOLVE and isinstance(lease, VisitLease) and self.lookups >= self.concurrency:
             self._ring.park(lease, ADDRESS, now)
             self._unlocated.append(lease.url)
             return None
         if self.discovery.counts_links:
             self._under_way.add(lease.url.fingerprint)
         if step is RingStep.FETCH:
-            return self._visit(lease)
+            return self._request(lease)
         self.lookups += 1
         return self._resolve(lease)
 
@@ -134,9 +134,9 @@ class Pipeline:
         for _ in range(min(len(self._unlocated), self.concurrency - self.lookups)):
             self.stages.frontier.control.locate(self._unlocated.popleft(), now)
 
-    def _is_repeated(self, lease: Lease) -> bool:
+    def _is_repeated(self, lease: VisitLease) -> bool:
         """Say whether a URL that was queued again with a more urgent level is finished or in flight already."""
-        if lease.visit is None or lease.visit.revisit:
+        if lease.visit.revisit:
             return False
         return lease.url.fingerprint in self._under_way or self.stages.history.get(lease.url).final
 
@@ -152,11 +152,11 @@ class Pipeline:
             self.lookups -= 1
             self._under_way.discard(lease.url.fingerprint)
 
-    async def _visit(self, lease: Lease) -> None:
+    async def _request(self, lease: Lease) -> None:
         middlewares = self._middlewares
         try:
             try:
-                if middlewares.before_begin and lease.prerequisite is None:
+                if middlewares.before_begin and isinstance(lease, VisitLease):
                     for prepare in middlewares.before_begin:
                         await prepare(lease.url, self.commit)
                 started = self._clock.now()
@@ -168,21 +168,10 @@ class Pipeline:
                     return  # It stays queued, and costs no attempt.
                 if middlewares.received:
                     result = self._receive(lease.url, result)
-                is_slow = isinstance(result, Reply) and may_be_slow(result)
-                if is_slow:
-                    await self.documents.turn(lease.url if lease.prerequisite is None else None)
-                if self.documents.is_late():
-                    return  # It stays queued, like cancelled visits.
-                if lease.prerequisite is not None:
-                    with self.documents.measure():
-                        self._answer(lease.prerequisite, result)
-                    return
-                now = self._clock.now()
-                settled = self._outcomes.settle(lease, result, now)
-                if isinstance(settled, Reply):
-                    await self.documents.read(lease, settled, is_slow=is_slow)
+                if isinstance(lease, VisitLease):
+                    await self._settle(lease, result)
                 else:
-                    self.documents.follow(settled, lease.url, now)
+                    await self._settle_prerequisite(lease.prerequisite, result)
             finally:
                 if middlewares.releases:
                     self._ring.end_visit(lease, self._clock.now())
@@ -190,6 +179,27 @@ class Pipeline:
             self._handle_error(lease, error)
         finally:
             self._under_way.discard(lease.url.fingerprint)
+
+    async def _settle(self, lease: VisitLease, result: Reply | Failure) -> None:
+        documents = self.documents
+        is_slow = isinstance(result, Reply) and may_be_slow(result)
+        if is_slow:
+            await documents.turn(lease.url)
+        if documents.is_late():
+            return  # It stays queued, like cancelled visits.
+        now = self._clock.now()
+        settled = self._outcomes.settle(lease, result, now)
+        if isinstance(settled, Reply):
+            await documents.read(lease, settled, is_slow=is_slow)
+        else:
+            documents.follow(settled, lease.url, now)
+
+    async def _settle_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
+        if isinstance(result, Reply) and may_be_slow(result):
+            await self.documents.turn_prerequisite()
+        if not self.documents.is_late():
+            with self.documents.measure():
+                self._answer(prerequisite, result)
 
     def _receive(self, url: Url, result: Reply | Failure) -> Reply | Failure:
         """Return a result as the middleware wants it to be seen."""
@@ -200,7 +210,7 @@ class Pipeline:
             reply = receive(url, reply, self._clock.now())
         return msgspec.structs.replace(result, came=reply) if isinstance(result, Failure) else reply
 
-    def _why_rejected_now(self, lease: Lease) -> str:
+    def _why_rejected_now(self, lease: VisitLease) -> str:
         """Return why the filters reject a queued URL now, by its shortest known path; empty if they do not."""
         if not self.judges_again:
             return ""
@@ -213,13 +223,12 @@ class Pipeline:
         """Send the one request that the gates permit, and release the gates when it has ended."""
         result: Reply | Failure = Failure("internal_error", "the request was not finished", host_level=True)
         limit_s = self._options.request_s_max
-        prerequisite = lease.prerequisite
         try:
             async with asyncio.timeout(limit_s) as limit:
                 ends_at = limit.when()
-                if prerequisite is not None:
-                    self._middlewares.of(prerequisite.owner).bound(prerequisite, limit)
-                request = self._request(lease, started)
+                if isinstance(lease, PrerequisiteLease):
+                    self._middlewares.of(lease.prerequisite.owner).bound(lease.prerequisite, limit)
+                request = self._make_request(lease, started)
                 for route in self._middlewares.routes:
                     request = route(lease.url, request, started)
                 result = await self._send(lease, request)
@@ -263,20 +272,23 @@ class Pipeline:
             self._counters.proxy_failed(result.error, now, others_pass=result.others_pass)
         self._middlewares.note_unsent(lease.url)
 
-    def _request(self, lease: Lease, now: float) -> Request:
+    def _make_request(self, lease: Lease, now: float) -> Request:
         url = lease.url
-        visit = lease.visit
-        prerequisite = lease.prerequisite
+        visit = None
         port = self.stages.namer.port(url)
-        if prerequisite is not None and not prerequisite.is_about_origin:
-            owner = self._middlewares.of(prerequisite.owner)
-            return owner.fetch(prerequisite, Request(url.text, lease.address, port), now)
-        # The last attempt is not ended early, so that a slow host loses no page. A robots.txt is requested again.
-        yields = self.concurrency if visit is None or self._retries.has_attempts_left(visit) else 0
-        wanted = self.stages.chain.media_types if visit is not None else ()
-        again = visit is not None and visit.attempt > 1
-        most = OUTLINK_BYTES_MAX if visit is not None and visit.link_type == OUTLINK else 0
-        request = Request(url.text, lease.address, port, (), most, wanted, fresh=again, concurrency=yields)
+        if isinstance(lease, VisitLease):
+            visit = lease.visit
+            # The last attempt is not ended early, so that a slow host loses no page. A robots.txt is requested again.
+            yields = self.concurrency if self._retries.has_attempts_left(visit) else 0
+            wanted = self.stages.chain.media_types
+            most = OUTLINK_BYTES_MAX if visit.link_type == OUTLINK else 0
+            again = visit.attempt > 1
+            request = Request(url.text, lease.address, port, (), most, wanted, fresh=again, concurrency=yields)
+        elif lease.prerequisite.is_about_origin:
+            request = Request(url.text, lease.address, port, concurrency=self.concurrency)
+        else:
+            owner = self._middlewares.of(lease.prerequisite.owner)
+            return owner.fetch(lease.prerequisite, Request(url.text, lease.address, port), now)
         for change in self._middlewares.requests:
             request = change(url, visit, request, now)
         assert (request.ip, request.port) == (lease.address, port), "a middleware changed the address of a request"
@@ -348,7 +360,7 @@ class Pipeline:
         self._counters.count_error(error, now)
         if not lease.is_ended:
             self.stages.frontier.ended(lease, None, now)
-        if lease.prerequisite is not None:
+        if isinstance(lease, PrerequisiteLease):
             self._ring.answer(lease.prerequisite, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._outcomes.recorder.internal_error(lease, error, now)

@@ -20,7 +20,7 @@ from gossamer.engine.middleware import Middlewares, Prerequisites
 from gossamer.model.links import Prerequisite, RevisitPlan, Visit
 from gossamer.model.visits import Contact, Failure, Located, Reply, retry_after_s, shorten_wait
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import ROBOTS, Lease
+from gossamer.stages.frontier.host import ROBOTS, Lease, PrerequisiteLease, VisitLease
 from gossamer.world.dice import Dice
 
 BUSY = frozenset((429, 503))
@@ -49,8 +49,8 @@ class Ring:
         middlewares: Middlewares,
         prerequisites: Prerequisites,
         cached: Callable[[str], Located | None],
-        refuse: Callable[[Lease, Failure, float], None],
-        rejected: Callable[[Lease], str] = _never_reject,
+        refuse: Callable[[VisitLease, Failure, float], None],
+        rejected: Callable[[VisitLease], str] = _never_reject,
     ) -> None:
         """`cached` returns the addresses of a host if they are known; `refuse` records a visit that ends without a
         request; `rejected` returns why the filters, which may have changed, reject a queued URL, or an empty text.
@@ -67,14 +67,18 @@ class Ring:
 
     def decide(self, lease: Lease, now: float) -> RingStep:
         """Decide what to do with a lease, at the last moment before its request."""
-        if lease.refusal:
-            self._end(lease, Failure("host_closed", lease.refusal, started_at=now), now)
+        if isinstance(lease, VisitLease):
+            if not self._may_proceed(lease, now):
+                return RingStep.DONE
+        elif lease.address and not self._runs(lease, now):
             return RingStep.DONE
-        if not lease.address:
-            return self._handle_unresolved(lease, now)
-        if lease.prerequisite is not None:
-            return RingStep.FETCH if self._runs(lease, lease.prerequisite, now) else RingStep.DONE
-        return RingStep.FETCH if self._permit(lease, now) else RingStep.DONE
+        if lease.address:
+            return RingStep.FETCH
+        known = self._cached(lease.url.host)
+        if known is None:
+            return RingStep.RESOLVE
+        self.on_resolved(lease, known, now)
+        return RingStep.DONE
 
     def on_resolved(self, lease: Lease, found: Located | Failure, now: float) -> None:
         """Handle the result of a lookup for a lease's host."""
@@ -83,7 +87,7 @@ class Ring:
             return
         contact = Contact(0.0, "failed", error=found.error, is_alone=found.is_alone) if found.retry else None
         self._frontier.ended(lease, contact, now)
-        if lease.prerequisite is not None:
+        if isinstance(lease, PrerequisiteLease):
             self.answer(lease.prerequisite, b"", found, now)
         else:
             self._refuse(lease, found, now)
@@ -122,25 +126,26 @@ class Ring:
 
     def end_visit(self, lease: Lease, now: float) -> None:
         """Note that a visit has ended, with any result."""
-        if lease.prerequisite is None:
+        if isinstance(lease, VisitLease):
             self._prerequisites.end_visit(lease.url, now)
 
     # ---- decisions
 
-    def _handle_unresolved(self, lease: Lease, now: float) -> RingStep:
-        if lease.prerequisite is None:
-            verdict = self._middlewares.judge_unresolved(lease.url, now)
-            if not verdict.allowed:
-                self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
-                return RingStep.DONE
-        known = self._cached(lease.url.host)
-        if known is None:
-            return RingStep.RESOLVE
-        self.on_resolved(lease, known, now)
-        return RingStep.DONE
+    def _may_proceed(self, lease: VisitLease, now: float) -> bool:
+        """Say whether a visit goes on to its request, or to the lookup of its host. If not, end it or let it wait."""
+        if lease.refusal:
+            self._end(lease, Failure("host_closed", lease.refusal, started_at=now), now)
+            return False
+        if lease.address:
+            return self._permit(lease, now)
+        verdict = self._middlewares.judge_unresolved(lease.url, now)
+        if not verdict.allowed:
+            self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
+        return verdict.allowed
 
-    def _runs(self, lease: Lease, prerequisite: Prerequisite, now: float) -> bool:
+    def _runs(self, lease: PrerequisiteLease, now: float) -> bool:
         """Say whether a prerequisite fetch is made now. If it may not be made, or nothing waits for it, end it."""
+        prerequisite = lease.prerequisite
         refused = self._middlewares.of(prerequisite.owner).refused(prerequisite, now)
         if refused is None:
             return True
@@ -148,7 +153,7 @@ class Ring:
         self.answer(prerequisite, b"", refused, now)
         return False
 
-    def _permit(self, lease: Lease, now: float) -> bool:
+    def _permit(self, lease: VisitLease, now: float) -> bool:
         """Say whether filters and middleware permit a request now. If not, end the visit or let it wait."""
         if reason := self._rejected(lease):
             self._end(lease, Failure("excluded", reason, started_at=now), now)
@@ -175,7 +180,7 @@ class Ring:
             self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
         return False
 
-    def _end(self, lease: Lease, failure: Failure, now: float) -> None:
+    def _end(self, lease: VisitLease, failure: Failure, now: float) -> None:
         self._frontier.ended(lease, None, now)
         self._refuse(lease, failure, now)
 

@@ -14,7 +14,7 @@ from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.watchdogs import Brakes
 from gossamer.model.standing import Lasting
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import Lease, VisitLease
 
 End = Literal["finished", "limit", "low_water", "patience", "stopped"]
 """`patience`: finished, except for URLs that wait for longer than `crawl.patience_s`."""
@@ -364,14 +364,14 @@ class CrawlLoop:
             if work is not None:
                 task = group.create_task(work)
                 self._turns[task] = lease, now
-                self.visits += lease.prerequisite is None
+                self.visits += isinstance(lease, VisitLease)
                 task.add_done_callback(self._on_turn_done)
         return lent
 
     def _on_turn_done(self, task: asyncio.Task[None]) -> None:
         lease, _ = self._turns.pop(task)
         self._counters.last_at = self._clock.now()
-        self.visits -= lease.prerequisite is None
+        self.visits -= isinstance(lease, VisitLease)
         if self._counters.in_epoch >= self._options.commit_pages or self._counters.delivery.filling:
             self._commit_now.set()
         self._wake.set()  # The loop also checks how much waits for a commit, once for all visits that end together.

@@ -33,7 +33,7 @@ from gossamer.ports import (
     UrlSeen,
 )
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.frontier.record import LEVELS
 from gossamer.stages.robots.robots import SiteRobots
 from gossamer.stages.scope.chain import Chain
@@ -120,7 +120,7 @@ class BatchEnding:
         self._frontier = frontier
         self._level_of = levels_by(prioritizer, urls, frontier)
 
-    def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
+    def look(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
         def finish(_: Archived, now: float) -> None:
             self._frontier.finish(lease, visited.row.outcome, now)
 
@@ -141,9 +141,9 @@ class Recorder:
         self._logs = logs
         self._counters = counters
 
-    def visit(self, lease: Lease) -> Visit:
+    def visit(self, lease: VisitLease) -> Visit:
         """Return the visit with the shortest path that is known now, since it may have waited long."""
-        visit = visit_of(lease)
+        visit = lease.visit
         way = self._stages.url_seen.way(visit.url)
         if way is None or way == (visit.depth, visit.hops):
             return visit
@@ -179,15 +179,20 @@ class Recorder:
         return Visited(visit.url, row, reply, links or [], keys or [], original, digest)
 
     def conclude(
-        self, lease: Lease, visited: Visited, now: float, again: RevisitPlan | None = None, outlinks: Sequence[str] = ()
+        self,
+        lease: VisitLease,
+        visited: Visited,
+        now: float,
+        again: RevisitPlan | None = None,
+        outlinks: Sequence[str] = (),
     ) -> None:
         """Record the attempt and return the URL to the frontier: finished, or to be visited again. The commit makes
         this atomic.
         """
         stages = self._stages
         row = visited.row
-        visit = visit_of(lease)
-        finish = stages.ending.look(lease, visited) if again is None else None
+        visit = lease.visit
+        finish = self._ending(lease, visited, again)
         archived = stages.archive.add(visited) or Archived()
         if self._logs.tells_visits:
             self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
@@ -198,15 +203,20 @@ class Recorder:
             stages.content_seen.remember(visited.digest, visit.url, original)
         stages.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
         seed = not self._counters.totals.seeds.any_fetched and self.seed(visit) != NOT_SEED
-        if finish is not None:
-            finish(archived, now)
-            if stages.pending_scope.is_open:
-                stages.pending_scope.conclude(visit.url)
-        elif again is not None:
-            stages.frontier.retry(lease, again, now)
+        finish(archived, now)
+        if again is None and stages.pending_scope.is_open:
+            stages.pending_scope.conclude(visit.url)
         self._counters.count_visit(visited, seed=seed)
         for concluded in stages.middlewares.concluded:
             concluded(visited, now)
+
+    def _ending(
+        self, lease: VisitLease, visited: Visited, again: RevisitPlan | None
+    ) -> Callable[[Archived, float], None]:
+        """Return what returns the URL to the frontier once the attempt is archived."""
+        if again is None:
+            return self._stages.ending.look(lease, visited)
+        return lambda _, now: self._stages.frontier.retry(lease, again, now)
 
     def seed(self, visit: Visit) -> int:
         """Return the kind of seed that a visit's URL is, or `NOT_SEED`; also for a seed that was queued as an ordinary
@@ -214,9 +224,9 @@ class Recorder:
         """
         return visit.seed or self._stages.pending_scope.seed(visit.url)
 
-    def internal_error(self, lease: Lease, error: Exception, now: float) -> None:
+    def internal_error(self, lease: VisitLease, error: Exception, now: float) -> None:
         """End only this page after an internal error."""
-        visit = visit_of(lease)
+        visit = lease.visit
         row = attempt_row(visit, "internal_error", now)
         row.error = f"{type(error).__name__}: {error}"
         try:
@@ -226,10 +236,3 @@ class Recorder:
                 self._counters.fatal(again)
             elif not lease.is_finished:  # Recording failed too, but the URL must end.
                 self._stages.frontier.finish(lease, "internal_error", now)
-
-
-def visit_of(lease: Lease) -> Visit:
-    """Return the visit that a lease carries."""
-    visit = lease.visit
-    assert visit is not None, "a prerequisite fetch where a visit was expected"
-    return visit

@@ -15,7 +15,7 @@ from gossamer.model.visits import Contact
 from gossamer.options import convert
 from gossamer.stages.frontier.budgets import Budget, growth, host_budget, site_budget
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import Lease, PrerequisiteLease, VisitLease
 from gossamer.stages.frontier.options import BudgetOptions, BudgetOverride, PolitenessOptions
 from gossamer.stages.frontier.overview import facts_of
 from tests.stages.frontier.disk import check_disk
@@ -195,7 +195,7 @@ def test_robots_txt_is_bytes_and_time_but_no_page(opened: Open) -> None:
         while (lease := frontier.select(T0)) is not None and not lease.address:
             frontier.locate(lease, lease.url.host, T0 + 1e9, T0)
         assert lease is not None
-        assert lease.prerequisite is not None
+        assert isinstance(lease, PrerequisiteLease)
         assert frontier.begin(lease, T0)
         frontier.ended(lease, Contact(0.01, "answered", wire_bytes=wire_bytes), T0)
         stands = frontier.facts(lease.url).budget
@@ -279,7 +279,7 @@ def test_what_is_found_of_a_deferred_host_waits_with_the_rest_and_prerequisites_
         frontier.begin(lease, now)
         frontier.ended(lease, Contact(0.01, "answered"), now)
         order.append(lease.url.text)
-        if lease.prerequisite is None:
+        if isinstance(lease, VisitLease):
             frontier.finish(lease, "fetched", now)
     assert "http://a.test/robots.txt" in order[:3], "a prerequisite goes out for a host whose URLs must wait"
     assert [url for url in order if "a.test" in url][1:] == [f"http://a.test/{number}" for number in (2, 3, 100, 101)]

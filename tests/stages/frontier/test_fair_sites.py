@@ -92,7 +92,6 @@ class World:
         self.benched_most |= benched
 
     def _end(self, lease: Lease) -> None:
-        assert lease.visit is not None
         self.frontier.ended(lease, Contact(FETCH_S, "answered"), self.now)
         self.frontier.finish(lease, "fetched", self.now)
         url = lease.url

@@ -13,7 +13,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import Prerequisite, RevisitPlan
 from gossamer.model.visits import Contact
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import Lease, PrerequisiteLease
 from gossamer.stages.frontier.limits import TURNS_MAX
 from gossamer.stages.frontier.options import FrontierOptions, PolitenessOptions
 from gossamer.stages.frontier.record import RECORD_VERSION
@@ -122,7 +122,6 @@ def test_a_host_is_looked_up_first_and_then_lent_with_its_address(opened: Open) 
     lease = frontier.select(T0)
     assert lease is not None
     assert lease.address == "10.0.0.1"
-    assert lease.visit is not None
     assert (lease.visit.url.text, lease.visit.attempt, lease.visit.depth) == ("http://a.test/1", 1, 1)
     place = lease.place
     assert place is not None
@@ -190,7 +189,6 @@ def test_a_retry_waits_for_its_time_and_knows_its_attempt(opened: Open) -> None:
     assert frontier.select(T0 + 39.999) is None
     lease = lend(frontier, T0 + 40)
     assert lease is not None
-    assert lease.visit is not None
     assert (lease.visit.attempt, lease.visit.hops) == (2, 1)
 
 
@@ -269,7 +267,7 @@ def test_a_crawl_delay_counts_from_the_robots_txt_that_has_it(opened: Open) -> N
     frontier.control.run_prerequisite(Prerequisite(url, named("http://a.test/robots.txt")), T0)
     lease = lend(frontier, T0)
     assert lease is not None
-    assert lease.prerequisite is not None
+    assert isinstance(lease, PrerequisiteLease)
     ended = request(frontier, lease, T0)
     frontier.control.set_crawl_delay(url, 20.0, ended)
     frontier.control.unpark(url, ended)
@@ -662,7 +660,7 @@ def test_only_prerequisites_are_lent_of_a_parked_host(opened: Open) -> None:
     assert shard.frontier.control.run_prerequisite(Prerequisite(url, named("http://a.test/robots.txt")), T0)
     lease = lend(shard.frontier, T0)
     assert lease is not None
-    assert (lease.visit, lease.is_finished) == (None, True)
+    assert isinstance(lease, PrerequisiteLease)
     now = request(shard.frontier, lease, T0)
     assert lend(shard.frontier, now + 5) is None
     shard.frontier.control.unpark(url, now + 5)
@@ -680,7 +678,7 @@ def test_a_prerequisite_goes_through_the_gates_of_its_own_host(opened: Open) -> 
     assert lend(shard.frontier, ended + 6.9) is None
     lease = lend(shard.frontier, ended + 7)
     assert lease is not None
-    assert lease.prerequisite is not None
+    assert isinstance(lease, PrerequisiteLease)
 
 
 def test_a_host_that_closes_sends_no_prerequisite_and_frees_who_waits_for_it(opened: Open) -> None:

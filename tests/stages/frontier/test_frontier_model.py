@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from gossamer.model.links import Prerequisite, RevisitPlan
 from gossamer.model.visits import Contact
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import Lease, PrerequisiteLease, VisitLease
 from gossamer.stages.frontier.options import BudgetOptions, PolitenessOptions
 from gossamer.stages.frontier.origins import key_of
 from tests.stages.frontier.disk import check_disk
@@ -209,7 +209,7 @@ class FrontierMachine(RuleBasedStateMachine):
         if lease.address:
             self.check_gates(host, lease.address)
         assert not self.known.felt[host].closed
-        if lease.prerequisite is None:
+        if isinstance(lease, VisitLease):
             self.check_origin(lease)
             self.check_turn(lease)
             if lease.refusal:
@@ -256,7 +256,6 @@ class FrontierMachine(RuleBasedStateMachine):
         return max(self.host_not_before[host], self.host_asked_until[host])
 
     def check_turn(self, lease: Lease) -> None:
-        assert lease.visit is not None
         text, host = lease.url.text, lease.url.host
         queued = self.known.urls[text]
         assert queued.state == "pending"
@@ -385,7 +384,7 @@ class FrontierMachine(RuleBasedStateMachine):
             self.after(lease)
 
     def returned(self, lease: Lease) -> None:
-        if lease.prerequisite is None:
+        if isinstance(lease, VisitLease):
             queued = self.known.urls[lease.url.text]
             queued.state = "host_closed" if self.known.felt[queued.host].closed else "pending"
         elif self.known.felt[lease.url.host].closed:
@@ -395,7 +394,7 @@ class FrontierMachine(RuleBasedStateMachine):
 
     def charge(self, lease: Lease) -> None:
         """A request for a URL was made: nobody takes more than a round's budget, however many are out at once."""
-        if self.budget is None or lease.prerequisite is not None:
+        if self.budget is None or isinstance(lease, PrerequisiteLease):
             return
         host, number, spent = lease.url.host, self.frontier.round, self.known.spent
         for name, most in ((host, self.budget.host_pages), (SITES[host], self.budget.site_pages)):
@@ -405,7 +404,7 @@ class FrontierMachine(RuleBasedStateMachine):
     def after(self, lease: Lease) -> None:
         """The gates are given back; the URL still has to be."""
         assert lease.is_ended
-        if lease.prerequisite is None:
+        if isinstance(lease, VisitLease):
             assert not lease.is_finished
             self.unfinished.append(lease)
 
@@ -418,7 +417,6 @@ class FrontierMachine(RuleBasedStateMachine):
     def finish(self, choice: float, outcome: str, wait_s: float) -> None:
         lease = self.some(self.unfinished, choice)
         self.unfinished.remove(lease)
-        assert lease.visit is not None
         queued = self.known.urls[lease.url.text]
         if outcome != "again":
             self.frontier.finish(lease, outcome, self.now)
@@ -475,7 +473,7 @@ class FrontierMachine(RuleBasedStateMachine):
             asked_s = min(asked_s, rules.retry_after_s_max)  # It closes; a death may undo that, but not the rest.
         elif contact.kind == "failed":
             self.troubled.add(host)
-            self.fail(health, is_robots=lease.prerequisite is not None and lease.prerequisite.origin.host == host)
+            self.fail(health, is_robots=isinstance(lease, PrerequisiteLease) and lease.prerequisite.origin.host == host)
         self.host_asked_until[host] = max(self.host_asked_until[host], self.now + asked_s)
         self.close_urls(host)
 

@@ -99,7 +99,6 @@ def test_a_page_comes_back_when_it_is_due_and_not_before(opened: Opened) -> None
     frontier.add(Link(named("http://a.test/1"), "seed", 3, 0, "http://b.test/"), 0, T0)
     lease = opened.lend(T0)
     assert lease is not None
-    assert lease.visit is not None
     assert not lease.visit.revisit
     opened.visit(lease, T0, T0 + 50)
     opened.commit(T0)
@@ -108,7 +107,6 @@ def test_a_page_comes_back_when_it_is_due_and_not_before(opened: Opened) -> None
     assert frontier.wake_at() == T0 + 50
     lease = opened.lend(T0 + 50)
     assert lease is not None
-    assert lease.visit is not None
     assert (lease.url.text, lease.visit.revisit, lease.visit.depth) == ("http://a.test/1", True, 3)
     assert lease.visit.referrer == "http://b.test/"
     opened.visit(lease, T0 + 50, None)
@@ -145,7 +143,6 @@ def test_a_failed_revisit_is_tried_again_and_still_is_one(opened: Opened) -> Non
     opened.commit(T0 + 10)
     lease = opened.lend(T0 + 20)
     assert lease is not None
-    assert lease.visit is not None
     assert (lease.visit.attempt, lease.visit.revisit) == (2, True)
     opened.visit(lease, T0 + 20, T0 + 60)
     opened.commit(T0 + 20)
@@ -179,7 +176,6 @@ def test_no_due_time_is_lost_by_a_death(tmp_path: Path) -> None:
         if lease is None:
             now = max(now, opened.frontier.wake_at() or now)
             continue
-        assert lease.visit is not None
         found[lease.url.text] = int.from_bytes(lease.visit.due_key[-16:-8]) / 1e6
         opened.visit(lease, now, None)
     assert found == pytest.approx(due)
@@ -290,7 +286,6 @@ def test_a_page_of_a_batch_crawl_is_enlisted(opened: Opened) -> None:
     assert frontier.wake_at() == T0 + 5_000
     lease = opened.lend(T0 + 5_000)
     assert lease is not None
-    assert lease.visit is not None
     assert (lease.visit.revisit, lease.visit.depth) == (True, 2)
 
 

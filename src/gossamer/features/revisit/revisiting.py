@@ -20,7 +20,7 @@ from gossamer.model.pages import Archived, Findings, Held, Original, Sight, Sket
 from gossamer.model.visits import Reply, Request
 from gossamer.ports import Conclusion, VisitMiddleware
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import VisitLease
 from gossamer.state.schema import ENROLLED, PARTITIONED
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -109,13 +109,12 @@ class Revisiting(VisitMiddleware):
         visited.row.change = self.revisits.change(sight)
         return sight
 
-    def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
+    def look(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
         """Write what has changed into the row of a visit; return what ends the visit once the row is archived."""
-        assert lease.visit is not None, "a prerequisite fetch where a visit was expected"
         sight = self.compare(lease.visit, visited)
         return lambda archived, now: self._conclude(lease, visited, sight, archived, now)
 
-    def _conclude(self, lease: Lease, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
+    def _conclude(self, lease: VisitLease, visited: Visited, sight: Sight, archived: Archived, now: float) -> None:
         """Schedule the next visit by what a visit saw, and return its URL to the frontier: due again, or finished."""
         row = visited.row
         reply = visited.reply

@@ -19,7 +19,7 @@ from gossamer.model.visits import Failure
 from gossamer.plugins import build
 from gossamer.ports import NEW, Prioritizer
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.frontier.hosts import HostRecords
 from gossamer.stages.frontier.options import FrontierOptions, politeness
 from gossamer.stages.frontier.priority import BreadthFirst, FrontierRules
@@ -108,7 +108,7 @@ class Components(StoredShard):
         self._visits = 0
         self._commit_visits = options.commit_visits
 
-    def ring(self, refuse: Callable[[Lease, Failure, float], None]) -> Ring:
+    def ring(self, refuse: Callable[[VisitLease, Failure, float], None]) -> Ring:
         """Return what decides about leases. No address is known before it was looked up."""
         return Ring(self.frontier, self._middlewares, self._prerequisites, lambda _host: None, refuse)
 

@@ -30,7 +30,7 @@ from gossamer.model.visits import Contact
 from gossamer.options import Key, Section
 from gossamer.ports import RevisitPolicy
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.frontier.options import FrontierOptions, PolitenessOptions, politeness
 from gossamer.stages.frontier.priority import FrontierRules
 from gossamer.url.name import Namer
@@ -200,7 +200,7 @@ class _Shard(StoredShard):
             frontier.add(Link(self._url(page), "seed", 0), 0, now)
         end = BEGUN_AT + web.options.days * DAY_S
         since = 0
-        under_way: list[tuple[float, int, Lease]] = []
+        under_way: list[tuple[float, int, VisitLease]] = []
         order = 0
         while now < end:
             lease = frontier.select(now)
@@ -212,20 +212,21 @@ class _Shard(StoredShard):
                 number = int(lease.url.host[1:-4])
                 frontier.locate(lease, f"10.0.{number >> 8}.{number & 255}", now + 1e9, now)
             elif frontier.begin(lease, now):
+                assert isinstance(lease, VisitLease), "there is no robots.txt"
                 order += 1
                 heapq.heappush(under_way, (now + FETCH_S, order, lease))
             else:
                 frontier.give_back(lease, now)
             while under_way and under_way[0][0] <= now:
-                ended_at, _, lease = heapq.heappop(under_way)
-                self._end(lease, ended_at)
+                ended_at, _, ended = heapq.heappop(under_way)
+                self._end(ended, ended_at)
                 since += 1
             if since >= COMMIT_VISITS:
                 self.commit(now)
                 since = 0
         return self._visits
 
-    def _end(self, lease: Lease, now: float) -> None:
+    def _end(self, lease: VisitLease, now: float) -> None:
         frontier = self.frontier
         web = self._web
         url = lease.url

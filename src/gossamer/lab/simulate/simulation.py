@@ -21,7 +21,7 @@ from gossamer.lab.simulate.result import Ended, Milestones, Sample, Samples, Sim
 from gossamer.lab.simulate.web import ModelHost, ModelWeb, population, synthetic
 from gossamer.model.links import Link
 from gossamer.model.visits import Failure, Located, Reply
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import Lease, PrerequisiteLease, VisitLease
 from gossamer.stages.frontier.workbench import HOST_BYTES
 
 Event = Callable[[float], None]
@@ -195,7 +195,7 @@ class SimulatedShard:
             result = Failure("connect_error", "no answer", retry=True, host_level=True, fetch_s=wait_s)
             self._events.at(now + wait_s, lambda at: self._on_failure(lease, host, result, now, at))
             return
-        page_bytes = self._web.page_bytes() if lease.prerequisite is None else 0.0
+        page_bytes = self._web.page_bytes() if isinstance(lease, VisitLease) else 0.0
         fetch_s = self._web.fetch_s(host)
         wire_bytes = page_bytes * self._options.web.wire_share + costs.REQUEST_BYTES
         if page_bytes:
@@ -208,12 +208,10 @@ class SimulatedShard:
     def _on_failure(self, lease: Lease, host: ModelHost, result: Failure, started: float, now: float) -> None:
         self.cpu.wait_s(costs.cpu_request_s(self._options.web, self._options.machine), now)
         self._ring.on_fetched(lease, result, started, now)
-        if lease.prerequisite is not None:
+        if isinstance(lease, PrerequisiteLease):
             self._ring.answer(lease.prerequisite, b"", result, now)
         else:
-            visit = lease.visit
-            assert visit is not None
-            again = self.components.retries.after(visit, result.error, now) if result.retry else None
+            again = self.components.retries.after(lease.visit, result.error, now) if result.retry else None
             if again is not None:
                 self._frontier.retry(lease, again, now)
             else:
@@ -225,12 +223,12 @@ class SimulatedShard:
         self._leave(now)
 
     def _on_reply(self, lease: Lease, host: ModelHost, page_bytes: float, started: float, now: float) -> None:
-        body = host.robots_txt if lease.prerequisite is not None else b""
-        is_error = not body if lease.prerequisite is not None else self._web.is_error()
+        body = host.robots_txt if isinstance(lease, PrerequisiteLease) else b""
+        is_error = not body if isinstance(lease, PrerequisiteLease) else self._web.is_error()
         status = 404 if is_error else 200
         reply = Reply(lease.url.text, status, (), body, lease.address, started, now - started, wire_bytes=0)
         self._ring.on_fetched(lease, reply, started, now)
-        if lease.prerequisite is not None:
+        if isinstance(lease, PrerequisiteLease):
             self.cpu.wait_s(costs.cpu_request_s(self._options.web, self._options.machine), now)
             self._ring.answer(lease.prerequisite, body, reply, now)
             self._leave(now)
@@ -245,7 +243,7 @@ class SimulatedShard:
         else:
             self._finish_page(lease, host, now, is_error=is_error)
 
-    def _finish_page(self, lease: Lease, host: ModelHost, now: float, *, is_error: bool) -> None:
+    def _finish_page(self, lease: VisitLease, host: ModelHost, now: float, *, is_error: bool) -> None:
         self._finish(lease, host, "http_error" if is_error else "fetched", now)
         if not is_error:
             self.counters.pages += 1
@@ -253,19 +251,18 @@ class SimulatedShard:
             self._discover(lease, host, now)
         self._leave(now)
 
-    def _refuse(self, lease: Lease, failure: Failure, now: float) -> None:
+    def _refuse(self, lease: VisitLease, failure: Failure, now: float) -> None:
         self._finish(lease, self._web.host(lease.url.host), failure.outcome, now)
 
-    def _finish(self, lease: Lease, host: ModelHost, outcome: str, now: float) -> None:
+    def _finish(self, lease: VisitLease, host: ModelHost, outcome: str, now: float) -> None:
         self._frontier.finish(lease, outcome, now)
         if host.pending:
             host.pending -= 1
             self.counters.hosts_active -= not host.pending
         self.components.count_visit(now)
 
-    def _discover(self, lease: Lease, host: ModelHost, now: float) -> None:
+    def _discover(self, lease: VisitLease, host: ModelHost, now: float) -> None:
         visit = lease.visit
-        assert visit is not None
         here: list[Link] = []
         away: dict[int, list[Link]] = {}
         for target, number in self._web.links(host, self._options.known_links):

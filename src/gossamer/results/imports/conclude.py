@@ -21,7 +21,7 @@ from gossamer.model.visits import Reply
 from gossamer.ports import Conclusion, ContentSeen, PrerequisiteArchive, VisitMiddleware
 from gossamer.results.imports.capture import LINK_TYPE, Capture, Refused
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import Lease
+from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.seen.offers import DEPTH_MAX
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -56,7 +56,7 @@ class LatestHistory(PageHistory):
 class NoQueue:
     """A frontier for captures, which were never queued."""
 
-    def retry(self, lease: Lease, again: object, now: float) -> None:
+    def retry(self, lease: VisitLease, again: object, now: float) -> None:
         """Do nothing: an address that redirects to itself is known."""
 
 
@@ -69,9 +69,9 @@ class CapturesEnd:
         self._revisiting = revisiting
         self._history = history
 
-    def look(self, lease: Lease, visited: Visited) -> Callable[[Archived, float], None]:
+    def look(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
         revisiting = self._revisiting
-        if revisiting is None or lease.visit is None:
+        if revisiting is None:
             return lambda _archived, _now: None
         visit = lease.visit
         sight = revisiting.compare(visit, visited)
@@ -210,7 +210,7 @@ class Captures:
             return "robots.txt"
         self._revisits.capture = capture
         visit = self._visit(capture, url)
-        lease = cast("Lease", CaptureVisit(url, visit))
+        lease = cast("VisitLease", CaptureVisit(url, visit))
         links = self._outcomes.settle(lease, reply, now)
         if isinstance(links, Reply):
             examined = await self._examine(visit, reply, examined)

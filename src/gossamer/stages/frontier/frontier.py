@@ -11,7 +11,7 @@ from gossamer.model.links import NOT_SEED, Link, RevisitPlan
 from gossamer.model.standing import Awaited, HostFacts, Lasting, Standing
 from gossamer.model.visits import Contact
 from gossamer.stages.frontier.budgets import Ledger
-from gossamer.stages.frontier.host import Host, Lease
+from gossamer.stages.frontier.host import Host, Lease, PrerequisiteLease, VisitLease
 from gossamer.stages.frontier.hosts import HOST_BYTES, HostRecords, HostTable
 from gossamer.stages.frontier.index import HostIndex, LevelBias
 from gossamer.stages.frontier.lasting import lasting_hosts
@@ -208,7 +208,7 @@ class Frontier:
         """Whether `linked` needs to be called."""
         return self.strategy.watches_links or self.ledger.reputation is not None
 
-    def retry(self, lease: Lease, again: RevisitPlan, now: float) -> None:
+    def retry(self, lease: VisitLease, again: RevisitPlan, now: float) -> None:
         """Queue a leased URL again: for another attempt, or for the next hop of a redirect with the same key."""
         host = lease.host
         old = self._take_back(lease)
@@ -289,7 +289,7 @@ class Frontier:
         record = lease.host.record
         if record.closed or record.rest_until > now:
             return False
-        if lease.visit is not None and not lease.is_probe and free_at(lease.host, lease.origin) > now:
+        if isinstance(lease, VisitLease) and not lease.is_probe and free_at(lease.host, lease.origin) > now:
             return False
         if self._shared is not None and not self._shared.begin(lease, now):
             return False
@@ -309,9 +309,9 @@ class Frontier:
             host.probing = host.probing - {lease.origin} or None
         if contact is not None:
             if self._budgets is not None:
-                self._budgets.spend(host, contact, page=lease.visit is not None)
+                self._budgets.spend(host, contact, page=isinstance(lease, VisitLease))
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
-            is_robots = lease.prerequisite is not None and lease.prerequisite.is_about(lease.url)
+            is_robots = isinstance(lease, PrerequisiteLease) and lease.prerequisite.is_about(lease.url)
             settle(
                 host, lease.origin, contact, now, self._options, jitter,
                 no_answers=not self.counts.answers, is_robots=is_robots, absences=self.counts.absences,
@@ -343,7 +343,7 @@ class Frontier:
             self.scheduler.close(host, now)
         self.scheduler.schedule(host, now)
 
-    def finish(self, lease: Lease, outcome: str, now: float) -> None:
+    def finish(self, lease: VisitLease, outcome: str, now: float) -> None:
         """Remove a leased URL from its queue, with this epoch."""
         host = lease.host
         item = self._take_back(lease)
@@ -357,7 +357,7 @@ class Frontier:
         if self.strategy is not SWEEP:
             self.strategy.finish(lease.url, outcome)
 
-    def drop(self, lease: Lease, now: float) -> None:
+    def drop(self, lease: VisitLease, now: float) -> None:
         """Dequeue a URL that is finished but was queued again with a more urgent level: it counts only once."""
         host = lease.host
         self.ended(lease, None, now)
@@ -369,9 +369,8 @@ class Frontier:
 
     # ---- visits again
 
-    def finish_until(self, lease: Lease, outcome: str, at: float, now: float) -> None:
+    def finish_until(self, lease: VisitLease, outcome: str, at: float, now: float) -> None:
         """Remove a leased URL from its queue, with this epoch; it is due for a revisit at `at`."""
-        assert lease.visit is not None
         old = lease.visit
         entry = QueueEntry(lease.url.text, old.depth, 0, old.link_type, old.referrer, 1, NOT_SEED, "", revisit=True)
         if not lease.host.record.closed:
@@ -407,7 +406,7 @@ class Frontier:
     def give_back(self, lease: Lease, now: float) -> None:
         """Take back an unused lease: no request was made."""
         host = lease.host
-        if lease.visit is not None:
+        if isinstance(lease, VisitLease):
             item = self._take_back(lease)
             if not host.record.closed:
                 self._queues.put_back(host, item)
@@ -416,7 +415,7 @@ class Frontier:
                 if not item.revisit:
                     self.counts.end("host_closed")
                 self.hosts.touch(host)
-        if lease.prerequisite is not None:
+        else:
             host.prerequisites = [lease.prerequisite, *(host.prerequisites or ())]
         self.ended(lease, None, now)
 
@@ -490,36 +489,34 @@ class Frontier:
     def _lend(self, host: Host, now: float) -> Lease | None:
         if host.place is not None and host.located_until <= now and not host.located_anew:
             self._bench.settle(host, None)
-        prerequisite = host.next_prerequisite() if host.prerequisites is not None else None
-        found = None
-        if prerequisite is None and not host.parked and (self._budgets is None or not self._budgets.verdict(host)):
+        place = host.place
+        address = place.address if place is not None else ""
+        lease: Lease
+        if host.prerequisites is not None:
+            prerequisite = host.next_prerequisite()
+            url = prerequisite.url
+            lease = PrerequisiteLease(host, url, key_of(url), address, prerequisite=prerequisite)
+        elif host.parked or (self._budgets is not None and self._budgets.verdict(host)):
+            return None
+        else:
             found = self._queues.next(host, now)
             if host.record.origins is not None:
                 self.hosts.touch(host)
-        if found is not None:
+            if found is None:
+                return None
             item = found.item
-            url = found.item.url
-            origin = found.origin
-        elif prerequisite is not None:
-            item = None
-            url = prerequisite.url
-            origin = key_of(prerequisite.url)
-        else:
-            return None
-        place = host.place
-        lease = Lease(host, item, prerequisite, url, origin, place.address if place is not None else "", item is None)
-        if found is not None and (found.refusal or found.is_probe):
-            lease.refusal = found.refusal
-            lease.is_probe = found.is_probe
-            host.probing = {origin, *(host.probing or ())} if found.is_probe else host.probing
-        host.out += 1
-        if item is not None:
+            lease = VisitLease(host, item.url, found.origin, address, visit=item)
+            if found.refusal or found.is_probe:
+                lease.refusal = found.refusal
+                lease.is_probe = found.is_probe
+                host.probing = {found.origin, *(host.probing or ())} if found.is_probe else host.probing
             host.lent += 1
             host.turns += 1
             host.lent_again += item.revisit
-            self._lent.add(url.fingerprint)
+            self._lent.add(item.url.fingerprint)
             if self._budgets is not None:
                 self._budgets.lend(host)
+        host.out += 1
         if place is not None:
             lease.place = place
             lease.site = host.site if self._bench.has_sites else None
@@ -528,9 +525,8 @@ class Frontier:
             self.scheduler.schedule(host, now)  # Otherwise it gets no turn until this lease is returned.
         return lease
 
-    def _take_back(self, lease: Lease) -> QueuedUrl:
+    def _take_back(self, lease: VisitLease) -> QueuedUrl:
         """Note that a lease's URL was returned; return the URL."""
-        assert lease.visit is not None, "a prerequisite fetch has no URL to return"
         assert not lease.is_finished, "a URL was returned twice"
         lease.is_finished = True
         lease.host.lent -= 1

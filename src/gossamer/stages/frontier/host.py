@@ -209,21 +209,17 @@ class Site:
         return bool(self.waits_in)
 
 
-class Lease(msgspec.Struct, eq=False, gc=False):
-    """A lease of one visit, which is returned once. Carries a queued URL or a prerequisite fetch.
+class HostLease(msgspec.Struct, eq=False, gc=False):
+    """A lease of one request to a host, which is returned once.
 
     The URL may be fetched if `address` is set; otherwise the lease only asks for the host's address.
     """
 
     host: Host
-    visit: QueuedUrl | None
-    """The queued URL."""
-    prerequisite: Prerequisite | None
     url: Url
     origin: str
     """Origin of the URL, as by `origins.key_of`."""
     address: str
-    is_finished: bool
     place: AddressPlace | None = None
     site: Site | None = None
     ticket: int = -1
@@ -245,3 +241,19 @@ class Lease(msgspec.Struct, eq=False, gc=False):
             return host.answered_by if host.answered_by in addresses else addresses[0]
         last = addresses.index(host.failed_at) if host.failed_at in addresses else one.failures - 1
         return addresses[(last + 1) % len(addresses)]
+
+
+class VisitLease(HostLease, kw_only=True):
+    """A lease of a queued URL, which is also returned once, to its queue or for good."""
+
+    visit: QueuedUrl
+    is_finished: bool = False
+
+
+class PrerequisiteLease(HostLease, kw_only=True):
+    """A lease of a prerequisite fetch, which has no queued URL."""
+
+    prerequisite: Prerequisite
+
+
+Lease = VisitLease | PrerequisiteLease
