@@ -116,9 +116,6 @@ class ClusterOptions(Section, frozen=True):
             ge=0,
         ),
     ] = 86_400.0
-    object_store_bytes: Annotated[
-        int, Key("Without effect: shards on one machine run without Ray. Kept for older configurations.", ge=80 << 20)
-    ] = 80 << 20
     gather: Annotated[
         bool,
         Key(

@@ -33,6 +33,9 @@ NESTED = "too many values within each other; no key takes such a value"
 CERTIFICATES = frozenset(name for name, one in keys_of(RequestRule).items() if one.key.path)
 """Keys of a rule for requests that are paths."""
 
+DROPPED = frozenset(("archive.warc_zstd_level", "cluster.object_store_bytes"))
+"""Keys of earlier versions, which have no effect: files of their crawls hold them."""
+
 Values = dict[str, object]
 """Values by dotted key; a top-level name that is no table keeps its name."""
 
@@ -352,7 +355,7 @@ def _flatten(tables: Mapping[str, object]) -> Values:
                 flat[section] = {}
         else:
             flat[section] = table
-    return flat
+    return {key: value for key, value in flat.items() if key not in DROPPED}
 
 
 _HIDDEN = re.compile(r"pass|secret|token|auth|cookie|key|bearer", re.IGNORECASE)  # Keys whose values are not shown.
