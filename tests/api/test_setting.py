@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from gossamer import Crawler
+from gossamer.api.cluster_queries import ClusterSetting
+from gossamer.api.engine import EngineCalls
 from gossamer.api.setting import Setting, changes_of, make_refusal
+from gossamer.config.gather import configure
 from gossamer.config.live import change
 from gossamer.config.reference import schema as schema_of_all
 from gossamer.config.sections import Config, key_of, keys
 from gossamer.model.errors import ConfigError
+from gossamer.model.verbs import Set
 from gossamer.options import to_table
 from gossamer.state.epoch import Epochs
 from tests.api.conftest import Make, Run
@@ -241,3 +245,22 @@ def test_a_checkpoint_keeps_the_configuration_that_it_was_made_with(run: Run, ma
             assert "max_pages" not in tomllib.loads((copy / "crawl.toml").read_text())["limits"]
 
     run(scenario())
+
+
+class Accepting:
+    """An engine of several shards, each of which accepts every request."""
+
+    async def ask(self, _request: object, shards: list[int]) -> list[dict[str, object]]:
+        return [{"ok": True, "result": {}} for _ in shards]
+
+    async def call(self, _name: str, **_arguments: object) -> None:
+        pass
+
+
+def test_several_shards_answer_a_change_as_one_does(tmp_path: Path) -> None:
+    config = configure(options={"workers": 2}, seeds=["http://a.test/"])
+    calls = EngineCalls()
+    calls.engine = Accepting()
+    setting = ClusterSetting(tmp_path, lambda: config, calls, asyncio.Lock(), lambda _: None)
+    answer = asyncio.run(setting.set(Set(assignments=("crawl.concurrency=64",))))
+    assert answer == {"changed": [{"key": "crawl.concurrency", "before": "256", "after": "64"}]}

@@ -141,7 +141,7 @@ class ClusterSetting:
             await self._calls.call("limit", limits=msgspec.to_builtins(limits_of(config)))
             if for_shards := tuple(one for one in assignments if not one.lstrip().startswith(WHOLE_CRAWL)):
                 await self._calls.ask("set", Set(assignments=for_shards), every_shard(config))
-            return {"change": [change._asdict() for change in changes]}
+            return {"changed": [change._asdict() for change in changes]}
 
 
 def every_shard(config: Config) -> list[int]:
