@@ -90,9 +90,6 @@ class Outcomes:
         if result.challenged and visit.attempt <= CHALLENGES_MAX:
             self._digest_challenged(lease, result, now)
             return []
-        if result.status in AGAIN and self._retries.has_attempts_left(visit):
-            self._again(lease, result, now)
-            return []
         if not 200 <= result.status < 300:
             self._http_error(lease, result, now)
             return []
@@ -151,14 +148,6 @@ class Outcomes:
         if not self._middlewares.may_repeat(lease.url):
             return None
         return self._retries.after(lease.visit, error, now, is_alone=is_alone)
-
-    def _again(self, lease: VisitLease, reply: Reply, now: float) -> None:
-        """Conclude a temporary error of the server: archive the reply, and try again later."""
-        visit = self._visit(lease)
-        row = self._reply_row(visit, reply, "http_error")
-        row.error = f"HTTP {reply.status}"
-        self._logs.info("http_error", url=visit.url.text, error=row.error, attempt=visit.attempt)
-        self._conclude(lease, self._digested(visit, reply, row), now, self._plan_retry(lease, row.error, now))
 
     def _digest_challenged(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude a digest challenge: its answer is a separate request, which passes every gate."""
@@ -233,7 +222,7 @@ class Outcomes:
         return note
 
     def _http_error(self, lease: VisitLease, reply: Reply, now: float) -> None:
-        """Conclude an HTTP error that another attempt would not change."""
+        """Conclude an HTTP error: archive the reply, and try again later if the error may be temporary."""
         visit = self._visit(lease)
         row = self._reply_row(visit, reply, REFUSALS.get(reply.status, "http_error"))
         row.error = f"HTTP {reply.status}"
@@ -243,7 +232,8 @@ class Outcomes:
             row.offer = offer_of(reply.headers)
             row.error += f": {row.offer}" if row.offer else ""
         self._logs.info(row.outcome, url=row.url, error=row.error, attempt=visit.attempt)
-        self._conclude(lease, self._digested(visit, reply, row), now, outlinks=self._links.outlinks([]))
+        again = self._plan_retry(lease, row.error, now) if reply.status in AGAIN else None
+        self._conclude(lease, self._digested(visit, reply, row), now, again)
 
     def is_page(self, lease: VisitLease, reply: Reply, examined: Examined) -> bool:
         """Say whether a document is the page that was requested."""

@@ -173,8 +173,8 @@ class Pipeline:
                 else:
                     await self._settle_prerequisite(lease.prerequisite, result)
             finally:
-                if middlewares.releases:
-                    self._ring.end_visit(lease, self._clock.now())
+                if middlewares.releases and isinstance(lease, VisitLease):
+                    self.prerequisites.end_visit(lease.url, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
             self._handle_error(lease, error)
         finally:

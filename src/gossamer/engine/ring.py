@@ -124,11 +124,6 @@ class Ring:
         """Pass on the result of a prerequisite fetch."""
         self._prerequisites.answer(prerequisite, body, result, now)
 
-    def end_visit(self, lease: Lease, now: float) -> None:
-        """Note that a visit has ended, with any result."""
-        if isinstance(lease, VisitLease):
-            self._prerequisites.end_visit(lease.url, now)
-
     # ---- decisions
 
     def _may_proceed(self, lease: VisitLease, now: float) -> bool:
