@@ -458,36 +458,25 @@ class ClusterCrawler(BaseCrawler):
         setting = ClusterSetting(
             self.directory, lambda: self.config, self._calls, self._one_at_a_time, self._apply_config
         )
-        # What is not answered here goes to each shard.
         own: dict[str, Callable[..., Awaitable[object]]] = {
-            "status": queries.status,
-            "metrics": queries.metrics,
-            "why": queries.why,
-            "hosts": queries.hosts,
-            "about": queries.about,
-            "recent": queries.recent,
-            "course": queries.course,
             "pause": self._pause,
-            "unpause": self._unpause,
+            "unpause": partial(self._pause, paused=False),
             "stop": self._on_stop,
             "scale": self._on_scale,
             "checkpoint": self._on_checkpoint,
-            "set": setting.set,
-            "host": setting.host,
         }
+        for answers in (queries, setting):
+            own |= {name: getattr(answers, name) for name in VERBS if hasattr(answers, name)}
+        # What is not answered here goes to each shard.
         return accept_fields({name: own.get(name) or self._for_all(name) for name in VERBS})
 
     def _soon(self, state: str) -> dict[str, object]:
         """Return the last status, of a state that the shards have from now on; what ends goes on ending."""
         return {**self._status, "state": "stopping" if self._stop else state, "waiting": None, "waiting_for": ""}
 
-    async def _pause(self, _: Nothing) -> object:
-        await self._calls.call("pause", paused=True)
-        return self._soon("paused")
-
-    async def _unpause(self, _: Nothing) -> object:
-        await self._calls.call("pause", paused=False)
-        return self._soon("running")
+    async def _pause(self, _: Nothing, *, paused: bool = True) -> object:
+        await self._calls.call("pause", paused=paused)
+        return self._soon("paused" if paused else "running")
 
     async def _on_stop(self, request: StopCrawl) -> object:
         require_restart(request)

@@ -270,5 +270,5 @@ def detail_pause_s(took_s: float) -> float:
 
 
 def read_status(fields: Mapping[str, object]) -> Status:
-    """Return a status that came as JSON; what is missing has its default. About 5 µs. Raises ."""
+    """Return a status that came as JSON; what is missing has its default. About 5 µs."""
     return msgspec.convert({"state": "", **fields}, Status)
