@@ -13,12 +13,22 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 import pytest
 
+from gossamer.config import Config
 from gossamer.model.errors import ConfigError
+from gossamer.model.pages import Findings
 from gossamer.results.export import forms
+from gossamer.results.export.bodies import FRONT
 from gossamer.results.export.chunks import TOKENS_MAX, chunks_of, plain_text
-from gossamer.results.export.export import Exported
+from gossamer.results.export.export import Exported, ExportedCrawl, ExportRequest, export
+from gossamer.results.export.opening import export_means
 from gossamer.results.export.quality import tokens_of
+from gossamer.stages.archive.archive import Archives
+from gossamer.stages.archive.options import ArchiveOptions
+from gossamer.stages.archive.tables import TableWriters
+from gossamer.stages.archive.warc import WarcArchive, WarcInfo
+from tests.results.export.crawled import finished
 from tests.results.export.test_corpus import made  # noqa: F401 - a fixture
+from tests.stages.archive.web import START, Shard, visited
 
 PAGE = """\
 Before all headings.
@@ -58,6 +68,60 @@ def test_chunks_have_the_headings_above_them() -> None:
         ),
         (("The guide", "See here"), "Last.", "#:~:text=See here"),
     ]
+
+
+def test_a_heading_with_an_id_has_its_address() -> None:
+    """What follows in its section has the text fragment too: without it, browsers show the heading."""
+    page = "# A\n\n" + "word " * 30 + "\n\nThen that.\n\n## B\n\nx\n\n## C\n\n## D\n\ny"
+    assert [one.fragment for one in chunks_of(page, 40, ["a", "", "c", "é:~b/1"])] == [
+        "#a", "#a:~:text=Then%20that.", "#:~:text=B", "#%C3%A9%3A~b/1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "nested",
+    [
+        "- ```\n  # a\n  ```",
+        "- a\n\n  ```\n  # a\n\n  b\n  ```",
+        "10. ```\n    # a\n\n    b\n    ```",
+        "> ```\n> # a\n> ```",
+    ],
+)
+def test_code_in_a_list_ends_where_its_fence_does(nested: str) -> None:
+    assert [one.headings for one in chunks_of(f"{nested}\n\n## B\n\nx", 64)] == [(), ("B",)]
+
+
+SECTIONS = b"""<html><body><main><h1 id=top>Guide</h1><p>Before you begin, read what follows with care, all of it.</p>
+<section id=install><h2>Install</h2><p>Type the command in a terminal, then wait until it ends without an error.</p>
+</section><h2>Use</h2><p>Open the program and choose a file of yours, which is then shown in the window.</p></main>"""
+
+
+@pytest.mark.parametrize(
+    ("columns", "fragments"),
+    [
+        ({}, ["#top", "#install", "#:~:text=Use"]),
+        ({"markdown": "# Guide\n\nx", "heading_ids": "top"}, ["#top"]),
+        ({"markdown": "# Guide\n\nx"}, ["#:~:text=Guide"]),
+    ],
+)
+def test_rows_have_the_ids_of_pages(tmp_path: Path, columns: dict[str, str], fragments: list[str]) -> None:
+    """The crawl found the Markdown, with or without ids as former versions did, or the export finds it."""
+    shard = Shard(tmp_path / "crawl")
+    options = ArchiveOptions()
+    declared = {
+        **dict.fromkeys(FRONT, "text"),
+        "hidden_chars": "int",
+        "main_text": "text",
+        **dict.fromkeys(columns, "text"),
+    }
+    writers = TableWriters(options, shard.journals, columns=declared if columns else {})
+    archive = Archives([WarcArchive(options, shard.journals, WarcInfo("gossamer/1")), writers])
+    visit = visited("http://a.example/", SECTIONS, headers=(("Content-Type", "text/html"),), at=START)
+    visit.findings = Findings(columns={"main_text": "Guide x", **columns} if columns else {})
+    archive.add(visit)
+    crawl = ExportedCrawl(finished(tmp_path / "crawl", shard, archive), running=False)
+    export(crawl, ExportRequest("chunks"), tmp_path / "out", export_means(Config()))
+    assert pq.read_table(tmp_path / "out/data")["fragment"].to_pylist() == fragments
 
 
 def test_a_dash_in_a_fragment_is_escaped() -> None:

@@ -24,7 +24,38 @@ def markdown(markup: str, chosen: list[bool] | None = None) -> str:
     made = outline_of(markup, 1_000)
     assert made is not None
     base = Base("https://e.example/d/p.html", None, "utf-8")
-    return as_markdown(build_tree(made, chosen or [True] * len(made.blocks)), base.join)
+    return as_markdown(build_tree(made, chosen or [True] * len(made.blocks)), base.join).text
+
+
+HEADING_IDS = [
+    # markup, ids of its headings
+    ("<h1 id=a>A</h1><h2>B</h2><h2 ID='c d'>C</h2><h3 id='&auml;'>D", ("a", "", "", "ä")),
+    ("<section id=s><h2>A<a class=headerlink href=#s>¶</a></h2><p>x</section><h2>B", ("s", "")),
+    ("<a name=old></a><h2>A</h2><p id=p>x<h2>B", ("old", "")),
+    ("<div id=page><p>menu</p><main><h1>A</h1></main></div>", ("",)),
+    ("<h2><a name=n></a>A</h2><h2><font>B</font> <span id=q>C</span></h2><h2><font>D</font></h2><i id=r></i>x",
+     ("n", "q", "")),
+    ("<div id=mw><h2><span id=H>A</span></h2></div>", ("H",)),
+    ("<h2 id=a>A</h2><h2 id=a>A</h2><h3 id=a2>A</h3>", ("a", "", "a2")),
+    ("<ul><li><h2 id=l>A</h2></ul><blockquote><h2 id=b>A</h2></blockquote><h2 id=c>A", ("c",)),
+    ("<a href=/x><h2 id=a>A</h2></a><h2 id=b>B", ("", "b")),
+    ("<h2 id=e></h2><h2 id=" + "x" * 201 + ">A", ("",)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("markup", "ids"), HEADING_IDS)
+def test_headings_have_the_ids_that_lead_to_them(markup: str, ids: tuple[str, ...]) -> None:
+    made = outline_of(markup, 1_000)
+    assert made is not None
+    base = Base("https://e.example/d/p.html", None, "utf-8")
+    assert as_markdown(build_tree(made, [True] * len(made.blocks)), base.join).heading_ids == ids
+
+
+def test_text_that_is_not_kept_lies_between_an_id_and_a_heading() -> None:
+    made = outline_of("<div id=page><p>menu</p><h1>A</h1>", 1_000)
+    assert made is not None
+    base = Base("https://e.example/", None, "utf-8")
+    assert as_markdown(build_tree(made, [False, True]), base.join) == ("# A", ("",))
 
 
 WRITTEN = [

@@ -160,11 +160,14 @@ class MarkdownPage(NamedTuple):
     """The same without markup, one line a block."""
     visible: PageText | None = None
     """The whole visible text, where an index is built too."""
+    heading_ids: str = ""
+    """A line for each heading: the id that leads to it in the page, or nothing."""
 
-    def as_sent(self) -> tuple[str, str, dict[str, str | int], str, PageText | None]:
+    def as_sent(self) -> tuple[str, str, dict[str, str | int], str, PageText | None, str]:
         """Return it for another process: without lone surrogates, which escapes of some page made and are no text."""
         facts = {name: _text(value) if isinstance(value, str) else value for name, value in self.facts.items()}
-        return _text(self.markdown), self.text_method, facts, _text(self.text), self.visible
+        text = _text(self.text)
+        return _text(self.markdown), self.text_method, facts, text, self.visible, _text(self.heading_ids)
 
 
 def _text(text: str) -> str:

@@ -60,7 +60,7 @@ MEANINGS = {
     "modified": "when it was changed, as the page states it",
     "id": "identifier, the same in a later export",
     "headings": "headings above the chunk, from the page's own to the nearest one",
-    "fragment": "text fragment: behind the address it leads to the place in the page",
+    "fragment": "behind the address it leads to the place in the page: id of the heading, text fragment, or both",
     "chunk": "number of the chunk in its page, from 0",
     "chunks": "number of chunks of the page",
     "words": "words, as white space separates them",

@@ -16,11 +16,15 @@ CHARACTER_BYTES_MAX = 4
 """Of a character in UTF-8."""
 _HEADING = re.compile(r"(#{1,6}) ([^\n]*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_NESTED_FENCE = re.compile(r"(?:(?:[-*+>]|\d{1,9}[.)]) ?)* *(`{3,}|~{3,})")
+"""The same in lists and quotations."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])")  # noqa: RUF001 - in their own script
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\[\]]*\)")
 _MARKS = str.maketrans("", "", "*`>|")
 _LEADS = frozenset(("-", "+", "#"))
 _FRAGMENT_WORDS = 8
+_SAFE = "!$&'()*+,;=@/?"
+"""Characters that a fragment may hold as they are (RFC 3986, section 3.5), but the colon, which begins a directive."""
 
 
 class PageChunk(NamedTuple):
@@ -31,41 +35,47 @@ class PageChunk(NamedTuple):
     text: str
     """Markdown, without the headings."""
     fragment: str
-    """Text fragment by which browsers show the place: `#:~:text=…`."""
+    """Fragment by which browsers show the place: `#ID`, a text fragment `#:~:text=…`, or both: the text below ID."""
 
 
-def chunks_of(markdown: str, tokens_max: int) -> list[PageChunk]:
+def chunks_of(markdown: str, tokens_max: int, heading_ids: Sequence[str] = ()) -> list[PageChunk]:
     """Return a page's chunks in order. A chunk has text below one heading; code and tables are divided only where they
-    do not fit. About 1 µs a word.
+    do not fit. `heading_ids` are the ids in the page that lead to its headings, in order; empty where there is none.
+    About 1 µs a word.
     """
     chunks: list[PageChunk] = []
-    for headings, blocks in _sections(markdown):
-        heading = headings[-1] if headings else ""
+    for headings, place, blocks in _sections(markdown, heading_ids):
+        fragment = f"#{quote(place, safe=_SAFE)}" if place else _fragment(headings[-1] if headings else "")
         for text in _pack([piece for block in blocks for piece in _pieces(block, tokens_max)], "\n\n", tokens_max):
-            chunks.append(PageChunk(headings, text, _fragment(heading or text)))
-            heading = ""
+            chunks.append(PageChunk(headings, text, fragment or _fragment(text, place)))
+            fragment = ""
     return chunks
 
 
-def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[str]]]:
-    """Yield the blocks below each heading, with the headings above them. A heading alone is no section."""
+def _sections(markdown: str, heading_ids: Sequence[str]) -> Iterator[tuple[tuple[str, ...], str, list[str]]]:
+    """Yield the blocks below each heading, with the headings above them and the id of the last one. A heading alone is
+    no section.
+    """
     path: list[tuple[int, str]] = []
     blocks: list[str] = []
+    ids = iter(heading_ids)
+    place = ""
     for block in _blocks(markdown):
         match = _HEADING.fullmatch(block)
         if match is None:
             blocks.append(block)
             continue
         if blocks:
-            yield tuple(text for _, text in path), blocks
+            yield tuple(text for _, text in path), place, blocks
             blocks = []
+        place = next(ids, "")
         level = len(match[1])
         text, _, closing = match[2].rstrip().rpartition(" ")
         heading = match[2] if closing.strip("#") else text
         path = [(above, text) for above, text in path if above < level]
         path.append((level, plain_text(heading)))
     if blocks:
-        yield tuple(text for _, text in path), blocks
+        yield tuple(text for _, text in path), place, blocks
 
 
 def _blocks(markdown: str) -> Iterator[str]:
@@ -73,7 +83,7 @@ def _blocks(markdown: str) -> Iterator[str]:
     held: list[str] = []
     fence = ""
     for line in markdown.splitlines():
-        match = _FENCE.match(line)
+        match = _NESTED_FENCE.match(line)
         if fence:
             held.append(line)
             if match is not None and match[1].startswith(fence) and not line[match.end() :].strip():
@@ -148,11 +158,13 @@ def plain_text(markdown: str) -> str:
     return " ".join(word.strip("_") or word for word in shown.split())
 
 
-def _fragment(text: str) -> str:
-    """Return the fragment that leads to a text (WICG, URL Fragment Text Directives)."""
+def _fragment(text: str, place: str = "") -> str:
+    """Return the fragment that leads to a text (WICG, URL Fragment Text Directives), or else to the id `place`."""
     lines = (plain_text(line) for line in text.split("\n") if not _FENCE.match(line))
     words = next((line for line in lines if any(map(str.isalnum, line))), "").split()
     if words and (words[0] in _LEADS or words[0].rstrip(".)").isdigit()):  # The mark of a list is not in the page.
         del words[0]
     words = words[:_FRAGMENT_WORDS]
-    return "#:~:text=" + quote(" ".join(words), safe="").replace("-", "%2D") if words else ""
+    said = ":~:text=" + quote(" ".join(words), safe="").replace("-", "%2D") if words else ""
+    found = quote(place, safe=_SAFE) + said
+    return f"#{found}" if found else ""

@@ -51,6 +51,7 @@ TEXTS = pa.schema(
         ("text_method", pa.string()),
         ("text", pa.string()),
         ("markdown", pa.string()),
+        ("heading_ids", pa.string()),
         ("exact", pa.binary()),
         ("signature", pa.binary()),
     ]
@@ -180,7 +181,7 @@ class _Reading:
         held |= {name: written.facts.get(name, "") for name in _FACTS}
         held["language"] = row.language or written.facts.get("language") or self._means.language_of(written.text)
         held |= {"n": self._step.texts + len(self._rows), "text_method": written.text_method}
-        held |= {"text": written.text, "markdown": written.markdown}
+        held |= {"text": written.text, "markdown": written.markdown, "heading_ids": written.heading_ids}
         held["words"] = words.count(" ") + 1
         held["exact"] = xxh3_128_digest(words.encode("utf-8", "replace"))
         held["signature"] = self._means.signature_of(words)

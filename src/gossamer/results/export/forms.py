@@ -146,7 +146,11 @@ class ParquetShards:
     def close(self) -> None:
         """Finish the last shard; without texts it has the columns alone."""
         if self._writer is None and not self.files:
-            self.add(pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in (*COLUMNS, "key")}))
+            self.add(
+                pa.RecordBatch.from_pydict(
+                    {name: pa.array([], pa.string()) for name in (*COLUMNS, "key", "heading_ids")}
+                )
+            )
         self._finish()
 
     def _finish(self) -> None:
@@ -174,8 +178,9 @@ class ChunkShards(ParquetShards):
         found: list[tuple[str, str, tuple[str, ...], str, int, int, int]] = []
         pages: list[int] = []
         keys = texts["key"].to_pylist()
+        ids = texts["heading_ids"].to_pylist()
         for page, markdown in enumerate(texts["markdown"].to_pylist()):
-            chunks = chunks_of(markdown, self._tokens_max)
+            chunks = chunks_of(markdown, self._tokens_max, ids[page].split("\n"))
             pages += [page] * len(chunks)
             found += [
                 (_id(keys[page], at), one.text, one.headings, one.fragment, tokens_of(one.text), at, len(chunks))

@@ -154,7 +154,8 @@ def export_means(config: Config, *, markdown: bool = True) -> Means:
         front = front_of(findings.columns)
         if "language" not in front and (language := _language_of(findings.text)):
             front["language"] = language
-        return MarkdownPage(markdown, findings.text_method, front, findings.text)
+        ids = str(findings.columns.get("heading_ids", ""))
+        return MarkdownPage(markdown, findings.text_method, front, findings.text, heading_ids=ids)
 
     namer = namer_for(config)
 

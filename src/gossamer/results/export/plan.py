@@ -72,7 +72,7 @@ _DOCUMENT = """
     CASE WHEN latest.text_method = 'document' THEN coalesce(latest.main_text, '') ELSE '' END"""
 _FOUND_COLUMNS = ("main_text", "markdown", "text_method", *FRONT)
 _FOUND = ", ".join(f"{name} := latest.{name}" for name in _FOUND_COLUMNS)
-_FOUND = f"CASE WHEN latest.markdown IS NOT NULL THEN struct_pack({_FOUND}) END"
+_FOUND = f"CASE WHEN latest.markdown IS NOT NULL THEN struct_pack({_FOUND}, heading_ids := {{heading_ids}}) END"
 ANCHORS_MAX = 20
 ANCHOR_CHARACTERS_MAX = 100
 
@@ -158,6 +158,9 @@ def make_plan(
         if linking := [piece.path for piece in links or () if piece.rows]:
             tables.read_parquet(linking, union_by_name=True).create_view("links")
             joined = _ANCHORS.format(characters_max=ANCHOR_CHARACTERS_MAX, texts_max=ANCHORS_MAX)
+        ids = "latest.heading_ids" if "heading_ids" in known else "''"
+        is_found = contents and set(known).issuperset(_FOUND_COLUMNS)
+        found = _FOUND.format(heading_ids=ids) if is_found else "NULL"
         question = _QUESTION.format(
             anchors="coalesce(said.words, '')" if joined else "''",
             joined=joined,
@@ -167,7 +170,7 @@ def make_plan(
             original=f"latest.{ORIGINAL}" if ORIGINAL in known else "firsts.at",
             columns=", ".join(_column_sql(name, known) for name in (*COLUMNS, *MORE)),
             document=_DOCUMENT if "main_text" in known else "''",
-            found=_FOUND if contents and set(known).issuperset(_FOUND_COLUMNS) else "NULL",
+            found=found,
             target=literal(new),
             group_rows=ROW_GROUP_ROWS,
             group_bytes=ROW_GROUP_BYTES,
@@ -221,6 +224,10 @@ def _values(batch: pa.RecordBatch) -> Iterator[Planned]:
         first = RecordPlace(row.pop("original_file"), row.pop("original_offset"), row.pop("original_length"))
         found = row.pop("found", None)  # A plan of an earlier version has none.
         content = found and MarkdownPage(
-            found["markdown"], found["text_method"] or "", front_of(found), found["main_text"] or ""
+            found["markdown"],
+            found["text_method"] or "",
+            front_of(found),
+            found["main_text"] or "",
+            heading_ids=found["heading_ids"] or "",
         )
         yield Planned(**row, found=content, place=place, original=first if first.file else None)

@@ -39,11 +39,13 @@ class MainText(TypedModule):
 
 
 class Markdown(TypedModule):
-    """Writes the main content of HTML pages as Markdown, in the column `markdown`."""
+    """Writes the main content of HTML pages as Markdown, in the column `markdown`, and in the column `heading_ids` a
+    line for each heading that is no part of a list or quotation: the id that leads to it in the page, or nothing.
+    """
 
     name = "markdown"
     media_types = HTML_TYPES
-    columns = {"markdown": "text", **HIDDEN}  # noqa: RUF012 - as above
+    columns = {"markdown": "text", "heading_ids": "text", **HIDDEN}  # noqa: RUF012 - as above
 
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
@@ -55,7 +57,9 @@ class Markdown(TypedModule):
             text = "\n\n".join(paragraphs(visible.splitlines()))
         else:
             base = Base(page.url, base_href(document.markup.elements()), document.charset)
-            text = as_markdown(build_tree(main.outline, main.chosen), base.join)
+            text, ids = as_markdown(build_tree(main.outline, main.chosen), base.join)
+            if any(ids):
+                findings.columns["heading_ids"] = "\n".join(ids)
         findings.columns["hidden_chars"] = document.without_hidden()[1]
         whole = cut(text, self._options.text_bytes_max)
         # A line that is cut off would be a broken link or row.

@@ -9,6 +9,8 @@ from gossamer.stages.process.tokens import BLOCKS, HEADINGS, VOID, Tag
 
 DEPTH_MAX = 60
 """Depth to which elements are kept; the content of deeper ones belongs to the element around."""
+PLACE_CHARACTERS_MAX = 200
+"""Length of an id that is kept as the place of a heading."""
 _INLINE = frozenset([
     "a", "abbr", "b", "cite", "code", "del", "em", "i", "img", "ins", "kbd", "br", "math", "mark", "q", "s", "samp",
     "small", "strike", "strong", "sub", "sup", "tt", "u", "var", "input",
@@ -30,7 +32,7 @@ _DUPLICATES = (
 class Element:
     """A kept element with its kept content. `name` is empty if it only divides text."""
 
-    __slots__ = ("_found", "block", "children", "holds_blocks", "name", "rest")
+    __slots__ = ("_found", "block", "children", "holds_blocks", "name", "place", "rest")
 
     def __init__(self, name: str, rest: str, *, block: bool) -> None:
         self.name = name
@@ -39,6 +41,8 @@ class Element:
         self.holds_blocks = block
         """Whether it is a block or one is within."""
         self.children: list[Element | str] = []
+        self.place = ""
+        """Of a heading: the id by which an address leads to it; empty where the page has none there."""
         self._found: dict[str, str] | None = None
 
     @property
@@ -101,6 +105,49 @@ def _kind(tag: Tag) -> tuple[bool, bool, bool, bool]:
     return False, known, block, repeats
 
 
+class _Places:
+    """Ids that lead to headings: of a heading, of an element within it, or of one that begins directly before it."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+        """Ids of the page: the second of two equal ones leads to the first."""
+        self._before = ""
+        """Id after which no text came yet."""
+        self._heading: Element | None = None
+        """The open heading that has no id in it yet."""
+
+    def add_text(self, text: str) -> None:
+        """Take a text, whether it is kept or not."""
+        if self._before and text.strip():
+            self._before = ""
+
+    def add_tag(self, name: str, rest: str) -> str:
+        """Take a start tag, and return its id if that leads to it."""
+        if "id" not in (lower := rest.lower()) and (name != "a" or "name" not in lower):
+            return ""
+        found = attributes(rest)
+        place = found.get("id") or (found.get("name", "") if name == "a" else "")
+        if not place or place in self._seen or len(place) > PLACE_CHARACTERS_MAX or len(place.split()) != 1:
+            return ""
+        self._seen.add(place)
+        self._before = place
+        if self._heading is not None:
+            self._heading.place = place
+            self._heading = None
+        return place
+
+    def open(self, heading: Element, place: str) -> None:
+        """Begin a heading, whose own id is `place`."""
+        heading.place = place or self._before
+        self._heading = None if place else heading
+        self._before = ""
+
+    def close(self, element: Element) -> None:
+        """End an element."""
+        if element is self._heading:
+            self._heading = None
+
+
 class _KeptBuilder:
     def __init__(self, outline: Outline, chosen: Sequence[bool]) -> None:
         self.root = Element("", "", block=True)
@@ -109,6 +156,7 @@ class _KeptBuilder:
         """What `_kind` says of this page's tags."""
         self._hidden = 0
         """How many elements are open within and with one that repeats others."""
+        self._places = _Places()
         position = 0
         before = False
         for number, (block, keeps) in enumerate(zip(outline.blocks, chosen, strict=True)):
@@ -126,6 +174,7 @@ class _KeptBuilder:
     def _take(self, events: Sequence[str | Tag], *, texts: bool, pictures: bool) -> None:
         for event in events:
             if isinstance(event, str):
+                self._places.add_text(event)
                 if texts and not self._hidden:
                     self._open[-1].children.append(event)
             elif event[0][0] == "/":
@@ -138,6 +187,7 @@ class _KeptBuilder:
         if found is None:
             found = self._kinds[event] = _kind(event)
         (name, rest), (empty, known, block, repeats) = event, found
+        place = self._places.add_tag(name, rest) if "=" in rest else ""
         if empty:
             wanted = pictures if name in ("img", "hr") else texts
             if wanted and known and not self._hidden:
@@ -152,6 +202,8 @@ class _KeptBuilder:
             self._open.append(around)
             return
         element = Element(name, rest, block=block)
+        if name in HEADINGS:
+            self._places.open(element, place)
         self._add(element)
         self._open.append(element)
 
@@ -165,6 +217,8 @@ class _KeptBuilder:
 
     def _end(self) -> None:
         ended = self._open.pop()
+        if self._open[-1] is not ended:
+            self._places.close(ended)
         if self._hidden:
             self._hidden -= 1
         # What nothing was kept of is dropped at once, unless it is a cell or divides text.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import dropwhile
+from typing import NamedTuple
 
 from gossamer.stages.process.inline import NOTE, Inline, Join, Marked, code, combine, edges, escape, line_safe, unbroken
 from gossamer.stages.process.kept import Element
@@ -34,7 +36,17 @@ _NUMBER = re.compile(r"^(?:\\?\[?(?:\d+|\\?[*†‡§])\\?[\].:)]*|\\\[\\\]|[.:)
 _BACK = frozenset(["↩", "↩︎", "⏎", "^", "↑", "back", "return"])
 
 
-def as_markdown(root: Element, join: Join) -> str:
+class MarkdownText(NamedTuple):
+    """Markdown of a page."""
+
+    text: str
+    heading_ids: tuple[str, ...]
+    """For each heading that is no part of a list or quotation, in order, the id in the page that leads to it; empty
+    where there is none.
+    """
+
+
+def as_markdown(root: Element, join: Join) -> MarkdownText:
     """Return a kept page's Markdown. Deterministic, and linear in the page except for spanning cells, which are
     bounded.
 
@@ -50,10 +62,18 @@ class _MarkdownWriter:
         self._inline = Inline(join, self._notes.labels)
         self._depth = 0
         """Lists and quotations that are open."""
+        self._places: dict[str, deque[str]] = {}
+        """Ids of the headings with a text outside of these, in order."""
 
-    def document(self, root: Element) -> str:
-        blocks = dropwhile("---".__eq__, self._blocks(root.children, ""))  # A rule at the beginning divides nothing.
-        return "\n\n".join(blocks).strip("\n")
+    def document(self, root: Element) -> MarkdownText:
+        # A rule at the beginning divides nothing.
+        blocks = list(dropwhile("---".__eq__, self._blocks(root.children, "")))
+        return MarkdownText("\n\n".join(blocks).strip("\n"), tuple(map(self._place, filter(_is_heading, blocks))))
+
+    def _place(self, heading: str) -> str:
+        """Return the id of the next heading with this text. That of a link around blocks has another text then."""
+        places = self._places.get(heading)
+        return places.popleft() if places else ""
 
     def _blocks(self, children: Sequence[Element | str], language: str) -> list[str]:
         """Return the blocks of a flow of elements and text: runs of inline content are paragraphs."""
@@ -134,7 +154,10 @@ class _MarkdownWriter:
             return []
         if text.endswith("#"):
             text = text.rstrip("#") + "\\#" * (len(text) - len(text.rstrip("#")))
-        return [f"{'#' * int(element.name[1])} {text}"]
+        line = f"{'#' * int(element.name[1])} {text}"
+        if not self._depth:
+            self._places.setdefault(line, deque()).append(element.place)
+        return [line]
 
     def _note_of(self, element: Element) -> str:
         """Return the label of a footnote that an element is, if it is one that was not written yet."""
@@ -223,6 +246,11 @@ class _MarkdownWriter:
             else:
                 parts += [_bare(line) for line in block.replace("\\\n", "\n").split("\n") if line.strip()]
         return "<br>".join(parts)
+
+
+def _is_heading(block: str) -> bool:
+    """Say whether a block is a heading: of the other ones, none begins with its mark."""
+    return block[:1] == "#"
 
 
 def _bare(line: str) -> str:
