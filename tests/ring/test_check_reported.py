@@ -103,6 +103,11 @@ CASES = {
     "sorted": Case(SORTED, more=(("duplicate_title", "other"),)),
     "missing": Case(links("/missing/soft", "/missing/guide", "/missing/found"), more=(("soft_404", "soft"),)),
     "headers": Case(links("/headers/p")),
+    "moved": Case(links("#a", "/moved/kept#a", "/moved/kept#no", "/moved/own#no", "/moved/lost#a", "/moved/chain#no",
+                        "/moved/text#no", "/moved/route") + "<p id=a><p id='é'>",
+                  lost="kept#no #gone", more=(
+                      *(("redirect_permanent", one) for one in ("kept", "own", "lost", "text", "route", "chain")),
+                      ("redirect_chain", "chain"))),
 }  # fmt: skip
 
 
@@ -134,6 +139,8 @@ MORE = {
     "/missing/soft": page("Oops! That page can\u2019t be found."),
     "/missing/guide": page("How to fix a 404 error"),
     "/missing/found": page("Lost and found: not founders"),
+    "/moved/kept": moved("/moved/"), "/moved/own": moved("/moved/#\xc3\xa9"), "/moved/lost": moved("/moved/#gone"),
+    "/moved/chain": moved("/moved/own"), "/moved/text": moved("/moved/#:~:text=a"), "/moved/route": moved("/moved/#/r"),
     "/headers/p": page("Headers")._replace(headers=(("Link", HEADERS),)),
     "/headers/de": page("Headers in German", head=version("en", "/headers/p")),
     "/latin/page": whole(

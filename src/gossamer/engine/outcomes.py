@@ -33,7 +33,7 @@ from gossamer.model.pages import Findings, PageRow, Visited, digest_text
 from gossamer.model.visits import Failure, Reply
 from gossamer.ports import Conclusion, ExaminedPage
 from gossamer.stages.frontier.host import VisitLease
-from gossamer.stages.process.links import redirect_target
+from gossamer.stages.process.links import redirect_fragment, redirect_target
 from gossamer.stages.process.walls import offer_of
 from gossamer.url.url import Url
 
@@ -165,7 +165,7 @@ class Outcomes:
         visit = self._visit(lease)
         stages = self._stages
         row = self._reply_row(visit, reply, "redirected")
-        row.redirect_to = target.text
+        row.redirect_to = target.text + redirect_fragment(reply.headers)
         stages.trapping.traps.count_redirect(visit.url)
         visited = self._digested(visit, reply, row, [Found(target.text, "redirect")], [target.key])
         seed = self.recorder.seed(visit)

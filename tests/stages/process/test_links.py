@@ -10,6 +10,7 @@ from gossamer.stages.process.links import (
     Base,
     collapse_spaces,
     link_header,
+    redirect_fragment,
     redirect_target,
     refresh_target,
 )
@@ -362,6 +363,14 @@ def test_redirect_target(location: str, target: str | None) -> None:
 
 def test_no_location_is_no_redirect() -> None:
     assert redirect_target(URL, (("Link", "x"),)) is None
+
+
+@pytest.mark.parametrize(
+    ("location", "fragment"),
+    [("/a", ""), ("/a#", ""), ("/a#b", "#b"), ("#b#c", "#b#c"), (" /a#b c\xc3\xa9%41 ", "#b%20c%C3%A9%41"), ("", "")],
+)
+def test_redirect_fragment(location: str, fragment: str) -> None:
+    assert redirect_fragment((("Location", location),)) == fragment
     assert redirect_target(URL, (("Location", ""),)) is None
     assert redirect_target(URL, (("Location", " "), ("location", "\t"))) is None
 

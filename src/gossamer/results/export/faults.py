@@ -14,6 +14,7 @@ import msgspec
 from gossamer.model.outcomes import ANSWERED
 from gossamer.results.export.changes import database_of
 from gossamer.results.export.work import ExportPiece
+from gossamer.stages.process.audit import NO_PLACE
 
 Severity = Literal["error", "warning", "notice", ""]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "notice")
@@ -98,6 +99,7 @@ def _open_tables(database: duckdb.DuckDBPyConnection, tables: Mapping[str, Seque
         else:
             database.execute(f"CREATE VIEW {name} AS {empty[name]} WHERE false")
     database.execute("SET VARIABLE answered = ?", [ANSWERED])
+    database.execute("SET VARIABLE no_place = ?", [NO_PLACE.pattern])
 
 
 def _chains(rows: Sequence[tuple[Any, ...]]) -> Iterator[SiteFault]:

@@ -29,7 +29,7 @@ SELECT key, url, outcome::VARCHAR AS outcome, status, error, title, description,
     duplicate_of, near_duplicate_of, link_type::VARCHAR AS link_type, referrer, host::VARCHAR AS host, depth, fetch_s,
     wire_bytes, body_bytes, declared_language, h1, title_count, description_count, coalesce(robots_meta, '') AS robots,
     alternates, images_without_alt, json_ld_error, insecure, invalid_links, words, ids,
-    coalesce(script_signal, '') <> '' AS is_scripted
+    coalesce(script_signal, '') <> '' AS is_scripted, nullif(regexp_extract(redirect_to, '#(.+)', 1), '') AS moved_to
 FROM (
     SELECT * FROM pages UNION ALL BY NAME
     SELECT NULL::VARCHAR AS description, NULL::VARCHAR AS declared_language, NULL::VARCHAR AS script_signal,
@@ -60,11 +60,12 @@ WHERE NOT regexp_matches(robots, '\b(noindex|none)\b') AND coalesce(link_type NO
 -- A reader finds the link to a redirect on a page, so that page links to what the redirect leads to.
 CREATE TEMP TABLE behind AS
 WITH RECURSIVE moved AS (
-    SELECT DISTINCT page.key, links.to_key FROM links JOIN latest AS page ON page.url = links.from_url
+    SELECT DISTINCT page.key, links.to_key, page.moved_to AS fragment FROM links JOIN latest AS page ON page.url = links.from_url
     WHERE links.link_type::VARCHAR = 'redirect' AND page.outcome = 'redirected'
 ), behind AS (
-    SELECT key, to_key FROM moved
-    UNION SELECT behind.key, moved.to_key FROM behind JOIN moved ON moved.key = behind.to_key
+    FROM moved
+    UNION SELECT behind.key, moved.to_key, coalesce(moved.fragment, behind.fragment)
+    FROM behind JOIN moved ON moved.key = behind.to_key
 ) FROM behind;
 CREATE TEMP TABLE edges AS
 WITH named AS (
@@ -106,16 +107,24 @@ SELECT url, CASE WHEN status IS NULL OR outcome IN ('payment_required', 'legally
                 'payment_required', 'legally_blocked', 'login_required')
             OR outcome = 'robots_unreachable' AND answered(error)) AS is_unchecked
 FROM latest LEFT JOIN linking USING (key);
--- Links to a place that is not in the page where they end, which is behind their redirects.
+-- Links and redirects to a place that is not in the page where they end, which is behind their redirects. The fragment
+-- of a redirect takes the place of the link's (RFC 9110, section 10.2.2).
 CREATE TEMP TABLE lost AS
-WITH addresses AS (
-    SELECT to_url, to_key AS key FROM links WHERE to_url IN (SELECT to_url FROM fragments)
-    UNION SELECT url, key FROM latest WHERE url IN (SELECT to_url FROM fragments)
+WITH named AS (
+    SELECT url, to_url, fragment, name FROM fragments WHERE url IN (SELECT url FROM documents)
+    UNION SELECT page.url, links.to_url, page.moved_to, coalesce(try(url_decode(page.moved_to)), page.moved_to)
+    FROM latest AS page JOIN links ON links.from_url = page.url AND links.link_type::VARCHAR = 'redirect'
+    WHERE page.outcome = 'redirected' AND page.host IN (FROM own) AND NOT contains(page.moved_to, ':~:')
+        AND NOT regexp_full_match(page.moved_to, getvariable('no_place'), 'is')
+), addresses AS (
+    SELECT to_url, to_key AS key FROM links WHERE to_url IN (SELECT to_url FROM named)
+    UNION SELECT url, key FROM latest WHERE url IN (SELECT to_url FROM named)
 ), wanted AS (
-    SELECT DISTINCT key, fragment, name FROM fragments JOIN addresses USING (to_url)
+    SELECT DISTINCT key, fragment, name FROM named JOIN addresses USING (to_url)
 ), placed AS (
     SELECT wanted.*, coalesce(behind.to_key, wanted.key) AS stop FROM wanted LEFT JOIN (
         behind JOIN latest ON latest.key = to_key AND outcome = 'fetched') ON behind.key = wanted.key
+    WHERE behind.fragment IS NULL
 ), missing AS (
     SELECT placed.key, fragment FROM placed JOIN html AS page ON page.key = stop
     LEFT JOIN latest AS original ON original.url = page.duplicate_of
@@ -123,9 +132,8 @@ WITH addresses AS (
         AND NOT list_has_any(coalesce(page.ids, original.ids), [fragment, name, 'user-content-' || name])
 )
 SELECT min(to_url) || '#' || fragment AS url,
-    list(DISTINCT fragments.url ORDER BY fragments.url)[1:getvariable('most')] AS pages
-FROM missing JOIN addresses USING (key) JOIN fragments USING (to_url, fragment)
-WHERE fragments.url IN (SELECT url FROM documents) GROUP BY missing.key, fragment;
+    list(DISTINCT named.url ORDER BY named.url)[1:getvariable('most')] AS pages
+FROM missing JOIN addresses USING (key) JOIN named USING (to_url, fragment) GROUP BY missing.key, fragment;
 -- Languages of a page's versions: what it says, and which page says it.
 CREATE TEMP TABLE versions AS
 WITH said AS (

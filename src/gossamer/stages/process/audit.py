@@ -25,7 +25,7 @@ COUNTED_BYTES_MAX = 65_536
 """Longer pages are not short, and to count their words would be half of the cost."""
 _TEXT_DIRECTIVE = ":~:"
 # Routes of programs in a page (`#!/a`, `#/a`) and arguments of viewers are no places in it.
-_NO_PLACE = re.compile(r"(?:[!/].*|top|[a-z]{1,12}=.*|L\d+(?:C\d+)?(?:-L?\d+(?:C\d+)?)?)", re.IGNORECASE | re.DOTALL)
+NO_PLACE = re.compile(r"(?:[!/].*|top|[a-z]{1,12}=.*|L\d+(?:C\d+)?(?:-L?\d+(?:C\d+)?)?)", re.IGNORECASE | re.DOTALL)
 _IMAGE = "img:not([alt]):not([aria-hidden=true]):not([role=presentation]):not([role=none]):not([aria-label])"
 _LOADED = (
     ("script[src], iframe[src], img[src], audio[src], video[src], source[src], embed[src], track[src]", "src"),
@@ -115,7 +115,7 @@ class Audit(TypedModule):
 def is_place(fragment: str) -> bool:
     """Say whether a fragment, without its text directive, names a place in a page: `#top` and `#` are its top."""
     name = fragment.partition(_TEXT_DIRECTIVE)[0]
-    return 0 < len(name) <= ID_CHARACTERS_MAX and not _NO_PLACE.fullmatch(name)
+    return 0 < len(name) <= ID_CHARACTERS_MAX and not NO_PLACE.fullmatch(name)
 
 
 def _alternates(page: Page, tree: LexborHTMLParser | None, base: Base) -> Iterator[str]:

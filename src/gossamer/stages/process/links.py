@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 from gossamer.model.links import FEED_FILE, HUB, RELATED, SELF, Found
 from gossamer.model.pages import Findings, Page
@@ -21,6 +22,8 @@ AT_ONCE = 1_000
 JOINED_MAX = 50_000
 """Spellings of addresses that are remembered."""
 One = TypeVar("One")
+_IN_FRAGMENT = "!#$%&'()*+,;=:@/?[]^{|}\\"
+"""What a fragment keeps (WHATWG URL, fragment percent-encode set), beside letters, digits and `-._~`."""
 _LEAVE = frozenset((
     "javascript", "mailto", "data", "tel", "sms", "about", "blob", "callto", "skype", "whatsapp", "cid", "mid",
     "view-source",
@@ -327,8 +330,20 @@ def redirect_target(reply_url: str, headers: Iterable[tuple[str, str]]) -> str |
 
     Location is often sent as raw bytes or with white space around it; this is handled as in browsers.
     """
-    location = location_of(value for name, value in headers if len(name) == 8 and name.lower() == "location")
+    location = _location(headers)
     return Base(reply_url).join(location) if location else None
+
+
+def redirect_fragment(headers: Iterable[tuple[str, str]]) -> str:
+    """Return the `#fragment` of a redirect's target, percent-encoded; empty where it has none: then that of the link
+    counts (RFC 9110, section 10.2.2).
+    """
+    fragment = _location(headers).partition("#")[2]
+    return f"#{quote(fragment, safe=_IN_FRAGMENT)}" if fragment else ""
+
+
+def _location(headers: Iterable[tuple[str, str]]) -> str:
+    return location_of(value for name, value in headers if len(name) == 8 and name.lower() == "location")
 
 
 def utf8_again(value: str) -> str:
