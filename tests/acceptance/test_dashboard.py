@@ -602,6 +602,9 @@ def test_a_crawl_that_is_over_is_shown_by_what_came_of_it(
     expect(page.locator("#chart-pending")).to_have_attribute("aria-label", re.compile("at most [1-9]"))
     assert page.evaluate("document.documentElement.scrollWidth") <= page.viewport_size["width"]
     assert page.evaluate("document.documentElement.scrollHeight") < (2_500 if "viewport" not in look else 4_500)
+    expect(page.locator("#pages tbody tr")).to_have_count(3)
+    wide = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth)"
+    assert page.evaluate(f"{wide}.map((one) => one.ariaLabel)") == []
     rows.first.get_by_role("button").click()
     expect(page.locator("#why-answer .verdict")).to_contain_text("HTTP 404")
     page.fill("#host-shown", "unknown.example")

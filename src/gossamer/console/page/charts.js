@@ -13,7 +13,7 @@ const KINDS = [
   { id: "chart-others", says: (v) => `${decimal(v)} errors, redirects and refusals/s`, ticks: short, series: [
     { label: "others", column: 2, stroke: "--second", value: (v) => `${decimal(v)}/s` },
   ] },
-  { id: "chart-bits", says: bits, ticks: (v) => (v ? bits(v).replace("bit/s", "") : "0"), series: [
+  { id: "chart-bits", says: bits, ticks: short, series: [
     { label: "received", column: 3, stroke: "--mark", fill: "--wash", value: bits },
   ] },
   { id: "chart-pending", says: (v) => `${count(v)} URLs`, ticks: short, series: [

@@ -33,7 +33,7 @@ def as_html(report: Report, title: str) -> str:
     none = "No pages in the files that are left." if report.damage else "No pages yet."
     body = f"<p class=lacks>Incomplete: {_text(report.incomplete)}</p>" if report.incomplete else ""
     body += "".join(f'<p class="damage">Damaged: {_text(line)}</p>' for line in report.damage) + _seeds(report)
-    body += f"<p class=lacks>Ended: {_text(report.ended_says)}</p>" if report.ended_says else ""
+    body += f'<p class="lacks ended">Ended: {_text(report.ended_says)}</p>' if report.ended_says else ""
     if report.idle_shards:
         body += f"<p class=lacks>Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}</p>"
     body += _waiting_hosts(report) + _lasting_hosts(report)
