@@ -12,13 +12,14 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
+from gossamer.cli import main
 from gossamer.cli.arguments import CommandGroup
 from gossamer.cli.control import pairs_text
 from gossamer.cli.main import status_of_command, tree
 from gossamer.cli.output import Exit
 from gossamer.config.flags import FLAGS
 from gossamer.config.sections import keys, sections
-from gossamer.config.synonyms import BY_WORD, EXAMPLES, SENTENCES, equivalent_of
+from gossamer.config.synonyms import BY_WORD, COMMANDS, EXAMPLES, SENTENCES, equivalent_of
 from tests.cli.conftest import Gossamer
 
 REPOSITORY = Path(__file__).parents[2]
@@ -196,7 +197,30 @@ def test_a_command_that_sets_no_keys_suggests_none(capsys: pytest.CaptureFixture
     )
 
 
+GUESSES = {
+    ("replay", "a.wacz"): "gossamer serve DIR", ("runspider", "a.py"): "did you mean crawl?", ("ls",): "--folder",
+    ("dashboard",): "gossamer serve DIR", ("convert", "a"): "gossamer export DIR", ("links", "a"): "gossamer check URL",
+    ("startproject", "a"): "gossamer init", ("info", "a"): "gossamer report DIR", ("rm", "a"): "gossamer forget DIR",
+    ("serve", "a", "--host=0.0.0.0"): "use --address", ("serve", "--bind=::"): "use --address",
+    ("export", "a", "--chunk-size=3"): "use --chunk-tokens", ("export", "a", "--filter=b"): "use --where",
+    ("export", "a", "--type=csv"): "use --to", ("report", "a", "--host=b"): "report --help lists them",
+}  # fmt: skip
+"""Commands and options that people guess, and what must be in the answer."""
+
+
+@pytest.mark.parametrize("typed", GUESSES, ids=" ".join)
+def test_a_guess_is_answered_with_what_we_call_it(typed: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    assert status_of_command(list(typed)) == Exit.REFUSED
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert GUESSES[typed] in said
+
+
 def test_what_is_suggested_exists() -> None:
+    known = {name for names in main.COMMANDS.values() for name in names}
+    assert not known & set(COMMANDS)
+    for clause in set(COMMANDS.values()) - known:
+        assert set(re.findall(r"gossamer (\w+)", clause)) <= known
     assert set(BY_WORD.values()) | EXAMPLES.keys() <= {*keys(), *sections()}
     assert not set(BY_WORD) & set(SENTENCES)
     typed = {flag.option for flag in FLAGS} | {flag.short for flag in FLAGS}

@@ -134,8 +134,6 @@ def bytes_of(memory: str) -> int:
 
 ADDRESS = re.compile(r"https?://|www\.|[^/\s]+\.(?:[a-z]{2,}[:/]|(?:com|net|org)\Z)", re.IGNORECASE)
 """Beginning of an address that was typed in place of a command; `crawl.toml` is none."""
-CRAWLS = frozenset(("runspider", "spider", "run", "start", "get", "download"))
-"""What other crawlers call the command `crawl`."""
 NUMBER = re.compile(r"Invalid value for '(.+)': Input should be a valid (integer|number)")
 """The parser's message about a text in place of a number."""
 
@@ -168,7 +166,7 @@ def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[s
             scheme = "" if "://" in name else "https://"
             return f"{name} is no command; gossamer crawl {scheme}{name} crawls it, gossamer --help lists the commands"
         known = list(getattr(getattr(context, "command", None), "commands", {}))
-        found = near(name, known) or ("; did you mean crawl?" if name in CRAWLS else "")
+        found = near(name, known) or _command_for(name, known)
         return f"no command {name!r}{found}{_lists(found, command)}"
     if mistyped := NUMBER.match(message):
         return f"{mistyped[1]}: expected {'a whole number' if mistyped[2] == 'integer' else 'a number'}"
@@ -194,13 +192,24 @@ def near(name: str, known: Iterable[str]) -> str:
     return nearest(name.lstrip("-"), written, write=written.__getitem__)
 
 
+def _command_for(name: str, known: Collection[str]) -> str:
+    """Return what to type instead of a command of another program, or nothing."""
+    from gossamer.config.synonyms import COMMANDS
+
+    found = COMMANDS.get(name.lower(), "") if "crawl" in known else ""
+    return f"; did you mean {found}?" if found in known else f"; {found}" if found else ""
+
+
 def meaning(option: str, known: Collection[str]) -> str:
     """Return what to type instead of an option of another program, or nothing if the command does not take it."""
-    from gossamer.config.synonyms import equivalent_of
+    from gossamer.config.synonyms import OWN, equivalent_of
 
+    word = option.lstrip("-").partition("=")[0]
+    if OWN.get(word) in known:
+        return f"; use {OWN[word]}"
     if "--set" not in known:
         return ""
-    found = equivalent_of(option.lstrip("-").partition("=")[0], as_option=True)
+    found = equivalent_of(word, as_option=True)
     takes = not found.startswith("use --") or found.split()[1] in known
     return f"; {found}" if found and takes else ""
 

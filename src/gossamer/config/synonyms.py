@@ -101,6 +101,30 @@ _SENTENCES = {
     "limit-rate bandwidth bwlimit max-rate throttle": "there is no limit on bytes a second; --concurrency and --delay "
     "slow a crawl down",
 }
+_COMMANDS = {
+    "crawl": "runspider spider run start get download scrape wget",
+    "gossamer serve DIR shows archived pages, and gossamer export DIR --to mirror writes files for a browser": "replay "
+    "view wayback browse playback",
+    "gossamer serve DIR shows a crawl in a browser, gossamer serve --folder FOLDER several": "dashboard ui web gui "
+    "server monitor list ls crawls",
+    "gossamer check URL finds broken links": "linkcheck links lychee audit lint validate",
+    "gossamer init writes a configuration file": "startproject genspider new create",
+    "gossamer export DIR --to FORMAT -o PATH writes other formats": "convert dump save parquet csv jsonl wacz chunks "
+    "duckdb sqlite",
+    "gossamer resume DIR continues a crawl": "continue restart",
+    "gossamer report DIR and gossamer status DIR show the figures of a crawl": "statistics info summary show",
+    "gossamer forget DIR PATTERN removes pages of a crawl": "delete remove rm purge",
+}
+COMMANDS = {word: name for name, words in _COMMANDS.items() for word in words.split()}
+"""What other programs call a command: a command of ours, or a clause."""
+_OWN = {
+    "address": "host bind listen ip interface hostname",
+    "chunk-tokens": "chunk-size max-tokens tokens chunk-length tokens-max",
+    "where": "filter query sql condition",
+    "to": "type as form",
+}
+OWN = {word: f"--{name}" for name, words in _OWN.items() for word in words.split()}
+"""Options of commands that set no key."""
 BY_WORD = {flag.option: flag.key for flag in FLAGS} | {
     word: key for key, words in _KEYS.items() for word in words.split()
 }

@@ -237,7 +237,10 @@ class Condition:
             found = self._database.sql(f"SELECT coalesce(({self._sql}), false)::BOOLEAN AS wanted FROM rows")  # noqa: S608
             column = found.to_arrow_table()["wanted"].combine_chunks()
         except duckdb.Error as error:
-            raise ConfigError(f"where {self._sql}: {first_line(str(error))}") from error
+            says = first_line(str(error))
+            if says.endswith('at or near ")"'):  # The condition stands between brackets.
+                says = "it is not complete, or has a ) too many; write a condition such as status = 404"
+            raise ConfigError(f"where {self._sql}: {says}") from error
         if len(column) != batch.num_rows:
             raise ConfigError(f"where {self._sql}: expected a condition on single rows, such as host = 'example.org'")
         return column
