@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from gossamer.state.store import Store
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
+from tests.stages.frontier.names import T0, Shard, linked
 
 
 @pytest.mark.promise("Order and fairness", "A crawl ends when every host has nothing left.")
@@ -80,3 +82,68 @@ def test_a_new_url_does_not_wait_for_a_retry_that_is_due_later(tmp_path: Path) -
     assert lease.url == second
     contacts.close()
     store.close()
+
+
+@pytest.mark.promise("Order and fairness", "A host that does not answer for a while costs no page all its attempts.")
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_other_urls_come_before_a_retry_while_the_host_does_not_answer(tmp_path: Path, scheme: str) -> None:
+    shard = Shard(tmp_path, PolitenessOptions(delay_s_min=1.0), window_urls_max=1, host_failures_max=3)
+    frontier = shard.open(T0)
+    for number in range(20):
+        frontier.add(linked(f"{scheme}://h.test/{number}"), 0, T0)
+    attempts: Counter[str] = Counter()
+    now = T0
+    while (wake_at := frontier.wake_at()) is not None:
+        now = max(now, wake_at)
+        lease = frontier.select(now)
+        if lease is None:
+            continue
+        if not lease.address:
+            frontier.locate(lease, "127.0.0.1", now + 1e9, now)
+            continue
+        assert frontier.begin(lease, now)
+        attempts[lease.url.text] += 1
+        is_silent = 2 < sum(attempts.values()) <= 13
+        now += 2.0 if is_silent else 0.05
+        if is_silent:
+            frontier.ended(lease, Contact(2.0, "failed"), now)
+            attempt = attempts[lease.url.text] + 1
+            frontier.retry(lease, RevisitPlan(lease.url, now + 0.1, attempt, 0), now)
+        else:
+            frontier.ended(lease, Contact(0.05, "answered"), now)
+            frontier.finish(lease, "fetched", now)
+    shard.crash()
+
+    assert len(attempts) == 20
+    assert sum(attempts.values()) == 20 + 11
+    assert max(attempts.values()) == 2
+
+
+def test_a_url_that_fails_alone_is_tried_again_in_its_time(tmp_path: Path) -> None:
+    """The others answer, so that they do not delay its next attempt."""
+    shard = Shard(tmp_path, PolitenessOptions(delay_s_min=1.0), window_urls_max=1)
+    frontier = shard.open(T0)
+    for number in range(9):
+        frontier.add(linked(f"http://h.test/{number}"), 0, T0)
+    asked: list[str] = []
+    now = T0
+    while asked.count("http://h.test/0") < 3:
+        now = max(now, frontier.wake_at() or now)
+        lease = frontier.select(now)
+        if lease is None:
+            continue
+        if not lease.address:
+            frontier.locate(lease, "127.0.0.1", now + 1e9, now)
+            continue
+        assert frontier.begin(lease, now)
+        asked.append(lease.url.text)
+        now += 0.05
+        if lease.url.text.endswith("/0"):
+            frontier.ended(lease, Contact(0.05, "failed"), now)
+            frontier.retry(lease, RevisitPlan(lease.url, now + 0.1, asked.count(lease.url.text) + 1, 0), now)
+        else:
+            frontier.ended(lease, Contact(0.05, "answered"), now)
+            frontier.finish(lease, "fetched", now)
+    shard.crash()
+
+    assert [text[-1] for text in asked] == ["0", "1", "0", "2", "0"]

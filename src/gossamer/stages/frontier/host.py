@@ -37,9 +37,9 @@ class Host:
 
     __slots__ = (
         "answered_by", "aside_again_at", "contacted", "dirty", "due_next", "due_out", "failed_at", "fingerprint",
-        "has_others", "is_new", "lent", "lent_again", "located_anew", "located_until", "on_bench", "out", "parked",
-        "partition", "place", "prefix", "prerequisites", "probe_from", "probing", "readings", "record", "rules", "site",
-        "site_name", "stamp", "turn_at", "turns", "window",
+        "has_failed", "has_others", "is_new", "lent", "lent_again", "located_anew", "located_until", "on_bench", "out",
+        "parked", "partition", "place", "prefix", "prerequisites", "probe_from", "probing", "readings", "record",
+        "rules", "site", "site_name", "stamp", "turn_at", "turns", "window",
     )  # fmt: skip
 
     def __init__(self, record: HostRecord, partition: int, prefix: bytes, fingerprint: int, rules: Politeness) -> None:
@@ -99,16 +99,20 @@ class Host:
         """
         self.answered_by = self.failed_at = ""
         """Its addresses that answered last, and failed last; empty: none in this process."""
+        self.has_failed = False
+        """Whether its last request failed."""
         self.has_others = False
         """Whether it has other addresses than the one to request, as far as the lookups say."""
 
     def note_contact(self, address: str, kind: str) -> None:
         """Note how a contact with one of its addresses ended. After a failure it is looked up again."""
         if kind == "failed":
+            self.has_failed = True
             self.failed_at = address or self.failed_at
             self.located_until = 0.0
             self.located_anew = False
         elif kind != "left":
+            self.has_failed = False
             self.answered_by = address
 
     def next_prerequisite(self) -> Prerequisite:

@@ -154,7 +154,7 @@ class Queues:
         """Read more URLs into the window: first due ones, then some of one level. One or two reads of 1 to 20 µs."""
         # Not for a single free place in the window: each scan passes over the due URLs that are leased.
         is_room = host.window is None or 2 * len(host.window) <= self._window_urls_max
-        if host.record.due and host.due_next <= now and is_room and not self._is_turn_of_others(host):
+        if host.record.due and host.due_next <= now and is_room and not self._is_turn_of_others(host, now):
             self._take_due(host, now)
         while host.window is None and (level := self._choose_level(host, now)) is not None:
             self._read_run(host, level)
@@ -223,13 +223,7 @@ class Queues:
         """Say whether a host has URLs of answering origins that may be requested now."""
         if any(gate(host, key_of(item.url), now, self._remembered_s) == "open" for item in host.window or ()):
             return True
-        return any(
-            queue.head < queue.tail
-            and self._unread(host, level, queue)
-            and lane_free_at(host, level) <= now
-            and not on_trial(host.record, level)
-            for level, queue in host.record.levels.items()
-        )
+        return any(not on_trial(host.record, level) for level in self._readable(host, now))
 
     def take(self, host: Host) -> QueuedUrl:
         """Remove the next URL from the window and return it."""
@@ -334,22 +328,31 @@ class Queues:
                 self._epochs.put("queue", block_key(host.prefix, level, block.first), encode_block(block))
         self._drop_passed(host, level, queue, reading)
 
-    def _is_turn_of_others(self, host: Host) -> bool:
-        """Decide at random whether new URLs get the next window, although revisits are due."""
+    def _is_turn_of_others(self, host: Host, now: float) -> bool:
+        """Decide whether new URLs get the next window, although others are due: at random if revisits are. After a
+        failed request they do: otherwise one URL would use up its attempts while its host does not answer.
+        """
         if not host.record.revisits:
-            return False
+            return host.has_failed and (host.window is not None or bool(self._readable(host, now)))
         return host.window is not None or (self.has_unread(host) and self._share_new())
 
     def _choose_level(self, host: Host, now: float) -> int | None:
         """Choose a queue by its level; among queues of that level, one of URLs that were set aside, which are older."""
-        waiting = [level for level, queue in host.record.levels.items() if self._unread(host, level, queue)]
+        waiting = self._readable(host, now)
         if host.record.origins is None:
             return self._bias.choose(waiting) if waiting else None
-        waiting = [number for number in sorted(waiting) if lane_free_at(host, number) <= now]
         if now < host.probe_from:
             waiting = [number for number in waiting if not on_trial(host.record, number)] or waiting
         by_level = {level_of(number): number for number in waiting}
         return by_level[self._bias.choose(list(by_level))] if by_level else None
+
+    def _readable(self, host: Host, now: float) -> list[int]:
+        """Return the queues of a host with unread URLs whose origins do not wait."""
+        levels = host.record.levels.items()
+        waiting = [level for level, queue in levels if self._unread(host, level, queue)]
+        if host.record.origins is None:
+            return waiting
+        return [level for level in sorted(waiting) if lane_free_at(host, level) <= now]
 
     def _unread(self, host: Host, level: int, queue: LevelQueue) -> bool:
         reading = host.readings.get(level)
