@@ -23,9 +23,11 @@ from tests.crash.harvest import Harvest, differences
 ROOT = Path(__file__).parents[2]
 DELAY_S = 1.0
 SETTINGS = (
-    "politeness.delay_factor=0.0", "crawl.commit_s=0.25", "crawl.request_s_max=2.0", "frontier.retry_s_first=0.1",
+    "politeness.delay_factor=0.0", "crawl.commit_s=0.25", "crawl.request_s_max=2.0", "frontier.retry_s_first=5.0",
     "memory.budget_bytes='200MiB'", "state.checkpoint_s=5",
 )  # fmt: skip
+"""The servers share the machine with all of the cluster: where it stalls, three attempts must outlast that (some 20 s).
+"""
 SECONDS = float(os.environ.get("GOSSAMER_DRILL_S", "0"))
 """How long faults go on after those that are named: an hour in `make nightly`."""
 WEB = SimwebOptions.plain(
@@ -75,7 +77,8 @@ def test_a_crawl_survives_the_loss_of_machines_and_of_its_head(
         assert told["status"] == 0, told["errors"]
         assert told["broken"] == []
         assert "(raylet)" not in told["errors"]
-        assert differences(found, alone) == []
+        differing = differences(found, alone)
+        assert not differing, "\n".join(differing[:20])
         assert found.faults() == []
         for fault in told["faults"]:
             assert (fault["noticed_s"] or 0.0) <= BUSY * NOTICED_S, fault

@@ -106,6 +106,16 @@ class Harvest:
         left += [path for table in ("pages", "links") for path in (self.directory / table).glob(".*")]
         return found + [f"left over: {path}" for path in left]
 
+    def describe(self, url: str) -> str:
+        """Describe what became of a URL, by which path it was found, and each attempt."""
+        rows = self.attempts.get(url)
+        if rows is None:
+            return "no row"
+        last = rows[-1]
+        path = f"depth {last['depth']} by {last['link_type']} from {last['referrer']}"
+        tries = [f"{row['fetched_at']} shard {row['shard']}: {row['outcome']} {row['error'] or ''}" for row in rows]
+        return f"{self.finals[url]}, {path}, {len(rows)} attempts ({'; '.join(tries)})"
+
     def check_archives(self) -> list[str]:
         """Return what the strict reader, `warcio check` and `fastwarc check` object to."""
         objections = strict.faults(self.archives)
@@ -125,13 +135,16 @@ class Harvest:
 
 
 def differences(one: Harvest, other: Harvest) -> list[str]:
-    """Return in what two crawls of the same web differ."""
-    found = []
-    for name in ("finals", "links", "records"):
+    """Return in what two crawls of the same web differ: pages with all their attempts; links and records of others."""
+    keys = one.finals.keys() | other.finals.keys()
+    pages = sorted(url for url in keys if one.finals.get(url) != other.finals.get(url))
+    found = [f"page {url}: {one.describe(url)} | {other.describe(url)}" for url in pages]
+    for name in ("links", "records"):
         mine, theirs = getattr(one, name), getattr(other, name)
-        keys = mine.keys() | theirs.keys()
         found += [
-            f"{name} {key}: {mine.get(key)} and {theirs.get(key)}" for key in keys if mine.get(key) != theirs.get(key)
+            f"{name} {key}: {mine.get(key)} and {theirs.get(key)}"
+            for key in mine.keys() | theirs.keys()
+            if mine.get(key) != theirs.get(key) and key[0] not in pages
         ]
     return found
 
