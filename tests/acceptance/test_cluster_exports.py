@@ -155,6 +155,20 @@ def test_ctrl_c_ends_all_tasks_and_a_repeated_command_goes_on(divided: Divided, 
     assert rows(tmp_path / "sets", "shard-*/data/*.parquet").total() == 434
 
 
+@pytest.mark.promise("Files and exports", "An index that a cluster builds holds the same pages as that of one machine.")
+def test_the_index_is_built_by_all_machines(divided: Divided) -> None:
+    def pages(*more: str) -> tuple[str, set[str]]:
+        done = gossamer("search", divided.directory, "harbour", "--build", "--json", "--limit", "500", *more)
+        assert done.returncode == 0, done.stderr
+        return done.stderr.strip().splitlines()[-1], {hit["url"] for hit in json.loads(done.stdout)["hits"]}
+
+    alone = pages()
+    assert len(alone[1]) > 20
+    assert pages("--cluster", divided.nodes.address) == alone
+    folders = sorted(path.name for path in (divided.directory / "search").iterdir())
+    assert folders == [f"shard-{number}" for number in range(SHARDS)], "it replaces the earlier one"
+
+
 @pytest.mark.parametrize(
     ("to", "more", "line"),
     [

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
+import tantivy
 
-from gossamer.api.shares import ShareOrder, SharePart, export_on_cluster, make_share
+from gossamer.api.search import build_index_of, search_of
+from gossamer.api.shares import INDEX, ShareOrder, SharePart, build_index_on_cluster, export_on_cluster, make_share
 from gossamer.api.views import export_of
 from gossamer.assembly.building import assemble
-from gossamer.config import effective_toml
+from gossamer.config import Config, effective_toml
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
 from gossamer.results.export.work import Share
+from gossamer.results.search.folder import FOLDER, indexes_of
+from gossamer.results.search.index import POSITION, open_index, text_in
 from tests.cluster.crawls import config_of
 from tests.faults.shards import Shards
 
@@ -116,3 +121,39 @@ def test_what_a_share_cannot_hold_is_refused(crawl: Path, to: str, options: dict
 def test_manifests_are_json(crawl: Path, tmp_path: Path) -> None:
     [part, _] = make_all(crawl, "jsonl", tmp_path / "parts")
     assert json.loads((tmp_path / "parts/part-000.json").read_bytes())["files"] == part.files
+
+
+def test_indexes_of_shares_hold_each_page_once(crawl: Path, tmp_path: Path) -> None:
+    """Also copies, whose payload another shard has, and anchor texts of links on other shards."""
+    build_index_of(crawl)
+    whole = search_of(crawl, "harbour", limit=100)
+    copy = tmp_path / "crawl"
+    shutil.copytree(crawl, copy)
+    shutil.rmtree(copy / FOLDER)
+    order = ShareOrder(str(copy), str(copy / FOLDER), INDEX, {}, of=2)
+    (copy / FOLDER).mkdir()
+    parts = [
+        msgspec.json.decode(make_share(order, (copy / FOLDER).as_uri(), n, lambda done, rows: None), type=SharePart)
+        for n in range(2)
+    ]
+    found = search_of(copy, "harbour", limit=100)
+    assert [folder.name for folder in indexes_of(copy)] == ["shard-0", "shard-1"]
+    assert sum(part.done.rows["pages"] for part in parts) == len(list(indexed(crawl)))
+    assert Counter(indexed(copy)) == Counter(indexed(crawl))
+    assert found.total == whole.total > 10
+    assert {hit.url for hit in found.hits} == {hit.url for hit in whole.hits}
+
+
+def test_the_index_of_one_shard_needs_no_cluster(tmp_path: Path) -> None:
+    (tmp_path / "crawl.toml").write_text(effective_toml(Config()))
+    with pytest.raises(ConfigError, match="has one shard, so one process builds its index; leave --cluster out"):
+        build_index_on_cluster(tmp_path, "127.0.0.1:9", lambda *_: None)
+
+
+def indexed(directory: Path) -> Iterator[str]:
+    for folder in indexes_of(directory):
+        index = open_index(folder)
+        searcher = index.searcher()
+        for _, place in searcher.search(tantivy.Query.all_query(), 10_000).hits:
+            if (key := text_in(searcher.doc(place), "key")) != POSITION:
+                yield key

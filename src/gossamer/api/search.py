@@ -14,6 +14,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.results.export.bodies import Texts
 from gossamer.results.export.export import MEMORY_BYTES
 from gossamer.results.export.opening import crawl_in, export_means
+from gossamer.results.export.work import Share
 from gossamer.results.search.build import IndexBuilt, build
 from gossamer.results.search.folder import indexes_of, no_index
 from gossamer.results.search.query import QueryAnswer, search
@@ -46,22 +47,24 @@ def build_index_of(
     memory_bytes_max: int = MEMORY_BYTES,
     advance: Callable[[int, int], None] = no_progress,
     texts_of: Texts | None = None,
+    target: Path | None = None,
+    share: Share | None = None,
 ) -> IndexBuilt:
     """Make a crawl's index from its archive, or finish one that was begun. `texts_of` finds texts of pages; None:
-    this process does.
+    this process does. With `share`, make the index of that part of the crawl, at `target`.
 
     Raises:
         ConfigError: there is no crawl, or one that runs keeps its index itself.
         OSError: the disk is full; another call goes on.
     """
-    crawl = crawl_in(directory)
+    crawl = crawl_in(directory, is_shared=share is not None)
     config = reopen(directory / "crawl.toml")
     if crawl.running and config.search.enabled:
         raise ConfigError(f"{directory} crawls and keeps its own index meanwhile; ask that, or build when it has ended")
     heap_bytes = config.search.memory_bytes_max
     memory_bytes_max = max(memory_bytes_max - heap_bytes, 0)
     with ExitStack() as stack:
-        if not crawl.running:  # No other process may start to write there.
+        if not crawl.running and share is None:  # No other process may start to write there.
             stack.callback(lock_directory(directory, 0.0).release)
         means = replace(export_means(config), texts_of=texts_of)
-        return build(crawl, means, heap_bytes, memory_bytes_max, advance)
+        return build(crawl, means, heap_bytes, memory_bytes_max, advance, target, share)

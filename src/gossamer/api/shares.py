@@ -1,10 +1,11 @@
-"""Shares: exports of a crawl of several shards on a Ray cluster, one task a shard, and the manifest of them all."""
+"""Shares: exports and the search index of a crawl of several shards on a Ray cluster, with one task a shard."""
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
 import shutil
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ import msgspec
 from gossamer.api.engine import prepare_to_join
 from gossamer.api.restoring import restore_of, stored_config
 from gossamer.api.views import export_of
+from gossamer.assembly.home import lock_directory
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.model.decodable import decodable
@@ -26,6 +28,7 @@ from gossamer.model.extras import require
 from gossamer.results.export.export import Exported, Progress, check, is_read
 from gossamer.results.export.several import FILES
 from gossamer.results.export.work import ExportFolder, ExportOrder, Share
+from gossamer.results.search.folder import FOLDER, SHARD
 
 if TYPE_CHECKING:
     from gossamer.cluster.tasks import Note
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
 
 MANIFEST = "datapackage.json"
 """A Frictionless Data Package; of WACZ files the collection that ReplayWeb.page opens."""
-_NOT_DIVISIBLE = frozenset(("duckdb", "sqlite", "cdxj", "search"))
+INDEX = "search"
+"""The format of an order that makes the crawl's full-text index."""
+_NOT_DIVISIBLE = frozenset(("duckdb", "sqlite", "cdxj", INDEX))
 
 
 class ShareOrder(msgspec.Struct, frozen=True):
@@ -57,7 +62,11 @@ class ShareOrder(msgspec.Struct, frozen=True):
         return [one.strip() for one in self.to.split(",")]
 
     def name(self, number: int) -> str:
-        """Return the name of a share in the target. Those of a mirror become one; no host's folder begins so."""
+        """Return the name of a share in the target. Those of a mirror become one; no host's folder begins so. The index
+        of a share has the place of its shard's own, which follows that shard later.
+        """
+        if self.to == INDEX:
+            return f"{SHARD}{number}"
         return ("." if self.to == "mirror" else "") + f"shard-{number:03d}{Path(FILES.get(self.to, '')).suffix}"
 
 
@@ -92,18 +101,53 @@ def export_on_cluster(order: ShareOrder, address: str, progress: Progress) -> Ex
     order = msgspec.structs.replace(order, of=config.cluster.workers)
     if "://" in order.target:
         return _export(order, order.target, config, address, progress)
-    own = ExportOrder(order.source, f"{order.to} {options}", share=Share(0, order.of))
-    with ExportFolder(Path(order.target).resolve(), own) as work:
-        done = Exported({}, resumed=True, running=False, newer=0)
-        if not work.is_complete:
-            work.out.mkdir(exist_ok=True)
-            if not (work.out / MANIFEST).exists():
-                done = _export(order, work.out.as_uri(), config, address, progress)
+    with _work_of(order) as work:
+        done = _export_to(work, order, config, address, progress)
         for path in work.out.glob(".shard-*"):  # Of a mirror.
             shutil.copytree(path, work.out, copy_function=shutil.move, dirs_exist_ok=True)
             shutil.rmtree(path)
         work.finish()
     return done
+
+
+def build_index_on_cluster(directory: Path, address: str, progress: Progress) -> Exported:
+    """Build the full-text index of a crawl on the Ray cluster at `address`: each task that of a share, in the
+    directory, which all machines see. Together they replace the earlier index. The same call resumes an interrupted
+    one.
+
+    Raises:
+        ConfigError: a mistake that the operator can fix.
+        CrawlFailedError: the cluster was lost.
+    """
+    require("ray", "--cluster")
+    require("tantivy", INDEX)
+    directory = directory.resolve()
+    config = reopen(directory / "crawl.toml")
+    if config.cluster.workers == 1:
+        raise ConfigError(f"--cluster: {directory} has one shard, so one process builds its index; leave --cluster out")
+    order = ShareOrder(str(directory), str(directory / FOLDER), INDEX, {}, of=config.cluster.workers)
+    with _work_of(order, replaces=True) as work:
+        done = _export_to(work, order, config, address, progress)
+        with ExitStack() as stack:
+            if config.search.enabled:  # A crawl may have begun meanwhile, which writes there.
+                stack.callback(lock_directory(directory, 0.0).release)
+            (work.out / MANIFEST).unlink(missing_ok=True)
+            work.finish()
+    return done
+
+
+def _work_of(order: ShareOrder, *, replaces: bool = False) -> ExportFolder:
+    own = ExportOrder(order.source, f"{order.to} {order.options}", share=Share(0, order.of))
+    return ExportFolder(Path(order.target).resolve(), own, replaces=replaces)
+
+
+def _export_to(work: ExportFolder, order: ShareOrder, config: Config, address: str, progress: Progress) -> Exported:
+    """Make what is missing of an export in a folder under way."""
+    if not work.is_complete:
+        work.out.mkdir(exist_ok=True)
+        if not (work.out / MANIFEST).exists():
+            return _export(order, work.out.as_uri(), config, address, progress)
+    return Exported({}, resumed=True, running=False, newer=0)
 
 
 def _export(order: ShareOrder, place: str, config: Config, address: str, progress: Progress) -> Exported:
@@ -142,10 +186,19 @@ def make_share(order: ShareOrder, place: str, number: int, note: Note) -> bytes:
         folder = Path(scratch) if is_sent else Path(url2pathname(urlsplit(place).path))
         target = folder / order.name(number)
         advance: Progress = lambda _, at, rows: note(at, rows)  # noqa: E731
-        done = export_of(source, order.to, target, **order.options, share=share, progress=advance)
+        done = _make(order, source, target, share, advance)
         base = target if order.to == "mirror" else folder
         part = SharePart(order, number, _files_below(base, target), done)
         return asyncio.run(_keep(_store_at(config, place), base if is_sent else None, part))
+
+
+def _make(order: ShareOrder, source: Path, target: Path, share: Share, progress: Progress) -> Exported:
+    if order.to != INDEX:
+        return export_of(source, order.to, target, **order.options, share=share, progress=progress)
+    from gossamer.api.search import build_index_of  # noqa: PLC0415 - of an extra
+
+    built = build_index_of(source, advance=partial(progress, "pages"), target=target, share=share)
+    return Exported({"pages": built.pages}, resumed=built.resumed, running=built.running, newer=0)
 
 
 def _config_of(order: ShareOrder) -> Config:

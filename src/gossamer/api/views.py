@@ -36,8 +36,6 @@ from gossamer.results.export.work import Share
 from gossamer.results.isolated.contents import ContentProcesses
 
 __all__ = ["Exported", "export_of", "stream_of", "write_unfinished"]
-READERS_S = 10.0
-"""Time in which exports of other shares have read the last commit, and release the crawl's directory."""
 
 
 def export_of(
@@ -72,7 +70,7 @@ def export_of(
     """
     directory = directory_of(directory)
     file = directory / "crawl.toml"
-    crawl = crawl_in(directory, READERS_S if share is not None else 0.0)
+    crawl = crawl_in(directory, is_shared=share is not None)
     earlier = [_earlier(directory_of(one, "against")) for one in against]
     target = directory_of(target, "target")
     formats = list(map(str.strip, to.split(",")))

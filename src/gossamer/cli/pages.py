@@ -18,6 +18,7 @@ from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, bytes_of
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Exit, Shown, complain, harmless, obeys_escapes
+from gossamer.cli.stored import uri_of
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.verbs import RefusedError
@@ -46,13 +47,19 @@ def search(
         str, typer.Option("--language", metavar="LANG", help="Search pages in this language only, such as en.")
     ] = "",
     build: Annotated[bool, typer.Option("--build", help="Build the index from the archive first.")] = False,
+    cluster: Annotated[
+        str,
+        typer.Option("--cluster", metavar="ADDRESS", help="Build on this Ray cluster, in parallel: one task a shard."),
+    ] = "",
     quiet: Annotated[bool, typer.Option("--quiet", help="Hide the progress of --build.")] = False,
 ) -> int:
     """Search the full text of a crawl."""
     query = " ".join(words or ())
+    if cluster and (not build or uri_of(directory)):
+        raise ConfigError("--cluster: it is for --build of a crawl in a directory that all machines see")
     require_crawl(directory)
     if build:
-        _build_index(directory, quiet=quiet)
+        _build_index(directory, cluster, quiet=quiet)
         if not query:
             return Exit.FINISHED
     try:
@@ -143,17 +150,25 @@ def _search(directory: Path, query: str, *, limit: int, host: str, site: str, la
     return asyncio.run(search())
 
 
-def _build_index(directory: Path, *, quiet: bool) -> None:
+def _build_index(directory: Path, cluster: str, *, quiet: bool) -> None:
     """Build the full-text index of a crawl."""
     require("tantivy", "search")
     from gossamer.api.search import build_index_of
+    from gossamer.api.shares import build_index_on_cluster
 
     shown = Shown(sys.stderr, quiet=quiet)
-    built = build_index_of(directory, advance=lambda done, rows: shown.advance("pages", done, rows))
+    if cluster:
+        done = build_index_on_cluster(directory, cluster, shown.advance)
+        pages = done.rows.get("pages", 0)
+        running = done.running
+    else:
+        built = build_index_of(directory, advance=lambda done, rows: shown.advance("pages", done, rows))
+        pages = built.pages
+        running = built.running
     shown.clear()
-    if built.running:
+    if running:
         shown.line(f"{directory} is still crawling: the index holds the pages of its last commit")
-    shown.line(f"{directory / 'search'} holds {counted(built.pages, 'page')}")
+    shown.line(f"{directory / 'search'} holds {counted(pages, 'page')}")
 
 
 def _lines(found: SearchResults, *, colours: bool) -> Iterator[str]:

@@ -41,10 +41,14 @@ _LOGS = "state/tables/"
 _SUFFIX = ".journal"
 
 
-def crawl_in(directory: Path, wait_s: float = 0.0) -> ExportedCrawl:
+READERS_S = 10.0
+"""Time in which exports of other shares have read the last commit, and release the crawl's directory."""
+
+
+def crawl_in(directory: Path, *, is_shared: bool = False) -> ExportedCrawl:
     """Return a crawl as of its last commit, for exports and search. If the crawl does not run, all files of the commit
     must exist; if its state is lost or elsewhere, all finished files are used. A crawl that another process reads at
-    this moment counts as running after `wait_s`.
+    this moment counts as running; if it `is_shared` by exports of other shares, only after `READERS_S`.
 
     Raises:
         ConfigError: there is no crawl.
@@ -60,7 +64,7 @@ def crawl_in(directory: Path, wait_s: float = 0.0) -> ExportedCrawl:
     lock = DirectoryLock(directory / LOCK, reading=True)
     running = False
     try:
-        running = not lock.acquire(wait_s)
+        running = not lock.acquire(READERS_S if is_shared else 0.0)
         every = [home for home in homes(directory, config.cluster.workers) if home.is_there]
         files: dict[str, ManifestEntry] = {}
         logs: list[CommittedLog] = []

@@ -17,7 +17,7 @@ from gossamer.results.export.bodies import ArchivedPage, Means, PageText, Record
 from gossamer.results.export.export import ExportedCrawl, inputs_of
 from gossamer.results.export.pages import PAGES_MIN
 from gossamer.results.export.plan import Planned, make_plan, read_plan, rows_of
-from gossamer.results.export.work import ExportFolder, ExportOrder
+from gossamer.results.export.work import ExportFolder, ExportOrder, Share
 from gossamer.results.search.documents import INDEXED_TYPES, IndexedPage, language_of_page
 from gossamer.results.search.folder import FOLDER, position_of, rows_at
 from gossamer.results.search.index import POSITION, IndexWriter, open_index, text_in
@@ -39,10 +39,12 @@ def build(
     index_memory_bytes_max: int,
     memory_bytes_max: int,
     advance: Callable[[int, int], None],
+    target: Path | None = None,
+    share: Share | None = None,
 ) -> IndexBuilt:
-    """Build `search/` from each URL's last successful fetch, with the anchor texts of the links to it. Resumes after a
-    kill, and replaces the old index at the end. This process finds the texts unless `means` says how: with others an
-    index takes a seventh more processor time and comes no sooner.
+    """Build `search/`, or at `target` the index of a `share` of the pages, from each URL's last successful fetch, with
+    the anchor texts of the links to it. Resumes after a kill, and replaces the old index at the end. This process finds
+    the texts unless `means` says how: with others an index takes a seventh more processor time and comes no sooner.
 
     Costs about 2 ms a page.
 
@@ -50,9 +52,10 @@ def build(
         ConfigError: a mistake that the operator can fix.
         OSError: the disk is full; another call goes on.
     """
-    target = crawl.directory / FOLDER
+    target = target or crawl.directory / FOLDER
     crawl.require(["pages", "links"], warcs=True)
-    with ExportFolder(target, ExportOrder(str(crawl.directory.resolve()), "search"), replaces=True) as work:
+    order = ExportOrder(str(crawl.directory.resolve()), "search", share=share)
+    with ExportFolder(target, order, replaces=True) as work:
         if work.is_complete:
             work.finish()
             return IndexBuilt(0, resumed=True, running=False)
@@ -62,7 +65,7 @@ def build(
         assert inputs is not None
         work.sweep("logs", "plan.parquet")
         plan = work.folder / "plan.parquet"
-        make_plan(plan, inputs.tables["pages"], "", memory_bytes_max, links=inputs.tables["links"])
+        make_plan(plan, inputs.tables["pages"], "", memory_bytes_max, links=inputs.tables["links"], share=share)
         # A log of a crawl that runs grows beyond what was read of it.
         files = [Path(piece.path) for piece in inputs.tables["pages"]]
         ended = [path.name for path in files if not (inputs.running and path.is_relative_to(work.folder))]
