@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from gossamer.engine.examine import Examined
-from gossamer.model.links import Announcement, Link, Prerequisite, Visit
+from gossamer.model.links import Announcement, Link, Prerequisite, RevisitPlan, Visit
 from gossamer.model.pages import Archived, Findings, Page, Visited
 from gossamer.model.visits import Failure, Reply
 from gossamer.stages.frontier.host import VisitLease
@@ -127,6 +127,9 @@ class Ending(Protocol):
 
     def look(self, lease: VisitLease, visited: Visited) -> Callable[[Archived, float], None]:
         """Write what has changed into the row of a visit; return what ends the visit once the row is archived."""
+
+    def retry(self, lease: VisitLease, again: RevisitPlan, now: float) -> None:
+        """Queue the URL of a visit again: for another attempt, or the next hop of a redirect with the same key."""
 
     def visit_again(self, link: Link, now: float, not_before: float) -> None:
         """Queue a URL again whose visit has ended."""

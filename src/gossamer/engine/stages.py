@@ -126,6 +126,9 @@ class BatchEnding:
 
         return finish
 
+    def retry(self, lease: VisitLease, again: RevisitPlan, now: float) -> None:
+        self._frontier.retry(lease, again, now)
+
     def visit_again(self, link: Link, now: float, not_before: float) -> None:
         record = self._history.get(link.url)
         if record.final and self._chain.explain(link) in {"", *self._chain.by_place}:
@@ -216,7 +219,7 @@ class Recorder:
         """Return what returns the URL to the frontier once the attempt is archived."""
         if again is None:
             return self._stages.ending.look(lease, visited)
-        return lambda _, now: self._stages.frontier.retry(lease, again, now)
+        return lambda _, now: self._stages.ending.retry(lease, again, now)
 
     def seed(self, visit: Visit) -> int:
         """Return the kind of seed that a visit's URL is, or `NOT_SEED`; also for a seed that was queued as an ordinary

@@ -235,6 +235,8 @@ class Original(msgspec.Struct, array_like=True, frozen=True, gc=False):
     digest: bytes = b""
     """Of its payload, and the length of its content, if another digest led here."""
     body_bytes: int = 0
+    sent_type: str = ""
+    """Its Content-Type, for imported revisits that have no head; empty if not known."""
 
 
 class Archived(msgspec.Struct, frozen=True, gc=False):

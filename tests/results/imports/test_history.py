@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from hashlib import sha256
 from pathlib import Path
@@ -99,3 +100,33 @@ def test_a_revisit_without_its_original_keeps_the_digest_of_the_archive(tmp_path
     archive = write_warc(tmp_path / "a.warc.gz", [revisit(f"{HOST}/p1", FIRST, 2)])
     do_import(tmp_path / "crawl", archive)
     assert rows(tmp_path / "crawl", "digest, body_bytes") == [(digest_of(FIRST), 0)]
+
+
+def test_a_revisit_without_a_head_is_the_page_of_its_original(tmp_path: Path) -> None:
+    """Of warcit and webrecorder: the record has no block, and the copy another address."""
+    fields = {"WARC-Profile": SAME, "WARC-Payload-Digest": digest_of(FIRST)}
+    original = {"WARC-Refers-To-Target-URI": f"{HOST}/p1", "WARC-Refers-To-Date": DAY.format(1)}
+    archive = write_warc(tmp_path / "a.warc.gz", [
+        Stored(f"{HOST}/p1", FIRST, DAY.format(1)),
+        headless(f"{HOST}/copy", fields | original),
+        headless(f"{HOST}/bare", fields),
+        headless(f"{HOST}/p1", fields | original),
+    ])  # fmt: skip
+    do_import(tmp_path / "crawl", archive)
+    assert rows(tmp_path / "crawl", "url, outcome, status, error, media_type") == [
+        (f"{HOST}/bare", "fetched", 200, "", "text/html"),
+        (f"{HOST}/copy", "fetched", 200, "", "text/html"),
+        (f"{HOST}/p1", "fetched", 200, "", "text/html"),
+        (f"{HOST}/p1", "not_modified", 200, "", "text/html"),
+    ]
+    assert run("export", str(tmp_path / "crawl"), "--to", "markdown", "-o", str(tmp_path / "md"))[0] == 0
+    texts = [path.read_text() for path in (tmp_path / "md").rglob("*.md")]
+    assert len(texts) == 3
+    assert all("The river of page 1" in text for text in texts)
+
+
+def headless(url: str, fields: dict[str, str]) -> bytes:
+    """Return a revisit record that refers to a payload and has no block."""
+    lines = ["WARC/1.0", "WARC-Type: revisit", f"WARC-Target-URI: {url}", f"WARC-Date: {DAY.format(5)}"]
+    lines += [f"{name}: {value}" for name, value in fields.items()]
+    return gzip.compress("\r\n".join([*lines, "Content-Length: 0", "", "", "", ""]).encode(), mtime=0)

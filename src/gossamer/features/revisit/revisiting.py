@@ -15,7 +15,7 @@ from gossamer.engine.commit import Storage
 from gossamer.engine.copies import is_text
 from gossamer.engine.history import read_page_record
 from gossamer.features.revisit.schedule import Schedule
-from gossamer.model.links import Link, Notice, Visit
+from gossamer.model.links import Link, Notice, RevisitPlan, Visit
 from gossamer.model.pages import Archived, Findings, Held, Original, Sight, Sketch, Visited
 from gossamer.model.visits import Reply, Request
 from gossamer.ports import Conclusion, VisitMiddleware
@@ -98,6 +98,10 @@ class Revisiting(VisitMiddleware):
         return tuple(headers)
 
     is_continuous = True
+
+    def retry(self, lease: VisitLease, again: RevisitPlan, now: float) -> None:
+        """Queue the URL of a visit again."""
+        self.frontier.retry(lease, again, now)
 
     def visit_again(self, link: Link, now: float, not_before: float) -> None:
         """Make a page due again."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-import msgspec
 from msgspec.structs import replace
 
 from gossamer.engine.examine import Examined, page_of
@@ -15,13 +14,14 @@ from gossamer.engine.middleware import Middlewares
 from gossamer.engine.outcomes import Outcomes
 from gossamer.engine.ring import Retries
 from gossamer.engine.stages import Stages
-from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisite, Visit
+from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisite, RevisitPlan, Visit
 from gossamer.model.pages import Archived, Original, Visited
-from gossamer.model.visits import Reply
+from gossamer.model.visits import Reply, lower_names
 from gossamer.ports import Conclusion, ContentSeen, PrerequisiteArchive, VisitMiddleware
 from gossamer.results.imports.capture import LINK_TYPE, Capture, Refused
-from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import VisitLease
+from gossamer.stages.frontier.host import Host, VisitLease
+from gossamer.stages.frontier.options import politeness
+from gossamer.stages.frontier.record import RECORD_VERSION, HostRecord, QueuedUrl
 from gossamer.stages.seen.offers import DEPTH_MAX
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -32,16 +32,10 @@ if TYPE_CHECKING:
     from gossamer.features.revisit.revisiting import Revisiting
 
 ROBOTS = "/robots.txt"
+OK = 200
 NOT_MODIFIED = 304
 DIGEST_MAX = 200
 DEADLY = "a process died of its page twice; it is archived unparsed"
-
-
-class CaptureVisit(msgspec.Struct, frozen=True):
-    """The part of a lease that conclusions read."""
-
-    url: Url
-    visit: Visit
 
 
 class LatestHistory(PageHistory):
@@ -51,13 +45,6 @@ class LatestHistory(PageHistory):
         """Store a record, unless that of a later capture is stored."""
         if self.get(url).at <= record.at:
             super().put(url, replace(record, final=True))
-
-
-class NoQueue:
-    """A frontier for captures, which were never queued."""
-
-    def retry(self, lease: VisitLease, again: object, now: float) -> None:
-        """Do nothing: an address that redirects to itself is known."""
 
 
 class CapturesEnd:
@@ -88,6 +75,9 @@ class CapturesEnd:
 
         return finish
 
+    def retry(self, lease: VisitLease, again: RevisitPlan, now: float) -> None:
+        """Do nothing: captures were never queued, and an address that redirects to itself is known."""
+
     def visit_again(self, link: Link, now: float, not_before: float) -> None:
         """Do nothing: an archive is read once."""
 
@@ -117,34 +107,47 @@ class RevisitRecords(VisitMiddleware):
 
     name = "revisit_records"
 
-    def __init__(self, seen: ContentSeen, namer: Namer) -> None:
+    def __init__(self, seen: ContentSeen, history: PageHistory, namer: Namer) -> None:
         self._seen = seen
+        self._history = history
         self._namer = namer
-        self.capture: Capture | None = None
+        self._capture: Capture | None = None
+        self._conclusion: Conclusion | None = None
 
-    def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
-        capture = self.capture
-        if capture is None or capture.kind != "revisit":
-            return None
+    def begin(self, capture: Capture, url: Url) -> Capture:
+        """Take the next capture, and return it: without a head, with the status and type of its original."""
+        self._capture = capture
+        self._conclusion = None
+        if capture.kind != "revisit":
+            return capture
         original = capture.original
         at = self._namer.name(original.url) if original is not None and original.url else None
-        known = self._seen.find(_key(capture.digest), at or visit.url) or Original(visit.url.text, capture.fetched_at)
+        known = self._seen.find(_key(capture.digest), at or url) or Original(url.text, capture.fetched_at)
         if original is None or not original.url:
             original = known
+        if not capture.status:
+            record = self._history.get(self._namer.name(original.url) or url)
+            capture = replace(capture, status=record.status or OK, headers=(("Content-Type", known.sent_type),))
         is_same = capture.status == NOT_MODIFIED or original.url == capture.url
-        if not is_same and not 200 <= capture.status < 300:
-            return None
-        return Conclusion(
-            "not_modified" if is_same else "fetched", "", revisit_of=original, digest=known.digest,
-            columns={"digest": capture.digest[:DIGEST_MAX], "body_bytes": known.body_bytes},
-        )  # fmt: skip
+        if is_same or 200 <= capture.status < 300:
+            self._conclusion = Conclusion(
+                "not_modified" if is_same else "fetched", "", revisit_of=original, digest=known.digest,
+                columns={"digest": capture.digest[:DIGEST_MAX], "body_bytes": known.body_bytes},
+            )  # fmt: skip
+        return capture
+
+    def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
+        return self._conclusion
 
     def concluded(self, visited: Visited, now: float) -> None:
         """Store by which digest, of any kind, revisits refer to a payload."""
-        capture = self.capture
+        capture = self._capture
         row = visited.row
         if capture is not None and capture.digest and capture.kind != "revisit" and visited.digest:
-            original = Original(row.url, row.fetched_at, capture.record_id, 0, visited.digest, row.body_bytes)
+            sent_type = next((value for name, value in capture.headers if lower_names[name] == "content-type"), "")
+            original = Original(
+                row.url, row.fetched_at, capture.record_id, 0, visited.digest, row.body_bytes, sent_type
+            )
             self._seen.remember(_key(capture.digest), visited.url, original)
 
 
@@ -154,20 +157,22 @@ class Captures:
     def __init__(self, shard: Shard, refuse: Callable[[Refused], None], *, judges_scope: bool) -> None:
         """`refuse` takes captures that processes died of. With `judges_scope`, those outside the scope are left out."""
         self._refuse = refuse
+        rules = politeness(shard.controls.settings.config.politeness)
+        self._host = Host(HostRecord(RECORD_VERSION, ""), 0, b"", 0, rules)
+        """Of the leases of all captures: it is not in the frontier."""
         pipeline = shard.ring.pipeline
         stages = pipeline.stages
         recrawl = shard.ring.recrawl
         self._judges_scope = judges_scope
         self._discovery = pipeline.discovery
         self._clock = shard.controls.telemetry.clock
-        self._revisits = RevisitRecords(stages.content_seen, stages.namer)
+        self._revisits = RevisitRecords(stages.content_seen, stages.history, stages.namer)
         self._archive = PlacedArchive(stages.archive)
         self._stages: Stages = replace(
             stages,
             middlewares=Middlewares([self._revisits, stages.middlewares.of("usage")]),
             archive=self._archive,
             history=LatestHistory(shard.kept.storage.epochs),
-            frontier=cast("Frontier", NoQueue()),
             ending=CapturesEnd(recrawl.revisiting if recrawl is not None else None, stages.history),
         )
         telemetry = shard.controls.telemetry
@@ -203,14 +208,14 @@ class Captures:
         self._archive.place = place
         name = source.rpartition("/")[2]
         self._archive.source = (("WARC-Source-URI", name), ("WARC-Source-Offset", str(capture.place.offset)))
-        reply = capture.reply()
         now = self._clock.now()
         if url.text == f"{url.origin}{ROBOTS}":
-            self._read_robots(url, reply)
+            self._read_robots(url, capture.reply())
             return "robots.txt"
-        self._revisits.capture = capture
+        capture = self._revisits.begin(capture, url)
+        reply = capture.reply()
         visit = self._visit(capture, url)
-        lease = cast("VisitLease", CaptureVisit(url, visit))
+        lease = VisitLease(self._host, url, url.origin, "", visit=visit)
         links = self._outcomes.settle(lease, reply, now)
         if isinstance(links, Reply):
             examined = await self._examine(visit, reply, examined)
@@ -220,7 +225,7 @@ class Captures:
         self._discovery.follow(links, url, now)
         return ""
 
-    def _visit(self, capture: Capture, url: Url) -> Visit:
+    def _visit(self, capture: Capture, url: Url) -> QueuedUrl:
         way = self._stages.url_seen.way(url)
         depth = way[0] if way is not None else DEPTH_MAX
         is_seed = url.key in self.seeds
@@ -228,7 +233,7 @@ class Captures:
         if is_seed or depth == DEPTH_MAX:  # No page that was imported before links to it.
             depth = 0
         # As a revisit, it is no evidence of a trap.
-        return Visit(
+        return QueuedUrl(
             url, depth, 0, link_type, capture.via, 1, SEED_ARGUMENT if is_seed else NOT_SEED, revisit=True
         )  # fmt: skip
 
