@@ -215,3 +215,26 @@ def test_lists_of_a_package_are_read_once(tmp_path: Path, monkeypatch: pytest.Mo
     do_import(tmp_path / "crawl", path)
     assert read == ["pages/pages.jsonl", "pages/extraPages.jsonl"]
     assert (pages[4].url, 0, "seed") in rows(tmp_path / "crawl", "url, depth, link_type")
+
+
+def test_lists_of_pages_title_pages_without_one(tmp_path: Path) -> None:
+    """Scripts set the titles of some pages, and a browser wrote them into the list."""
+    bare = Stored(f"{HOST}/app", b"<div id=root></div>")
+    lines = [
+        {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"},
+        {"url": f"{HOST}/app", "title": "  The\n app "},
+        {"url": f"{HOST}/p1", "title": "Another"},
+        {"url": f"{HOST}/q", "title": f"{HOST}/q"},
+    ]
+    other = Stored(f"{HOST}/q", b"<p>q")
+    path = write_wacz(
+        tmp_path / "a.wacz",
+        archive__a_warc_gz=packed([bare, Stored(f"{HOST}/p1", page(1)), other]),
+        pages__extraPages_jsonl="\n".join(map(json.dumps, lines)).encode(),
+    )
+    do_import(tmp_path / "crawl", path)
+    assert rows(tmp_path / "crawl", "url, title") == [
+        (f"{HOST}/app", "The app"),
+        (f"{HOST}/p1", "Page 1"),
+        (f"{HOST}/q", ""),
+    ]

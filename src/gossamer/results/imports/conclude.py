@@ -195,9 +195,11 @@ class Captures:
         reason = self._stages.chain.explain(Link(url, LINK_TYPE, 0))
         return "" if reason == "scope" and not self._judges_scope else reason
 
-    async def conclude(self, capture: Capture, place: Archived | None, source: str, examined: Examined | None) -> str:
+    async def conclude(
+        self, capture: Capture, place: Archived | None, source: str, examined: Examined | None, title: str = ""
+    ) -> str:
         """Import a capture; return why it is left out. `place` is that of its record, if that stays where it is,
-        `examined` what another process found.
+        `examined` what another process found, `title` that of a page whose content has none.
         """
         stages = self._stages
         url = stages.namer.name(capture.url)
@@ -221,6 +223,7 @@ class Captures:
             examined = await self._examine(visit, reply, examined)
             if examined.died:
                 self._refuse(Refused(capture.place.source, source, capture.place.offset, DEADLY))
+            examined.findings.title = examined.findings.title or title
             links = self._outcomes.document(lease, reply, examined, now)
         self._discovery.follow(links, url, now)
         return ""

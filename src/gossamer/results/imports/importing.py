@@ -20,7 +20,7 @@ from gossamer.model.pages import Archived
 from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer
 from gossamer.results.imports.capture import Capture, ImportRequest, Item, Refused, Room, Source
 from gossamer.results.imports.conclude import Captures
-from gossamer.results.imports.listed import listed_depths
+from gossamer.results.imports.listed import ListedPage, listed_pages
 from gossamer.results.imports.progress import (
     SEEDS_MAX,
     ImportTable,
@@ -87,8 +87,8 @@ class Importer:
         self._room = Room(spills, store=shard.controls.settings.config.archive)
         self._table = ImportTable()
         self._sums: dict[str, str] = {}
-        self._listed: tuple[str, dict[str, int]] = ("", {})
-        """The package that was counted last, and the depths of its pages."""
+        self._listed: tuple[str, dict[str, ListedPage]] = ("", {})
+        """The package that was read last, and the pages that it lists."""
         self._borders: dict[int, Borders] = {}
         """Of archives that are not done, by the number of the source."""
         self._last_commit = 0.0
@@ -158,9 +158,7 @@ class Importer:
         first = ""
         self._file = source.name
         room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY, self._room.store)
-        if self._listed[0] != source.place:
-            self._listed = (source.place, listed_depths(source, room))
-        depths = self._listed[1]
+        listed = self._pages_of(source)
         for item in captures_of(source, room):
             progress.records += 1
             borders.note(item)
@@ -171,7 +169,8 @@ class Importer:
                     return
             if not isinstance(item, Capture) or self._request.why_unwanted(item):
                 continue
-            depth = depths.get(item.url) if item.depth is None else item.depth
+            page = listed.get(item.url)
+            depth = page.depth if item.depth is None and page is not None else item.depth
             if not self._captures.foresee(item, depth):
                 continue
             progress.first_at = min(progress.first_at or item.fetched_at, item.fetched_at)
@@ -182,6 +181,12 @@ class Importer:
                 progress.seeds.append(item.url)
         progress.seeds = list(dict.fromkeys(progress.seeds or [first] * bool(first)))
         self._progresses.changed.add(progress.number)
+
+    def _pages_of(self, source: Source) -> dict[str, ListedPage]:
+        """Return the pages that the package of a source lists."""
+        if self._listed[0] != source.place:
+            self._listed = (source.place, listed_pages(source, self._room))
+        return self._listed[1]
 
     def _begin_seeds(self, texts: Iterable[str]) -> None:
         """Put seeds into the scope, before anything is judged."""
@@ -260,7 +265,9 @@ class Importer:
         if linked and place.linkable:
             archived = Archived(linked, place.offset, place.length, capture.record_id, capture.kind)
         try:
-            return await self._captures.conclude(capture, archived, source.name, examined)
+            page = self._pages_of(source).get(capture.url)
+            title = page.title if page is not None else ""
+            return await self._captures.conclude(capture, archived, source.name, examined, title)
         except Exception as error:
             if is_fatal(error):
                 raise

@@ -1,4 +1,4 @@
-"""Listed: the pages that a WACZ names for readers, with their depth (`pages.jsonl`, and `extraPages.jsonl`)."""
+"""Listed: the pages that a WACZ names for readers, with depth and title (`pages.jsonl`, and `extraPages.jsonl`)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,7 +15,8 @@ from gossamer.results.imports.files import open_place
 from gossamer.stages.archive.packages import open_package
 
 PAGES_MAX = 100_000
-"""Pages whose depth is kept; further ones have that of their links."""
+"""Pages that are kept; further ones have the depth of their links, and their own title."""
+TITLE_CHARACTERS_MAX = 400
 BYTES_MAX = 256 << 20
 """Of each list no more is unpacked."""
 LINE_BYTES_MAX = 8 << 20
@@ -26,11 +28,19 @@ class _Line(msgspec.Struct):
     url: str = ""
     depth: int | None = None
     seed: bool = False
+    title: str | None = None
 
 
-def listed_depths(source: Source, room: Room) -> dict[str, int]:
-    """Return the depths of pages by their URLs; none of an archive that is in no package, and of damaged lists."""
-    found: dict[str, int] = {}
+class ListedPage(NamedTuple):
+    """A page as a list names it."""
+
+    depth: int | None = None
+    title: str = ""
+
+
+def listed_pages(source: Source, room: Room) -> dict[str, ListedPage]:
+    """Return pages by their URLs; none of an archive that is in no package, and of damaged lists."""
+    found: dict[str, ListedPage] = {}
     if not (source.member or source.length >= 0):
         return found
     with (
@@ -43,8 +53,11 @@ def listed_depths(source: Source, room: Room) -> dict[str, int]:
             with suppress(KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
                 for line in _lines(package, name):
                     depth = 0 if line.seed else default if line.depth is None else line.depth
-                    if line.url and depth is not None and depth >= 0 and len(found) < PAGES_MAX:
-                        found.setdefault(line.url.partition("#")[0], depth)
+                    depth = None if depth is not None and depth < 0 else depth
+                    title = "" if line.title in (None, line.url) else " ".join(line.title.split())
+                    page = ListedPage(depth, title[:TITLE_CHARACTERS_MAX])
+                    if line.url and page != ListedPage() and len(found) < PAGES_MAX:
+                        found.setdefault(line.url.partition("#")[0], page)
     return found
 
 
