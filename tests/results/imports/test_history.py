@@ -63,9 +63,37 @@ def test_revisits_find_their_payload_in_another_file(directory: Path, tmp_path: 
 
 
 def test_changes_between_captures(directory: Path) -> None:
-    status, out, err = run("changes", str(directory))
+    status, out, err = run("changes", str(directory), "--json")
     assert status == 0, err
-    assert f"{HOST}/p1" in out
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(one["at"][:10], one["change"], one["url"]) for one in found] == [
+        ("2026-01-01", "appeared", f"{HOST}/p1"),
+        ("2026-01-02", "appeared", f"{HOST}/copy"),
+        ("2026-01-03", "changed", f"{HOST}/p1"),
+    ]
+    versions = run("changes", str(directory), "--url", f"{HOST}/p1", "--json")[1].splitlines()
+    assert [json.loads(line)["change"] for line in versions] == ["appeared", "same", "changed", "same"]
+
+
+def test_a_capture_in_two_archives_is_no_change_and_an_error_is_one(tmp_path: Path) -> None:
+    """As of a collection that is there packed and unpacked."""
+    captures = [
+        Stored(f"{HOST}/p1", FIRST, DAY.format(1)),
+        Stored(f"{HOST}/p1", b"gone", DAY.format(2), status="404 Not Found"),
+        Stored(f"{HOST}/p1", b"gone", DAY.format(3), status="410 Gone"),
+        Stored(f"{HOST}/p1", b"busy", DAY.format(4), status="503 Busy"),
+        Stored(f"{HOST}/p1", FIRST, DAY.format(5)),
+    ]
+    write_warc(tmp_path / "a.warc.gz", captures)
+    write_warc(tmp_path / "b.warc.gz", [*captures, Stored(f"{HOST}/p2", LAST)])
+    do_import(tmp_path / "crawl", tmp_path / "*.warc.gz")
+    out = run("changes", str(tmp_path / "crawl"), "--json")[1]
+    found = [json.loads(line) for line in out.splitlines()]
+    assert [(one["at"][:10], one["change"]) for one in found if one["url"] == f"{HOST}/p1"] == [
+        ("2026-01-01", "appeared"),
+        ("2026-01-02", "vanished"),
+        ("2026-01-05", "appeared"),
+    ]
 
 
 @pytest.mark.parametrize("how", ["--link", "--copy"])

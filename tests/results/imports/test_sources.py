@@ -14,7 +14,7 @@ import pytest
 
 from gossamer.model.errors import ConfigError
 from gossamer.results.imports.capture import Capture, Refused, Room, Skipped
-from gossamer.results.imports.listed import listed_depths
+from gossamer.results.imports.listed import listed_pages
 from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import UNKNOWN, find_sources
 from gossamer.world.spill import Spills
@@ -215,7 +215,8 @@ def test_a_large_har_is_read_by_pieces(tmp_path: Path) -> None:
 
 def depths_in(path: Path) -> dict[str, int]:
     (source,) = find_sources([str(path)])
-    return listed_depths(source, Room(Spills(path.parent, "sha1")))
+    pages = listed_pages(source, Room(Spills(path.parent, "sha1")))
+    return {url: page.depth for url, page in pages.items() if page.depth is not None}
 
 
 def listing(*lines: object) -> bytes:

@@ -75,17 +75,29 @@ class FieldChange(ChangeRow, frozen=True):
     change: str = "field"
 
 
-# A batch crawl sees each page once and leaves the column empty: what it fetched appeared.
 _CHANGES = """
-    SELECT {columns} FROM (
-        SELECT *, CASE WHEN coalesce(change, '') <> '' THEN change
-            WHEN outcome = 'fetched' THEN 'appeared' ELSE '' END AS kind
-        FROM pages WHERE epoch_us(fetched_at) >= {since}
-    )
-    WHERE kind IN ('appeared', 'changed', 'vanished') ORDER BY fetched_at, url"""
-_VERSIONS = (
-    "SELECT {columns} FROM (SELECT *, coalesce(change, '') AS kind FROM pages) WHERE key = ? ORDER BY fetched_at"
-)
+    SELECT {columns} FROM judged
+    WHERE epoch_us(fetched_at) >= {since} AND kind IN ('appeared', 'changed', 'vanished') ORDER BY fetched_at, url"""
+_VERSIONS = "SELECT {columns} FROM judged WHERE key = ? ORDER BY fetched_at, warc_file, warc_offset"
+_NOTED = """
+    SELECT *, CASE WHEN coalesce(change, '') <> '' THEN change
+        WHEN outcome = 'fetched' THEN 'appeared' ELSE '' END AS kind
+    FROM pages"""
+# Batch crawls and imports leave the column empty. Imports may hold several captures of a page.
+_COMPARED = """
+    SELECT *, CASE
+        WHEN outcome = 'not_modified' THEN 'same'
+        WHEN outcome = 'fetched' AND coalesce(before, '') = '' THEN 'appeared'
+        WHEN outcome = 'fetched' THEN if(before = digest, 'same', 'changed')
+        WHEN status IN (404, 410) AND before <> '' THEN 'vanished' ELSE '' END AS kind
+    FROM (
+        SELECT *, last_value(
+            CASE WHEN outcome = 'fetched' THEN digest WHEN status IN (404, 410) THEN '' END IGNORE NULLS
+        ) OVER (
+            PARTITION BY key ORDER BY fetched_at, warc_file, warc_offset
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS before FROM pages
+    )"""
 _COLUMNS = (
     "epoch_us(fetched_at)", "kind", "url", "outcome::VARCHAR", "status", "title", "digest", "body_bytes",
     "warc_file::VARCHAR", "warc_offset", "warc_length", "warc_type::VARCHAR",
@@ -150,14 +162,14 @@ def changes_of(pieces: Sequence[ExportPiece], since_s: float, folder: Path) -> I
     """Yield what appeared, changed or vanished since an instant, in the order of time. In bounded memory; what does
     not fit is sorted in `folder`.
     """
-    with pages_in(pieces, folder) as database:
+    with judged_in(pieces, folder) as database:
         question = _CHANGES.format(columns=", ".join(_COLUMNS), since=round(since_s * 1_000_000))
         yield from _rows(database.execute(question))
 
 
 def versions_of(pieces: Sequence[ExportPiece], key: str, folder: Path) -> Iterator[PageChange]:
     """Yield all attempts at one URL, by its canonical key, in the order of time."""
-    with pages_in(pieces, folder) as database:
+    with judged_in(pieces, folder) as database:
         yield from _rows(database.execute(_VERSIONS.format(columns=", ".join(_COLUMNS)), [key]))
 
 
@@ -201,6 +213,16 @@ def pages_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConn
     rows.create_view("rows")
     more = "" if "change" in rows.columns else ", NULL::VARCHAR AS change"
     database.execute(f"CREATE VIEW pages AS SELECT *{more} FROM rows")  # noqa: S608 - all ours
+    return database
+
+
+def judged_in(pieces: Sequence[ExportPiece], folder: Path) -> duckdb.DuckDBPyConnection:
+    """Return the same with the view `judged`: the pages with the change of each, as the crawl noted it, or beside the
+    capture before where it noted none.
+    """
+    database = pages_in(pieces, folder)
+    is_noted = database.execute("SELECT 1 FROM pages WHERE change <> '' LIMIT 1").fetchone() is not None
+    database.execute(f"CREATE VIEW judged AS {_NOTED if is_noted else _COMPARED}")
     return database
 
 
