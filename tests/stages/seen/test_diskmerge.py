@@ -107,6 +107,19 @@ def test_a_shorter_way_wins_over_one_in_files_and_in_the_popular_cache(tmp_path:
     opened.crash()
 
 
+def test_a_url_that_one_page_names_twice_is_new_once(tmp_path: Path) -> None:
+    opened = Opened("diskmerge", tmp_path, SMALL)
+    urls = [numbered(number) for number in range(300)]
+    nearer = [*urls[:100], *urls[:100]]
+    depths = [2] * 100 + [1] * 100
+
+    assert opened.offer([*urls, *urls]) == [NEW] * 300 + [KNOWN] * 300
+    assert opened.offer([*nearer, numbered(300), numbered(300)], 0) == [SHORTER] * 100 + [KNOWN] * 100 + [NEW, KNOWN]
+    more = [numbered(number) for number in range(400, 500)]
+    assert list(seen_of(opened).offer([*more, *more], depths, [0] * 200)) == [NEW] * 100 + [SHORTER] * 100
+    opened.crash()
+
+
 def test_a_merge_that_fails_fails_the_commit(tmp_path: Path) -> None:
     opened = Opened("diskmerge", tmp_path, SMALL)
     (tmp_path / FOLDER).write_text("a file where the folder should be")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -53,6 +54,9 @@ def test_many_at_once_are_reported_as_each_by_itself() -> None:
         assert given_ways == [way_of(depths[0], hops[0])] * len(page)
         each = [is_unknown(popular, link.fingerprint, depths[0], hops[0]) for link in page]
         assert unknown == [index for index, is_new in enumerate(each) if is_new]
+        fingerprints = np.array([link.fingerprint for link in page], np.uint64)
+        found = popular.unknown_among(fingerprints, np.array(given_ways, np.uint32))
+        assert found.tolist() == unknown
         for link in page[::3]:
             popular.note(link.fingerprint, given_ways[0])
 

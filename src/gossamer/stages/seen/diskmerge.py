@@ -9,7 +9,8 @@ full. See docs/decisions/0006-url-eliminators.md.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
@@ -21,7 +22,7 @@ from gossamer.model.links import Link
 from gossamer.ports import HELD, KNOWN, NEW, SHORTER
 from gossamer.stages.seen.held import HeldBatch, HeldLinks, Name
 from gossamer.stages.seen.moved import MovedUrls
-from gossamer.stages.seen.offers import FOLDER, GROUP_SHIFT, GROUPS, Offers, depth_and_hops, least_of, shortest
+from gossamer.stages.seen.offers import FOLDER, GROUP_SHIFT, GROUPS, Offers, depth_and_hops, least_of, shortest, ways_of
 from gossamer.stages.seen.options import SeenOptions
 from gossamer.stages.seen.popular import WAITS, Popular
 from gossamer.stages.seen.runs import (
@@ -134,16 +135,18 @@ class DiskMergeUrlSeen:
         answers = [KNOWN] * len(urls)
         if not urls:
             return answers
-        ways, asked = self._popular.unknown(urls, depths, hops)
-        may_have = (self._filter or self._build_filter()).may_have
-        for index in asked:
-            fingerprint = urls[index].fingerprint
-            group = urls[index].partition >> GROUP_SHIFT
-            known = self._popular.way(fingerprint)
+        ways, asked = self._unknown(urls, depths, hops)
+        for index, may_be_known in asked:
+            url = urls[index]
+            known = self._popular.way(url.fingerprint) if may_be_known else None
             if known is None or known >= WAITS:
-                known = self._find_here(group, fingerprint) if may_have(fingerprint) else None
-                known = shortest(known, self.moved.way(urls[index].partition, fingerprint))
-            answers[index] = self._note(urls[index], ways[index], known)
+                group = url.partition >> GROUP_SHIFT
+                if may_be_known:
+                    known = self._find_here(group, url.fingerprint)
+                else:
+                    known = self._front[group].get(url.fingerprint)  # Added since the filter was asked.
+                known = shortest(known, self.moved.way(url.partition, url.fingerprint))
+            answers[index] = self._note(url, ways[index], known)
         return answers
 
     def offer_or_hold(self, links: Sequence[Link]) -> Sequence[int]:
@@ -156,30 +159,30 @@ class DiskMergeUrlSeen:
             return answers
         urls = [link.url for link in links]
         popular = self._popular
-        may_have = (self._filter or self._build_filter()).may_have
-        ways, asked = popular.unknown(urls, [link.depth for link in links], [link.hops for link in links])
+        ways, asked = self._unknown(urls, [link.depth for link in links], [link.hops for link in links])
         held = []
-        for index in asked:
-            fingerprint = urls[index].fingerprint
-            group = urls[index].partition >> GROUP_SHIFT
+        for index, may_be_known in asked:
+            url = urls[index]
+            fingerprint = url.fingerprint
             way = ways[index]
-            known = popular.way(fingerprint)
+            known = popular.way(fingerprint) if may_be_known else None
             if known is None or known >= WAITS:
                 waits = (NOWHERE if known is None else known) - WAITS
-                known = NOWHERE
-                if may_have(fingerprint):
+                group = url.partition >> GROUP_SHIFT
+                if may_be_known:
                     known = self._in_memory(group, fingerprint)
-                if known is None:
-                    least = least_of(way, waits)
-                    if least != waits:
-                        held.append(index)
-                        answers[index] = HELD
-                        popular.note(fingerprint, least + WAITS)
-                    continue
-                known = shortest(
-                    None if known == NOWHERE else known, self.moved.way(urls[index].partition, fingerprint)
-                )
-            answers[index] = self._note(urls[index], way, known)
+                    if known is None:
+                        least = least_of(way, waits)
+                        if least != waits:
+                            held.append(index)
+                            answers[index] = HELD
+                            popular.note(fingerprint, least + WAITS)
+                        continue
+                    known = None if known == NOWHERE else known
+                else:
+                    known = self._front[group].get(fingerprint)  # Added since the filter was asked.
+                known = shortest(known, self.moved.way(url.partition, fingerprint))
+            answers[index] = self._note(url, way, known)
         if held:
             self._held.hold(
                 [links[index] for index in held],
@@ -279,6 +282,18 @@ class DiskMergeUrlSeen:
         for of_group in self._runs:
             for run in of_group:
                 run.close()
+
+    def _unknown(
+        self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]
+    ) -> tuple[list[int], Iterable[tuple[int, bool]]]:
+        """Return every URL's path; and the index of each URL that the popular table does not have with that path or a
+        shorter one, and whether it may have been offered before.
+        """
+        ways = ways_of(depths, hops)
+        fingerprints = np.frombuffer(array("Q", [url.fingerprint for url in urls]), np.uint64)
+        unknown = self._popular.unknown_among(fingerprints, np.frombuffer(array("I", ways), np.uint32))
+        may_have = (self._filter or self._build_filter()).may_have(fingerprints.take(unknown))
+        return ways, zip(unknown.tolist(), may_have.tolist(), strict=True)
 
     def _note(self, url: Url, way: int, known: int | None) -> int:
         """Record an offered path to a URL, and return the answer; `known` is the shortest path before."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 from gossamer.state.epoch import Epochs
@@ -35,6 +35,13 @@ HOPS_MAX = 0xFF
 def way_of(depth: int, hops: int) -> int:
     """Return depth and hops as one number below 2**24; larger values are capped."""
     return min(depth, DEPTH_MAX) << 8 | min(hops, HOPS_MAX)
+
+
+def ways_of(depths: Sequence[int], hops: Sequence[int]) -> list[int]:
+    """Return `way_of` each depth and hops; there is at least one."""
+    if depths.count(depths[0]) == len(depths) and hops.count(hops[0]) == len(hops):
+        return [way_of(depths[0], hops[0])] * len(depths)  # Nearly always, since these are the links of one page.
+    return [way_of(depth, hop) for depth, hop in zip(depths, hops, strict=True)]
 
 
 def least_of(one: int, other: int) -> int:

@@ -7,7 +7,7 @@ from mmap import mmap
 from typing import TYPE_CHECKING
 
 from gossamer.model.counters import Counters
-from gossamer.stages.seen.offers import HOPS_MAX, way_of
+from gossamer.stages.seen.offers import HOPS_MAX, ways_of
 from gossamer.url.url import Url
 
 if TYPE_CHECKING:
@@ -45,10 +45,7 @@ class Popular:
 
         60 links of one page take 9 µs.
         """
-        if depths.count(depths[0]) == len(urls) and hops.count(hops[0]) == len(urls):
-            ways = [way_of(depths[0], hops[0])] * len(urls)  # Nearly always, since these are the links of one page.
-        else:
-            ways = [way_of(depth, hop) for depth, hop in zip(depths, hops, strict=True)]
+        ways = ways_of(depths, hops)
         mask = self._mask
         at_place = self._fingerprints
         known = self._ways
@@ -61,6 +58,21 @@ class Popular:
         self.asked += len(urls)
         self.misses += len(unknown)
         return ways, unknown
+
+    def unknown_among(self, fingerprints: NDArray[np.uint64], ways: NDArray[np.uint32]) -> NDArray[np.intp]:
+        """Do the same as `unknown`, for fingerprints and paths in arrays: 60 links of one page take 6 µs. Lookups in a
+        table that is larger than the processor's cache wait for memory together here, and one after the other there.
+        """
+        import numpy as np  # noqa: PLC0415 - only the backend that holds URLs has a use for it
+
+        places = (fingerprints & np.uint64(self._mask)).view(np.int64)
+        held = np.asarray(self._ways).take(places)
+        is_known = np.asarray(self._fingerprints).take(places) == fingerprints
+        is_known &= (held <= ways) & (held & HOPS_MAX <= ways & HOPS_MAX)
+        unknown = np.flatnonzero(~is_known)
+        self.asked += len(fingerprints)
+        self.misses += len(unknown)
+        return unknown
 
     def forget(self) -> None:
         """Clear the table, after paths may have changed elsewhere."""

@@ -275,6 +275,7 @@ def _require_sound(sound: bool, path: Path) -> None:
 
 
 _MASKS = array("Q", (1 << (bits & 63) | 1 << (bits >> 6) for bits in range(4096)))
+_MASK_TABLE = np.frombuffer(_MASKS, np.uint64)
 
 
 def mask_of(fingerprint: int) -> int:
@@ -282,14 +283,20 @@ def mask_of(fingerprint: int) -> int:
     return _MASKS[fingerprint & 4095] | _MASKS[fingerprint >> 12 & 4095]
 
 
+def _masks_of(fingerprints: Fingerprints) -> Fingerprints:
+    """Return `mask_of` each fingerprint."""
+    low = (fingerprints & np.uint64(4095)).view(np.int64)
+    high = (fingerprints >> np.uint64(12) & np.uint64(4095)).view(np.int64)
+    masks: Fingerprints = _MASK_TABLE.take(low) | _MASK_TABLE.take(high)
+    return masks
+
+
 def mark(words: NDArray[np.uint64], fingerprints: Fingerprints) -> None:
     """Set the bits of sorted fingerprints: their words are sorted too, so each word is written once."""
     if not len(fingerprints):
         return
     at = (fingerprints >> np.uint64(32)) * np.uint64(len(words)) >> np.uint64(32)
-    masks = np.zeros(len(fingerprints), np.uint64)
-    for shift in (0, 6, 12, 18):
-        masks |= np.uint64(1) << (fingerprints >> np.uint64(shift) & np.uint64(63))
+    masks = _masks_of(fingerprints)
     starts = np.flatnonzero(np.diff(at, prepend=at[0] + np.uint64(1)))
     words[at[starts]] |= np.bitwise_or.reduceat(masks, starts)
 
@@ -310,14 +317,15 @@ class UrlFilter:
         """Words of each part, and their number."""
         self._extend(urls_max)
 
-    def may_have(self, fingerprint: int) -> bool:
-        """Say whether a fingerprint may have been added; False is certain. 0.4 µs."""
-        mask = _MASKS[fingerprint & 4095] | _MASKS[fingerprint >> 12 & 4095]
-        high = fingerprint >> 32
-        for words, count in self._parts:  # noqa: SIM110 - a generator costs as much again
-            if words[high * count >> 32] & mask == mask:
-                return True
-        return False
+    def may_have(self, fingerprints: Fingerprints) -> NDArray[np.bool_]:
+        """Say for each fingerprint whether it may have been added; False is certain. 8 µs, and 0.02 µs each."""
+        masks = _masks_of(fingerprints)
+        high = fingerprints >> np.uint64(32)
+        found = np.zeros(len(fingerprints), np.bool_)
+        for words, count in self._parts:
+            at = (high * np.uint64(count) >> np.uint64(32)).view(np.int64)
+            found |= np.asarray(words).take(at) & masks == masks
+        return found
 
     def add(self, fingerprint: int) -> None:
         """Add a fingerprint. 0.4 µs."""
