@@ -28,6 +28,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.plugins import component
 from gossamer.stages.process.choice import MODULES
 from gossamer.stages.process.options import ISOLATED
+from gossamer.stages.seen.popular import POPULAR_BYTES
 from gossamer.world.allocators import ARROW_POOL, FRUGAL
 from tests.bounded import run_within
 
@@ -43,7 +44,7 @@ print(ThisMachine().memory_bytes())
 def share_bytes(config: Config) -> int:
     """What the parts may take at most: the epoch twice, for one closes while the next is open."""
     hosts = config.frontier.records_cached_max * 2_000
-    popular = {"rocksdb": config.seen.popular_bytes_max, "diskmerge": 12 * config.seen.popular_urls_max}
+    popular = {"rocksdb": config.seen.popular_bytes_max, "diskmerge": POPULAR_BYTES * config.seen.popular_urls_max}
     robots = 2 * config.robots.cache_bytes_max
     store = config.state.cache_bytes + config.state.write_buffer_bytes
     return (

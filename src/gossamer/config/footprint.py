@@ -47,7 +47,7 @@ SHARES = {
     "frontier.records_cached_max": MemoryShare(500, 2_000),
     "frontier.active_hosts_bytes_max": MemoryShare(2 * MIB),
     "seen.popular_bytes_max": MemoryShare(MIB, backend="rocksdb"),
-    "seen.popular_urls_max": MemoryShare(1 << 16, 12, "diskmerge"),
+    "seen.popular_urls_max": MemoryShare(98_304, 8, "diskmerge"),
     "seen.held_urls_max": MemoryShare(10_000, 32, "diskmerge"),  # As many are compared meanwhile.
     "robots.cache_bytes_max": MemoryShare(MIB, 2),  # Texts, and as much for the rules.
     "crawl.epoch_bytes_max": MemoryShare(4 * MIB, 2),  # One epoch closes while the next is open.

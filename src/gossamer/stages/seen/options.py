@@ -16,12 +16,12 @@ class SeenOptions(Section, frozen=True):
         Literal["rocksdb", "memory", "diskmerge", "bloom"],
         Key("How URLs are remembered; a crawl keeps the backend that it began with.", basic=True),
     ] = "rocksdb"
-    popular_bytes_max: Annotated[int, Key("Memory for recently looked-up URLs: 12 bytes each (rocksdb).", ge=0)] = (
+    popular_bytes_max: Annotated[int, Key("Memory for recently looked-up URLs: 8 bytes each (rocksdb).", ge=0)] = (
         20 << 20
     )
     popular_urls_max: Annotated[
-        int, Key("Recently looked-up URLs that are kept in memory: 12 bytes each (diskmerge).", ge=0)
-    ] = 1_740_000
+        int, Key("Recently looked-up URLs that are kept in memory: 8 bytes each (diskmerge).", ge=0)
+    ] = 2_610_000
     front_urls_max: Annotated[
         int, Key("New URLs gathered in memory before they are merged with files (diskmerge).", ge=1)
     ] = 200_000
