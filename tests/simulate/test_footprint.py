@@ -50,7 +50,7 @@ def test_what_each_form_of_the_eliminator_takes() -> None:
         SeenOptions(backend="diskmerge", popular_urls_max=1_000, front_urls_max=10),
     )
     assert url_seen_memory_bytes(memory, 1e6) == 90e6
-    assert url_seen_memory_bytes(merged, 1e6) == 1.5e6 + 12_000 + 3_000
+    assert url_seen_memory_bytes(merged, 1e6) == 1.5e6 + 8_000 + 3_000
     assert url_seen_disk_bytes(merged, 1e6) == 13e6
     bloom = SeenOptions(backend="bloom", expected_urls=1_000_000, false_positive_rate=1e-4)
     assert url_seen_memory_bytes(bloom, 10) == url_seen_disk_bytes(bloom, 1e6) == bloom.filter_bytes
