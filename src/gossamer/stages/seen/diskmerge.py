@@ -167,13 +167,13 @@ class DiskMergeUrlSeen:
             way = ways[index]
             known = popular.way(fingerprint) if may_be_known else None
             if known is None or known >= WAITS:
-                waits = (NOWHERE if known is None else known) - WAITS
+                waits = known
                 group = url.partition >> GROUP_SHIFT
                 if may_be_known:
                     known = self._in_memory(group, fingerprint)
                     if known is None:
-                        least = least_of(way, waits)
-                        if least != waits:
+                        least = way if waits is None else least_of(way, waits - WAITS)
+                        if waits is None or least != waits - WAITS:
                             held.append(index)
                             answers[index] = HELD
                             popular.note(fingerprint, least + WAITS)
@@ -299,13 +299,14 @@ class DiskMergeUrlSeen:
         """Record an offered path to a URL, and return the answer; `known` is the shortest path before."""
         fingerprint = url.fingerprint
         group = url.partition >> GROUP_SHIFT
-        least = way if known is None else least_of(way, known)
+        least = way if known is None or known == way else least_of(way, known)
         self._popular.note(fingerprint, least)
         if least == known:
             return KNOWN
         self._front[group][fingerprint] = least
         self._offers.note(group, fingerprint, least)
-        self.moved.note(url, least)
+        if self.moved.leaving:
+            self.moved.note(url, least)
         if known is None or url.partition in self.moved.partitions:  # The filter lacks listed URLs.
             assert self._filter is not None
             self._filter.add(fingerprint)

@@ -76,7 +76,7 @@ class Popular:
         import numpy as np  # noqa: PLC0415 - only the backend that holds URLs has a use for it
 
         held = np.frombuffer(self._ways, np.uint32).take(self._codes_of(fingerprints))
-        unknown = np.flatnonzero((held > ways) | (held & HOPS_MAX > ways & HOPS_MAX))
+        unknown: NDArray[np.intp] = ((held > ways) | (held & HOPS_MAX > ways & HOPS_MAX)).nonzero()[0]
         self.asked += len(fingerprints)
         self.misses += len(unknown)
         return unknown
@@ -119,13 +119,13 @@ class Popular:
             return
         new = np.array([self._codes.get(way) or self._new_code(way) for way in settled.tolist()], np.uint64)
         waiting = fingerprints[waits]
-        np.asarray(self._entries)[(waiting & np.uint64(self._mask)).view(np.int64)] = waiting ^ new[nth]
+        np.asarray(self._entries)[(waiting & self._mask).view(np.int64)] = waiting ^ new[nth]
 
     def _codes_of(self, fingerprints: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Return the code of the path to each fingerprint, 0 for those that are not in the table."""
         import numpy as np  # noqa: PLC0415 - only the backend that holds URLs has a use for it
 
-        codes = np.asarray(self._entries).take((fingerprints & np.uint64(self._mask)).view(np.int64)) ^ fingerprints
+        codes = np.asarray(self._entries).take((fingerprints & self._mask).view(np.int64)) ^ fingerprints
         codes[codes >= self._codes_max] = 0
         return codes.view(np.int64)
 
