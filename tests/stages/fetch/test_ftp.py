@@ -182,7 +182,7 @@ def test_logins_come_from_a_file_and_from_no_url(run: Run, tree: Path, tmp_path:
                     failure = failed(await module.fetch(to(own.port, "/lines.txt", host=host)))
                     assert (failure.outcome, failure.retry) == ("http_error", False)
                     assert failure.error.startswith("FTP 530 ")
-                    assert "s3cret" not in failure.error + repr(module._logins._by_host)
+                    assert "s3cret" not in failure.error + repr(module._logins)
             assert set(own.asked("USER")) == {"ann", "anonymous"}
 
     run(main())

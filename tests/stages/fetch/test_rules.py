@@ -26,7 +26,7 @@ from gossamer.options import convert
 from gossamer.stages.fetch.credentials import proxy_of, redact_user_info
 from gossamer.stages.fetch.digest import Challenge, Digests, authorization, best_challenge
 from gossamer.stages.fetch.http import HttpModule
-from gossamer.stages.fetch.options import FetchOptions, RequestOptions
+from gossamer.stages.fetch.options import FetchOptions, RequestOptions, Route
 from gossamer.stages.fetch.rules import RequestRules
 from gossamer.world.clock import WallClock
 from tests.stages.fetch.conftest import Run
@@ -410,6 +410,16 @@ def test_a_socks_proxy_is_sent_to_the_address_that_was_checked(run: Run, resolve
                 assert replied(await module.fetch(to(server))).body == b"hello"
                 assert replied(await module.fetch(to(server, host="b.test"))).body == b"hello"
             assert asked == [(host, server.port)], "the other host's request went without it"
+
+    run(main())
+
+
+def test_requests_with_a_client_certificate_leave_names_to_the_proxy_too(run: Run) -> None:
+    async def main() -> None:
+        async with speaking(proxy="socks5://127.0.0.1:1", proxy_resolves=True) as module:
+            transfers = module._connections_of(Route(certificate="client.pem"))
+            assert transfers.take(0.0).proxy == "socks5h://127.0.0.1:1"
+            await transfers.close()
 
     run(main())
 

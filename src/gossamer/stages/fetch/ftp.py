@@ -36,32 +36,26 @@ class FtpLogin(NamedTuple):
         return f"Login({self.user!r}, …)"
 
 
-class FtpLogins:
-    """Logins by host, from a file in the format of netrc(5). They are not in the crawl's configuration, which is
+def read_logins(path: str) -> dict[str, FtpLogin]:
+    """Return logins by host, from a file in the format of netrc(5). They are not in the crawl's configuration, which is
     archived.
 
     The file's `default` is not used, because a password must be sent only to its host.
+
+    Raises:
+        ConfigError: the file cannot be read.
     """
-
-    def __init__(self, path: str, anonymous: FtpLogin) -> None:
-        """Read the file, if one is named. Raises ConfigError when it cannot be read."""
-        self._anonymous = anonymous
-        self._by_host: dict[str, FtpLogin] = {}
-        if not path:
-            return
-        try:
-            hosts = netrc.netrc(path).hosts
-        except netrc.NetrcParseError as error:
-            raise ConfigError(f"fetch.logins_file: {path}, line {error.lineno}: {error.msg}") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"fetch.logins_file: {path} cannot be read: {error}") from None
-        for host, (user, _, password) in hosts.items():
-            if host != "default":
-                self._by_host[host.lower()] = FtpLogin(user or "", password or "")
-
-    def of(self, host: str) -> FtpLogin:
-        """Return the login for a host; the anonymous one if there is no other."""
-        return self._by_host.get(host.lower(), self._anonymous)
+    try:
+        hosts = netrc.netrc(path).hosts
+    except netrc.NetrcParseError as error:
+        raise ConfigError(f"fetch.logins_file: {path}, line {error.lineno}: {error.msg}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"fetch.logins_file: {path} cannot be read: {error}") from None
+    return {
+        host.lower(): FtpLogin(user or "", password or "")
+        for host, (user, _, password) in hosts.items()
+        if host != "default"
+    }
 
 
 TRANSFERRED: Final = 226
@@ -116,7 +110,8 @@ class FtpModule:
         self._options = options
         self._clock = clock
         contact = _CONTACT.search(agent)
-        self._logins = FtpLogins(options.logins_file, FtpLogin("anonymous", contact[1] if contact else "gossamer@"))
+        self._anonymous = FtpLogin("anonymous", contact[1] if contact else "gossamer@")
+        self._logins = read_logins(options.logins_file) if options.logins_file else {}
         shared = bodies or BodyMemory(options)
         self._transfers = Transfers(options, clock, lambda: _transfer(options, shared))
 
@@ -131,7 +126,7 @@ class FtpModule:
             return self._transfers.ours(request, started_at, "unsupported", "FTP does not go through fetch.proxy")
         transfer = self._transfers.take(started_at)
         transfer.aim(request, [], request.body_bytes_max or self._options.body_bytes_max, at.url)
-        login = self._logins.of(at.host)
+        login = self._logins.get(at.host.lower(), self._anonymous)
         transfer.curl.setopt(pycurl.USERNAME, login.user)
         transfer.curl.setopt(pycurl.PASSWORD, login.password)
         if not at.name and self._options.ftp_listing != "LIST":

@@ -363,14 +363,13 @@ class HttpModule:
     def _connections_of(self, route: Route | None, kind: type[Transfer] = Transfer) -> Transfers:
         """Return the connections for a route, which are not shared with other routes."""
         options = self._options
-        settings = _settings(self._options)
+        settings = _settings(options)
+        proxy = options.proxy
         if route is not None:
             settings += _certificate_settings(route)
-            if route.proxy:
-                options = replace(options, proxy=_resolving(route.proxy, bool(options.proxy_resolves)))
-        elif options.proxy:
-            proxy = _resolving(options.proxy, bool(options.proxy_resolves))
-            options = replace(options, proxy=proxy)
+            proxy = route.proxy or proxy
+        if proxy:
+            options = replace(options, proxy=_resolving(proxy, bool(options.proxy_resolves)))
         return Transfers(options, self._clock, lambda: kind(options, settings, self._bodies))
 
 
