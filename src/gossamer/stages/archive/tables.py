@@ -39,12 +39,12 @@ class TableWriters:
         """`columns` are those that processing modules declare for `pages`, and `tables` their own, by kind."""
         self._options = options
         self._shard = shard
-        self._pages = Rows(PAGES, columns)
+        self._pages = TableRows(PAGES, columns)
         self._links = LinksRows()
         self._kinds = tables or {}
         self._own: dict[str, OwnRows] = {}
         self._log = partial(TableLog, options=options, journals=journals, shard=shard, incarnation=incarnation)
-        self._epochs = Rows(EPOCHS)
+        self._epochs = TableRows(EPOCHS)
         self._segments_since: float | None = None
         self._logs = [
             self._log("pages", self._pages),
@@ -108,7 +108,7 @@ class TableLog:
     def __init__(
         self,
         table: str,
-        rows: Rows | LinksRows,
+        rows: TableRows | LinksRows,
         options: ArchiveOptions,
         journals: Journals,
         shard: int,
@@ -137,7 +137,7 @@ class TableLog:
         self._segment_rows = 0
 
 
-class Rows:
+class TableRows:
     """Rows of one table that wait for the next frame: values of `schema`, times in seconds, and of what modules add."""
 
     def __init__(self, schema: pa.Schema, columns: Mapping[str, str] | None = None) -> None:
@@ -166,7 +166,7 @@ class Rows:
         self._more.clear()
 
 
-class OwnRows(Rows):
+class OwnRows(TableRows):
     """Rows of a table of a module's own; its first column is the page's `url`. In a table of items the page's `key`,
     `fetched_at` and what identifies the item on it follow: its own `item`, else its number.
     """
