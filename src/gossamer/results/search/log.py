@@ -12,7 +12,7 @@ from gossamer.results.search.documents import IndexedPage, batch_of, document_of
 from gossamer.results.search.folder import FOLDER, LACKING, LOG_FOLDER, SHARD, is_behind
 from gossamer.results.search.index import IndexWriter, open_index, position_in, put_all
 from gossamer.stages.archive.archive import FollowerTask, Following
-from gossamer.stages.archive.logs import Segments, batches, frame
+from gossamer.stages.archive.logs import Segments, batches, frame, remove_strays
 from gossamer.stages.archive.options import SearchOptions
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
@@ -106,7 +106,7 @@ class IndexFollower(Following):
             # Until this run has begun, `crawl.toml` says whether the last one kept the index.
             if not position.endswith(LACKING) and is_behind(journals.directory, position):
                 self.writer().commit(position + LACKING)
-        self._sweep()
+        remove_strays(journals, LOG_FOLDER, LOG_SUFFIX)
 
     def writer(self) -> IndexWriter:
         """Return the index's writer, opened when it is first needed."""
@@ -134,13 +134,6 @@ class IndexFollower(Following):
             for batch in batches(self._journals.path(log)):
                 put_all(writer, documents_of(batch))
             writer.commit(log + (LACKING if before.endswith(LACKING) else ""))
-
-    def _sweep(self) -> None:
-        """Remove logs that the manifest no longer has."""
-        kept = {entry.name for entry in self._journals.finals(LOG_FOLDER)}
-        for log in self._journals.path(LOG_FOLDER).glob(self._journals.stray + LOG_SUFFIX):
-            if LOG_FOLDER + log.name not in kept:
-                log.unlink()
 
     def close(self) -> None:
         """Close the writer. Blocks until merges of segments under way are finished."""

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import DamagedError
 from gossamer.stages.archive.archive import FollowerTask, Following
-from gossamer.stages.archive.logs import batches, schemas, table_of
+from gossamer.stages.archive.logs import batches, remove_strays, schemas, table_of
 from gossamer.stages.archive.schema import ITEMS, TABLES, fit_batch, unify_schemas
 from gossamer.stages.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.state.journals import Journals
@@ -106,10 +106,7 @@ class Follower(Following):
         for folder in ("*", f"{ITEMS}*"):
             for stray in journals.directory.glob(f"{folder}/.{journals.stray}.parquet.tmp"):
                 stray.unlink()
-        kept = {entry.name for entry in journals.finals(LOG_FOLDER)}
-        for log in journals.path(LOG_FOLDER).glob(journals.stray + LOG_SUFFIX):
-            if LOG_FOLDER + log.name not in kept:
-                log.unlink()
+        remove_strays(journals, LOG_FOLDER, LOG_SUFFIX)
 
 
 def make_parquet(

@@ -154,3 +154,11 @@ class Segments:
         if self.journal is not None:
             self._journals.close(self.journal)
             self.journal = None
+
+
+def remove_strays(journals: Journals, folder: str, suffix: str) -> None:
+    """Remove the logs in a folder that the manifest no longer has."""
+    kept = {entry.name for entry in journals.finals(folder)}
+    for log in journals.path(folder).glob(journals.stray + suffix):
+        if folder + log.name not in kept:
+            log.unlink()

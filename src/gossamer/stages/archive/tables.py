@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import msgspec
 import pyarrow as pa
@@ -38,12 +37,13 @@ class TableWriters:
     ) -> None:
         """`columns` are those that processing modules declare for `pages`, and `tables` their own, by kind."""
         self._options = options
+        self._journals = journals
         self._shard = shard
+        self._incarnation = incarnation
         self._pages = TableRows(PAGES, columns)
         self._links = LinksRows()
         self._kinds = tables or {}
         self._own: dict[str, OwnRows] = {}
-        self._log = partial(TableLog, options=options, journals=journals, shard=shard, incarnation=incarnation)
         self._epochs = TableRows(EPOCHS)
         self._segments_since: float | None = None
         self._logs = [
@@ -101,23 +101,23 @@ class TableWriters:
         self._logs.append(self._log(table, rows))
         return rows
 
+    def _log(self, table: str, rows: TableRows | LinksRows) -> TableLog:
+        stem = stem_of(table)
+        made = f"{table}/{stem}"
+        return TableLog(
+            rows,
+            Segments(self._journals, LOG_FOLDER + stem, LOG_SUFFIX, self._shard, self._incarnation, made),
+            self._options,
+        )
+
 
 class TableLog:
     """The log of one table: a frame at each cut, a new segment when one is full."""
 
-    def __init__(
-        self,
-        table: str,
-        rows: TableRows | LinksRows,
-        options: ArchiveOptions,
-        journals: Journals,
-        shard: int,
-        incarnation: int,
-    ) -> None:
+    def __init__(self, rows: TableRows | LinksRows, segments: Segments, options: ArchiveOptions) -> None:
         self.rows = rows
+        self._segments = segments
         self._options = options
-        stem = stem_of(table)
-        self._segments = Segments(journals, LOG_FOLDER + stem, LOG_SUFFIX, shard, incarnation, f"{table}/{stem}")
         self._segment_rows = 0
 
     def cut(self) -> None:
