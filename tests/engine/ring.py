@@ -20,7 +20,7 @@ from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, PageRecord, UrlMemory
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
-from gossamer.engine.optional import Hints, NoOthers, NoRendering
+from gossamer.engine.optional import BrowserRendering, Hints, NoOthers
 from gossamer.engine.options import CrawlOptions, LimitsOptions
 from gossamer.engine.pending_scope import ScopeMemory
 from gossamer.engine.pipeline import Pipeline
@@ -182,7 +182,7 @@ class Ring:
             exchange=NoOthers(),
             hints=Hints(),
             isolated=IsolatedModules((), lambda _type, _link: (), 1.0, 1),
-            rendering=NoRendering(),
+            rendering=BrowserRendering(),
             ending=BatchEnding(self.urls, self.chain, self.frontier, BreadthFirst()),
         )  # fmt: skip
         storage = Storage(self.store, self.epochs, self.journals, self.contacts, self.slots)

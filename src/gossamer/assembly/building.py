@@ -47,7 +47,7 @@ from gossamer.engine.explain import Explainer, Lookups
 from gossamer.engine.history import PageHistory, UrlMemory
 from gossamer.engine.logs import Logs
 from gossamer.engine.middleware import Middlewares
-from gossamer.engine.optional import Hints, NoOthers, NoRendering, ShardExchange
+from gossamer.engine.optional import BrowserRendering, Hints, NoOthers, ShardExchange
 from gossamer.engine.pending_scope import PendingScope, ScopeMemory
 from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.quarantine import Quarantine
@@ -189,6 +189,7 @@ def ring_of(
     epochs = storage.epochs
     namer = namer_of(config, epochs)
     exchange = _exchange(setup, storage, namer, counters.totals.incarnation)
+    others = exchange or NoOthers()
     _rest_after_a_loss(storage, counters.totals.incarnation, clock.now())
     forgotten = forget_filter_of(config, setup.home.directory, clock)
     scope = scope_of(config, epochs, counters, (forgotten, earlier_of(config, setup.undo)))
@@ -202,10 +203,10 @@ def ring_of(
     robots = SiteRobots(epochs, config.robots, namer.name, setup.dice, storage.hosts, without=without_robots(config))
     robots.allow_for(frontier.counts.absences)
     exclusions = Exclusions(scope.exclusions, forgotten)
-    recrawl = recrawl_of(setup, storage, frontier, namer, exclusions, robots, exchange)
+    recrawl = recrawl_of(setup, storage, frontier, namer, exclusions, robots, others)
     content_seen = content_seen_of(config, epochs)
     spills = Spills(setup.home.state / "spill", config.archive.digests)
-    sessions = _sessions(setup, storage, namer, exchange, counters, frontier.control)
+    sessions = _sessions(setup, storage, namer, others, counters, frontier.control)
     requests = _requests(config, epochs)
     looks = examiner(config, modules.inside, clock, storage.slots, spills)
     hints = hints_of(config, epochs, namer, recrawl.schedule if recrawl is not None else None)
@@ -215,7 +216,7 @@ def ring_of(
         config, epochs, namer, frontier.control, exclusions, robots, scope.trapping, looks, quarantine,
         telemetry.logs, recrawl, hints, sessions, requests, mentions, counters.proxy_changed,
     ))  # fmt: skip
-    gates = (namer, scope.chain, Middlewares(listed).judge_resource, frontier.control, sessions, exchange or NoOthers())
+    gates = (namer, scope.chain, Middlewares(listed).judge_resource, frontier.control, sessions, others)
     rendering = _rendering(setup, gates, archives, looks, telemetry, epochs)
     middlewares = Middlewares([*listed, rendering.resources] if rendering is not None else listed)
     stages = Stages(
@@ -234,8 +235,8 @@ def ring_of(
         hints=hints or Hints(),
         ending=recrawl.revisiting if recrawl is not None else BatchEnding(urls, scope.chain, frontier, prioritizer),
         pending_scope=memory.pending_scope,
-        exchange=exchange or NoOthers(),
-        rendering=rendering or NoRendering(),
+        exchange=others,
+        rendering=rendering or BrowserRendering(),
     )  # fmt: skip
     for one in (resolver, protocols, isolated):
         setup.closing.push_async_callback(one.close)
@@ -340,7 +341,7 @@ def recrawl_of(
     namer: Namer,
     exclusions: Exclusions,
     robots: SiteRobots,
-    exchange: Exchange | None,
+    others: ShardExchange,
 ) -> Recrawl | None:
     """Return the revisits of a continuous crawl; None for a batch crawl. `exclusions` and `robots` are for requests to
     hubs.
@@ -351,8 +352,7 @@ def recrawl_of(
     config = setup.config
     clock = setup.clock
     dice = setup.dice
-    is_ours = exchange.has if exchange is not None else lambda _: True
-    schedule = schedule_of(config, storage.epochs, frontier, dice, is_ours)
+    schedule = schedule_of(config, storage.epochs, frontier, dice, others.has)
     if schedule is None:
         return None
     from gossamer.stages.seen.shingles import sketch, text_of  # noqa: PLC0415 - numpy, for continuous crawls alone
@@ -362,7 +362,7 @@ def recrawl_of(
     revisiting = Revisiting(schedule, frontier, options.change, sketcher, text_of, conditional=options.conditional)
     enrolment = Enrolment(storage, namer, revisiting, options.interval_s_mean, clock, dice)
     # A hub's host may belong to another shard, and only that shard may send requests to it.
-    hubs = hubs_of(config, storage.epochs, namer, exclusions, robots) if exchange is None else None
+    hubs = hubs_of(config, storage.epochs, namer, exclusions, robots) if others.is_alone else None
     if hubs is not None:
         setup.home.state.chmod(OWNERS_ALONE)  # Callback addresses and what hubs sign with are secrets.
     return Recrawl(schedule, revisiting, enrolment, hubs)
@@ -421,7 +421,7 @@ def _sessions(
     setup: Setup,
     storage: Storage,
     namer: Namer,
-    exchange: Exchange | None,
+    others: ShardExchange,
     counters: CrawlCounters,
     control: HostControl,
 ) -> Sessions | None:
@@ -436,7 +436,7 @@ def _sessions(
         config=config,
         epochs=storage.epochs,
         namer=namer,
-        is_ours=exchange.has if exchange is not None else lambda _: True,
+        is_ours=others.has,
         on_given_up=counters.login_ended,
         on_excluded=counters.session_ended_by,
         unpark=control.unpark,

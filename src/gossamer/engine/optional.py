@@ -64,39 +64,28 @@ class NoOthers:
         raise AssertionError("there is no other shard")
 
 
-class BrowserRendering(Protocol):
-    """Renders pages in browsers (`features.render`)."""
+class BrowserRendering:
+    """Renders pages in browsers (`features.render`). By itself none."""
 
-    @property
-    def is_on(self) -> bool:
-        """Whether any page is rendered."""
+    is_on = False
+    """Whether any page is rendered."""
 
     @property
     def visits(self) -> int:
         """Visits that wait for a browser, or are in one."""
+        return 0
 
     @property
     def is_full(self) -> bool:
         """Whether no more pages are fetched until a browser is free."""
+        return False
 
     def wants(self, reply: Reply, examined: Examined) -> bool:
         """Say whether a page may be rendered."""
-
-    async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
-        """Return the page as rendered; as it was before if rendering fails or the page is not chosen."""
-
-
-class NoRendering:
-    """No page is rendered."""
-
-    is_on = False
-    visits = 0
-    is_full = False
-
-    def wants(self, reply: Reply, examined: Examined) -> bool:
         return False
 
     async def render(self, url: Url, reply: Reply, examined: Examined) -> Examined:
+        """Return the page as rendered; as it was before if rendering fails or the page is not chosen."""
         return examined
 
 

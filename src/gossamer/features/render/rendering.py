@@ -21,7 +21,7 @@ from xxhash import xxh3_64_hexdigest
 
 from gossamer.engine.counters import Telemetry
 from gossamer.engine.examine import Examined, Examiner
-from gossamer.engine.optional import NoOthers, ShardExchange
+from gossamer.engine.optional import BrowserRendering, NoOthers, ShardExchange
 from gossamer.features.render.cache import ResourceCache
 from gossamer.features.render.choice import (
     FOR_SAMPLE,
@@ -323,7 +323,7 @@ class Auto(msgspec.Struct, frozen=True):
     budget: RenderBudget
 
 
-class PageRendering:
+class PageRendering(BrowserRendering):
     """Renders the pages of a shard: all of them, or those that `auto` chooses."""
 
     is_on = True
