@@ -463,24 +463,23 @@ class RecentList:
         return {"last": self._last, "pages": pages, "errors": errors, "left_out": left_out}
 
 
-def visit_summary(row: PageRow, number: int = 0) -> dict[str, object]:
-    """Return an attempt for display. Values from servers are plain text, and bounded."""
-    return {
-        "number": number,
-        "at": row.fetched_at,
-        "url": row.url,
-        "outcome": row.outcome,
-        "status": row.status,
-        "media_type": row.media_type[:RECENT_CHARACTERS_MAX],
-        "body_bytes": row.body_bytes,
-        "fetch_s": round(row.fetch_s, 4),
-        "depth": row.depth,
-        "attempt": row.attempt,
-        "title": row.title[:RECENT_CHARACTERS_MAX],
-        "error": row.error[:RECENT_CHARACTERS_MAX],
-    }
-
-
 def _summaries(rows: Iterable[tuple[int, PageRow]], after: int, most: int) -> list[dict[str, object]]:
+    """Return attempts for display. Values from servers are plain text, and bounded."""
     found = [(number, row) for number, row in rows if number > after]
-    return [visit_summary(row, number) for number, row in found[-most:]]
+    return [
+        {
+            "number": number,
+            "at": row.fetched_at,
+            "url": row.url,
+            "outcome": row.outcome,
+            "status": row.status,
+            "media_type": row.media_type[:RECENT_CHARACTERS_MAX],
+            "body_bytes": row.body_bytes,
+            "fetch_s": round(row.fetch_s, 4),
+            "depth": row.depth,
+            "attempt": row.attempt,
+            "title": row.title[:RECENT_CHARACTERS_MAX],
+            "error": row.error[:RECENT_CHARACTERS_MAX],
+        }
+        for number, row in found[-most:]
+    ]

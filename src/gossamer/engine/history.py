@@ -49,7 +49,8 @@ SCANNED_A_SLICE = 1_000
 _STOPPED = b"\0hops:"
 """Prefix, in the family `content`, of redirects that were not followed because there were too many in a row."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(PageRecord).decode
+read_page_record = msgspec.msgpack.Decoder(PageRecord).decode
+"""Returns a record from its stored form."""
 
 
 class PageHistory:
@@ -67,7 +68,7 @@ class PageHistory:
 
     def _find(self, partition: int, fingerprint: int) -> PageRecord:
         value = self._epochs.get("page", page_key(partition, fingerprint))
-        return UNVISITED if value is None else _decode(value)
+        return UNVISITED if value is None else read_page_record(value)
 
     def last_visit(self, url: Url | None) -> LastVisit | None:
         """Return the last attempt at a URL for a prioritizer; None if there was none."""
@@ -99,7 +100,7 @@ class PageHistory:
         begin, end = keys
         while True:
             records = list(islice(self._epochs.scan("page", begin, end), SCANNED_A_SLICE))
-            for record in [_decode(value) for _, value in records]:
+            for record in [read_page_record(value) for _, value in records]:
                 if record.final and is_meant(record) and (url := namer.name(record.url)) is not None:
                     self.put(url, msgspec.structs.replace(record, final=False))
                     enqueue(Link(url, "anchor", record.depth, 0, record.referrer))
@@ -111,11 +112,6 @@ class PageHistory:
     def address(self, partition: int, fingerprint: int) -> str:
         """Return the address of a URL by its fingerprint; empty if it was never visited."""
         return self._find(partition, fingerprint).url
-
-
-def read_page_record(value: bytes) -> PageRecord:
-    """Return a record from its stored form."""
-    return _decode(value)
 
 
 def write_page_record(record: PageRecord, warc_file: str, warc_offset: int) -> bytes:

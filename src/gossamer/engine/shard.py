@@ -76,7 +76,7 @@ class CrawlLoop:
         self._over = False
         self._leave_at = inf
         """Time from which visits in flight are abandoned; they stay queued."""
-        pipeline.commit = self.commit
+        self.commit = pipeline.commit = committer.commit
         pipeline.documents.is_late = self.is_late
         pipeline.documents.undivided = committer.undivided
         self._started_at = clock.now()
@@ -170,15 +170,13 @@ class CrawlLoop:
 
     def pause(self) -> None:
         """Start no more visits until `unpause`."""
-        self._set_paused(True)
+        self.paused = True
+        self.on_pause(True)
 
     def unpause(self) -> None:
-        self._set_paused(False)
+        self.paused = False
+        self.on_pause(False)
         self._wake.set()
-
-    def _set_paused(self, paused: bool) -> None:
-        self.paused = paused
-        self.on_pause(paused)
 
     @property
     def under_way(self) -> list[tuple[Lease, float]]:
@@ -255,10 +253,6 @@ class CrawlLoop:
         """Commit if the open epoch is large, for callers that add thousands of links."""
         if self._committer.crowding() >= 1:
             await self._committer.commit()
-
-    async def commit(self) -> None:
-        """Commit now."""
-        await self._committer.commit()
 
     async def run(self, companions: Sequence[Companion] = (), more_to_come: Callable[[], bool] = bool) -> End:
         """Crawl. `companions` run concurrently and are cancelled at the end; an empty frontier is not the end while
@@ -389,11 +383,9 @@ class CrawlLoop:
         at once, and the loop does not run until they are done.
         """
         limit_s = self._time_s_max
-        over = limit_s < inf and self.elapsed_s() >= limit_s + self._time_grace_s(limit_s)
+        grace_s = min(self._options.stop_s, max(TIME_GRACE_S_MIN, TIME_GRACE_SHARE * limit_s))
+        over = limit_s < inf and self.elapsed_s() >= limit_s + grace_s
         return over or self._stopping == "now" or (self._leave_at < inf and self._clock.now() >= self._leave_at)
-
-    def _time_grace_s(self, limit_s: float) -> float:
-        return min(self._options.stop_s, max(TIME_GRACE_S_MIN, TIME_GRACE_SHARE * limit_s))
 
     def elapsed_s(self) -> float:
         """Return the seconds of crawling over all runs."""
