@@ -1,6 +1,6 @@
 """Outcomes: applies a visit's result: digest, record, links to follow, the URL finished or queued again.
 
-Like `crawl.ring` it neither waits nor reads a clock: `settle` takes a result, and `document` an examined page.
+Like `engine.ring` it neither waits nor reads a clock: `settle` takes a result, and `document` an examined page.
 """
 
 from __future__ import annotations

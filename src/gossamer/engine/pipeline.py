@@ -4,8 +4,8 @@
        ↑                                                                                  │
        └────────────────────────────── links found in the page ──────────────────────────┘
 
-`lease` leads a visit from select to record, and `crawl.discover` queues its links. The pipeline carries out decisions
-of `crawl.ring`, up to the result of a request, and of `crawl.outcomes`, from there on. `crawl.commit` makes results
+`lease` leads a visit from select to record, and `engine.discover` queues its links. The pipeline carries out decisions
+of `engine.ring`, up to the result of a request, and of `engine.outcomes`, from there on. `engine.commit` makes results
 durable.
 """
 

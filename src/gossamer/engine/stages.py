@@ -234,7 +234,7 @@ class Recorder:
         row.error = f"{type(error).__name__}: {error}"
         try:
             self.conclude(lease, Visited(visit.url, row), now)
-        except Exception as again:  # noqa: BLE001 - see `Pipeline.turn`
+        except Exception as again:  # noqa: BLE001 - see `Pipeline.lease`
             if is_fatal(again):
                 self._counters.fatal(again)
             elif not lease.is_finished:  # Recording failed too, but the URL must end.
