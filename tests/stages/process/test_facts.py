@@ -66,9 +66,15 @@ def test_meta_elements_and_links_come_second() -> None:
             (1, 3),
         ),
         ("<time class=unpublished datetime=2024-01-02><time datetime=2024-01-04>", None, None),
+        ('<span itemprop="datePublished" content="2024-01-02">January</span><time datetime=2023-01-01>', (1, 2), None),
+        ("<abbr class='published' title='2024-01-02'>x</abbr><abbr class=updated title=2024-01-03>y", (1, 2), (1, 3)),
+        ("<DIV itemprop='name dateModified' content=2024-01-03><p title=2024-01-02 class=published>", None, (1, 3)),
+        ("<!-- <span itemprop=datePublished content=2024-01-02> --><span title=2024-01-02>", None, None),
+        ("<span itemprop=startDate content=2024-01-05><abbr class=dtstart title=2024-01-05>", None, None),
+        ("<script>'<span itemprop=datePublished content=2024-01-02>'</script>", None, None),
     ],
 )
-def test_time_elements_come_last(
+def test_dates_of_elements_come_last(
     body: str, published: tuple[int, int] | None, modified: tuple[int, int] | None
 ) -> None:
     expected = {

@@ -163,8 +163,15 @@ def _of_whole_day(found: re.Match[str]) -> str:
     return f"{hour if hour > 12 else hour % 12 + 12 * (found[3] in 'pP'):02}{found[2]}"
 
 
+def meaning_of(one: Mapping[str, str]) -> tuple[bool, bool]:
+    """Say by an element's attributes whether its date is that of publication, and whether that of a modification."""
+    meant = f"{one.get('itemprop', '')} {one.get('class', '')}".lower()
+    is_published = "pubdate" in one or _MEANS_PUBLISHED.search(meant) is not None
+    return is_published, _MEANS_MODIFIED.search(meant) is not None
+
+
 def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, datetime]:
-    """Return the dates of `time` elements with a known meaning, or as `only` that of a page that has no other.
+    """Return the dates of elements with a known meaning, or as `only` that of a page that has no other.
 
     An element that means both, as themes have it for an entry that was not changed, yields to one that means one.
     """
@@ -172,14 +179,12 @@ def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, da
     both: datetime | None = None
     every: set[str] = set()
     for one in times[:TIMES_MAX]:
-        written = one.get("datetime") or one.get("content", "")
+        written = one.get("datetime") or one.get("content") or one.get("title", "")
         time = moment(written)
         if time is None or time > latest:
             continue
         every.add(written)
-        meant = f"{one.get('itemprop', '')} {one.get('class', '')}".lower()
-        is_modified = _MEANS_MODIFIED.search(meant) is not None
-        is_published = "pubdate" in one or _MEANS_PUBLISHED.search(meant) is not None
+        is_published, is_modified = meaning_of(one)
         if is_modified and is_published:
             both = both or time
         elif is_modified or is_published:

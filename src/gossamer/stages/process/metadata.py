@@ -11,7 +11,17 @@ from collections.abc import Callable, Mapping
 from itertools import islice
 
 from gossamer.model.pages import Findings, Page
-from gossamer.stages.process.facts import AUTHORS_MAX, COLUMNS, COMMONS, MEANING, TIMES_MAX, Linked, bare, facts
+from gossamer.stages.process.facts import (
+    AUTHORS_MAX,
+    COLUMNS,
+    COMMONS,
+    MEANING,
+    TIMES_MAX,
+    Linked,
+    bare,
+    facts,
+    meaning_of,
+)
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import Base, base_href, collapse_spaces
@@ -26,6 +36,12 @@ BLOCKS_MAX = 50
 _PREFIXES = ("og:", "article:", "book:", "profile:", "music:", "video:", "twitter:")
 _SEEN = ("html", "time")
 _WALK = ElementWalk(_SEEN)
+_MARKED_NAMES = (*_SEEN, "abbr", "div", "li", "p", "span", "td")
+_MARKED_WALK = ElementWalk(_MARKED_NAMES)
+_MARKED = re.compile(
+    rb"itemprop=[\"']?(?>(?:(?!date)[A-Za-z]++ )*)date(?:Published|Modified)|<abbr class=[\"']?(?:published|updated)"
+).search
+"""Finds what may be a date of microdata, or of hAtom, in another element than `time` or `meta`."""
 _TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site_name"}
 _JSON_LD = re.compile(r"[\t\n\f\r ]*application/ld\+json[\t\n\f\r ]*(?:;.*)?", re.IGNORECASE | re.DOTALL)
 
@@ -119,7 +135,9 @@ class Metadata(TypedModule):
         def note_element(name: str, found: Mapping[str, str]) -> None:
             if name == "html" and found.get("lang"):
                 columns.setdefault("declared_language", found["lang"].strip()[:35])
-            elif name == "time" and len(times) < TIMES_MAX:
+            elif len(times) < TIMES_MAX and (
+                name == "time" or ((name == "abbr" or "itemprop" in found) and any(meaning_of(found)))
+            ):
                 times.append(found)
 
         blocks = json_ld(body, self._options.text_bytes_max, note_element)
@@ -130,11 +148,13 @@ class Metadata(TypedModule):
 
 def json_ld(body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str]], None] | None = None) -> list[object]:
     """Return the JSON-LD blocks of a page in UTF-8 that can be read (`process.jsonld`), as long as `bytes_max` in all.
-    `seen` is called with name and attributes of each `html` and `time`. Linear.
+    `seen` is called with name and attributes of each `html` and `time`, and of others that may have dates. Linear.
     """
     blocks: list[object] = []
-    for name, found, start, end in _WALK.over(body):
-        if name in _SEEN:
+    is_marked = seen is not None and _MARKED(body) is not None
+    names = _MARKED_NAMES if is_marked else _SEEN
+    for name, found, start, end in (_MARKED_WALK if is_marked else _WALK).over(body):
+        if name in names:
             if seen is not None:
                 seen(name, found)
         elif name == "script" and _JSON_LD.fullmatch(found.get("type", "")) and end - start <= bytes_max:
