@@ -173,10 +173,10 @@ def test_the_operator_hears_once_between_which_shards_partitions_move() -> None:
 
 def test_runs_take_no_more_than_a_share_and_nothing_that_must_stay() -> None:
     waiting = [(1, 2), (2, 3), (4, 50), (5, 1), (9, 4), (10, 0), (700, 3)]
-    assert runs_to_give(waiting, 6, 100, lambda one: one != 9) == [(1, 3), (700, 701)]
-    assert runs_to_give(waiting, 6, 1, lambda _: True) == [(9, 10), (2, 3)]
-    assert runs_to_give([(4, 50)], 2, 100, lambda _: True) == []
-    assert runs_to_give([], 2, 100, lambda _: True) == []
+    assert runs_to_give(waiting, 63 // 6, 100, lambda one: one != 9) == [(1, 3), (700, 701)]
+    assert runs_to_give(waiting, 63 // 6, 1, lambda _: True) == [(9, 10), (2, 3)]
+    assert runs_to_give([(4, 50)], 50 // 2, 100, lambda _: True) == []
+    assert runs_to_give([], 0, 100, lambda _: True) == []
 
 
 # ---- real shards

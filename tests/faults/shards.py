@@ -21,6 +21,7 @@ from gossamer.assembly.values import Shard
 from gossamer.cluster.balance import Balance
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.placement import Placement
 from gossamer.cluster.reports import Orders, ShardReport
 from gossamer.config import Config
 from gossamer.engine.history import read_page_record
@@ -106,6 +107,7 @@ class Shards:
 
     pump_s = PUMP_S
     round_s = ROUND_S
+    placement: Placement | None = None
     balance_rounds_min = 0
     """Rounds in which a shard is behind before it gives partitions to one that is free; 0: it never does."""
 
@@ -164,6 +166,7 @@ class Shards:
         )  # fmt: skip
         rounds_min = self.balance_rounds_min
         self.coordination.balance = Balance(rounds_min) if rounds_min else None
+        self.coordination.placement = self.placement
 
     async def scale(self, shards: int) -> None:
         """Move partitions until `shards` shards have them all; those that are new are started."""

@@ -97,6 +97,7 @@ class Membership:
         """The coordinator said that all is over."""
         self._ordered: Sequence[Move] = ()
         self._survey: int | None = None
+        self._weigh = False
         self.moves = moves
         exchange.attach(self, loop.relieve)
         addresses = exchange.addresses
@@ -157,6 +158,7 @@ class Membership:
             exchange.places.safe_versions(self._ordered),
             loop.is_behind,
             self.moves.frontier.survey(self._survey) if self._survey is not None else None,
+            *self.moves.frontier.requests(self._clock.now(), by_partition=self._weigh),
         )
 
     def obey(self, orders: Orders) -> None:
@@ -283,6 +285,7 @@ class Membership:
             self.exchange.readdress()
         self._ordered = orders.moves
         self._survey = orders.survey
+        self._weigh = orders.weigh
         # Until all seeds are added, a restart adds them again, each where its partition is by then; and pages of an
         # earlier batch crawl get their due times where they are.
         recrawl = self._ring.recrawl

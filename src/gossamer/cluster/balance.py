@@ -24,12 +24,14 @@ RUNS_A_STEP_MAX: Final = 2
 
 
 class Uneven(NamedTuple):
-    """A shard that is behind, and one that is free."""
+    """A shard with too much work, and one with room."""
 
     giver: ShardReport
     to: int
-    free: int
-    """How many shards are free."""
+    weights: list[tuple[int, int]]
+    """Partitions of the giver, and how much work each is."""
+    most: int
+    """How much of it moves at most."""
 
 
 class Balance:
@@ -70,39 +72,40 @@ class Balance:
         if giver.waiting:  # The next survey continues after this one, which may not have covered all partitions.
             self._begin = (giver.waiting[-1][0] + 1) % PARTITIONS
         self.forget()
-        return Uneven(giver, min(free, key=lambda one: (one.hosts_left or 0, one.shard)).shard, len(free))
+        to = min(free, key=lambda one: (one.hosts_left or 0, one.shard)).shard
+        most = sum(hosts for _, hosts in giver.waiting) // (len(free) + 1)
+        return Uneven(giver, to, giver.waiting, most)
 
     def _lasts(self, report: ShardReport, is_behind: bool) -> bool:
         return self._rounds[is_behind][report.shard] >= self._rounds_min
 
 
 def runs_to_give(
-    waiting: Sequence[tuple[int, int]], shares: int, length_max: int, may_go: Callable[[int], bool]
+    weights: Sequence[tuple[int, int]], most: int, length_max: int, may_go: Callable[[int], bool]
 ) -> list[tuple[int, int]]:
-    """Return runs of partitions, as [first, end), with as much of a shard's work as possible, but at most one of
-    `shares` equal shares.
+    """Return runs of partitions, as [first, end), with as much of a shard's work as possible, but at most `most`.
 
-    `waiting` has partitions and the hosts that wait in each; `may_go` says whether a partition may be given.
+    `weights` has partitions and the work of each; `may_go` says whether a partition may be given.
     """
-    left = sum(hosts for _, hosts in waiting) // shares
-    large = {partition for partition, hosts in waiting if hosts > left}
+    left = most
+    large = {partition for partition, weight in weights if weight > left}
     runs: list[tuple[int, int, int]] = []
     first = end = total = 0
-    for partition, hosts in sorted(waiting):
-        if not hosts or partition in large or not may_go(partition):
+    for partition, weight in sorted(weights):
+        if not weight or partition in large or not may_go(partition):
             continue
-        joins = runs and partition - first < length_max and total + hosts <= left
+        joins = runs and partition - first < length_max and total + weight <= left
         if joins and all(one not in large and may_go(one) for one in range(end, partition)):
             runs.pop()
         else:
             first = partition
             total = 0
         end = partition + 1
-        total = total + hosts
+        total = total + weight
         runs.append((total, first, end))
     chosen: list[tuple[int, int]] = []
-    for hosts, begin, stop in sorted(runs, key=lambda run: (-run[0], run[1])):
-        if hosts <= left and len(chosen) < RUNS_A_STEP_MAX:
-            left -= hosts
+    for weight, begin, stop in sorted(runs, key=lambda run: (-run[0], run[1])):
+        if weight <= left and len(chosen) < RUNS_A_STEP_MAX:
+            left -= weight
             chosen.append((begin, stop))
     return chosen

@@ -19,12 +19,14 @@ from typing import Literal
 import msgspec
 
 from gossamer.cluster.aggregate import SILENT, machines_of, whole
-from gossamer.cluster.balance import Balance
+from gossamer.cluster.balance import Balance, Uneven
 from gossamer.cluster.moves import Moves, MovesRecord
 from gossamer.cluster.partitions import PartitionMap
+from gossamer.cluster.placement import Placement
 from gossamer.cluster.reports import LimitShare, Orders, Quotas, ScopeFinal, ShardReport, Termination, all_taken
 from gossamer.cluster.spreading import Spreading
 from gossamer.model.decodable import decodable
+from gossamer.model.words import counted
 
 
 class Tenure:
@@ -209,6 +211,8 @@ class Coordination:
         """Leases granted or renewed since the start."""
         self.balance: Balance | None = None
         """Set to move partitions between shards automatically; None: only for `scale`."""
+        self.placement: Placement | None = None
+        """Set together with it."""
         self._balanced: set[tuple[int, int]] = set()
         """Pairs of shards between which partitions moved and that the operator was notified about."""
         self.spreading: Spreading | None = None
@@ -251,6 +255,8 @@ class Coordination:
         )  # fmt: skip
         if self.balance is not None:
             orders = msgspec.structs.replace(orders, survey=self.balance.survey(shard))
+        if self.placement is not None:
+            orders = msgspec.structs.replace(orders, weigh=self.placement.weighs(shard))
         answer = self.seen.get(shard)
         known = answer.report.serial if answer is not None and answer.report is not None else 0
         orders = self.moves.orders(shard, orders, known)
@@ -269,8 +275,7 @@ class Coordination:
         # An open seed that moves is counted nowhere until it has arrived.
         self._is_scope_final = self._scope_final.take_round(reports) and not self.moves.is_moving
         self.moves.take_round(reports, begins=not self.kept.end)
-        if self.balance is not None:
-            self._even(reports, self.balance)
+        self._even(reports, now)
         if self.spreading is not None:
             self._spread(self.spreading)
         if self._quotas is not None:
@@ -482,20 +487,32 @@ class Coordination:
             rest: End = "patience" if any(report.awaits for report in reports) else "finished"
             self.kept.end = "limit" if out_of_pages else rest
 
-    def _even(self, reports: Sequence[ShardReport], balance: Balance) -> None:
-        """Move partitions from a shard that is behind to one that is free."""
+    def _even(self, reports: Sequence[ShardReport], now: float) -> None:
+        """Move partitions from a shard that is behind to one that is free, or else from one with many more requests."""
         kept = self.kept
-        if kept.end or kept.paused or kept.held or self.moves.is_moving:
+        balance = self.balance
+        placement = self.placement
+        stays = bool(kept.end) or kept.paused or kept.held or self.moves.is_moving
+        if balance is not None and stays:
             balance.forget()
+        if placement is not None and (stays or len(reports) < self.shards):
+            placement.forget()
+        if stays:
             return
-        if (found := balance.take_round(reports)) is None or not (partitions := self.moves.even(found)):
-            return
+        if balance is not None and (found := balance.take_round(reports)) is not None:
+            self._note_even(found, "more hosts ready than it can request", "free requests")
+        elif placement is not None and (found := placement.take_round(reports, now)) is not None:
+            to = next(report for report in reports if report.shard == found.to)
+            self._note_even(found, f"{found.giver.requests_s:.1f} requests a second", f"{to.requests_s:.1f}")
+
+    def _note_even(self, found: Uneven, much: str, little: str) -> None:
+        partitions = self.moves.even(found)
         pair = found.giver.shard, found.to
-        if pair not in self._balanced:
+        if partitions and pair not in self._balanced:
             self._balanced.add(pair)
             self.notes.append(
-                f"shard {pair[0]} has more hosts ready than it can request, and shard {pair[1]} has free requests: "
-                f"{partitions} partitions move there, and more later if needed (cluster.rebalance)"
+                f"shard {pair[0]} has {much}, and shard {pair[1]} has {little}: "
+                f"{counted(partitions, 'partition')} of sites move there, and more later if needed (cluster.rebalance)"
             )
 
     def _spread(self, spreading: Spreading) -> None:

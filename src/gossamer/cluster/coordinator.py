@@ -13,6 +13,7 @@ from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limit
 from gossamer.cluster.job import ClusterPlan
 from gossamer.cluster.moves import Copied
 from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
+from gossamer.cluster.placement import Placement
 from gossamer.cluster.spreading import Spreading
 from gossamer.model.errors import ConfigError
 from gossamer.world.clock import WallClock, steady_s
@@ -64,6 +65,7 @@ class Coordinator(ABC):
             partitions, plan.limits, plan.tenure_s, self._clock.now(), kept, self._save, self._granted_at()
         )  # fmt: skip
         self.coordination.balance = Balance() if plan.balances else None
+        self.coordination.placement = Placement() if plan.balances else None
         self.coordination.spreading = Spreading() if plan.moves else None
         self.coordination.moves.copied = Copied(0, plan.shards) if plan.work else None
         self._asked: dict[int, asyncio.Task[ShardAnswer | None]] = {}

@@ -130,20 +130,19 @@ class Moves:
             self._begin({report.shard: report for report in reports})
 
     def even(self, found: Uneven) -> int:
-        """Begin moves from a shard that is behind to one that is free, if none is in progress; return the number of
+        """Begin moves from a shard with too much work to one with room, if none is in progress; return the number of
         partitions that move.
         """
         kept = self.kept
         giver = found.giver
-        to = found.to
         assert not kept.is_moving
         stay = {partition for first, end in kept.balanced for partition in range(first, end)}
         length = self._length(giver.urls, Counter(self.owners)[giver.shard])
         runs = runs_to_give(
-            giver.waiting or [], found.free + 1, length, lambda one: self.owners[one] == giver.shard and one not in stay
+            found.weights, found.most, length, lambda one: self.owners[one] == giver.shard and one not in stay
         )
         for first, end in runs:
-            self._order(first, end, giver.shard, to)
+            self._order(first, end, giver.shard, found.to)
         kept.balanced += runs
         return sum(end - first for first, end in runs)
 

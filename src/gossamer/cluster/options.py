@@ -88,9 +88,9 @@ class ClusterOptions(Section, frozen=True):
     rebalance: Annotated[
         bool,
         Key(
-            "While a shard has more hosts ready than it can request and another one could request more, move "
-            "partitions there (not where `gossamer scale` stops a running crawl). With `placement` spread, also move "
-            "shards to machines that join or come back."
+            "While a shard has more hosts ready than it can request, or makes twice the requests of another one that "
+            "could make more, move partitions there (not where `gossamer scale` stops a running crawl). With "
+            "`placement` spread, also move shards to machines that join or come back."
         ),
     ] = True
     answer_s_max: Annotated[

@@ -70,6 +70,10 @@ class ShardReport(msgspec.Struct, frozen=True):
     something else prevents requests."""
     waiting: list[tuple[int, int]] | None = None
     """Partitions with hosts that wait for a request, and their number in each; None if `Orders.survey` was None."""
+    requests_s: float = 0.0
+    """Requests a second, over one to two minutes."""
+    requests: list[tuple[int, int]] | None = None
+    """Partitions with requests in that time, and their number in each; None if `Orders.weigh` was False."""
 
 
 class Orders(msgspec.Struct, frozen=True):
@@ -95,6 +99,8 @@ class Orders(msgspec.Struct, frozen=True):
     """Serial number up to which `places` goes."""
     survey: int | None = None
     """Partition from which this shard should report its waiting work; None: it need not."""
+    weigh: bool = False
+    """Whether this shard should report the requests of each partition."""
 
 
 PARTS = 4

@@ -207,7 +207,7 @@ class Status(msgspec.Struct, kw_only=True):
     bytes_between_shards: int | UnsetType = UNSET
     frames_between_shards: int | UnsetType = UNSET
     partitions_balanced: Annotated[
-        int | UnsetType, _meta(says="That moved from busy shards to idle ones (cluster.rebalance).")
+        int | UnsetType, _meta(says="That moved from busy shards to others (cluster.rebalance).")
     ] = UNSET
 
     def as_object(self) -> dict[str, object]:

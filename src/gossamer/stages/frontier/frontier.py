@@ -16,6 +16,7 @@ from gossamer.stages.frontier.hosts import HOST_BYTES, HostRecords, HostTable
 from gossamer.stages.frontier.index import HostIndex, LevelBias
 from gossamer.stages.frontier.lasting import lasting_hosts
 from gossamer.stages.frontier.limits import SharedGates, Sites, make_shared_gates
+from gossamer.stages.frontier.load import RequestLoad
 from gossamer.stages.frontier.options import BudgetOptions, FrontierOptions
 from gossamer.stages.frontier.origins import free_at, key_of, queue_of, settle, tidy
 from gossamer.stages.frontier.overview import NextTurn, facts_of, next_hosts, next_turn, overview
@@ -96,6 +97,7 @@ class Frontier:
         self.strategy = SWEEP
         self.frozen: set[int] = set()
         """Partitions of which no URL is leased: they move to another shard."""
+        self.load = RequestLoad(now)
         self._lent: set[int] = set()
         self._aside: list[Host] = []
         """Hosts whose turn came while only prerequisite fetches were leased; at most as many as on the workbench."""
@@ -318,6 +320,7 @@ class Frontier:
             )  # fmt: skip
             self.counts.answers += contact.kind in ("answered", "busy")
             host.contacted = True
+            self.load.note(host.partition, now)
             self.scheduler.room.note_delay(host.record.rest_until - now)
             host.note_contact(lease.address, contact.kind)
             if contact.kind == "failed":

@@ -38,6 +38,7 @@ class FrontierMoves:
         self._ledger = frontier.ledger
         self._counts = frontier.counts
         self._frozen = frontier.frozen
+        self._load = frontier.load
         self._epochs = epochs
 
     @property
@@ -53,6 +54,10 @@ class FrontierMoves:
     def round(self) -> int:
         """Number of the budget round; 0 without budgets."""
         return self._ledger.round
+
+    def requests(self, now: float, *, by_partition: bool) -> tuple[float, list[tuple[int, int]] | None]:
+        """Return requests a second of recent minutes, and if wanted their number in each partition."""
+        return self._load.per_s(now), self._load.by_partition(now) if by_partition else None
 
     def freeze(self, first: int, end: int) -> None:
         """Lease no more URLs of the partitions from `first` up to, but without, `end`."""
@@ -129,6 +134,7 @@ class FrontierMoves:
     def _forget(self, first: int, end: int) -> None:
         self._scheduler.forget(first, end)
         self._ledger.forget(first, end)
+        self._load.forget(first, end)
 
     def _records(self, first: int, end: int) -> Iterable[bytes]:
         return (data for _, data in self._epochs.scan(HOST, *partition_range(first, end)))
