@@ -39,6 +39,7 @@ class TreeMarkup:
 
     def __init__(self, body: bytes) -> None:
         self._tree = LexborHTMLParser(body, options=_OPTIONS)
+        self._anchors: list[tuple[str, str, LexborNode]] | None = None
         self._elements: list[Element] = []
         self._title = ""
         self.hides = False
@@ -67,16 +68,14 @@ class TreeMarkup:
 
     def anchors(self) -> list[tuple[str, str, LexborNode]]:
         """Return every `a` that has an href, in order: href, rel, the node."""
+        if self._anchors is None:
+            self._anchors = [
+                (href or "", attributes.get("rel") or "", node)
+                for node in self._tree.tags("a")
+                if (href := (attributes := node.attrs).get("href", _ABSENT)) is not _ABSENT
+                or (href := attributes.get(XLINK_HREF, _ABSENT)) is not _ABSENT
+            ]
         return self._anchors
-
-    @cached_property
-    def _anchors(self) -> list[tuple[str, str, LexborNode]]:
-        return [
-            (href or "", attributes.get("rel") or "", node)
-            for node in self._tree.tags("a")
-            if (href := (attributes := node.attrs).get("href", _ABSENT)) is not _ABSENT
-            or (href := attributes.get(XLINK_HREF, _ABSENT)) is not _ABSENT
-        ]
 
     def anchor_text(self, within: LexborNode) -> str:
         """Return the text of an anchor unchanged, or the alt text of its first image that has one."""
@@ -162,6 +161,7 @@ class HtmlDocument:
     def __init__(self, page: Page, options: ProcessOptions) -> None:
         self._page = page
         self._options = options
+        self._decoded: tuple[bytes, str] | None = None
         self._markup: Markup | None = None
         self._overrun: TimeoutError | None = None
         """The interruption of the scan, which no further module begins again."""
@@ -171,13 +171,14 @@ class HtmlDocument:
     @property
     def charset(self) -> str:
         """The encoding that was used, by its WHATWG name in lower case."""
-        return self._decoded[1]
+        return (self._decoded or self._decode())[1]
 
     @property
     def markup(self) -> Markup:
         """The page's markup. Only the first call has a cost."""
-        for _ in self.read() if self._markup is None else ():
-            pass
+        if self._markup is None:
+            for _ in self.read():
+                pass
         assert self._markup is not None
         return self._markup
 
@@ -242,12 +243,12 @@ class HtmlDocument:
 
     def utf8(self) -> bytes:
         """Return the page's bytes in UTF-8; errors in a page that declares UTF-8 are still there."""
-        return self._decoded[0]
+        return (self._decoded or self._decode())[0]
 
-    @cached_property
-    def _decoded(self) -> tuple[bytes, str]:
+    def _decode(self) -> tuple[bytes, str]:
         body, name = to_utf8(self._bytes(), self._page.charset)
-        return _without_nulls(as_html(body) if self._page.media_type == XHTML else body), name
+        self._decoded = _without_nulls(as_html(body) if self._page.media_type == XHTML else body), name
+        return self._decoded
 
     def _bytes(self) -> bytes:
         """Return the page's bytes; if it is too large for memory, only its first `markup_bytes_max`."""
