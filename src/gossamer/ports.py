@@ -33,7 +33,7 @@ class Conclusion(msgspec.Struct, frozen=True):
     revisit_of: Original | None = None
     """What is archived already, with the digest of its payload."""
     digest: bytes = b""
-    then: Callable[[float], object] = float
+    then: Callable[[float], None] | None = None
     """Called with the time once the attempt is recorded."""
 
 

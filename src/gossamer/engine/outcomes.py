@@ -116,7 +116,8 @@ class Outcomes:
                 row.digest = digest_text(self._stages.digest_algorithm, conclusion.digest)
             visited = Visited(visit.url, row, reply, revisit_of=conclusion.revisit_of, digest=conclusion.digest)
         self._conclude(lease, visited, now, conclusion.again)
-        conclusion.then(now)
+        if conclusion.then is not None:
+            conclusion.then(now)
 
     def failure(self, lease: VisitLease, failure: Failure, now: float) -> None:
         """Conclude a visit without a complete reply: schedule another attempt, or end the URL. The part that came is
