@@ -27,6 +27,7 @@ from gossamer.engine.discover import Discovery
 from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.shard import CrawlLoop
 from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.host import VisitLease
 
 ROOT = Path(gossamer.__file__).parent
 PAGES = 60
@@ -86,7 +87,7 @@ class Profiler:
             if not self._is_page:
                 self._way = Counter()
         elif code is Pipeline.lease.__code__:
-            self._is_page = frame.f_locals["lease"].prerequisite is None
+            self._is_page = isinstance(frame.f_locals["lease"], VisitLease)
         elif code is CrawlLoop._on_turn_done.__code__:  # noqa: SLF001 - it ends a visit, and nothing else does
             if self._is_page and Discovery.follow.__code__ in self._way:  # Else its address was looked up.
                 self.ways.append(self._way)
