@@ -1208,6 +1208,20 @@ def test_a_document_whose_type_may_be_any_files_is_what_it_begins_as(
     run(main())
 
 
+def test_a_stylesheet_without_a_type_is_known_by_its_name(run: Run) -> None:
+    async def read_as(path: str, body: bytes, *headers: bytes) -> str:
+        async with serving(reply(body, *headers)) as server, speaking() as module:
+            return replied(await module.fetch(to(server, path))).media_type
+
+    async def main() -> None:
+        assert await read_as("/a.css?v=1", b"a{}") == "text/css"
+        assert await read_as("/a.css", b"<!doctype html>") == "text/html"
+        assert await read_as("/a.css", b"a{}", b"Content-Type: text/plain") == "text/plain"
+        assert await read_as("/css?a.css", b"a{}") == ""
+
+    run(main())
+
+
 def test_cookies_are_not_kept(run: Run) -> None:
     async def main() -> None:
         async with serving(reply(b"", b"Set-Cookie: a=b; Path=/")) as server, speaking() as module:

@@ -473,7 +473,9 @@ def _reply(transfer: Transfer, at: Address, headers: Headers, truncated: str) ->
         request_body=request.body,
         truncated=truncated,
         head=transfer.raw_head if isinstance(transfer, TolerantTransfer) else b"",
-        media_type=media_type if media_type == "text/html" else _read_as(media_type, head, body, transfer.file),
+        media_type=media_type
+        if media_type == "text/html"
+        else _read_as(media_type, head, body, transfer.file, request.url),
         charset=charset,
         file=transfer.file,
         authenticated=any(is_credential(name) for name, _ in request.headers) if request.headers else False,
@@ -486,9 +488,10 @@ def _is_of_all(head: Head) -> bool:
     return len(ranges) == 1 and ranges[0] is not None and int(ranges[0][1]) + 1 == int(ranges[0][2])
 
 
-def _read_as(media_type: str, head: Head, body: bytes, file: Spill | None) -> str:
+def _read_as(media_type: str, head: Head, body: bytes, file: Spill | None, url: str) -> str:
     """Return the media type as which a reply is read: that which it states, unless that says nothing, may be any file,
-    or says XML of a document whose elements are those of XHTML. Then its content decides.
+    or says XML of a document whose elements are those of XHTML. Then its content decides. Stylesheets do not begin in
+    a way of their own: without a type they are known by their names.
     """
     is_unknown = media_type in UNKNOWN_TYPES
     is_generic = media_type in GENERIC_TYPES
@@ -498,7 +501,8 @@ def _read_as(media_type: str, head: Head, body: bytes, file: Spill | None) -> st
     codings = content_codings(head.headers)
     begun = beginning(codings, begun) if codings else begun
     if is_unknown:
-        return sniff(begun) or media_type
+        is_css = not media_type and url.partition("?")[0].endswith(".css")
+        return sniff(begun) or ("text/css" if is_css else media_type)
     if is_generic:
         return sniff_document(begun[:BEGINNING_BYTES]) or media_type
     return XHTML if begins_as_xhtml(begun) else media_type
