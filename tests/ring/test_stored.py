@@ -95,11 +95,14 @@ def contents(path: Path) -> dict[str, bytes]:
     return {str(one.relative_to(path)): one.read_bytes() for one in files if one.suffix != ".json"}
 
 
-def test_verify_looks_at_the_objects(stored: Stored) -> None:
+@pytest.mark.parametrize("kind", ["warc/", "pages/", "state/"])
+def test_verify_looks_at_the_objects(stored: Stored, kind: str) -> None:
+    """At those that it brings here, too."""
     assert "is sound" in run(stored, "verify", "--deep")
-    [(name, data)] = [
-        (name, data) for name, data in stored.bucket.objects("crawls/two/").items() if name.startswith("warc/")
-    ]
+    objects = stored.bucket.objects("crawls/two/")
+    listed = json.loads(objects["shard-0/latest.json"])
+    name = next(one["key"] for one in listed["parts"] if one["name"].startswith(kind) and one["length"])
+    data = objects[name]
     key = f"crawls/two/{name}"
     for body, options in ((data[:-1] + b"x", ("--deep",)), (data[:-1], ()), (None, ())):
         if body is None:
@@ -110,6 +113,16 @@ def test_verify_looks_at_the_objects(stored: Stored) -> None:
         stored.bucket.client.put_object(Bucket=NAME, Key=key, Body=data)
         assert status == 1
         assert f"1 object missing, or not what was written: {stored.uri}/{name}" in err
+
+
+def test_verify_reads_each_object_once(stored: Stored, monkeypatch: pytest.MonkeyPatch) -> None:
+    with requests_of(monkeypatch) as seen:
+        assert "is sound" in run(stored, "verify", "--deep")
+    assert {name: count for name, count in seen.items() if count > 1} == {}
+    with requests_of(monkeypatch) as seen:
+        assert "is sound" in run(stored, "verify")
+    assert {name: count for name, count in seen.items() if count > 1} == {}
+    assert not [name for name in seen if name.startswith("head ") and f"get {name[5:]}" in seen]
 
 
 @contextmanager

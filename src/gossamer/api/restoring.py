@@ -300,7 +300,7 @@ async def gather(
     config: Config, directory: Path, wanted: Wanted | None = None, deep: bool | None = None
 ) -> list[SavedCheckpoint | None]:
     """Copy the newest checkpoints of all shards, with the finished files that are `wanted`, into the crawl's directory;
-    None: those that the crawl keeps on its disk. All objects are looked for unless `deep` is None, and read if it is
+    None: those that the crawl keeps on its disk. Other objects are looked for unless `deep` is None, and read if it is
     true. Return the checkpoints by shard.
 
     Raises:
@@ -317,9 +317,7 @@ async def gather(
         if saved is not None:
             await asyncio.to_thread(shutil.rmtree, home.state, ignore_errors=True)
             home.state.mkdir(parents=True)
-            if deep is not None:
-                await checkpoints.require_objects(deep=deep)
-            await checkpoints.restore(saved, directory, home.state, chosen)
+            await checkpoints.restore(saved, directory, home.state, chosen, deep)
             left = [one for one in saved.parts if not (one.grows or one.name.startswith(STATE) or chosen(one.name))]
             elsewhere = {one.name: (Phase.AWAY if one.archived else Phase.SAVED, one.sha256) for one in left}
             if elsewhere:

@@ -190,17 +190,25 @@ class Checkpoints:
             return ""
 
     async def restore(
-        self, saved: SavedCheckpoint, directory: Path, state: Path, wanted: Callable[[str], bool] = lambda _: False
+        self,
+        saved: SavedCheckpoint,
+        directory: Path,
+        state: Path,
+        wanted: Callable[[str], bool] = lambda _: False,
+        deep: bool | None = None,
     ) -> None:
         """Copy a checkpoint's files to disk: the shard's state to `state`, journals that were open and finished files
-        whose names are `wanted` to `directory`. The store is copied last: without it the others are not valid.
+        whose names are `wanted` to `directory`. The store is copied last: without it the others are not valid. Unless
+        `deep` is None, the other objects are looked for, and read if it is true.
 
         Raises:
+            CrawlFailedError: objects that were looked for are missing, or are not what was written.
             StoreError: a file is not there, or not what was saved.
             OSError: the disk is full.
         """
         fresh = state / "store.new"
         gate = asyncio.Semaphore(UPLOADS_AT_ONCE)
+        faults: list[str] = []
 
         async def bring(part: Part) -> None:
             if part.name.startswith(STORE):
@@ -210,35 +218,30 @@ class Checkpoints:
             elif part.grows or wanted(part.name):
                 target = directory / part.name
             else:
+                if deep is not None and not await self._has(part, gate, deep=deep):
+                    faults.append(f"{self._place_of(part).url}/{part.key}")
                 return
             target = target.with_name(target.name + ".open") if part.grows else target
             if not (target.exists() and target.stat().st_size == part.length and not part.name.startswith(STATE)):
-                async with gate:
-                    await self._place_of(part).fetch(part.key, target, part.sha256)
+                place = self._place_of(part)
+                try:
+                    async with gate:
+                        await place.fetch(part.key, target, part.sha256)
+                except StoreError as error:
+                    if deep is None or not error.lasting:
+                        raise
+                    faults.append(f"{place.url}/{part.key}")
 
         for last in (False, True):
             await asyncio.gather(*(bring(part) for part in saved.parts if part.name.startswith(STORE) is last))
-        fresh.rename(state / "store")
-
-    async def require_objects(self, *, deep: bool) -> None:
-        """Look for the objects that the newest checkpoint lists; with `deep` they are read.
-
-        Raises:
-            CrawlFailedError: some are missing, or are not what was written.
-            StoreError: the store does not answer.
-        """
-        gate = asyncio.Semaphore(UPLOADS_AT_ONCE)
-
-        async def fault(part: Part) -> str:
-            place = self._place_of(part)
-            async with gate:
-                is_sound = await place.has(part.key, part.length, part.sha256 if deep else "")
-            return "" if is_sound else f"{place.url}/{part.key}"
-
-        parts = self.saved.parts if self.saved is not None else []
-        if faults := [name for name in await asyncio.gather(*map(fault, parts)) if name]:
+        if faults:
             names = " ".join(faults)[:SHOWN_CHARACTERS]
             raise CrawlFailedError(f"{counted(len(faults), 'object')} missing, or not what was written: {names}")
+        fresh.rename(state / "store")
+
+    async def _has(self, part: Part, gate: asyncio.Semaphore, *, deep: bool) -> bool:
+        async with gate:
+            return await self._place_of(part).has(part.key, part.length, part.sha256 if deep else "")
 
     def _place_of(self, part: Part) -> ObjectStore:
         if not part.archived:
