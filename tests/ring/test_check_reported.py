@@ -75,7 +75,87 @@ HOSTS = (
     "//127.0.0.1:PORT/hosts/ok5", "./ok6", "/../hosts/ok7", "http:ok8",
 )  # fmt: skip
 SORTED = links("/sorted/p", "/sorted/p?sort=a", "/sorted/p?sort=b", "/sorted/noindex", "/sorted/other")
+PROGRAMS = links(
+    "&#x6A;avascript:go()", "java\nscript:go()", "whatsapp://send?text=http://127.0.0.1/gone", "slack://open",
+    "sip:a@b.c",
+    "vscode:extension/a", "intent://a#Intent;scheme=b;end", "webcal://127.0.0.1/a", "bitcoin:1A", "xmpp:a@b.c",
+    "market://a",
+    "mailto:a@b.c?body=http://127.0.0.1/gone", "chrome://settings", "obsidian://open?vault=a", "gopher+x://a",
+    "urn:isbn:1",
+)  # fmt: skip
+STYLES = (
+    "<style>@font-face { src: url(ok.eot?#iefix), url('ok.woff2') } a { background: url( \"gone1.png\" ); filter: "
+    "url(#a);"
+    "b: url(data:image/png;base64,AA==) } i { background: image-set('gone2.png' 1x, url(ok.png) 2x) } /* url(gone) */"
+    '</style><link rel=stylesheet href=sheet.css><p style="background:url(&quot;gone3.png&quot;)">'
+)
+PARSED = (
+    "<!--> <a href=gone1>a</a> <!-- --!> <a href=gone2>a</a> <a href=ok1 href=gone>a</a><a href=ok2 title='"
+    "<a href=gone>'>"
+    "a</a><select><option value=gone>a</select><a onclick=\"location='gone'\">a</a><a href=ok3><a href=gone3>a</a></a>"
+    "<![CDATA[ <a href=gone> ]]><iframe><a href=gone></iframe><noembed><a href=gone></noembed>"
+)
+OLD = (
+    "<blockquote cite=gone3>a</blockquote><q cite=gone3>a</q><ins cite=gone3>a</ins><form action=gone>"
+    "<button formaction=gone>a"
+    "</button></form><img alt='' src=ok.png usemap='#m' longdesc=gone><table background=gone1><td background=gone2>"
+    "</table><a href=ok data-href=gone ng-href=gone :href=gone v-bind:href=gone xml:base=gone>a</a>"
+    "<div href=gone src=gone>"
+)
+EMPTY = (
+    "<img alt='' src=''><img alt='' src=ok.png srcset=''><iframe src=''></iframe><iframe src=about:blank></iframe>"
+    "<script src=''>"
+    "</script><video src='' poster=''></video><a href=''>a</a><a href='?'>a</a><a href='#'>a</a><a href='  '>a</a>"
+    "<a href=.>a</a>"
+)
+OTHERS = (
+    "<link rel='alternate stylesheet' href=gone1.css title=a><link rel=alternate type=application/rss+xml href=gone2>"
+    "<link rel=license href=gone3><link rel=apple-touch-icon href=gone4.png><link rel='shortcut icon' href=gone5.png>"
+    "<meta property=og:url content=gone><meta itemprop=url content=gone><link rel=search href=gone6>"
+    "<link rel=mask-icon href=gone7.png><meta name=msapplication-config content=gone><link rel=me href=ok>"
+    "<link rel=author href=gone8><link rel=help href=gone9>"
+)
 CASES = {
+    "programs": Case(PROGRAMS),
+    "styles": Case(STYLES, broken="gone1.png gone2.png gone3.png gone4.png"),
+    "parsed": Case(PARSED, broken="gone1 gone2 gone3"),
+    "old": Case(OLD, broken="gone1 gone2 gone3"),
+    "empty": Case(EMPTY),
+    "others": Case(head=OTHERS, broken="gone1.css gone2 gone3 gone4.png gone5.png gone6 gone7.png gone8 gone9"),
+    "bases": Case(links("ok", "gone"), "<base target=_blank><base href=/bases/one/><base href=/bases/two/>",
+                  broken="one/gone"),
+    "slashes": Case(links("#Documentation/a.txt---verify", "#Documentation/gone", "#rad:z3/tree", "#a?b=c", "#a")
+                    + "<p id=Documentation/a.txt---verify><p id=rad:z3/tree><p id=a>",
+                    lost="#Documentation/gone #a?b=c"),
+    "queries": Case(links("?tab=1#a", "?tab=1#gone", "/queries/?#a", "./#a", "#a&amp;b") + "<p id=a>",
+                      lost="?tab=1#gone #a&b"),
+    "unplaced": Case("word " * 60 + "<!-- <p id=a> --><script>'<p id=b>'</script><template><p id=c></template>"
+    "<p title='<p id=d>'>"
+                     + links("#a", "#b", "#c", "#d"), lost="#a #b #c #d"),
+    "files": Case(links("ok.pdf#nameddest=a", "ok.png#xywh=1,2", "ok.mp4#t=10,20", "ok.svg#svgView(viewBox(0,0,1,1))",
+                        "ok.txt#line=1", "/files/text#a")),
+    "typed": Case(links("https//gone", "www.example.org", "a@example.org", "{{ url }}", "%7B%7Bx%7D%7D",
+                      "<?= $a ?>", "ok%20"),
+                  broken="https//gone www.example.org a@example.org %7B%7B%20url%20%7D%7D %7B%7Bx%7D%7D "
+                         "%3C?=%20$a%20?%3E"),
+    "long": Case(links("ok" + "a" * 3_000, "ok?" + "b=c&" * 500)),
+    "statuses": Case(links(*(f"/statuses/{code}" for code in (203, 206, 226)))),
+    "temporary": Case(links(*(f"/temporary/{code}" for code in (302, 303, 307)))),
+    "locations": Case(links(*(f"/locations/{number}" for number in range(6))), more=tuple(
+        ("redirect_permanent", str(number)) for number in range(6))),
+    "header": Case(links("/header/p"), broken="gone"),
+    "wide": Case(links("/wide/p"), broken="gone"),
+    "marked": Case(links("/marked/p"), broken="gone"),
+    "untyped": Case(links("/untyped/p"), broken="gone"),
+    "coded": Case(links("/coded/p"), broken="gone"),
+    "mistyped": Case(links("/mistyped/p"), broken="gone"),
+    "images": Case("<img alt='' srcset='ok1.png,ok2.png 2x'><img alt='' srcset='gone1.png 1x,gone2.png 2x'>"
+                   "<img alt='' src=\" ok3.png \"><img alt='' src='ok 4.png'>",
+                   "<link rel=preload as=image imagesrcset='gone3.png 1x'>",
+                   broken="gone1.png gone2.png gone3.png"),
+    "feed": Case(links("/feed/ok"), "<link rel=alternate type=application/rss+xml href=/feed/rss>", broken="gone"),
+    "mapped": Case("<map name=a><area alt='' href=ok><area alt='' nohref></map><img alt='' usemap='#a' src=ok.png>"
+                   "<a href=ok2><svg><a href=gone></a></svg></a><math href=gone2></math>", broken="gone"),
     "schemes": Case(SCHEMES),
     "hints": Case(head=HINTS, broken="gone1 gone2 gone3 gone4 gone5"),
     "base": Case("<p id=here>" + links("ok1", "gone", "#here", "ok2#no"), "<base href=/base/sub/>",
@@ -122,7 +202,23 @@ def sorted_list(shown: str, head: str = canonical("/sorted/p")) -> Answer:
 
 
 HEADERS = '</headers/p>; rel="canonical", </headers/de>; rel=alternate; hreflang=de'
+BODY = "<!doctype html><html lang=en><title>{}</title><h1>a</h1><a href=gone>a</a>"
 MORE = {
+    "/styles/sheet.css": whole(b"@charset 'utf-8'; p { background: url(gone4.png) }", "text/css"),
+    "/files/text": whole(b"text", "text/plain"),
+    **{f"/statuses/{code}": page(f"Status {code}")._replace(status=code) for code in (203, 206, 226)},
+    **{f"/temporary/{code}": moved("ok")._replace(status=code) for code in (302, 303, 307)},
+    **{f"/locations/{number}": moved(target) for number, target in enumerate((
+        " ok1 ", "//127.0.0.1:PORT/locations/ok2", "HTTP://127.0.0.1:PORT/locations/ok3", "./ok4?a", "ok 5",
+        "ok\xc3\xa96"))},
+    "/header/p": page("Header")._replace(headers=(("Refresh", "0; url=gone"),)),
+    "/wide/p": whole(b"\xff\xfe" + BODY.format("Wide").encode("utf-16-le"), "text/html"),
+    "/marked/p": whole(b"\xef\xbb\xbf" + BODY.format("Marked").encode(), "text/html; charset=latin-1"),
+    "/untyped/p": whole(BODY.format("Untyped").encode(), ""),
+    "/coded/p": whole(BODY.format("Coded").encode(), "text/html")._replace(headers=(("Content-Encoding", "utf-8"),)),
+    "/mistyped/p": whole(BODY.format("Mistyped").encode(), "text/html;;charset=\"utf-8"),
+    "/feed/rss": whole(b"<rss version='2.0'><channel><title>a</title><link>ok</link><item><link> gone </link></item>"
+                       b"</channel></rss>", "application/rss+xml"),
     "/slash/moved": moved("/slash/moved/"),
     "/slash/moved/": page("Moved", "<img alt='' src=ok.png>" + links("ok2")),
     "/states/204": Answer(lambda: (), status=204),
@@ -149,15 +245,18 @@ MORE = {
 }  # fmt: skip
 
 
+TYPES = {"png": "image/png", "svg": "image/svg+xml", "pdf": "application/pdf", "mp4": "video/mp4", "txt": "text/plain"}
+
+
 class Site(dict[str, Answer]):
     """Answers, and a sound page wherever a name begins with `ok`."""
 
     def get(self, path: str, default: object = None) -> Answer | None:  # type: ignore[override]
         name = path.rpartition("/")[2]
         if path in self or not name.lower().startswith("ok"):
-            return super().get(path)
-        media_type = "image/png" if name.endswith("png") else "text/html"
-        return page(f"Page {path}")._replace(media_type=media_type)
+            return super().get(path) or super().get(path.partition("?")[0])
+        media_type = next((kind for end, kind in TYPES.items() if name.endswith(end)), "text/html")
+        return page(f"Page {path[:40]}")._replace(media_type=media_type)
 
 
 @pytest.fixture(scope="module")
@@ -166,6 +265,8 @@ def server() -> Iterator[HostileServer]:
     with HostileServer(site) as server:
         port = server.root.rstrip("/").rpartition(":")[2]
         site["/"] = page("Home", links(*(f"/{name}/" for name in CASES)))
+        for path in [path for path in site if path.startswith("/locations/")]:
+            site[path] = moved(site[path].headers[0][1].replace("PORT", port))
         for name, case in CASES.items():
             site[f"/{name}/"] = page(f"Case {name}", case.body.replace("PORT", port), case.head)
 

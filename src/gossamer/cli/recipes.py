@@ -32,6 +32,7 @@ RECIPES: Mapping[str, tuple[str, ...]] = {
         'scope.follow=["canonical", "alternate"]',
         "archive.warc=false",
         "discovery.sitemaps='always'",
+        "discovery.feeds='always'",
         "seen.near_scope='site'",
         "robots.robots_wait_max_s=60.0",  # Links to dead hosts are common, and each is a fault to report today.
     ),

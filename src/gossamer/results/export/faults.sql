@@ -29,7 +29,7 @@ SELECT key, url, outcome::VARCHAR AS outcome, status, error, title, description,
     duplicate_of, near_duplicate_of, link_type::VARCHAR AS link_type, referrer, host::VARCHAR AS host, depth, fetch_s,
     wire_bytes, body_bytes, declared_language, h1, title_count, description_count, coalesce(robots_meta, '') AS robots,
     alternates, images_without_alt, json_ld_error, insecure, invalid_links, words, ids,
-    coalesce(script_signal, '') <> '' AS is_scripted, nullif(regexp_extract(redirect_to, '#(.+)', 1), '') AS moved_to
+    coalesce(script_signal, '') NOT IN ('', 'scripts') AS is_scripted, nullif(regexp_extract(redirect_to, '#(.+)', 1), '') AS moved_to
 FROM (
     SELECT * FROM pages UNION ALL BY NAME
     SELECT NULL::VARCHAR AS description, NULL::VARCHAR AS declared_language, NULL::VARCHAR AS script_signal,
