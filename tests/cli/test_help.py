@@ -203,6 +203,8 @@ GUESSES = {
     ("startproject", "a"): "gossamer init", ("info", "a"): "gossamer report DIR", ("rm", "a"): "gossamer forget DIR",
     ("serve", "a", "--host=0.0.0.0"): "use --address", ("serve", "--bind=::"): "use --address",
     ("export", "a", "--chunk-size=3"): "use --chunk-tokens", ("export", "a", "--filter=b"): "use --where",
+    ("check", "a", "--format=json"): "--json-file", ("check", "a", "--check-extern"): "in any case",
+    ("check", "a", "--accept=403"): "--baseline FILE", ("check", "a", "--include-fragments"): "in any case",
     ("export", "a", "--type=csv"): "use --to", ("report", "a", "--host=b"): "report --help lists them",
 }  # fmt: skip
 """Commands and options that people guess, and what must be in the answer."""

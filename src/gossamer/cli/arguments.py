@@ -202,9 +202,11 @@ def _command_for(name: str, known: Collection[str]) -> str:
 
 def meaning(option: str, known: Collection[str]) -> str:
     """Return what to type instead of an option of another program, or nothing if the command does not take it."""
-    from gossamer.config.synonyms import OWN, equivalent_of
+    from gossamer.config.synonyms import CHECK, OWN, equivalent_of
 
     word = option.lstrip("-").partition("=")[0]
+    if "--junit" in known and word in CHECK:
+        return f"; {CHECK[word]}"
     if OWN.get(word) in known:
         return f"; use {OWN[word]}"
     if "--set" not in known:

@@ -125,6 +125,16 @@ _OWN = {
 }
 OWN = {word: f"--{name}" for name, words in _OWN.items() for word in words.split()}
 """Options of commands that set no key."""
+_CHECK = {
+    "--html, --csv, --json-file, --junit, --sarif and --markdown write files": "format output-format "
+    "output-type report F",
+    "fragments and links to other sites are checked in any case; --set scope.outlinks=false leaves "
+    "these out": "check-extern external include-fragments check-anchors anchors fragments include-external",
+    "--exclude RE leaves links out, and --baseline FILE accepts known faults": "accept ignore-url ignore skip "
+    "exclude-path no-follow-url exclude-url ignore-urls ignore-status-codes accepted-status-codes",
+}
+CHECK = {word: sentence for sentence, words in _CHECK.items() for word in words.split()}
+"""What checkers of links call an option."""
 BY_WORD = {flag.option: flag.key for flag in FLAGS} | {
     word: key for key, words in _KEYS.items() for word in words.split()
 }
