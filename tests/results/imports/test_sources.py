@@ -194,6 +194,20 @@ def test_har(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
+def test_a_har_with_half_characters_and_redirects_without_headers(tmp_path: Path) -> None:
+    """JSON of browsers escapes half a character of a text that was cut, and provisional headers lack Location."""
+    moved = {"status": 302, "headers": [], "redirectURL": "/to"}
+    path = har(
+        tmp_path / "a.har",
+        entry(text="half \ud83d, whole \U0001f600, and \\ud83d"),
+        {**entry(), "response": moved},
+        {**entry(), "response": {**moved, "headers": [{"name": "location", "value": "/own"}]}},
+    )
+    half, bare, own = captures_in(path)
+    assert half.body.decode() == "half ?, whole \U0001f600, and \\ud83d"
+    assert (bare.reply().header("location"), own.reply().header("location")) == ("/to", "/own")
+
+
 def test_a_large_har_is_read_by_pieces(tmp_path: Path) -> None:
     large = json.dumps(entry(text='\\"x' * 500_000)).encode()
     with (tmp_path / "a.har").open("wb") as file:

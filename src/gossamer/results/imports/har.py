@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
 from collections.abc import Iterator
 
@@ -19,6 +20,7 @@ _ENTRIES = re.compile(rb'"entries"[ \t\r\n]{0,99}:[ \t\r\n]{0,99}\[')
 _OVERLAP_BYTES = 256
 _STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*', re.DOTALL)
 _TOKEN = re.compile(rb'[{}\[\]"]')
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 _CODED = ("content-encoding", "transfer-encoding", "content-length")
 
 
@@ -44,6 +46,7 @@ class _HarResponse(msgspec.Struct, rename="camel"):
     status_text: str | None = ""
     http_version: str | None = ""
     headers: list[_HarHeader] = []
+    redirect_url: str | None = msgspec.field(default="", name="redirectURL")
     content: _HarContent = msgspec.field(default_factory=_HarContent)
 
 
@@ -66,11 +69,18 @@ def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | No
             try:
                 if entry is None:
                     raise ValueError(f"has more than {ENTRY_BYTES_MAX >> 20} MiB")
-                yield _capture(msgspec.json.decode(entry, type=_HarEntry, strict=False), place)
+                yield _capture(_decode(entry), place)
             except (ValueError, RecursionError) as error:  # Errors of msgspec and base64 are such.
                 yield Refused(source.number, source.name, number, " ".join(str(error).split())[:200])
     except BrokenMemberError as error:
         yield Refused(source.number, source.name, number + 1, str(error))
+
+
+def _decode(data: bytes) -> _HarEntry:
+    if _SURROGATE.search(data):
+        # Browsers escape half characters of a text that is cut, which no UTF-8 has: msgspec refuses them.
+        data = json.dumps(json.loads(data), ensure_ascii=False).encode("utf-8", "replace")
+    return msgspec.json.decode(data, type=_HarEntry, strict=False)
 
 
 def _capture(entry: _HarEntry, place: CapturePlace) -> Item:
@@ -104,19 +114,20 @@ def _capture(entry: _HarEntry, place: CapturePlace) -> Item:
 def _headers(response: _HarResponse, *, is_text: bool, is_gzip: bool) -> tuple[tuple[str, str], ...]:
     """Return the headers, without those of HTTP/2 itself. The content is decoded, text even of its charset."""
     headers: list[tuple[str, str]] = []
-    has_type = False
+    names = {header.name.lower() for header in response.headers}
     for header in response.headers:
         name = header.name.lower()
         for value in header.value.split("\n"):  # Browsers join Set-Cookie by line breaks.
             if name in _CODED and not (name == _CODED[0] and is_gzip):
                 headers.append((f"X-Archive-Orig-{header.name}", value))
             elif name == "content-type":
-                has_type = True
                 headers.append((header.name, value.partition(";")[0] + "; charset=utf-8" if is_text else value))
             elif name and name[0] != ":":
                 headers.append((header.name, value.strip()))
-    if not has_type and response.content.mime_type:
+    if "content-type" not in names and response.content.mime_type:
         headers.append(("Content-Type", response.content.mime_type))
+    if "location" not in names and response.redirect_url:
+        headers.append(("Location", response.redirect_url))
     return tuple(headers)
 
 
