@@ -59,3 +59,11 @@ def test_command(imported: Path, tmp_path: Path, command: tuple[str, ...]) -> No
     assert status == 0, err
     assert "Traceback" not in err
     assert out or any(tmp_path.iterdir()) or command[0] in {"cookies", "changes", "robots", "search", "extract"}
+
+
+def test_reports_do_not_make_up_fetch_times(imported: Path, tmp_path: Path) -> None:
+    """Archives do not say them."""
+    status, out, err = run("report", str(imported), "--html", str(tmp_path / "out.html"))
+    assert status == 0, err
+    assert "Fetch time" not in run("report", str(imported))[1] + out
+    assert "Fetch times" not in (tmp_path / "out.html").read_text()

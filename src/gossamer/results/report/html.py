@@ -291,7 +291,7 @@ def _fetch_times(report: Report) -> str:
         "Fetch times",
         "From the start of a request to its last byte.",
         ("of fetches", "took at most"),
-        ((name, seconds(value)) for name, value in rows),
+        ((name, seconds(value)) for name, value in rows if times.max),
     )
 
 

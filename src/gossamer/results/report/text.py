@@ -139,8 +139,9 @@ def _totals(report: figures.Report) -> Iterator[str]:
         ("Also", f"{report.repeated:,} repeated attempts, {report.truncated:,} cut, {report.trapped:,} in traps"),
         ("URLs", f"{report.urls:,} tried, in {report.visits:,} visits; {report.urls_revisited:,} visited repeatedly"),
         ("Downloads", f"{report.fetched:,}"),
-        ("Fetch time", f"{seconds(times.p50)} ({most})"),
     ]
+    if times.max:  # Archives do not say it.
+        facts.append(("Fetch time", f"{seconds(times.p50)} ({most})"))
     for name, value in facts:
         yield f"  {name:<12}{value}"
 
