@@ -132,7 +132,7 @@ def warc_options(name: str, visited: list[Visited], count: int) -> None:
     cost("  neither", partial(warc, visited, **ALONE), count)
     cost("  links in metadata records (warc_outlinks)", partial(warc, visited, warc_outlinks=True), count)
     cost("  digests = sha256", partial(warc, visited, digests="sha256"), count)
-    for label, packer in (("ISA-L", records.Gzip(2)), ("zstd 3", records.Zstd())):
+    for label, packer in (("ISA-L", records.Gzip(2)), ("zstd 3", records.Zstd(3))):
         cost(f"  its response by hand and {label}", partial(written_by, by_hand(packer), visited), count)
     for level in (1, 2):
         cost(f"  the same by FastWARC, level {level}", partial(written_by, by_fastwarc(level), visited), count)

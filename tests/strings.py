@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
@@ -71,6 +72,9 @@ def texts_of(path: Path) -> Iterator[str]:
         visitor = _Texts()
         visitor.visit(ast.parse(content))
         found = visitor.found
+    elif path.suffix == ".toml":
+        tables = tomllib.loads(content).values()
+        found = [one for table in tables for pair in table.items() for one in pair]
     elif path.suffix == ".html":
         page = _Page()
         page.feed(content)
@@ -86,6 +90,7 @@ def catalogue() -> str:
     """Return the whole catalogue."""
     lines = []
     paths = [path for suffix in ("py", "html", "js") for path in SOURCE.rglob(f"*.{suffix}")]
+    paths.append(SOURCE / "config/synonyms.toml")
     for path in sorted(paths):
         place = path.relative_to(SOURCE)
         if place.parts[0] not in LEFT_OUT and (texts := list(texts_of(path))):

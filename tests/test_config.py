@@ -255,7 +255,7 @@ def test_reopening_takes_changes_and_knows_them(tmp_path: Path) -> None:
 def test_reopening_accepts_keys_that_only_earlier_versions_had(tmp_path: Path) -> None:
     file = tmp_path / "crawl.toml"
     text = effective_toml(configure(options={"max_pages": 5}))
-    file.write_text(text.replace("[archive]\n", "[archive]\nwarc_zstd_level = 7\n"), encoding="utf-8")
+    file.write_text(text.replace("[cluster]\n", "[cluster]\nobject_store_bytes = 83886080\n"), encoding="utf-8")
     assert reopen(file).limits.max_pages == 5
     file.write_text(text.replace("[archive]\n", "[archive]\nwarc_bzip_level = 7\n"), encoding="utf-8")
     with pytest.raises(ConfigError, match="warc_bzip_level"):

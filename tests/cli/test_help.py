@@ -19,7 +19,7 @@ from gossamer.cli.main import status_of_command, tree
 from gossamer.cli.output import Exit
 from gossamer.config.flags import FLAGS
 from gossamer.config.sections import keys, sections
-from gossamer.config.synonyms import BY_WORD, COMMANDS, EXAMPLES, SENTENCES, equivalent_of
+from gossamer.config.synonyms import equivalent_of, synonyms
 from tests.cli.conftest import Gossamer
 
 REPOSITORY = Path(__file__).parents[2]
@@ -219,16 +219,17 @@ def test_a_guess_is_answered_with_what_we_call_it(typed: tuple[str, ...], capsys
 
 
 def test_what_is_suggested_exists() -> None:
+    others = synonyms()
     known = {name for names in main.COMMANDS.values() for name in names}
-    assert not known & set(COMMANDS)
-    for clause in set(COMMANDS.values()) - known:
+    assert not known & set(others.commands)
+    for clause in set(others.commands.values()) - known:
         assert set(re.findall(r"gossamer (\w+)", clause)) <= known
-    assert set(BY_WORD.values()) | EXAMPLES.keys() <= {*keys(), *sections()}
-    assert not set(BY_WORD) & set(SENTENCES)
+    assert set(others.keys.values()) | others.examples.keys() <= {*keys(), *sections()}
+    assert not set(others.keys) & set(others.clauses)
     typed = {flag.option for flag in FLAGS} | {flag.short for flag in FLAGS}
-    for key, example in EXAMPLES.items():
+    for key, example in others.examples.items():
         assert key in example
-    assert all(equivalent_of(word, as_option=True) for word in BY_WORD.keys() - typed)
+    assert all(equivalent_of(word, as_option=True) for word in others.keys.keys() - typed)
     assert equivalent_of("frobnicate", as_option=True) == ""
 
 

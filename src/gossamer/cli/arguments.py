@@ -194,21 +194,23 @@ def near(name: str, known: Iterable[str]) -> str:
 
 def _command_for(name: str, known: Collection[str]) -> str:
     """Return what to type instead of a command of another program, or nothing."""
-    from gossamer.config.synonyms import COMMANDS
+    from gossamer.config.synonyms import synonyms
 
-    found = COMMANDS.get(name.lower(), "") if "crawl" in known else ""
+    found = synonyms().commands.get(name.lower(), "") if "crawl" in known else ""
     return f"; did you mean {found}?" if found in known else f"; {found}" if found else ""
 
 
 def meaning(option: str, known: Collection[str]) -> str:
     """Return what to type instead of an option of another program, or nothing if the command does not take it."""
-    from gossamer.config.synonyms import CHECK, OWN, equivalent_of
+    from gossamer.config.synonyms import equivalent_of, synonyms
 
+    others = synonyms()
     word = option.lstrip("-").partition("=")[0]
-    if "--junit" in known and word in CHECK:
-        return f"; {CHECK[word]}"
-    if OWN.get(word) in known:
-        return f"; use {OWN[word]}"
+    if "--junit" in known and word in others.check:
+        return f"; {others.check[word]}"
+    own = f"--{others.own.get(word, '')}"
+    if own in known:
+        return f"; use {own}"
     if "--set" not in known:
         return ""
     found = equivalent_of(word, as_option=True)

@@ -26,7 +26,7 @@ FILES = {to: f"pages.{to}" for to in ("jsonl", "csv")} | {
 }
 """Names of exports that are files; those of folders are their formats."""
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder(tuple[str, str, dict[str, str | int], str, PageText | None] | None).decode
+_decode = msgspec.msgpack.Decoder(MarkdownPage | None).decode
 T = TypeVar("T")
 Index = Callable[[Means], None]
 """Builds the crawl's own index."""
@@ -107,7 +107,7 @@ class KeptContents:
             key = _encode((str(warc_folder), page))
             row = self._database.execute("SELECT content FROM contents WHERE page = ?", (key,)).fetchone()
             content = _decode(unpack(row[0])) if row is not None else None
-            found = part(MarkdownPage(*content)) if content is not None else None
+            found = part(content) if content is not None else None
             if row is None or (content is not None and found is None):
                 yield from find(warc_folder, chain([page], rest))
                 return

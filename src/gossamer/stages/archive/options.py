@@ -17,6 +17,7 @@ class ArchiveOptions(Section, frozen=True):
         Key("Compression of each record. Few tools read zstd yet; docs/reference/output.md names them."),
     ] = "gzip"
     warc_gzip_level: Annotated[int, Key("ISA-L's level: 0 is quickest, 3 is smallest.", ge=0, le=3)] = 2
+    warc_zstd_level: Annotated[int, Key("Zstandard's level: 1 is quickest, 19 is smallest.", ge=1, le=19)] = 3
     warc_robots: Annotated[bool, Key("Archive replies to requests for robots.txt.", basic=True)] = True
     warc_dns: Annotated[bool, Key("Archive what name servers answered, as records of `dns:HOST`.")] = False
     warc_request_records: Annotated[bool, Key("Archive each request beside its response.")] = True

@@ -193,9 +193,6 @@ class Gzip:
         return stream
 
 
-ZSTD_LEVEL = 3
-
-
 class Zstd:
     """Packs frames with their size and checksum in them (IIPC, Zstandard Compression for WARC Files 1.0).
 
@@ -205,8 +202,8 @@ class Zstd:
 
     suffix = ".warc.zst"
 
-    def __init__(self) -> None:
-        self._compressor = zstandard.ZstdCompressor(level=ZSTD_LEVEL, write_checksum=True, write_content_size=True)
+    def __init__(self, level: int) -> None:
+        self._compressor = zstandard.ZstdCompressor(level=level, write_checksum=True, write_content_size=True)
 
     def pack(self, beginning: bytes, payload: bytes) -> bytes:
         return self._compressor.compress(b"".join((beginning, payload, _END)))
@@ -221,7 +218,7 @@ Packer = Gzip | Zstd
 
 def packer(options: ArchiveOptions) -> Packer:
     """Return the packer that the options name."""
-    return Zstd() if options.warc_compression == "zstd" else Gzip(options.warc_gzip_level)
+    return Zstd(options.warc_zstd_level) if options.warc_compression == "zstd" else Gzip(options.warc_gzip_level)
 
 
 def member(record: Record, algorithm: str, by: Packer) -> bytes:
