@@ -106,6 +106,7 @@ def test_files_are_shared_by_the_number_of_their_shard() -> None:
 @pytest.mark.parametrize(
     ("to", "options", "line"),
     [
+        ("markdown,search", {}, "gossamer search DIR --build --cluster"),
         ("cdxj", {}, "--to cdxj needs all shards in one process"),
         ("mirror,bulk", {}, "--to mirror,bulk needs all shards in one process; export mirror alone"),
         ("wacz", {"permitted": "search"}, "--to wacz needs all shards"),

@@ -197,6 +197,16 @@ def test_all_files_hold_all_faults(checked: tuple[Path, Done]) -> None:
     assert "| error | Links to a missing \\#fragment | 4 links from " in (directory / "f.md").read_text()
 
 
+def test_an_ended_check_is_listed_again_without_a_request(checked: tuple[Path, Done]) -> None:
+    directory, _ = checked
+    attempts = {file.name: file.read_bytes() for file in (directory / "check" / "pages").iterdir()}
+    again = run(directory, "check", "check", "--json-file", "again.json")
+    assert again.returncode == 1, again.stderr
+    assert {file.name: file.read_bytes() for file in (directory / "check" / "pages").iterdir()} == attempts
+    files = [json.loads((directory / name).read_text())["faults"] for name in ("f.json", "again.json")]
+    assert files[0] == files[1]
+
+
 @pytest.mark.promise("Operation", "`gossamer check --since` lists what is new and what is gone since another check.")
 def test_a_second_check_says_what_is_new_and_what_is_gone(tmp_path: Path) -> None:
     with HostileServer({"/": page("Home", links("/a", "/gone"))}) as server:

@@ -38,7 +38,7 @@ MANIFEST = "datapackage.json"
 """A Frictionless Data Package; of WACZ files the collection that ReplayWeb.page opens."""
 INDEX = "search"
 """The format of an order that makes the crawl's full-text index."""
-_NOT_DIVISIBLE = frozenset(("duckdb", "sqlite", "cdxj", INDEX))
+_NOT_DIVISIBLE = frozenset(("duckdb", "sqlite", "cdxj"))
 
 
 class ShareOrder(msgspec.Struct, frozen=True):
@@ -93,6 +93,10 @@ def export_on_cluster(order: ShareOrder, address: str, progress: Progress) -> Ex
     config = _config_of(order)
     options = order.options
     for to in order.formats:
+        if to == INDEX:
+            raise ConfigError(
+                f"--cluster: --to {order.to} writes no index; gossamer search DIR --build --cluster {address} builds it"
+            )
         if to in _NOT_DIVISIBLE or (to == "mirror" and "," in order.to) or (to == "wacz" and options["permitted"]):
             raise ConfigError(
                 f"--cluster: --to {order.to} needs all shards in one process; export {to} alone, without --cluster"

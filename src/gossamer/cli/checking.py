@@ -63,7 +63,7 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
         word = shell_word(directory)
         how = f"gossamer resume {word} continues it, -o DIR starts another"
         if request.recipe == "check":
-            how = f"-o DIR --since {word} makes another check, and compares"
+            how = f"gossamer check {word} lists its faults; -o DIR --since {word} makes another check, and compares"
         raise ConfigError(f"{directory} already holds a crawl: {how}")
     if directory.suffix in FILES or str(directory).startswith("--"):
         says = (

@@ -110,16 +110,21 @@ def check(
     description, h1, canonical address, hreflang, alt, lang, sitemap, copies, size). Each kind is an error, a warning or
     a notice; the exit status is 1 if there are errors (--fail-on). All are in DIR/faults.csv. Links to other sites are
     checked too, with one request each; --set scope.outlinks=false leaves them out. Repeat the command to finish a check
-    that was interrupted.
+    that was interrupted; with its directory in place of the URL, list the faults of one that has ended.
     """
     files = faults.CheckFiles(page, records, values, junit, sarif, markdown)
     files.require_folders()
     compare = faults.Comparing(since, baseline)
-    status = run_recipe("check", urls, config, sets, options, show_config=show_config)
+    directory = directory_of("check", options)
+    site = urls[0] if urls else directory.name
+    status: int = Exit.FINISHED
+    if urls and len(urls) == 1 and holds_crawl(Path(site)):
+        directory = Path(site)
+    else:
+        status = run_recipe("check", urls, config, sets, options, show_config=show_config)
     if show_config or status not in (Exit.FINISHED, Exit.NOTHING, Exit.WAITING):
         return status
-    directory = directory_of("check", options)
-    found = compare.check_of(directory, urls[0] if urls else directory.name)
+    found = compare.check_of(directory, site)
     records = files.write(found, directory, fail_on)
     for line in faults.lines_of(found, records, fail_on):
         typer.echo(line)

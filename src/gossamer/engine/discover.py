@@ -119,7 +119,7 @@ class Discovery:
             own = len(admitted)
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
-        risen = self._count_links(page, admitted)
+        risen = self._count_links(page, admitted) if self.counts_links else {}
         # Some belong to other shards, and known URLs may become more urgent.
         if not stages.exchange.is_alone or self.counts_links:
             asked = list(range(own))

@@ -30,7 +30,7 @@ from gossamer.engine.stages import Stages
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import OUTLINK, SITEMAP_FILE, Link, Prerequisite
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.stages.frontier.host import ADDRESS, Lease, PrerequisiteLease, VisitLease
+from gossamer.stages.frontier.host import ADDRESS, Lease, VisitLease
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
 
@@ -109,7 +109,7 @@ class Pipeline:
         `internal_error`.
         """
         try:
-            if self.discovery.counts_links and isinstance(lease, VisitLease) and self._is_repeated(lease):
+            if self.discovery.counts_links and lease.is_visit and self._is_repeated(lease):
                 self.stages.frontier.drop(lease, now)
                 return None
             step = self._ring.decide(lease, now)
@@ -118,7 +118,7 @@ class Pipeline:
             return None
         if step is RingStep.DONE:
             return None
-        if step is RingStep.RESOLVE and isinstance(lease, VisitLease) and self.lookups >= self.concurrency:
+        if step is RingStep.RESOLVE and lease.is_visit and self.lookups >= self.concurrency:
             self._ring.park(lease, ADDRESS, now)
             self._unlocated.append(lease.url)
             return None
@@ -156,7 +156,7 @@ class Pipeline:
         middlewares = self._middlewares
         try:
             try:
-                if middlewares.before_begin and isinstance(lease, VisitLease):
+                if middlewares.before_begin and lease.is_visit:
                     for prepare in middlewares.before_begin:
                         await prepare(lease.url, self.commit)
                 started = self._clock.now()
@@ -168,12 +168,12 @@ class Pipeline:
                     return  # It stays queued, and costs no attempt.
                 if middlewares.received:
                     result = self._receive(lease.url, result)
-                if isinstance(lease, VisitLease):
+                if lease.is_visit:
                     await self._settle(lease, result)
                 else:
                     await self._settle_prerequisite(lease.prerequisite, result)
             finally:
-                if middlewares.releases and isinstance(lease, VisitLease):
+                if middlewares.releases and lease.is_visit:
                     self.prerequisites.end_visit(lease.url, self._clock.now())
         except Exception as error:  # noqa: BLE001 - as in `lease`
             self._handle_error(lease, error)
@@ -226,7 +226,7 @@ class Pipeline:
         try:
             async with asyncio.timeout(limit_s) as limit:
                 ends_at = limit.when()
-                if isinstance(lease, PrerequisiteLease):
+                if not lease.is_visit:
                     self._middlewares.of(lease.prerequisite.owner).bound(lease.prerequisite, limit)
                 request = self._make_request(lease, started)
                 for route in self._middlewares.routes:
@@ -276,7 +276,7 @@ class Pipeline:
         url = lease.url
         visit = None
         port = self.stages.namer.port(url)
-        if isinstance(lease, VisitLease):
+        if lease.is_visit:
             visit = lease.visit
             # The last attempt is not ended early, so that a slow host loses no page. A robots.txt is requested again.
             yields = self.concurrency if self._retries.has_attempts_left(visit) else 0
@@ -360,7 +360,7 @@ class Pipeline:
         self._counters.count_error(error, now)
         if not lease.is_ended:
             self.stages.frontier.ended(lease, None, now)
-        if isinstance(lease, PrerequisiteLease):
+        if not lease.is_visit:
             self._ring.answer(lease.prerequisite, b"", Failure("internal_error", str(error)), now)
         elif not lease.is_finished:
             self._outcomes.recorder.internal_error(lease, error, now)

@@ -67,7 +67,7 @@ class Ring:
 
     def decide(self, lease: Lease, now: float) -> RingStep:
         """Decide what to do with a lease, at the last moment before its request."""
-        if isinstance(lease, VisitLease):
+        if lease.is_visit:
             if not self._may_proceed(lease, now):
                 return RingStep.DONE
         elif lease.address and not self._runs(lease, now):
@@ -87,7 +87,7 @@ class Ring:
             return
         contact = Contact(0.0, "failed", error=found.error, is_alone=found.is_alone) if found.retry else None
         self._frontier.ended(lease, contact, now)
-        if isinstance(lease, PrerequisiteLease):
+        if not lease.is_visit:
             self.answer(lease.prerequisite, b"", found, now)
         else:
             self._refuse(lease, found, now)

@@ -14,7 +14,7 @@ from gossamer.engine.pipeline import Pipeline
 from gossamer.engine.watchdogs import Brakes
 from gossamer.model.standing import Lasting
 from gossamer.stages.frontier.frontier import Frontier
-from gossamer.stages.frontier.host import Lease, VisitLease
+from gossamer.stages.frontier.host import Lease
 
 End = Literal["finished", "limit", "low_water", "patience", "stopped"]
 """`patience`: finished, except for URLs that wait for longer than `crawl.patience_s`."""
@@ -358,14 +358,14 @@ class CrawlLoop:
             if work is not None:
                 task = group.create_task(work)
                 self._turns[task] = lease, now
-                self.visits += isinstance(lease, VisitLease)
+                self.visits += lease.is_visit
                 task.add_done_callback(self._on_turn_done)
         return lent
 
     def _on_turn_done(self, task: asyncio.Task[None]) -> None:
         lease, _ = self._turns.pop(task)
         self._counters.last_at = self._clock.now()
-        self.visits -= isinstance(lease, VisitLease)
+        self.visits -= lease.is_visit
         if self._counters.in_epoch >= self._options.commit_pages or self._counters.delivery.filling:
             self._commit_now.set()
         self._wake.set()  # The loop also checks how much waits for a commit, once for all visits that end together.
@@ -383,9 +383,11 @@ class CrawlLoop:
         at once, and the loop does not run until they are done.
         """
         limit_s = self._time_s_max
-        grace_s = min(self._options.stop_s, max(TIME_GRACE_S_MIN, TIME_GRACE_SHARE * limit_s))
-        over = limit_s < inf and self.elapsed_s() >= limit_s + grace_s
-        return over or self._stopping == "now" or (self._leave_at < inf and self._clock.now() >= self._leave_at)
+        if limit_s < inf:
+            grace_s = min(self._options.stop_s, max(TIME_GRACE_S_MIN, TIME_GRACE_SHARE * limit_s))
+            if self.elapsed_s() >= limit_s + grace_s:
+                return True
+        return self._stopping == "now" or (self._leave_at < inf and self._clock.now() >= self._leave_at)
 
     def elapsed_s(self) -> float:
         """Return the seconds of crawling over all runs."""

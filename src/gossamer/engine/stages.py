@@ -195,7 +195,7 @@ class Recorder:
         stages = self._stages
         row = visited.row
         visit = lease.visit
-        finish = self._ending(lease, visited, again)
+        finish = stages.ending.look(lease, visited) if again is None else self._retry(lease, again)
         archived = stages.archive.add(visited) or Archived()
         if self._logs.tells_visits:
             self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
@@ -213,12 +213,8 @@ class Recorder:
         for concluded in stages.middlewares.concluded:
             concluded(visited, now)
 
-    def _ending(
-        self, lease: VisitLease, visited: Visited, again: RevisitPlan | None
-    ) -> Callable[[Archived, float], None]:
-        """Return what returns the URL to the frontier once the attempt is archived."""
-        if again is None:
-            return self._stages.ending.look(lease, visited)
+    def _retry(self, lease: VisitLease, again: RevisitPlan) -> Callable[[Archived, float], None]:
+        """Return what queues the URL again once the attempt is archived."""
         return lambda _, now: self._stages.ending.retry(lease, again, now)
 
     def seed(self, visit: Visit) -> int:

@@ -44,6 +44,12 @@ def test_main_text_leaves_navigation_out() -> None:
     assert "Impressum" not in str(text)
 
 
+def test_main_text_has_no_links_of_headings_to_themselves() -> None:
+    linked = ARTICLE.replace("</h2>", '<a class=headerlink href="#s">¶</a></h2>')
+    assert "¶" in linked
+    assert found(MainText(), linked).text == found(MainText(), ARTICLE).text
+
+
 @pytest.mark.parametrize("options", [TREE, SCAN])
 def test_a_nul_in_text_is_nothing(options: ProcessOptions) -> None:
     body = page("<title>a\0b</title><p>c\0d <a href=x>e\0f</a><pre>g\0h</pre>")

@@ -145,15 +145,13 @@ class TableRows:
         self._schema = schema
         self._rows: list[tuple[object, ...]] = []
         self._more = MoreColumns(columns or {})
-
-    @property
-    def count(self) -> int:
-        return len(self._rows)
+        self.count = 0
 
     def append(self, row: tuple[object, ...], more: Mapping[str, object] | None = None) -> None:
         if more:
-            self._more.add(len(self._rows), more)
+            self._more.add(self.count, more)
         self._rows.append(row)
+        self.count += 1
 
     def batch(self) -> pa.RecordBatch:
         arrays = columns_of(list(zip(*self._rows, strict=True)) or [()] * len(self._schema), self._schema)
@@ -164,6 +162,7 @@ class TableRows:
     def clear(self) -> None:
         self._rows = []
         self._more.clear()
+        self.count = 0
 
 
 class OwnRows(TableRows):

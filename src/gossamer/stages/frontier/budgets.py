@@ -317,8 +317,8 @@ class DeferredHosts:
 
     def end_round(self, now: float) -> None:
         """Begin the next round after `round_s`, even if hosts are still ready in this one."""
-        ends_at = self.round_ends_at
-        if self.budgets is not None and self.hosts and ends_at is not None and ends_at <= now:
+        if self.hosts and (ends_at := self.round_ends_at) is not None and ends_at <= now:
+            assert self.budgets is not None
             self.budgets.begin_round(now)
 
     def draw_in_turn(self) -> tuple[int, str] | None:

@@ -291,7 +291,7 @@ class Frontier:
         record = lease.host.record
         if record.closed or record.rest_until > now:
             return False
-        if isinstance(lease, VisitLease) and not lease.is_probe and free_at(lease.host, lease.origin) > now:
+        if lease.is_visit and not lease.is_probe and free_at(lease.host, lease.origin) > now:
             return False
         if self._shared is not None and not self._shared.begin(lease, now):
             return False
@@ -311,9 +311,9 @@ class Frontier:
             host.probing = host.probing - {lease.origin} or None
         if contact is not None:
             if self._budgets is not None:
-                self._budgets.spend(host, contact, page=isinstance(lease, VisitLease))
+                self._budgets.spend(host, contact, page=lease.is_visit)
             jitter = self._dice.uniform(0.0, 1.0) if contact.kind == "busy" else 0.0
-            is_robots = isinstance(lease, PrerequisiteLease) and lease.prerequisite.is_about(lease.url)
+            is_robots = not lease.is_visit and lease.prerequisite.is_about(lease.url)
             settle(
                 host, lease.origin, contact, now, self._options, jitter,
                 no_answers=not self.counts.answers, is_robots=is_robots, absences=self.counts.absences,
@@ -409,7 +409,7 @@ class Frontier:
     def give_back(self, lease: Lease, now: float) -> None:
         """Take back an unused lease: no request was made."""
         host = lease.host
-        if isinstance(lease, VisitLease):
+        if lease.is_visit:
             item = self._take_back(lease)
             if not host.record.closed:
                 self._queues.put_back(host, item)

@@ -20,7 +20,8 @@ class RequestLoad:
 
     def note(self, partition: int, now: float) -> None:
         """Count a request."""
-        self._roll(now)
+        if not 0.0 <= now - self._began_at < LOAD_WINDOW_S:
+            self._roll(now)
         self._counts[partition] += 1
 
     def forget(self, first: int, end: int) -> None:

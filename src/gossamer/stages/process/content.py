@@ -14,6 +14,9 @@ from gossamer.stages.process.options import ProcessOptions, TypedModule
 from gossamer.stages.process.outline import Outline, outline_of
 from gossamer.stages.process.text import HIDDEN, MAIN, VISIBLE
 
+_SELF_LINK = "¶"
+"""What a heading or definition ends with in many manuals: a link to itself."""
+
 
 class MainText(TypedModule):
     """Finds the main text of HTML pages, in `Findings.text` and in the column `main_text`, one line a block.
@@ -33,7 +36,9 @@ class MainText(TypedModule):
         if main is None:
             text = document.text()
         else:
-            text = "\n".join(block.text for block, keeps in zip(main.outline.blocks, main.chosen, strict=True) if keeps)
+            kept = (block for block, keeps in zip(main.outline.blocks, main.chosen, strict=True) if keeps)
+            lines = (one.text.removesuffix(_SELF_LINK).rstrip() if one.links else one.text for one in kept)
+            text = "\n".join(lines)
         findings.text = findings.columns["main_text"] = cut(text, self._options.text_bytes_max)
         findings.columns["hidden_chars"] = document.without_hidden()[1]
 
