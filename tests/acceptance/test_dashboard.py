@@ -624,7 +624,7 @@ def test_a_crawl_that_fetched_nothing_says_why(opened: Opened, tmp_path: Path) -
     ]  # fmt: skip
     subprocess.run(command, env=environment(), timeout=60)
     with Served("serve", "--folder", tmp_path / "many", "--port", "0") as served:
-        page = opened(served.address)
+        page = opened(served.address, complains=LOST)
         expect(page.locator("#crawls tbody tr")).to_contain_text("no seed could be fetched")
         page.get_by_role("link", name="none").click()
         expect(page.locator("#failures-says")).to_have_text("No seed could be fetched.")

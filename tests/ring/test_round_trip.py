@@ -153,7 +153,7 @@ def check_pointers(archived: Archived) -> None:
     for one in entries:
         record = archived.at[one["filename"], int(one["offset"])]
         assert (record.length, record.target) == (int(one["length"]), one["url"])
-        assert (one["mime"] == "warc/revisit") == (record.kind == "revisit")
+        assert (one.get("mime") == "warc/revisit") == (record.kind == "revisit")
 
 
 def test_lookups_are_archived_when_asked_for(tmp_path: Path) -> None:
