@@ -306,7 +306,6 @@ def test_a_cluster_without_a_machine_for_shards_is_named_and_can_be_stopped(web:
         (("--set", "cluster.runtime_env=/proc/version"), "set cluster.address"),
         (("--set", "state.checkpoint_uri=file:///proc/nowhere"), "state.checkpoint_uri"),
         (("--set", "cluster.work_directory=/tmp"), "state.checkpoint_uri"),
-        (("--set", "frontier.strategy=walk"), "frontier.strategy"),
         (("--set", "crawl.mode=continuous", "--set", "websub.callback_url=https://me.example/", "--serve"), "websub"),
     ],
 )
