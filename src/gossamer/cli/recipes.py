@@ -118,7 +118,7 @@ def check(
     directory = directory_of("check", options)
     site = urls[0] if urls else directory.name
     status: int = Exit.FINISHED
-    if urls and len(urls) == 1 and holds_crawl(Path(site)):
+    if urls and len(urls) == 1 and not show_config and holds_crawl(Path(site)):
         directory = Path(site)
     else:
         status = run_recipe("check", urls, config, sets, options, show_config=show_config)

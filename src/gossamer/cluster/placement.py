@@ -38,18 +38,18 @@ class Placement:
         self._settles_s = settles_s
         self._since: float | None = None
         """Since when shards differ that much."""
-        self._asked: int | None = None
+        self._weighed: int | None = None
         self._steps: deque[float] = deque(maxlen=STEPS_AN_HOUR_MAX)
         """When the last steps began."""
 
     def weighs(self, shard: int) -> bool:
         """Say whether a shard should report the requests of each partition."""
-        return shard == self._asked
+        return shard == self._weighed
 
     def forget(self) -> None:
         """Begin to measure again."""
         self._since = None
-        self._asked = None
+        self._weighed = None
 
     def take_round(self, reports: Sequence[ShardReport], now: float) -> Uneven | None:
         """Process a round's reports. If partitions should move, return between which shards, and begin to measure
@@ -67,9 +67,9 @@ class Placement:
         settles = bool(self._steps) and now - self._steps[-1] < self._settles_s
         if now - self._since < self._lasts_s or is_bounded or settles:
             return None
-        was_asked = self._asked == giver.shard
-        self._asked = giver.shard
-        if not was_asked or giver.requests is None:
+        reports_requests = self.weighs(giver.shard)
+        self._weighed = giver.shard
+        if not reports_requests or giver.requests is None:
             return None
         self.forget()
         self._steps.append(now)

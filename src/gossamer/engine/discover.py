@@ -49,9 +49,9 @@ class Discovery:
         self._urls = UrlMemory(stages.namer, stages.url_seen, stages.history)
         self._level_of = levels_by(stages.prioritizer, self._urls, stages.frontier)
         order = stages.prioritizer
-        self.counts_links = isinstance(order, PageImportance)
+        self._importance = order if isinstance(order, PageImportance) else None
+        self.counts_links = self._importance is not None
         """Whether links to a URL are counted and raise its level; then a URL may be queued more than once."""
-        self._count_links = order.note if isinstance(order, PageImportance) else _count_nothing
         self._holding = holding(stages.url_seen) if follows and not self.counts_links else NothingHeld()
         """The eliminator, if it may answer some links later."""
         self._admitted: dict[int, int] = {}
@@ -119,7 +119,7 @@ class Discovery:
             own = len(admitted)
         if page is not None and stages.frontier.watches_links:
             stages.frontier.linked(page, found)
-        risen = self._count_links(page, admitted) if self.counts_links else {}
+        risen = self._importance.note(page, admitted) if self._importance is not None else {}
         # Some belong to other shards, and known URLs may become more urgent.
         if not stages.exchange.is_alone or self.counts_links:
             asked = list(range(own))
@@ -326,10 +326,6 @@ class Discovery:
         """Return the target of the redirect that a URL answered with, if it has another key."""
         target = self._stages.namer.name(record.redirect_to) if record.redirect_to else None
         return target if target is not None and target.key != url.key else None
-
-
-def _count_nothing(page: Url | None, links: Sequence[Link]) -> dict[int, int]:  # noqa: ARG001 - as `PageImportance.note`
-    return {}
 
 
 def _slices(links: Sequence[One]) -> Sequence[Sequence[One]]:

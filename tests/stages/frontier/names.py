@@ -9,6 +9,7 @@ from typing import Any
 from gossamer.model.links import Link
 from gossamer.ports import Prioritizer
 from gossamer.stages.frontier.frontier import Frontier
+from gossamer.stages.frontier.host import VisitLease
 from gossamer.stages.frontier.hosts import HostRecords
 from gossamer.stages.frontier.options import BudgetOptions, FrontierOptions, PolitenessOptions, politeness
 from gossamer.stages.frontier.priority import FrontierRules
@@ -95,3 +96,18 @@ class Shard:
         """Lose all that is in memory."""
         self.store.close()
         self.contacts.close()
+
+
+def begin_next(frontier: Frontier, now: float) -> tuple[VisitLease, float] | None:
+    """Begin the next request, after locating its host; return its lease and when it begins, or None at the end."""
+    while (wake_at := frontier.wake_at()) is not None:
+        now = max(now, wake_at)
+        lease = frontier.select(now)
+        if lease is None:
+            continue
+        if lease.address:
+            assert lease.is_visit
+            assert frontier.begin(lease, now)
+            return lease, now
+        frontier.locate(lease, "127.0.0.1", now + 1e9, now)
+    return None

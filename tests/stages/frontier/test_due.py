@@ -19,7 +19,7 @@ from gossamer.state.store import Store
 from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
-from tests.stages.frontier.names import T0, Shard, linked
+from tests.stages.frontier.names import T0, Shard, begin_next, linked
 
 
 @pytest.mark.promise("Order and fairness", "A crawl ends when every host has nothing left.")
@@ -93,15 +93,8 @@ def test_other_urls_come_before_a_retry_while_the_host_does_not_answer(tmp_path:
         frontier.add(linked(f"{scheme}://h.test/{number}"), 0, T0)
     attempts: Counter[str] = Counter()
     now = T0
-    while (wake_at := frontier.wake_at()) is not None:
-        now = max(now, wake_at)
-        lease = frontier.select(now)
-        if lease is None:
-            continue
-        if not lease.address:
-            frontier.locate(lease, "127.0.0.1", now + 1e9, now)
-            continue
-        assert frontier.begin(lease, now)
+    while (begun := begin_next(frontier, now)) is not None:
+        lease, now = begun
         attempts[lease.url.text] += 1
         is_silent = 2 < sum(attempts.values()) <= 13
         now += 2.0 if is_silent else 0.05
@@ -125,25 +118,20 @@ def test_a_url_that_fails_alone_is_tried_again_in_its_time(tmp_path: Path) -> No
     frontier = shard.open(T0)
     for number in range(9):
         frontier.add(linked(f"http://h.test/{number}"), 0, T0)
-    asked: list[str] = []
+    requested: list[str] = []
     now = T0
-    while asked.count("http://h.test/0") < 3:
-        now = max(now, frontier.wake_at() or now)
-        lease = frontier.select(now)
-        if lease is None:
-            continue
-        if not lease.address:
-            frontier.locate(lease, "127.0.0.1", now + 1e9, now)
-            continue
-        assert frontier.begin(lease, now)
-        asked.append(lease.url.text)
+    while requested.count("http://h.test/0") < 3:
+        begun = begin_next(frontier, now)
+        assert begun is not None
+        lease, now = begun
+        requested.append(lease.url.text)
         now += 0.05
         if lease.url.text.endswith("/0"):
             frontier.ended(lease, Contact(0.05, "failed"), now)
-            frontier.retry(lease, RevisitPlan(lease.url, now + 0.1, asked.count(lease.url.text) + 1, 0), now)
+            frontier.retry(lease, RevisitPlan(lease.url, now + 0.1, requested.count(lease.url.text) + 1, 0), now)
         else:
             frontier.ended(lease, Contact(0.05, "answered"), now)
             frontier.finish(lease, "fetched", now)
     shard.crash()
 
-    assert [text[-1] for text in asked] == ["0", "1", "0", "2", "0"]
+    assert [text[-1] for text in requested] == ["0", "1", "0", "2", "0"]

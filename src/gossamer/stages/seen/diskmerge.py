@@ -144,7 +144,7 @@ class DiskMergeUrlSeen:
                 if may_be_known:
                     known = self._find_here(group, url.fingerprint)
                 else:
-                    known = self._front[group].get(url.fingerprint)  # Added since the filter was asked.
+                    known = self._front[group].get(url.fingerprint)  # Added after the lookup in the filter.
                 known = shortest(known, self.moved.way(url.partition, url.fingerprint))
             answers[index] = self._note(url, ways[index], known)
         return answers
@@ -180,7 +180,7 @@ class DiskMergeUrlSeen:
                         continue
                     known = None if known == NOWHERE else known
                 else:
-                    known = self._front[group].get(fingerprint)  # Added since the filter was asked.
+                    known = self._front[group].get(fingerprint)  # Added after the lookup in the filter.
                 known = shortest(known, self.moved.way(url.partition, fingerprint))
             answers[index] = self._note(url, way, known)
         if held:
