@@ -225,6 +225,13 @@ def test_a_configuration_reaches_a_later_child_as_it_was() -> None:
     assert job.process_s_max == config.crawl.process_s_max
 
 
+def test_what_native_threads_do_while_the_interpreter_ends_is_no_failure() -> None:
+    code = "import atexit, os\nfrom gossamer.cli.entry import main\natexit.register(os.abort)\nmain(['--version'])\n"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (Exit.FINISHED, "")
+    assert done.stdout
+
+
 @pytest.mark.parametrize(
     ("module", "words"),
     [("cli.main", ["report", "x"]), ("cli.supervisor", ["crawl", "x"]), ("world.process", ["report", "token=x"])],

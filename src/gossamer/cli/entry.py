@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 INTERRUPTED = 130
 """`Exit.INTERRUPTED`, without its import."""
@@ -16,7 +17,7 @@ CREDENTIALS = (
 """A word of the command line that seems to hold a credential: every user of the machine can read it."""
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command and exit with its status. A mistake is one line on standard error and status 2."""
     words = sys.argv[1:] if arguments is None else arguments
     try:
@@ -35,9 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             stream.flush()
         except (OSError, ValueError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-    if _is_supervised(words):
-        os._exit(status)  # The child has ended, and nothing is open: to take the interpreter apart takes 0.006 s.
-    sys.exit(status)
+    # Everything is closed. What threads of native libraries do while the interpreter is torn down must not look like a
+    # crash: before CPython 3.14, one that takes the lock then aborts (python/cpython#87135).
+    os._exit(status)
 
 
 def open_standard_streams() -> None:
