@@ -4,6 +4,7 @@ import gzip
 import random
 import resource
 import zlib
+from pathlib import Path
 
 import brotli
 import pytest
@@ -16,6 +17,7 @@ from gossamer.model.visits import Content, Reply
 from gossamer.stages.fetch import codings as of_codings
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.fetch.options import FetchOptions
+from gossamer.world.spill import Spills
 
 DECODER = BoundedDecoder(FetchOptions())
 
@@ -71,6 +73,23 @@ def test_several_codings_in_a_row(codings: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("codings", [("gzip, utf-8",), ("UTF-8", "gzip"), ("none, gzip, 7bit",), ("aws-chunked,gzip",)])
 def test_unknown_labels_beside_known_codings_are_ignored(codings: tuple[str, ...]) -> None:
     assert decode(gzip.compress(PAGE), *codings) == Content(PAGE)
+
+
+@pytest.mark.parametrize(
+    "label",
+    [
+        '"gzip"', "'GZip'", "gzip; q=1", "gzip;", 'none, "gzip"', "gzip,", "application/gzip", "x-gzip-compressed",
+        "gzip gzip", "utf-8",
+    ],
+)  # fmt: skip
+def test_odd_labels_of_gzip_are_understood(label: str, tmp_path: Path) -> None:
+    body = gzip.compress(PAGE)
+    assert decode(body, label) == Content(PAGE)
+    to_disk = BoundedDecoder(FetchOptions(body_memory_bytes_max=1_000), Spills(tmp_path, "sha1"))
+    content = decode(body, label, decoder=to_disk)
+    assert not content.error
+    assert content.file is not None
+    assert content.file.pread(len(PAGE), 0) == PAGE
 
 
 class Brotlipy:

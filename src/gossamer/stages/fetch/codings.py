@@ -7,6 +7,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
+from itertools import chain
 from typing import BinaryIO, Final, cast
 
 import brotli
@@ -110,6 +111,13 @@ STREAMS: Final[dict[str, tuple[Callable[[], Stream], bytes]]] = {
 }
 
 
+def coding_of(label: str, start: bytes) -> str:
+    """Return the coding that a label means, by the beginning of the body: a server's own label of a gzip body, such as
+    `application/gzip`, means gzip.
+    """
+    return "gzip" if label not in KNOWN and start.startswith(_GZIP_MAGIC) else label
+
+
 def is_zlib(start: bytes) -> bool:
     """Say whether a body with the coding `deflate` begins like zlib (RFC 1950, section 2.2); else it is raw (RFC
     1951).
@@ -176,9 +184,12 @@ class Spilling:
 
 def _remove_all(source: BinaryIO, codings: list[str], problems: list[str]) -> Iterator[bytes]:
     pieces = iter(lambda: source.read(_PIECE_BYTES), b"")
-    for coding in reversed(codings):
+    for label in reversed(codings):
+        first = next(pieces, b"")
+        pieces = chain((first,), pieces)
+        coding = coding_of(label, first)
         if coding not in KNOWN:
-            problems.append(f"content coding {coding[:32]!r} is not known")
+            problems.append(f"content coding {label[:32]!r} is not known")
             break
         pieces = _without(coding, pieces, problems)
     return pieces

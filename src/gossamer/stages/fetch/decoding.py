@@ -9,7 +9,15 @@ import msgspec
 
 from gossamer.model.modules import whole
 from gossamer.model.visits import Content, Reply, lower_names
-from gossamer.stages.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, is_zlib, require_brotli
+from gossamer.stages.fetch.codings import (
+    ERRORS,
+    KNOWN,
+    STREAMS,
+    Spilling,
+    coding_of,
+    is_zlib,
+    require_brotli,
+)
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.world.spill import Spills
 
@@ -23,6 +31,7 @@ _COMPLETE_BYTES_MAX: Final = 1 << 24
 BEGINNING_BYTES: Final = 16 * 1024
 """Bytes of a coded body from which the beginning of its content is decoded."""
 _ENDS_EARLY: Final = "ends early"
+_AROUND: Final = " \t\"'"
 
 
 class BoundedDecoder:
@@ -77,9 +86,10 @@ class BoundedDecoder:
             return Content(body[: self._bytes_max], error=f"more than {_CODINGS_MAX} content codings")
         truncated = ""
         error = ""
-        for coding in reversed(codings):
+        for label in reversed(codings):
+            coding = coding_of(label, body)
             if coding not in KNOWN:
-                return Content(body[:limit], truncated, f"content coding {coding[:32]!r} is not known")
+                return Content(body[:limit], truncated, f"content coding {label[:32]!r} is not known")
             body, whole, problem = _remove(coding, body, limit)
             # A cut reply ends early by definition, which the reply shows itself.
             if problem and not error and not (problem.endswith(_ENDS_EARLY) and (reply.truncated or truncated)):
@@ -90,13 +100,13 @@ class BoundedDecoder:
 
 
 def content_codings(headers: tuple[tuple[str, str], ...]) -> list[str]:
-    """Return the codings in the order they were applied, lower case; identity and empty ones left out, and unknown ones
-    beside known ones: servers write charsets and their own labels there (`gzip, utf-8`).
+    """Return the codings in the order they were applied, lower case, without quotes and parameters. Identity and empty
+    ones are left out, and unknown ones beside known ones: servers write charsets and own labels there (`gzip, utf-8`).
     """
     codings: list[str] = []
     for name, value in headers:
         if lower_names[name] == "content-encoding":
-            codings += [coding.strip().lower() for coding in value.split(",")]
+            codings += [coding.partition(";")[0].strip(_AROUND).lower() for coding in value.split(",")]
     if not codings:
         return codings
     known = [coding for coding in codings if coding in KNOWN]
@@ -105,14 +115,15 @@ def content_codings(headers: tuple[tuple[str, str], ...]) -> list[str]:
 
 def is_complete(codings: Sequence[str], body: bytes) -> bool:
     """Say whether a body has the last of `codings`, and ends as that coding requires."""
-    coding = codings[-1]
+    coding = coding_of(codings[-1], body)
     return coding in KNOWN and _remove(coding, body, _COMPLETE_BYTES_MAX)[1:] == (True, "")
 
 
 def beginning(codings: Sequence[str], body: bytes) -> bytes:
     """Return the beginning of the content of a coded body, as far as it can be decoded."""
     body = body[:BEGINNING_BYTES]
-    for coding in reversed(codings[-_CODINGS_MAX:]):
+    for label in reversed(codings[-_CODINGS_MAX:]):
+        coding = coding_of(label, body)
         if coding not in KNOWN:
             break
         body = _remove(coding, body, BEGINNING_BYTES)[0]
