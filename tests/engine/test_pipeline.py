@@ -126,6 +126,14 @@ def test_a_redirect_that_names_nothing_is_an_error_of_the_page(tmp_path: Path) -
         assert ring.rows[0].error == "HTTP 302 without a Location that can be visited"
 
 
+def test_the_choices_of_a_300_without_location_are_links(tmp_path: Path) -> None:
+    choices = msgspec.structs.replace(page("/de", "/fr"), status=300)
+    with Ring(tmp_path, {ROOT: choices, ROOT + "de": page(), ROOT + "fr": reply(b"", 300)}) as ring:
+        ring.crawl(ROOT)
+        assert ring.outcomes == {ROOT: "fetched", ROOT + "de": "fetched", ROOT + "fr": "http_error"}
+        assert ring.rows[0].status == 300
+
+
 def test_a_seed_that_redirects_elsewhere_brings_its_target_into_scope_and_says_so(tmp_path: Path) -> None:
     pages = {"http://example.org/": moved("https://www.example.org/"), "https://www.example.org/": page("/deep")}
     with Ring(tmp_path, pages, scope={"scope": "host"}) as ring:

@@ -37,7 +37,8 @@ from gossamer.stages.process.links import redirect_fragment, redirect_target
 from gossamer.stages.process.walls import offer_of
 from gossamer.url.url import Url
 
-REDIRECTS = frozenset((300, 301, 302, 303, 307, 308))
+MULTIPLE_CHOICES = 300
+REDIRECTS = frozenset((MULTIPLE_CHOICES, 301, 302, 303, 307, 308))
 """Statuses whose Location is visited; that of a 300 is the server's choice (RFC 9110, section 15.4.1)."""
 AGAIN = frozenset((408, 421, 425, 429, 500, 502, 503, 504, *range(520, 525), 529))
 """Statuses that may differ in another attempt; 520 to 524 and 529 are those of proxies whose origin does not answer
@@ -90,7 +91,7 @@ class Outcomes:
         if result.challenged and visit.attempt <= CHALLENGES_MAX:
             self._digest_challenged(lease, result, now)
             return []
-        if not 200 <= result.status < 300:
+        if not _is_document(result):
             self._http_error(lease, result, now)
             return []
         if self._is_unwanted(visit, result):
@@ -369,7 +370,7 @@ class Outcomes:
 
     def _is_unwanted(self, visit: Visit, reply: Reply) -> bool:
         """Say whether a reply is a document of an unwanted type, or of a page outside the scope."""
-        if not 200 <= reply.status < 300 or visit.link_type in ANNOUNCING:
+        if not _is_document(reply) or visit.link_type in ANNOUNCING:
             return False
         return visit.link_type == OUTLINK or bool(self._stages.chain.reject_reply(reply))
 
@@ -412,3 +413,10 @@ class Outcomes:
     def _target(self, reply: Reply) -> Url | None:
         text = redirect_target(reply.url, reply.headers)
         return self._stages.namer.name(text) if text else None
+
+
+def _is_document(reply: Reply) -> bool:
+    """Say whether a reply that is no redirect is read: a success, or the list of links to choose from that is the
+    content of a 300 (RFC 9110, section 15.4.1).
+    """
+    return 200 <= reply.status < MULTIPLE_CHOICES or (reply.status == MULTIPLE_CHOICES and reply.body_bytes > 0)
