@@ -109,6 +109,23 @@ def test_an_svg_image_is_a_document_of_its_own() -> None:
     assert of(svg, "image/svg+xml") == [D + "s.css", D + "i.png", D + "e.png", D + "p.svg"]
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("<b.css>; rel=stylesheet", ["b.css"]),
+        ('<b.js>; rel="preload"; as=script, <c.woff2>; rel=preload; as=font', ["b.js", "c.woff2"]),
+        ('<i.png>; rel="shortcut icon"', ["i.png"]),
+        ("<m.mjs>; rel=ModulePreload", ["m.mjs"]),
+        ('<next>; rel=next, <b.css>; rel=stylesheet; anchor="/other", <data:,>; rel=preload', []),
+    ],
+)
+def test_link_headers_name_resources(value: str, expected: list[str]) -> None:
+    for media_type in ("text/html", "text/css", "image/svg+xml"):
+        found = Findings()
+        EmbedExtractor().process(Page(D + "a", media_type, "", (("Link", value),), b"<p>"), found)
+        assert [(link.url, link.link_type) for link in found.links] == [(D + name, "embed") for name in expected]
+
+
 def test_it_wants_what_can_embed() -> None:
     module = EmbedExtractor()
     wanted = ("text/html", "application/xhtml+xml", "text/css", "image/svg+xml")

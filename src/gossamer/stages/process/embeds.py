@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from gossamer.model.links import EMBED
+from gossamer.model.links import EMBED, Found
 from gossamer.model.pages import Findings, Page
+from gossamer.model.visits import lower_names
 from gossamer.stages.process.html import HTML_TYPES, document_of
-from gossamer.stages.process.links import Base, Links, documents
-from gossamer.stages.process.options import TypedModule
+from gossamer.stages.process.links import Base, Links, documents, link_values, utf8_again
+from gossamer.stages.process.options import ProcessOptions, TypedModule
 from gossamer.stages.process.scan import attributes, reference_free
 from gossamer.stages.process.walk import ElementWalk
 
@@ -168,7 +169,8 @@ Named = tuple[str, str]
 
 
 class EmbedExtractor(TypedModule):
-    """Finds what HTML pages, SVG images and stylesheets need for display, as links of type `embed`.
+    """Finds what HTML pages, SVG images and stylesheets need for display, as links of type `embed`. `Link` headers name
+    it too.
 
     A frame is one too: its document is part of the page, on any host. Scripts are not read: what they load at run time
     is not found. Costs about as much as a scan of the page; always linear.
@@ -182,6 +184,7 @@ class EmbedExtractor(TypedModule):
     def process(self, page: Page, findings: Findings) -> None:
         document = document_of(page, self._options)
         findings.charset = document.charset
+        findings.links.extend(_of_headers(page, self._options))
         if page.media_type == CSS:
             # Addresses in a stylesheet are in UTF-8, in any encoding of the sheet (CSS Values Level 4, section 4.5.1).
             links = Links(Base(page.url), self._options)
@@ -196,6 +199,21 @@ class EmbedExtractor(TypedModule):
                 for address, words in resources_in(part.utf8()):
                     _add(links, address, words)
         findings.links.extend(links.take())
+
+
+def _of_headers(page: Page, options: ProcessOptions) -> list[Found]:
+    """Return the resources that `Link` headers name (RFC 8288): browsers load them like those of `link` elements."""
+    links = Links(Base(page.url), options)
+    for name, value in page.headers:
+        if lower_names[name] == "link":
+            for parameters, target in link_values(utf8_again(value)):
+                if "anchor" not in parameters and _is_resource(parameters.get("rel", "")):
+                    _add(links, target)
+    return links.take()
+
+
+def _is_resource(rel: str) -> bool:
+    return not _RELATIONS.isdisjoint(rel.lower().split())
 
 
 def resources_in(body: bytes) -> Iterator[Named]:
@@ -242,7 +260,7 @@ def candidates(value: str) -> Iterator[tuple[str, str]]:
 
 def _of_element(tag: str, found: Mapping[str, str]) -> Iterator[Named]:
     if tag == "link":
-        if found.get("href") and not _RELATIONS.isdisjoint(found.get("rel", "").lower().split()):
+        if found.get("href") and _is_resource(found.get("rel", "")):
             yield found["href"], ""
     elif tag != "input" or found.get("type", "").strip().lower() == "image":
         for name in SOURCES.get(tag, ()):
