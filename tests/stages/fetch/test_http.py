@@ -631,6 +631,18 @@ def test_headers_are_bounded(run: Run) -> None:
     run(main())
 
 
+def test_heads_that_browsers_accept_are_accepted(run: Run) -> None:
+    async def main() -> None:
+        cookies = reply(b"x", *(b"Set-Cookie: c%d=%s" % (i, b"y" * 1_000) for i in range(220)))
+        policy = reply(b"x", b"Content-Security-Policy: " + b"https://a.example " * 5_000)
+        async with speaking() as module:
+            for raw in (cookies, policy):
+                async with serving(raw) as server:
+                    assert replied(await module.fetch(to(server))).body == b"x"
+
+    run(main())
+
+
 CUT_HEADS = (
     b"HTTP/1.1 200 OK\r\n ", b"HTTP/1.1 200 OK\r\nX: a\r\n ", b"HTTP/1.1 200 OK\r\nX: a\r\n b\r\n\t",
     b"HTTP/1.1 200 OK\r\nX: a\r\n", b"HTTP/1.1 200 OK\r\nX: abc", b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n ",

@@ -26,7 +26,7 @@ class FetchOptions(Section, frozen=True):
         int, Key("A transfer with less content per second is ended; headers count, framing does not; 0: never.", ge=0)
     ] = 50
     low_speed_s: Annotated[int, Key("How long a transfer may be that slow, in seconds.", ge=1)] = 60
-    head_bytes_max: Annotated[int, Key("Bytes of a reply's status line and headers.", ge=256)] = 64 * 1024
+    head_bytes_max: Annotated[int, Key("Bytes of a reply's status line and headers.", ge=256)] = 256 * 1024
     body_bytes_max: Annotated[int, Key("Bytes of a body as sent; the rest is cut and marked.", ge=1, basic=True)] = (
         10 * _MIB
     )
