@@ -98,22 +98,23 @@ class CoordinatorActor(Coordinator):
         super().__init__(msgspec.json.decode(plan, type=ClusterPlan))
         self._namespace = namespace
         self._shards: dict[int, Any] = {}
+        self._begins = asyncio.Lock()
         self._going: list[asyncio.Task[None]] = []
 
     async def standing(self) -> bytes:
         """Return the status of the crawl, encoded. The first call, also after a restart, starts the rounds."""
-        if not self._going:
-            await self._meet(self.coordination.shards)
-            self._going = [asyncio.create_task(one) for one in (self.run(), self._watch_machines())]
-            for task in self._going:
-                task.add_done_callback(_exit_on_failure)
+        async with self._begins:  # To find the actors may take longer than the caller waits before it calls again.
+            if not self._going:
+                await self._meet(self.coordination.shards)
+                self._going = [asyncio.create_task(one) for one in (self.run(), self._watch_machines())]
+                for task in self._going:
+                    task.add_done_callback(_exit_on_failure)
         return encoded(self.report())
 
     async def arrive(self, *, shard: int) -> None:
-        """Meet a departed shard that was started again."""
-        self._shards.pop(shard, None)
+        """Meet a departed shard that was started again. Rounds go on meanwhile, with its former actor."""
+        self._shards[shard] = await self._find(shard)
         self._asked.pop(shard, None)
-        await self._meet(self.coordination.shards)
         self.coordination.arrive(shard)
 
     async def scale(self, *, shards: int) -> None:
@@ -123,7 +124,10 @@ class CoordinatorActor(Coordinator):
     async def _meet(self, shards: int) -> None:
         for shard in range(shards):
             if shard not in self._shards:
-                self._shards[shard] = await asyncio.to_thread(ray.get_actor, shard_name(shard), self._namespace)
+                self._shards[shard] = await self._find(shard)
+
+    async def _find(self, shard: int) -> Any:
+        return await asyncio.to_thread(ray.get_actor, shard_name(shard), self._namespace)
 
     async def _ask(self, shard: int, question: bytes) -> bytes | None:
         if shard not in self.coordination.seen:  # Ray keeps the call until there is a machine for the shard.
