@@ -117,6 +117,17 @@ def test_a_mirror_is_one_tree_whose_links_cross_shards(divided: Divided, tmp_pat
     assert manifest_of(found) == {name: len(body) for name, body in files(alone).items()}
 
 
+@pytest.mark.parametrize("place", ["uri", "directory"])
+def test_the_index_of_all_machines_is_that_of_one(divided: Divided, place: str, tmp_path: Path) -> None:
+    alone = serial(divided, "cdxj", tmp_path / "alone.cdxj")
+    done = divided.export(getattr(divided, place), "cdxj", tmp_path / "index")
+    assert done.returncode == 0, done.stderr
+    found = files(tmp_path / "index")
+    assert found.pop("crawl.cdxj") == alone.read_bytes()
+    assert list(found) == ["datapackage.json"]
+    assert manifest_of(found) == {"crawl.cdxj": alone.stat().st_size}
+
+
 def test_a_killed_task_starts_again_and_doubles_nothing(divided: Divided, tmp_path: Path) -> None:
     """From a store to a store: what the task has sent is replaced, and the command goes on by itself."""
     alone = serial(divided, "bulk", tmp_path / "alone")

@@ -21,6 +21,7 @@ from gossamer.config import Config, effective_toml
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.model.errors import ConfigError
+from gossamer.results.export.index import merge_indexes
 from gossamer.results.export.work import Share
 from gossamer.results.search.folder import FOLDER, indexes_of
 from gossamer.results.search.index import POSITION, open_index, text_in
@@ -95,6 +96,22 @@ def test_the_pages_of_a_mirror_link_to_those_of_other_shares(crawl: Path, tmp_pa
     assert found == whole
 
 
+def test_the_index_of_all_shares_is_that_of_the_crawl(crawl: Path, tmp_path: Path) -> None:
+    export_of(crawl, "cdxj", tmp_path / "whole.cdxj")
+    make_all(crawl, "cdxj", tmp_path / "parts")
+    shares = sorted((tmp_path / "parts").glob(".shard-*"))
+    merge_indexes(shares, tmp_path / "merged.cdxj")
+    whole = (tmp_path / "whole.cdxj").read_bytes()
+    assert (tmp_path / "merged.cdxj").read_bytes() == whole
+    assert all(0 < len(share.read_bytes()) < len(whole) for share in shares)
+
+
+def test_an_index_becomes_one_file_and_so_needs_a_directory(crawl: Path) -> None:
+    order = ShareOrder(str(crawl), "s3://bucket/index", "cdxj", OPTIONS)
+    with pytest.raises(ConfigError, match="-o s3://bucket/index: cdxj becomes one file; name a directory"):
+        export_on_cluster(order, "127.0.0.1:9", lambda *_: None)
+
+
 def test_files_are_shared_by_the_number_of_their_shard() -> None:
     names = ["gossamer-000-0001-000001.warc.gz", "pages-005-0002-000010.parquet", "items.book-007-0001-000001.parquet"]
     assert [[Share(number, 3).has(name) for number in range(3)] for name in names] == [
@@ -107,7 +124,8 @@ def test_files_are_shared_by_the_number_of_their_shard() -> None:
     ("to", "options", "line"),
     [
         ("markdown,search", {}, "gossamer search DIR --build --cluster"),
-        ("cdxj", {}, "--to cdxj needs all shards in one process"),
+        ("duckdb", {}, "--to duckdb needs all shards in one process"),
+        ("cdxj,csv", {}, "--to cdxj,csv needs all shards in one process; export cdxj alone"),
         ("mirror,bulk", {}, "--to mirror,bulk needs all shards in one process; export mirror alone"),
         ("wacz", {"permitted": "search"}, "--to wacz needs all shards"),
         ("nothing", {}, "--to nothing: expected"),

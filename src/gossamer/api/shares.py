@@ -26,6 +26,7 @@ from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.results.export.export import Exported, Progress, check, is_read
+from gossamer.results.export.index import merge_indexes
 from gossamer.results.export.several import FILES
 from gossamer.results.export.work import ExportFolder, ExportOrder, Share
 from gossamer.results.search.folder import FOLDER, SHARD
@@ -38,7 +39,10 @@ MANIFEST = "datapackage.json"
 """A Frictionless Data Package; of WACZ files the collection that ReplayWeb.page opens."""
 INDEX = "search"
 """The format of an order that makes the crawl's full-text index."""
-_NOT_DIVISIBLE = frozenset(("duckdb", "sqlite", "cdxj"))
+_NOT_DIVISIBLE = frozenset(("duckdb", "sqlite"))
+"""Formats that one process has to write, which costs as much as to read the tables."""
+_JOINED = frozenset(("mirror", "cdxj"))
+"""Formats whose parts become one."""
 
 
 class ShareOrder(msgspec.Struct, frozen=True):
@@ -62,12 +66,12 @@ class ShareOrder(msgspec.Struct, frozen=True):
         return [one.strip() for one in self.to.split(",")]
 
     def name(self, number: int) -> str:
-        """Return the name of a share in the target. Those of a mirror become one; no host's folder begins so. The index
-        of a share has the place of its shard's own, which follows that shard later.
+        """Return the name of a share in the target. No host's folder of a mirror begins so. The index of a share has
+        the place of its shard's own, which follows that shard later.
         """
         if self.to == INDEX:
             return f"{SHARD}{number}"
-        return ("." if self.to == "mirror" else "") + f"shard-{number:03d}{Path(FILES.get(self.to, '')).suffix}"
+        return ("." if self.to in _JOINED else "") + f"shard-{number:03d}{Path(FILES.get(self.to, '')).suffix}"
 
 
 @decodable
@@ -97,19 +101,26 @@ def export_on_cluster(order: ShareOrder, address: str, progress: Progress) -> Ex
             raise ConfigError(
                 f"--cluster: --to {order.to} writes no index; gossamer search DIR --build --cluster {address} builds it"
             )
-        if to in _NOT_DIVISIBLE or (to == "mirror" and "," in order.to) or (to == "wacz" and options["permitted"]):
+        if to in _NOT_DIVISIBLE or (to in _JOINED and "," in order.to) or (to == "wacz" and options["permitted"]):
             raise ConfigError(
                 f"--cluster: --to {order.to} needs all shards in one process; export {to} alone, without --cluster"
             )
         check(to, options["table"], options["where"], options["memory_bytes_max"])
     order = msgspec.structs.replace(order, of=config.cluster.workers)
     if "://" in order.target:
+        if order.to == "cdxj":
+            raise ConfigError(
+                f"-o {order.target}: cdxj becomes one file; name a directory that all machines see with -o"
+            )
         return _export(order, order.target, config, address, progress)
     with _work_of(order) as work:
         done = _export_to(work, order, config, address, progress)
-        for path in work.out.glob(".shard-*"):  # Of a mirror.
-            shutil.copytree(path, work.out, copy_function=shutil.move, dirs_exist_ok=True)
-            shutil.rmtree(path)
+        for path in work.out.glob(".shard-*"):
+            if path.is_dir():  # Of a mirror.
+                shutil.copytree(path, work.out, copy_function=shutil.move, dirs_exist_ok=True)
+                shutil.rmtree(path)
+            else:
+                path.unlink()
         work.finish()
     return done
 
@@ -168,7 +179,13 @@ def _export(order: ShareOrder, place: str, config: Config, address: str, progres
         for result in run_tasks(work, left, cluster, partial(progress, "all shards")):
             part = msgspec.json.decode(result, type=SharePart)
             parts[part.number] = part
-    asyncio.run(_conclude(store, order, list(parts.values())))
+    files = {file["path"]: file for part in parts.values() for file in part.files}  # Each of a mirror has the index.
+    if order.to == "cdxj":
+        folder = _folder_at(place)
+        merged = folder / FILES[order.to]
+        merge_indexes([folder / order.name(number) for number in range(order.of)], merged)
+        files = {file["path"]: file for file in _files_below(folder, merged)}
+    asyncio.run(_conclude(store, order, [files[name] for name in sorted(files)]))
     rows: dict[str, int] = {}
     for part in parts.values() if order.to != "mirror" else [parts[0]]:  # There each task has read all pages.
         rows |= {name: rows.get(name, 0) + number for name, number in part.done.rows.items()}
@@ -187,7 +204,7 @@ def make_share(order: ShareOrder, place: str, number: int, note: Note) -> bytes:
             source = Path(scratch, "crawl", order.source.rstrip("/").rpartition("/")[2] or "crawl")
             restore_of([order.source], source, order.sets, partial(_is_wanted, order, share))
         is_sent = "://" in order.target
-        folder = Path(scratch) if is_sent else Path(url2pathname(urlsplit(place).path))
+        folder = Path(scratch) if is_sent else _folder_at(place)
         target = folder / order.name(number)
         advance: Progress = lambda _, at, rows: note(at, rows)  # noqa: E731
         done = _make(order, source, target, share, advance)
@@ -217,6 +234,10 @@ def _store_at(config: Config, place: str) -> ObjectStore:
     from gossamer.stages.archive.objectstore import ObjectStore  # noqa: PLC0415
 
     return ObjectStore(msgspec.structs.replace(config.archive, store=place))
+
+
+def _folder_at(place: str) -> Path:
+    return Path(url2pathname(urlsplit(place).path))
 
 
 def _is_wanted(order: ShareOrder, share: Share, name: str) -> bool:
@@ -258,9 +279,8 @@ async def _keep(store: ObjectStore, base: Path | None, part: SharePart) -> bytes
     return encoded
 
 
-async def _conclude(store: ObjectStore, order: ShareOrder, parts: list[SharePart]) -> None:
-    files = {file["path"]: file for part in parts for file in part.files}  # Each part of a mirror has the index.
+async def _conclude(store: ObjectStore, order: ShareOrder, files: list[dict[str, str | int]]) -> None:
     profile = "multi-wacz-package" if order.to == "wacz" else "data-package"
-    manifest = {"profile": profile, "format": order.to, "resources": [files[name] for name in sorted(files)]}
+    manifest = {"profile": profile, "format": order.to, "resources": files}
     await store.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
-    await store.remove([f"part-{part.number:03d}.json" for part in parts])
+    await store.remove([f"part-{number:03d}.json" for number in range(order.of)])
