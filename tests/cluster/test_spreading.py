@@ -12,7 +12,7 @@ from gossamer.cli.status_view import status_text
 from gossamer.cluster.coordination import ARRIVE_S_MAX, SILENT_S, Coordination, CoordinatorRecord, Limits, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
-from gossamer.cluster.spreading import ROUNDS_MIN, ShardMove, Spreading, room_on
+from gossamer.cluster.spreading import ROUNDS_MIN, ShardMove, Spreading, machines_for, room_on
 from gossamer.model.status import Status, read_status
 
 TENURE_S = 20.0
@@ -35,6 +35,15 @@ def test_shards_return_to_machines_that_came_back_and_stay(lost: int) -> None:
     found = moved(Spreading(), machines, room, 40 * ROUNDS_MIN)
     assert set(Counter(machines.values()).values()) == {2}
     assert len(found) == 2 * lost  # As few as possible, and none again.
+
+
+def test_new_shards_begin_where_fewest_are() -> None:
+    """A machine that joined for them gets one at once, and none has to move there."""
+    there = {"m0": [0, 2], "m1": [1], "m2": []}
+    machines = [{"machine": name, "address": "10.0.0.1", "shards": held} for name, held in there.items()]
+    lost = {"machine": "m3", "address": "", "shards": []}
+    assert machines_for(4, [*machines, lost]) == ["m2", "m1", "m2", "m0"]
+    assert machines_for(2, [lost]) == ["", ""]
 
 
 def test_a_difference_of_one_or_a_brief_one_moves_nothing() -> None:

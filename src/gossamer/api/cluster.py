@@ -45,6 +45,7 @@ from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.job import address_of_job, reach
 from gossamer.cluster.local import LocalEngine
 from gossamer.cluster.partitions import RECORD_FILE
+from gossamer.cluster.spreading import machines_for
 from gossamer.config import Config, effective_toml
 from gossamer.config.flags import Options
 from gossamer.config.live import save, with_workers
@@ -494,7 +495,8 @@ class ClusterCrawler(BaseCrawler):
             present = await asyncio.to_thread(begin_shards, self.directory, added)
             assert self._begun is not None
             plan = msgspec.structs.replace(self._begun, config=effective_toml(present))
-            await asyncio.to_thread(engine.grow, plan, shards)
+            machines = machines_for(len(added), cast("list[Mapping[str, Any]]", self._status.get("machines", [])))
+            await asyncio.to_thread(engine.grow, plan, machines)
             await self._calls.call("scale", shards=shards)
             self._count(max(shards, self.config.cluster.workers))
         return {"workers": shards, "stops": False}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -65,8 +65,9 @@ class LocalEngine:
         """Return the status of the crawl. Raises ConnectionError: the coordinator has failed, or does not answer."""
         return await self._run(self._standing(), CALL_S_MAX)
 
-    def grow(self, plan: ClusterPlan, shards: int) -> None:
-        """Start shards until there are `shards`; they wait for the coordinator."""
+    def grow(self, plan: ClusterPlan, machines: Sequence[str]) -> None:
+        """Start one more shard for each of these machines, which are all this one; they wait for the coordinator."""
+        shards = len(self.shards) + len(machines)
         asyncio.run_coroutine_threadsafe(self._begin(plan, shards), self._loop).result()
 
     async def call(self, name: str, **arguments: object) -> None:

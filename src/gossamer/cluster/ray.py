@@ -9,7 +9,7 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
@@ -66,27 +66,26 @@ class RayEngine:
         found: dict[str, Any] = decoded(answer)
         return found
 
-    def grow(self, plan: ClusterPlan, shards: int) -> None:
-        """Start shards until there are `shards`; they wait for the coordinator."""
-        namespace = ray.get_runtime_context().namespace
-        for shard in range(len(self.shards), shards):
-            self.shards.append(_shard_actor(encode(plan), shard, namespace, "SPREAD", self._options))
+    def grow(self, plan: ClusterPlan, machines: Iterable[str]) -> None:
+        """Start one more shard on each of these machines, see `move`; they wait for the coordinator."""
+        for machine in machines:
+            self.shards.append(self._start(plan, len(self.shards), machine, self._options))
 
     async def move(self, plan: ClusterPlan, shard: int, machine: str, options: ClusterOptions) -> None:
         """Start an ended shard again: on a machine while it is there; empty: on any. Raises ConnectionError."""
-        namespace = ray.get_runtime_context().namespace
-        place = NodeAffinitySchedulingStrategy(machine, soft=True) if machine else "SPREAD"
         ray.kill(self.shards[shard])
         for _ in range(NAME_TRIES_MAX):
             try:
-                self.shards[shard] = await asyncio.to_thread(
-                    _shard_actor, encode(plan), shard, namespace, place, options
-                )
+                self.shards[shard] = await asyncio.to_thread(self._start, plan, shard, machine, options)
             except ValueError:  # Ray frees the name of a killed actor a little later.
                 await asyncio.sleep(0.1)
             else:
                 return await self.call("arrive", shard=shard)
         raise ConnectionError(f"Ray does not free the name of shard {shard}")
+
+    def _start(self, plan: ClusterPlan, shard: int, machine: str, options: ClusterOptions) -> Any:
+        place = NodeAffinitySchedulingStrategy(machine, soft=True) if machine else "SPREAD"
+        return _shard_actor(encode(plan), shard, ray.get_runtime_context().namespace, place, options)
 
     async def call(self, name: str, **arguments: object) -> None:
         """Call a method of the coordinator, such as `stop`. Raises ConnectionError as `standing`."""

@@ -61,6 +61,19 @@ def _move(machines: Mapping[int, str], room: Mapping[str, int]) -> ShardMove | N
     return ShardMove(max(shard for shard, machine in machines.items() if machine == sender), sender, to)
 
 
+def machines_for(count: int, machines: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the machine on which each of `count` new shards begins, that with fewest, from the status of the machines;
+    an empty name, for any, where none is known.
+    """
+    held = {str(one["machine"]): len(one["shards"]) for one in machines if one["address"]}
+    found = []
+    for _ in range(count):
+        found.append(min(held, key=lambda machine: held[machine], default=""))
+        if held:
+            held[found[-1]] += 1
+    return found
+
+
 def room_on(nodes: Iterable[Mapping[str, Any]], needs: Mapping[str, float]) -> dict[str, int]:
     """Return for how many shards each living machine has room, from Ray's list of them and the needs of a shard."""
     return {
