@@ -290,19 +290,24 @@ class Drill:
             calm_at = (calm_at or now) if is_calm else None
             assert now - begins_at < LIMIT_S, f"{fault}: it stands still: {self.shards()}"
             time.sleep(0.5)
-        self.faults.append({"fault": fault, "noticed_s": noticed_s, "moves_s": self.moves_again_s(begins_at)})
+        again_s, longest_s = self.standstill_s(begins_at)
+        self.faults.append({"fault": fault, "noticed_s": noticed_s, "moves_s": again_s, "longest_s": longest_s})
         print(json.dumps(self.faults[-1]), file=sys.stderr, flush=True)
 
-    def moves_again_s(self, since: float) -> float:
-        """Return how long after a time the last site moved again that had stood still since then."""
+    def standstill_s(self, since: float) -> tuple[float, float]:
+        """Return how long after a time the last site moved again that had stood still since then, and for how long
+        the site stood still that did so longest.
+        """
         before: dict[str, float] = {}
         again_s = 0.0
+        longest_s = 0.0
         for one in self.web.requests():
             gap_s = one.started_at - before.get(one.host, one.started_at)
             if one.started_at > since and gap_s > STILL * self.delay_s:
                 again_s = max(again_s, one.started_at - since)
+                longest_s = max(longest_s, gap_s)
             before[one.host] = one.started_at
-        return round(again_s, 1)
+        return round(again_s, 1), round(longest_s, 1)
 
     def broken(self, asked: Sequence[Logged]) -> list[str]:
         """Return the promises that these requests broke."""
