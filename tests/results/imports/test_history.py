@@ -10,7 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.commands import run
-from tests.results.imports.archives import HOST, Stored, digest_of, do_import, page, rows, write_warc
+from tests.results.imports.archives import (
+    HOST,
+    Stored,
+    digest_of,
+    do_import,
+    packed,
+    page,
+    rows,
+    write_wacz,
+    write_warc,
+)
 
 FIRST = page(1, 2)
 LAST = page(1, 3)
@@ -158,3 +168,31 @@ def headless(url: str, fields: dict[str, str]) -> bytes:
     lines = ["WARC/1.0", "WARC-Type: revisit", f"WARC-Target-URI: {url}", f"WARC-Date: {DAY.format(5)}"]
     lines += [f"{name}: {value}" for name, value in fields.items()]
     return gzip.compress("\r\n".join([*lines, "Content-Length: 0", "", "", "", ""]).encode(), mtime=0)
+
+
+def test_a_record_in_two_archives_is_imported_once(tmp_path: Path) -> None:
+    """As of a WARC file and the WACZ that holds it, and of an archive that is added later. A record without an id,
+    and one with another date or payload, is another.
+    """
+    first, last = ({"WARC-Record-ID": f"<urn:uuid:{number}>"} for number in (1, 2))
+    captures = [
+        Stored(f"{HOST}/p1", FIRST, DAY.format(1), fields=first),
+        Stored(f"{HOST}/robots.txt", b"User-agent: *", DAY.format(1), fields={"WARC-Record-ID": "<urn:uuid:9>"}),
+        Stored(f"{HOST}/p1", LAST, DAY.format(2), fields=last),
+    ]
+    write_warc(tmp_path / "a.warc.gz", captures)
+    write_wacz(tmp_path / "b.wacz", archive__a_warc_gz=packed([*captures, Stored(f"{HOST}/p2", LAST)]))
+    do_import(tmp_path / "crawl", tmp_path / "a.warc.gz")
+    out = do_import(tmp_path / "crawl", tmp_path / "a.warc.gz", tmp_path / "b.wacz")
+    assert "Imported 3 captures; left out: repeated record 3, robots.txt 1\n" in out
+    others = [
+        Stored(f"{HOST}/p1", FIRST, DAY.format(3), fields=first),
+        Stored(f"{HOST}/p1", LAST, DAY.format(2), fields=first),
+        Stored(f"{HOST}/p2", FIRST, DAY.format(1), fields=first),
+    ]
+    write_warc(tmp_path / "c.warc.gz", others)
+    out = do_import(tmp_path / "crawl", tmp_path / "c.warc.gz")
+    assert "Imported 3 captures\n" in out
+    urls = [url for (url,) in rows(tmp_path / "crawl", "url")]
+    assert sorted(urls) == [f"{HOST}/p1"] * 4 + [f"{HOST}/p2"] * 2
+    assert run("verify", str(tmp_path / "crawl"), "--deep")[0] == 0

@@ -122,7 +122,7 @@ class RevisitRecords(VisitMiddleware):
             return capture
         original = capture.original
         at = self._namer.name(original.url) if original is not None and original.url else None
-        known = self._seen.find(_key(capture.digest), at or url) or Original(url.text, capture.fetched_at)
+        known = self._seen.find(_key(f"payload {capture.digest}"), at or url) or Original(url.text, capture.fetched_at)
         if original is None or not original.url:
             original = known
         if not capture.status:
@@ -136,6 +136,16 @@ class RevisitRecords(VisitMiddleware):
             )  # fmt: skip
         return capture
 
+    def why_repeated(self, capture: Capture, url: Url) -> str:
+        """Return why a capture is left out that another archive holds, too; note others. Costs a get and a put."""
+        if not capture.record_id:
+            return ""
+        key = _key(f"record {capture.record_id} {capture.fetched_at} {capture.digest} {url.key}")
+        if self._seen.find(key, url) is not None:
+            return "repeated record"
+        self._seen.remember(key, url, Original(url.text, capture.fetched_at))
+        return ""
+
     def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
         return self._conclusion
 
@@ -148,7 +158,7 @@ class RevisitRecords(VisitMiddleware):
             original = Original(
                 row.url, row.fetched_at, capture.record_id, 0, visited.digest, row.body_bytes, sent_type
             )
-            self._seen.remember(_key(capture.digest), visited.url, original)
+            self._seen.remember(_key(f"payload {capture.digest}"), visited.url, original)
 
 
 class Captures:
@@ -205,7 +215,7 @@ class Captures:
         url = stages.namer.name(capture.url)
         if url is None:
             return "address"
-        if reason := self.why_left_out(capture, url):
+        if reason := self.why_left_out(capture, url) or self._revisits.why_repeated(capture, url):
             return reason
         self._archive.place = place
         name = source.rpartition("/")[2]
@@ -264,6 +274,6 @@ class Captures:
         stages.robots.answer(Prerequisite(url, url), reply, body, reply.started_at)
 
 
-def _key(digest: str) -> bytes:
-    """Return the key of a payload by its digest as WARC files write it, apart from those of crawls."""
-    return hashlib.sha1(b"payload " + digest.encode(), usedforsecurity=False).digest()
+def _key(text: str) -> bytes:
+    """Return the key of a payload, or of a record, by what WARC files write of it, apart from the keys of crawls."""
+    return hashlib.sha1(text.encode("utf-8", "replace"), usedforsecurity=False).digest()
