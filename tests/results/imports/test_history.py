@@ -196,3 +196,34 @@ def test_a_record_in_two_archives_is_imported_once(tmp_path: Path) -> None:
     urls = [url for (url,) in rows(tmp_path / "crawl", "url")]
     assert sorted(urls) == [f"{HOST}/p1"] * 4 + [f"{HOST}/p2"] * 2
     assert run("verify", str(tmp_path / "crawl"), "--deep")[0] == 0
+
+
+@pytest.mark.parametrize("how", ["--link", "--copy"])
+def test_a_plain_304_is_a_revisit_of_the_capture_before_it(tmp_path: Path, how: str) -> None:
+    """Browsers and proxies record what a server answered to their cached copy. Without a capture it is an error."""
+    write_warc(tmp_path / "a.warc.gz", [
+        Stored(f"{HOST}/p1", b"", DAY.format(1), status="304 Not Modified", headers="ETag: 1\r\n"),
+        Stored(f"{HOST}/p1", FIRST, DAY.format(2)),
+        revisit(f"{HOST}/p1", FIRST, 3),
+        Stored(f"{HOST}/p1", b"", DAY.format(4), status="304 Not Modified", headers="ETag: 1\r\n"),
+        Stored(f"{HOST}/p1", LAST, DAY.format(5)),
+        Stored(f"{HOST}/p1", b"", DAY.format(6), status="304 Not Modified", headers="ETag: 2\r\n"),
+    ])  # fmt: skip
+    do_import(tmp_path / "crawl", tmp_path / "a.warc.gz", how)
+    none = digest_of(b"")
+    found = rows(tmp_path / "crawl", "day(fetched_at) AS day, outcome, status, digest, body_bytes, warc_type")
+    assert found == [
+        (1, "http_error", 304, none, 0, "response"),
+        (2, "fetched", 200, digest_of(FIRST), len(FIRST), "response"),
+        (3, "not_modified", 200, digest_of(FIRST), len(FIRST), "revisit"),
+        (4, "not_modified", 304, digest_of(FIRST), len(FIRST), "revisit"),
+        (5, "fetched", 200, digest_of(LAST), len(LAST), "response"),
+        (6, "not_modified", 304, digest_of(LAST), len(LAST), "revisit"),
+    ]
+    assert run("verify", str(tmp_path / "crawl"), "--deep")[0] == 0
+    assert run("export", str(tmp_path / "crawl"), "--to", "markdown", "-o", str(tmp_path / "md"))[0] == 0
+    (text,) = [path.read_text() for path in (tmp_path / "md").rglob("*.md")]
+    assert digest_of(LAST) in text
+    assert "The river of page 1" in text
+    changes = run("changes", str(tmp_path / "crawl"), "--url", f"{HOST}/p1", "--json")[1].splitlines()
+    assert [json.loads(line)["change"] for line in changes][-4:] == ["same", "same", "changed", "same"]

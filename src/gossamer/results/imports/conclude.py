@@ -115,10 +115,17 @@ class RevisitRecords(VisitMiddleware):
         self._conclusion: Conclusion | None = None
 
     def begin(self, capture: Capture, url: Url) -> Capture:
-        """Take the next capture, and return it: without a head, with the status and type of its original."""
+        """Take the next capture, and return it: without a head, with the status and type of its original.
+
+        A browser or a proxy records the plain 304 by which a server confirmed what the client had: a revisit of the
+        last capture before it.
+        """
         self._capture = capture
         self._conclusion = None
         if capture.kind != "revisit":
+            last = self._seen.find(_key(f"last {url.key}"), url) if capture.status == NOT_MODIFIED else None
+            if last is not None and last.fetched_at <= capture.fetched_at:
+                self._conclusion = _same_as(last, {"body_bytes": last.body_bytes})
             return capture
         original = capture.original
         at = self._namer.name(original.url) if original is not None and original.url else None
@@ -130,11 +137,18 @@ class RevisitRecords(VisitMiddleware):
             capture = replace(capture, status=record.status or OK, headers=(("Content-Type", known.sent_type),))
         is_same = capture.status == NOT_MODIFIED or original.url == capture.url
         if is_same or 200 <= capture.status < 300:
-            self._conclusion = Conclusion(
-                "not_modified" if is_same else "fetched", "", revisit_of=original, digest=known.digest,
-                columns={"digest": capture.digest[:DIGEST_MAX], "body_bytes": known.body_bytes},
-            )  # fmt: skip
+            columns: dict[str, str | int] = {"digest": capture.digest[:DIGEST_MAX], "body_bytes": known.body_bytes}
+            self._conclusion = replace(_same_as(original, columns), digest=known.digest)
+            if not is_same:
+                self._conclusion = replace(self._conclusion, outcome="fetched")
+            if known.digest:
+                self._seen.remember(_key(f"last {url.key}"), url, known)
         return capture
+
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether the capture is a reply, and says no more than that the one before it still holds."""
+        return self._conclusion is not None and self._capture is not None and self._capture.kind != "revisit"
 
     def why_repeated(self, capture: Capture, url: Url) -> str:
         """Return why a capture is left out that another archive holds, too; note others. Costs a get and a put."""
@@ -150,15 +164,18 @@ class RevisitRecords(VisitMiddleware):
         return self._conclusion
 
     def concluded(self, visited: Visited, now: float) -> None:
-        """Store by which digest, of any kind, revisits refer to a payload."""
+        """Store by which digest, of any kind, revisits refer to a payload, and which one a plain 304 refers to."""
         capture = self._capture
         row = visited.row
-        if capture is not None and capture.digest and capture.kind != "revisit" and visited.digest:
+        if capture is not None and self._conclusion is None and visited.digest:
             sent_type = next((value for name, value in capture.headers if lower_names[name] == "content-type"), "")
             original = Original(
                 row.url, row.fetched_at, capture.record_id, 0, visited.digest, row.body_bytes, sent_type
             )
-            self._seen.remember(_key(f"payload {capture.digest}"), visited.url, original)
+            if capture.digest:
+                self._seen.remember(_key(f"payload {capture.digest}"), visited.url, original)
+            if row.outcome == "fetched":
+                self._seen.remember(_key(f"last {visited.url.key}"), visited.url, original)
 
 
 class Captures:
@@ -225,6 +242,8 @@ class Captures:
             self._read_robots(url, capture.reply())
             return "robots.txt"
         capture = self._revisits.begin(capture, url)
+        if self._revisits.is_confirmed:  # Written as a revisit record, which readers can resolve.
+            self._archive.place = None
         reply = capture.reply()
         visit = self._visit(capture, url)
         lease = VisitLease(self._host, url, url.origin, "", visit=visit)
@@ -272,6 +291,10 @@ class Captures:
         self._archive.add_prerequisite(reply, "", "robots")
         body = stages.examiner.decode(reply, url.fingerprint) if 200 <= reply.status < 300 else b""
         stages.robots.answer(Prerequisite(url, url), reply, body, reply.started_at)
+
+
+def _same_as(original: Original, columns: dict[str, str | int]) -> Conclusion:
+    return Conclusion("not_modified", "", revisit_of=original, digest=original.digest, columns=columns)
 
 
 def _key(text: str) -> bytes:
