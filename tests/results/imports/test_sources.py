@@ -166,6 +166,7 @@ def test_har(tmp_path: Path) -> None:
         entry(text=coded, encoding="base64", size=1),
         entry(size=5),
         {**entry(), "response": {"status": 0}},
+        {"request": {"url": "http://a.example/"}},
         entry("data:text/html,x"),
         {**entry(), "startedDateTime": "never"},
         {"request": 1},
@@ -175,7 +176,7 @@ def test_har(tmp_path: Path) -> None:
     for one in (path, write(tmp_path / "b.har.gz", gzip.compress(path.read_bytes()))):
         items = items_of(one)
         text, raw, missing, *others, last = items
-        assert [type(item) for item in others] == [Skipped, Skipped, Refused, Refused, Refused]
+        assert [type(item) for item in others] == [Skipped, Skipped, Skipped, Refused, Refused, Refused]
         assert isinstance(text, Capture)
         assert isinstance(raw, Capture)
         assert isinstance(missing, Capture)
@@ -184,12 +185,24 @@ def test_har(tmp_path: Path) -> None:
         assert (text.reply().charset, raw.reply().charset) == ("utf-8", "iso-8859-1")
         assert text.headers[-2:] == (("set-cookie", "a=1"), ("set-cookie", "b=2"))
         assert (text.reply().header("content-encoding"), text.http_version, text.ip) == (None, "2", "2001:db8::1")
-        assert (missing.truncated, last.place.offset, last.body) == ("unspecified", 8, b"last")
+        assert (missing.truncated, last.place.offset, last.body) == ("unspecified", 9, b"last")
     (source,) = find_sources([str(path)])
     room = Room(Spills(tmp_path, "sha1"))
     assert list(captures_of(source, room, raw.place)) == list(captures_of(source, room))[2:]
     *before, cut = items_of(write(tmp_path / "cut.har", path.read_bytes()[:-300]))
-    assert len(before) == 8
+    assert len(before) == 9
+    assert isinstance(cut, Refused)
+
+
+@pytest.mark.parametrize("codec", ["utf-8-sig", "utf-16", "utf-16-be"])
+def test_a_har_of_a_windows_shell(tmp_path: Path, codec: str) -> None:
+    """PowerShell writes what it redirects in UTF-16 with a byte order mark."""
+    path = har(tmp_path / "a.json", entry(text="<p>\u20ac \U0001f600" * 20_000), entry(text="\u0a0d\u0d0a"))
+    mark = "\ufeff" if codec == "utf-16-be" else ""
+    text = json.dumps(json.loads(path.read_text()), ensure_ascii=False)
+    first, second = captures_in(write(path, (mark + text).encode(codec)))
+    assert (first.body.decode(), second.body.decode()) == ("<p>\u20ac \U0001f600" * 20_000, "\u0a0d\u0d0a")
+    *_, cut = items_of(write(path, (mark + text).encode(codec)[:-301]))
     assert isinstance(cut, Refused)
 
 

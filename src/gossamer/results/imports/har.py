@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import json
 import re
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ class _HarResponse(msgspec.Struct, rename="camel"):
 @decodable
 class _HarEntry(msgspec.Struct, rename="camel"):
     request: _HarRequest
-    response: _HarResponse
+    response: _HarResponse = msgspec.field(default_factory=_HarResponse)
     started_date_time: str = ""
     ip: str | None = msgspec.field(default="", name="serverIPAddress")
 
@@ -62,7 +63,7 @@ def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | No
     """Yield what the entries of a HAR file are."""
     number = -1
     try:
-        for number, entry in enumerate(_entries(unpacked.pieces())):
+        for number, entry in enumerate(_entries(in_utf8(unpacked.pieces()))):
             if after is not None and number <= after.offset:
                 continue
             place = CapturePlace(source.number, number)
@@ -74,6 +75,16 @@ def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | No
                 yield Refused(source.number, source.name, number, " ".join(str(error).split())[:200])
     except BrokenMemberError as error:
         yield Refused(source.number, source.name, number + 1, str(error))
+
+
+def in_utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield JSON in UTF-8, as shells of Windows write it in UTF-16 with a byte order mark."""
+    decode = None
+    for piece in pieces:
+        if decode is None:
+            is_wide = piece.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+            decode = codecs.getincrementaldecoder("utf-16" if is_wide else "latin-1")("replace").decode
+        yield decode(piece).encode("utf-8", "replace") if is_wide else piece
 
 
 def _decode(data: bytes) -> _HarEntry:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fnmatch
 import glob
 import io
@@ -20,6 +21,7 @@ from msgspec.structs import replace
 from gossamer.model.errors import ConfigError, StoreError
 from gossamer.results.imports.capture import Source
 from gossamer.results.imports.files import open_place, sizes_at
+from gossamer.results.imports.har import in_utf8
 from gossamer.stages.archive.foreign import ARC_LINE_BYTES_MAX, arc_fields
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.packages import open_package, packed_files
@@ -32,7 +34,6 @@ _SUFFIXES = (
     ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
 )  # fmt: skip
 _NAME = re.compile(r"\.(w?arc)(\.gz|\.zst)?(?:\.open)?\Z")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NO_OPTIONS = ArchiveOptions()
 _STORES = ("s3://", "gs://", "az://")
 
@@ -162,7 +163,7 @@ def _recognize(file: BinaryIO, source: Source) -> Source:
         if by_name is None:
             return replace(source, fault=str(error))
         begin = b"?"
-    begin = begin.removeprefix(_BYTE_ORDER_MARK).lstrip()
+    begin = b"".join(in_utf8(iter((begin,)))).removeprefix(codecs.BOM_UTF8).lstrip()
     if begin.startswith(MARK):
         return replace(source, form="warc", packing=packing)
     if arc_fields(begin.partition(b"\n")[0]) is not None:
