@@ -7,6 +7,7 @@ import random
 import struct
 import tracemalloc
 import zipfile
+import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.message import EmailMessage
@@ -577,6 +578,27 @@ def test_a_pdf_keeps_its_text_where_what_it_says_of_itself_makes_no_sense() -> N
     assert (findings.text, findings.title, findings.columns["document"]) == ("Its text.", "", "whole")
     assert findings.columns["modified"] == datetime(2024, 5, 6, tzinfo=UTC)
     assert "published" not in findings.columns
+
+
+LINK = "<</Type/Annot/Subtype/Link/A<</S/URI/URI(%s)>>>>"
+
+
+def test_a_pdf_that_is_cut_keeps_the_links_before_the_cut() -> None:
+    leaf = LEAF % "/Annots[4 0 R 5 0 R <</Subtype/Link/A<</S/URI/URI(http://b.example/within)>>>>]"
+    packed = zlib.compress(f"99 0 {LINK % 'http://b.example/packed'}".encode()).decode("latin-1")
+    objects = f"<</Type/ObjStm/N 1/First 5/Filter/FlateDecode/Length {len(packed)}>>stream\n{packed}\nendstream"
+    links = [LINK % "http://b.example/one", LINK % "two"]
+    body = pdf_objects(CATALOG, PAGES, leaf, *links, objects, LINK % "http://b.example/last")
+    found = {
+        size: [link.url for link in looked(PdfLinks(), body[:size], "application/pdf").links]
+        for size in (len(body), body.index(b"xref"), body.index(b"last"), body.index(b"ObjStm"))
+    }
+    whole, unlisted, cut, early = found.values()
+    one, within, last = (f"http://b.example/{name}" for name in ("one", "within", "last"))
+    assert whole == [one, "http://a.example/two", within]
+    assert unlisted == [within, one, last, "http://b.example/packed"]
+    assert cut == [within, one, "http://b.example/packed"]
+    assert early == [within, one]
 
 
 def test_a_pdf_of_many_instructions_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,12 +4,16 @@ gigabytes.
 
 from __future__ import annotations
 
+import io
+import re
+from collections.abc import Iterator
 from datetime import datetime
 from statistics import median
 from typing import Any, BinaryIO
 
 from pypdf import PageObject, PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError, PyPdfError
+from pypdf.generic import IndirectObject
 
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.documents import COLUMNS, CUT, DAMAGED, ENCRYPTED, Gathered, gather
@@ -18,6 +22,8 @@ from gossamer.stages.process.options import TypedModule
 
 PAGES_MAX = 2_000
 """Pages of one document that are read."""
+OBJECTS_MAX = 50_000
+"""Objects of a damaged document that are searched for links."""
 CONTENT_BYTES_MAX = 8_000_000
 """Unpacked instructions of one document that are read for its text: about 0.6 s a MB."""
 _SHORT_CHARACTERS = 24
@@ -25,6 +31,9 @@ _LINES_MIN = 12
 """A page is a table or a form, whose columns are kept, if half of its lines are shorter and it has at least
 `_LINES_MIN`.
 """
+_END = b"\nstartxref\n0\n%%EOF"
+"""An end that makes pypdf search a document for its objects."""
+_WHOLE = re.compile(r"https?://", re.IGNORECASE)
 
 _SENSELESS = (PyPdfError, RecursionError, ValueError, TypeError, LookupError, AttributeError)
 """Exceptions of pypdf for invalid content."""
@@ -87,14 +96,17 @@ def _text_of(leaf: PageObject) -> str:
 
 
 class PdfLinks(TypedModule):
-    """Finds the addresses that a PDF's link annotations name (ISO 32000-1, section 12.6.4.7), and its title."""
+    """Finds the addresses that a PDF's link annotations name (ISO 32000-1, section 12.6.4.7), and its title.
+
+    Of a document that is cut or damaged, all objects are searched for whole addresses.
+    """
 
     name = "pdf_links"
     media_types = ("application/pdf",)
     isolated = True
 
     def process(self, page: Page, findings: Findings) -> None:
-        links = Links(Base(page.url), self._options)
+        addresses: list[str] = []
         title = ""
         try:
             reader = PdfReader(page.open())
@@ -102,15 +114,44 @@ class PdfLinks(TypedModule):
             for number, leaf in enumerate(reader.pages):
                 if number >= PAGES_MAX:
                     break
-                for annotation in leaf.get("/Annots") or ():
-                    address = _address(annotation.get_object())
-                    if address:
-                        links.add("anchor", address)
+                addresses += _addresses(leaf)
         except _SENSELESS:
-            pass  # What came before is kept, as of its text.
+            known = set(addresses)
+            addresses += (one for one in _addresses_of_damaged(page.open()) if one not in known)
+        links = Links(Base(page.url), self._options)
+        for address in addresses:
+            links.add("anchor", address)
         findings.links.extend(links.take())
         if title and not findings.title:
             findings.title = collapse_spaces(title, self._options.title_bytes_max)
+
+
+def _addresses(leaf: Any) -> Iterator[str]:
+    for annotation in leaf.get("/Annots") or ():
+        address = _address(annotation.get_object())
+        if address:
+            yield address
+
+
+def _addresses_of_damaged(file: BinaryIO) -> Iterator[str]:
+    """Yield the addresses in a document without its end, where the list of its objects and pages would be.
+
+    Only whole addresses: of an encrypted document that lacks its end, the others are noise.
+    """
+    try:
+        reader = PdfReader(io.BytesIO(file.read() + _END))
+        numbers = [(number, kind) for kind, places in reader.xref.items() for number in places]
+        numbers += [(number, 0) for number in reader.xref_objStm]
+    except _SENSELESS:
+        return
+    for number, generation in sorted(numbers)[:OBJECTS_MAX]:
+        try:
+            found: Any = IndirectObject(number, generation, reader).get_object()
+            within = (found.get("/Annots") or ()) if isinstance(found, dict) else ()
+            addresses = [_address(one) for one in (found, *within) if not isinstance(one, IndirectObject)]
+        except _SENSELESS:
+            continue
+        yield from (one for one in addresses if one.isascii() and _WHOLE.match(one))
 
 
 def _address(annotation: Any) -> str:
