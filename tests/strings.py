@@ -73,8 +73,9 @@ def texts_of(path: Path) -> Iterator[str]:
         visitor.visit(ast.parse(content))
         found = visitor.found
     elif path.suffix == ".toml":
-        tables = tomllib.loads(content).values()
-        found = [one for table in tables for pair in table.items() for one in pair]
+        tables = tomllib.loads(content)
+        nested = tables.pop("attributes")
+        found = [one for table in (*tables.values(), *nested.values()) for pair in table.items() for one in pair]
     elif path.suffix == ".html":
         page = _Page()
         page.feed(content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from gossamer import moved
@@ -46,4 +47,15 @@ def __getattr__(name: str) -> object:
         from gossamer.stages.process import items  # noqa: PLC0415
 
         return getattr(items, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    raise MissingNameError(name)
+
+
+class MissingNameError(AttributeError):
+    """Error about a name that this package lacks. Its text names what is meant; it is made when it is shown, because
+    each first import of a module asks for its name here.
+    """
+
+    def __str__(self) -> str:
+        from gossamer.config.synonyms import missing_attribute  # noqa: PLC0415
+
+        return str(missing_attribute(sys.modules[__name__], self.args[0], "gossamer", f"module {__name__!r}"))

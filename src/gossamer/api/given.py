@@ -9,15 +9,29 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from gossamer.config import Config
 from gossamer.config.flags import BY_NAME, FLAGS, Options
 from gossamer.config.sections import key_of
+from gossamer.config.synonyms import missing_attribute
 from gossamer.config.toml import to_toml
 from gossamer.model.errors import ConfigError
 
 Call = TypeVar("Call", bound=Callable[..., object])
+
+
+class NamesWhatIsMeant:
+    """Its error about a missing attribute names what other libraries call so."""
+
+    _others: ClassVar[str]
+    """The table of their attributes in `synonyms.toml`."""
+    if not TYPE_CHECKING:  # A type checker would take any attribute.
+
+        def __getattr__(self, name: str) -> Any:
+            if hasattr(type(self), name):  # A property that failed by itself: its own error.
+                return object.__getattribute__(self, name)
+            raise missing_attribute(self, name, self._others)
 
 
 def directory_of(given: object, name: str = "directory") -> Path:

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn, Unpack
 
 from gossamer.api.crawler import Crawler
-from gossamer.api.given import directory_of, with_options
+from gossamer.api.given import NamesWhatIsMeant, directory_of, with_options
 from gossamer.api.page import CrawledPage
 from gossamer.config import Config
 from gossamer.config.flags import Options
@@ -27,8 +27,10 @@ END_S_MAX = 10.0
 """Longest wait for the thread of a crawl that has ended."""
 
 
-class Tables:
+class Tables(NamesWhatIsMeant):
     """The tables of a crawl, running or not, as they are at its last commit."""
+
+    _others = "crawl"
 
     def __init__(self, directory: str | Path) -> None:
         """Take the crawl's directory. Nothing is read before a table is."""
@@ -49,8 +51,10 @@ class Tables:
         return Table(self.directory, name)
 
 
-class Table:
+class Table(NamesWhatIsMeant):
     """One table of a crawl. Each call reads the whole table into memory."""
+
+    _others = "table"
 
     def __init__(self, directory: Path, name: str) -> None:
         self._directory = directory

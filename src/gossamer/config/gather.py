@@ -17,7 +17,7 @@ from gossamer.config.mend import lines_of
 from gossamer.config.presets import by_mode, preset_values
 from gossamer.config.sections import Config, conflicts, key_of, keys, sections
 from gossamer.config.seeds import with_segments
-from gossamer.config.synonyms import equivalent_of
+from gossamer.config.synonyms import argument_for, equivalent_of, synonyms
 from gossamer.config.toml import line_numbers, read_origins, to_toml
 from gossamer.model.errors import ConfigError, OtherFormatError
 from gossamer.model.product import FORMAT, __version__
@@ -131,6 +131,15 @@ def reopen_text(
     return changed
 
 
+def _argument_meant(name: str) -> str:
+    """Return what to write instead of an argument in Python, after `; `, or nothing."""
+    if said := synonyms().arguments.get(name):
+        return f"; {said}"
+    if same := [key for key in keys() if key.partition(".")[2] == name]:
+        return f"; settings takes the key {' or '.join(sorted(same))}"
+    return nearest(name, (*BY_NAME, "settings", "config"), argument_for(name))
+
+
 def _finish(
     values: Values, origins: dict[str, str], options: Mapping[str, object] | None, sets: Iterable[str]
 ) -> Config:
@@ -141,7 +150,7 @@ def _finish(
         if value is None or value == () or value == []:
             continue
         if name not in BY_NAME:
-            raise ConfigError(f"no option {name!r}{nearest(name, BY_NAME)}")
+            raise ConfigError(f"no option {name!r}{_argument_meant(name)}")
         flag = BY_NAME[name]
         if flag.kind is bool:
             if value is False:

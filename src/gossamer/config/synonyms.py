@@ -13,6 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from gossamer.config.flags import FLAGS
+from gossamer.options import nearest
 
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -30,6 +31,10 @@ class Synonyms(NamedTuple):
     """Options: one of a command of ours that sets no key."""
     check: Mapping[str, str]
     """Options of programs that check links: a clause."""
+    arguments: Mapping[str, str]
+    """Arguments of a call in Python: a clause."""
+    attributes: Mapping[str, Mapping[str, str]]
+    """Attributes in Python, by the name of the object: a clause."""
     examples: Mapping[str, str]
     """How to write a key whose value is more than a number or a word, by the key."""
 
@@ -38,12 +43,36 @@ class Synonyms(NamedTuple):
 def synonyms() -> Synonyms:
     """Return the synonyms. Its first call takes about 2 ms."""
     tables = tomllib.loads((pkgutil.get_data("gossamer.config", "synonyms.toml") or b"").decode())
-    by_word = {
-        name: {word: meaning for meaning, words in tables[name].items() for word in words.split()}
-        for name in ("keys", "clauses", "commands", "own", "check")
-    }
+    by_word = {name: _by_word(tables[name]) for name in ("keys", "clauses", "commands", "own", "check", "arguments")}
     by_word["keys"] = {flag.option: flag.key for flag in FLAGS} | by_word["keys"]
-    return Synonyms(**by_word, examples=tables["examples"])
+    attributes = {name: _by_word(table) for name, table in tables["attributes"].items()}
+    return Synonyms(**by_word, attributes=attributes, examples=tables["examples"])
+
+
+def _by_word(table: Mapping[str, str]) -> dict[str, str]:
+    return {word: meaning for meaning, words in table.items() for word in words.split()}
+
+
+def argument_for(name: str) -> str:
+    """Return the argument that sets what another library calls `name`, as a clause; empty if it is not known."""
+    said = equivalent_of(name, as_option=False)
+    key = said.removeprefix("the key is ")
+    if key == said:
+        return said
+    option = next((one.name for one in FLAGS if one.key == key), "")
+    return f"use {option}" if option else f'use settings={{"{key}": …}}'
+
+
+def missing_attribute(owner: object, name: str, table: str, what: str = "") -> AttributeError:
+    """Return the error about an attribute that an object lacks. It names what to write instead, from the `table` of
+    attributes or by a similar name. `what` describes the object.
+    """
+    message = f"{what or repr(type(owner).__name__) + ' object'} has no attribute {name!r}"
+    if name.startswith("_"):  # Programs ask for these, people do not.
+        return AttributeError(message, name=name, obj=owner)
+    known = [one for one in dir(owner) if not one.startswith("_")]
+    said = synonyms().attributes[table].get(name, "")
+    return AttributeError(message + (f"; {said}" if said else nearest(name, known)))
 
 
 def equivalent_of(name: str, *, as_option: bool) -> str:
