@@ -19,7 +19,7 @@ from gossamer.stages.process.charset import to_utf8
 from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.raw import RAW
-from gossamer.stages.process.scan import XLINK_HREF, Element, ScannedMarkup, is_shadow_root
+from gossamer.stages.process.scan import XLINK_HREF, Element, ScannedMarkup, anchor_text_of, is_shadow_root
 from gossamer.stages.process.tokens import VOID
 from gossamer.stages.process.walk import ElementWalk
 
@@ -78,9 +78,12 @@ class TreeMarkup:
         return self._anchors
 
     def anchor_text(self, within: LexborNode) -> str:
-        """Return the text of an anchor unchanged, or the alt text of its first image that has one."""
-        text = within.text()
-        return text if text and not text.isspace() else _alternative(within)
+        """Return what `anchor_text_of` an anchor returns, or else its label."""
+        markup = within.inner_html or ""
+        text = anchor_text_of(markup.encode("utf-8", "replace")) if "<" in markup else within.text()
+        if text and not text.isspace():
+            return text
+        return within.attrs.get("aria-label") or within.attrs.get("title") or text
 
     def elements(self) -> list[Element]:
         """Return every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
@@ -103,17 +106,6 @@ def _is_foreign(node: LexborNode) -> bool:
             return False
         parent = parent.parent
     return parent is not None
-
-
-def _alternative(node: LexborNode) -> str:
-    """Return the alt text of the first image that has one, for an anchor that has no text."""
-    if node.first_child is None:
-        return ""
-    for image in node.css("img[alt]"):
-        text = image.attrs.get("alt")
-        if text:
-            return text
-    return ""
 
 
 XHTML = "application/xhtml+xml"
@@ -141,8 +133,8 @@ class Markup(Protocol):
         ...
 
     def anchor_text(self, within: Any) -> str:
-        """Return an anchor's text unchanged, or an image's alt if it has none. It costs as much as the rest of a link:
-        call it once per address.
+        """Return an anchor's text, or if it has none an image's `alt`, its `aria-label` or its `title`. It costs as
+        much as the rest of a link: call it once per address.
         """
         ...
 

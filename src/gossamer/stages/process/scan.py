@@ -65,8 +65,8 @@ _INSIDE = dict.fromkeys((*_NAMED, *WATCHED))
 _BREAKER = breaker(_NAMED)
 _INSIDE_BREAKER = breaker(_INSIDE)
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first group is the href of
-# an anchor as most are written: lower case, double quotes, no rel, no reference.
-_OTHERS = r"""(?>(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*)"""
+# an anchor as most are written: lower case, double quotes, neither rel nor a label, no reference.
+_OTHERS = r"""(?>(?:[ \n](?!href=|rel=|title=|aria-label=)[a-z-]++="[^"<>]*+")*)"""
 _ANCHOR = re.compile(
     (
         rf"""<[aA](?=[{_SPACE}/])"""
@@ -88,7 +88,10 @@ _OF_PAGE = frozenset((b"base", b"meta"))
 """Elements that say something about a page, and so not where its frames are missing."""
 CDATA = b"<![CDATA["
 _IMAGE = re.compile(rb"<[iI][mM][gG](?=[\t\n\f\r /])")
-_COMMENT = re.compile(rb"<!--.*?(?:-->|\Z)", re.DOTALL)
+_SILENT = re.compile(
+    rb"<!--.*?(?:-->|\Z)|<(script|style)(?=[\t\n\f\r />]).*?(?:</\1[^<>]*+>|\Z)", re.DOTALL | re.IGNORECASE
+)
+"""What an anchor holds that is no text."""
 _COMMENT_END = re.compile(rb"--!?>")
 _NAMES = frozenset(f"<{name}".encode() for name in _INSIDE)
 """Of the breakers those that have one more character."""
@@ -176,6 +179,29 @@ def text_of(markup: bytes) -> str:
         return text
 
 
+def anchor_text_of(markup: bytes) -> str:
+    """Return the text of an anchor's markup, with spaces where a line or a block ends, or the alt text of its first
+    image that has one.
+    """
+    if b"<" in markup:
+        markup = _BREAK.sub(b" ", _SILENT.sub(b"", markup))
+    text = text_of(markup)
+    if not text or text.isspace():
+        for image in _IMAGE.finditer(markup):
+            found, _ = attributes(markup, image.end())
+            if found.get("alt"):
+                return found["alt"]
+    return text
+
+
+def _labeled(markup: bytes, found: Mapping[str, str]) -> bytes:
+    """Return the markup within an anchor; where that may be without text, with its label as that of an image."""
+    label = found.get("aria-label") or found.get("title")
+    if not label or (b"<" not in markup and not markup.isspace() and markup):
+        return markup
+    return b'%b<img alt="%b">' % (markup, html.escape(label).encode("utf-8", "replace"))
+
+
 class ScannedMarkup:
     """The parts of a page's bytes (UTF-8) that modules need."""
 
@@ -205,22 +231,12 @@ class ScannedMarkup:
         return self._anchors
 
     def anchor_text(self, within: bytes) -> str:
-        """Return the text of an anchor unchanged, or the alt text of its first image that has one."""
+        """Return what `anchor_text_of` an anchor returns."""
         if b"<" not in within and b"&" not in within:
             return within.decode("utf-8", "replace")
         text = self._texts.get(within)
         if text is None:
-            text = self._texts[within] = self._anchor_text(within)
-        return text
-
-    def _anchor_text(self, within: bytes) -> str:
-        within = within[:ANCHOR_SCAN_BYTES_MAX]
-        text = text_of(within)
-        if not text or text.isspace():
-            for image in _IMAGE.finditer(within):
-                found, _ = attributes(within, image.end())
-                if found.get("alt"):
-                    return found["alt"]
+            text = self._texts[within] = anchor_text_of(within[:ANCHOR_SCAN_BYTES_MAX])
         return text
 
     def elements(self) -> list[Element]:
@@ -310,8 +326,9 @@ class ScannedMarkup:
                     continue
                 href = target
                 rel = named.get("rel", "")
-            # Without an edge, the line was broken inside the anchor.
-            anchors.append((href, rel, markup if edge else self._up_to_edge(end - len(markup), end)))
+            if not edge:  # The line was broken inside the anchor.
+                markup = self._up_to_edge(end - len(markup), end)
+            anchors.append((href, rel, markup if usual else _labeled(markup, named)))
 
     def _odd(self, start: int) -> int:
         """Read a tag in which quotes or angle brackets are ambiguous."""
@@ -320,13 +337,13 @@ class ScannedMarkup:
         # Of the names of interest only `a` comes here: the others are known by their names alone.
         href = found.get("href", found.get(XLINK_HREF))
         if end >= 0 and href is not None and not self._template and _ANCHOR_EDGE.match(body, start, start + 3):
-            self._anchors.append((href, found.get("rel", ""), self._up_to_edge(end, end)))
+            self._anchors.append((href, found.get("rel", ""), _labeled(self._up_to_edge(end, end), found)))
         return end
 
     def _up_to_edge(self, start: int, search_from: int) -> bytes:
         edge = _ANCHOR_EDGE.search(self._body, search_from, start + ANCHOR_SCAN_BYTES_MAX)
         end = edge.start() if edge is not None else start + ANCHOR_SCAN_BYTES_MAX
-        return _COMMENT.sub(b"", self._body[start:end])
+        return self._body[start:end]
 
     def _read_tag(self, name: bytes, start: int, position: int) -> tuple[int, bool]:
         """Read one tag of interest; return as `_element`, and whether the tag divides the line that it is in."""
