@@ -37,6 +37,8 @@ HIDDEN = [
     '<div aria-hidden="true">MARK</div>',
     "<dialog>MARK</dialog>",
     "<noscript>MARK</noscript>",
+    "<video controls><source src=v><p>MARK</p></video>",
+    "<p>Listen: <AUDIO src=a>MARK</AUDIO> <canvas>MARK</canvas></p>",
     '<p style="opacity:0">MARK</p>',
     '<p style="opacity: 0.0;color:red">MARK</p>',
     '<p style="position:absolute;left:-9999px">MARK</p>',

@@ -51,6 +51,8 @@ _TAG = re.compile(rb"<(/?)([a-z][^\t\n\f\r />]*+)([^<>]*)>")
 _BRACKETS = bytes.maketrans(b"<>", b"  ")
 _NEVER = VOID | {"html", "body", "head", "main", "svg", "math", "title", "script", "style", "template"}
 """Elements that are no text, and those that a script shows when it is ready, or the page would have no readers."""
+_REPLACED = ("audio", "canvas", "noscript", "video")
+"""Elements whose content browsers show only in place of what they lack."""
 _DIVIDING = ENDS_P - {"li", "dt", "dd"}
 _NO_PARAGRAPHS = BLOCKS - PARAGRAPH
 _ZERO = r"\s*:\s*[-+]?(?:0+(?:\.0*)?|\.0+)(?:px|r?em|pt|vw|vh|%)?\s*(?:!important\s*)?(?:;|\Z)"
@@ -183,7 +185,7 @@ class _HidingPage:
     def ranges(self) -> Iterator[tuple[str, int, int]]:
         """Yield name, start and end of the hidden elements, outermost only."""
         words = list(map(re.escape, sorted(self._rules)))
-        names = "|".join(["dialog", "noscript", *words])
+        names = "|".join(["dialog", *_REPLACED, *words])
         marks = "|".join([_HIDDEN, *words])
         search = automaton(rf"<(?:(?:{names})[{_SPACE}/>]|{_TAG_BEGIN}(?:{marks}))").search
         position = 0
@@ -202,8 +204,10 @@ class _HidingPage:
                 yield name, start, position
 
     def _hides(self, name: str, found: Mapping[str, str]) -> bool:
-        if name in ("dialog", "noscript"):
-            return name == "noscript" or "open" not in found
+        if name in _REPLACED:
+            return True
+        if name == "dialog":
+            return "open" not in found
         called = f"{found.get('class', '')} {found.get('id', '')}"
         about = f"{called} {' '.join(found)}".lower()
         words = dict.fromkeys([name, *called.lower().split(), *found])
