@@ -180,6 +180,22 @@ def test_the_index_is_built_by_all_machines(divided: Divided) -> None:
     assert folders == [f"shard-{number}" for number in range(SHARDS)], "it replaces the earlier one"
 
 
+def test_the_index_in_a_store_is_built_by_all_machines(divided: Divided) -> None:
+    def pages() -> tuple[set[str], str]:
+        done = gossamer("search", divided.uri, "harbour", "--json", "--limit", "500", *divided.sets)
+        assert done.returncode == 0, done.stderr
+        return {hit["url"] for hit in json.loads(done.stdout)["hits"]}, done.stderr
+
+    alone, said = pages()
+    assert "index of 20" not in said
+    done = gossamer("search", divided.uri, "--build", "--cluster", divided.nodes.address, *divided.sets)
+    assert done.returncode == 0, done.stderr
+    together, said = pages()
+    assert f"from {divided.uri}: index of 20" in said
+    assert together == alone
+    assert len(alone) > 20
+
+
 @pytest.mark.parametrize(
     ("to", "more", "line"),
     [

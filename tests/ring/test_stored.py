@@ -90,6 +90,24 @@ def test_exports_of_the_store_are_those_of_the_crawl(stored: Stored, tmp_path: P
     assert found["total"] >= 0
 
 
+def test_an_index_beside_the_checkpoints_is_searched_without_the_rest(stored: Stored) -> None:
+    found = json.loads(run(stored, "search", "the", "--json"))
+    for _ in range(2):  # The second replaces what the first has made.
+        status, _, err = commands.run("search", stored.uri, "--build", *stored.sets)
+        assert (status, f"{stored.uri}/search holds " in err) == (0, True), err
+    objects = set(stored.bucket.objects("crawls/two/search/"))
+    assert len([name for name in objects if name.endswith("meta.json")]) == 1
+    assert not [name for name in objects if "part-" in name]
+    status, out, err = commands.run("search", stored.uri, "the", "--json", *stored.sets)
+    assert status == 0, err
+    assert f"gossamer: from {stored.uri}: index of 20" in err
+    indexed = json.loads(out)
+    assert (indexed["total"], len(indexed["hits"])) == (found["total"], len(found["hits"]))
+    assert {hit["url"] for hit in indexed["hits"]} == {hit["url"] for hit in found["hits"]}
+    status, _, err = commands.run("search", stored.uri, "the", "--build", *stored.sets)
+    assert (status, "search without --build afterwards" in err) == (2, True)
+
+
 def contents(path: Path) -> dict[str, bytes]:
     files = [one for one in path.rglob("*") if one.is_file()] if path.is_dir() else [path]
     return {str(one.relative_to(path)): one.read_bytes() for one in files if one.suffix != ".json"}

@@ -360,8 +360,6 @@ def restore_of(
         raise ConfigError(f"{directory} is not empty; name another directory with -o")
     if len(sources) > 1 or "://" not in sources[0]:
         return _restore_copies([Path(one) for one in sources], directory)
-    if sources[0].startswith("file:///") and not Path(unquote(urlsplit(sources[0]).path)).exists():
-        raise _no_checkpoint(sources[0])  # To open a folder makes it.
     try:
         return asyncio.run(_restore_newest(sources[0], directory, sets, wanted, deep))
     except BaseException as error:
@@ -445,6 +443,8 @@ def _no_checkpoint(uri: str) -> ConfigError:
 
 async def stored_config(uri: str, sets: Sequence[str]) -> Config:
     """Return the configuration of a crawl whose checkpoints are at a URI. Raises ConfigError: there are none."""
+    if uri.startswith("file:///") and not await asyncio.to_thread(Path(unquote(urlsplit(uri).path)).exists):
+        raise _no_checkpoint(uri)  # To open a folder makes it.
     place = f"state.checkpoint_uri='{uri}'"
     stored = await checkpoints_of(reopen_text("", "--set", sets=[*sets, place]), 0).place.read(FILE)
     if stored is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import shutil
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -22,14 +23,18 @@ from gossamer.api.views import export_of
 from gossamer.assembly.home import lock_directory
 from gossamer.config import Config
 from gossamer.config.gather import reopen
+from gossamer.config.live import save
 from gossamer.model.decodable import decodable
-from gossamer.model.errors import ConfigError
+from gossamer.model.errors import ConfigError, StoreError
 from gossamer.model.extras import require
+from gossamer.model.paths import is_plain
+from gossamer.model.words import iso_time
 from gossamer.results.export.export import Exported, Progress, check, is_read
 from gossamer.results.export.index import merge_indexes
 from gossamer.results.export.several import FILES
 from gossamer.results.export.work import ExportFolder, ExportOrder, Share
-from gossamer.results.search.folder import FOLDER, SHARD
+from gossamer.results.search.folder import FOLDER, SHARD, remove_index
+from gossamer.world.clock import WallClock
 
 if TYPE_CHECKING:
     from gossamer.cluster.tasks import Note
@@ -72,6 +77,19 @@ class ShareOrder(msgspec.Struct, frozen=True):
         if self.to == INDEX:
             return f"{SHARD}{number}"
         return ("." if self.to in _JOINED else "") + f"shard-{number:03d}{Path(FILES.get(self.to, '')).suffix}"
+
+
+class _ManifestFile(msgspec.Struct, frozen=True):
+    path: str
+    hash: str
+
+
+@decodable
+class _Manifest(msgspec.Struct, frozen=True):
+    """What is read of a manifest."""
+
+    created: str
+    resources: list[_ManifestFile]
 
 
 @decodable
@@ -151,6 +169,54 @@ def build_index_on_cluster(directory: Path, address: str, progress: Progress) ->
     return done
 
 
+def build_index_in_store(uri: str, sets: tuple[str, ...], address: str, progress: Progress) -> Exported:
+    """Build the full-text index of the crawl whose checkpoints are at `uri`, beside them, on the Ray cluster at
+    `address`; empty: in this process, a shard after the other. An earlier index is removed first. The same call
+    resumes an interrupted one.
+
+    Raises:
+        ConfigError: a mistake that the operator can fix.
+        CrawlFailedError: the cluster was lost.
+    """
+    require("tantivy", INDEX)
+    config = asyncio.run(stored_config(uri, sets))
+    order = ShareOrder(uri, f"{uri}/{FOLDER}", INDEX, {}, sets, config.cluster.workers)
+    store = _store_at(config, uri)
+    if asyncio.run(store.read(f"{FOLDER}/{MANIFEST}")) is not None:
+        asyncio.run(remove_index(store))
+    return _export(order, order.target, config, address, progress)
+
+
+def bring_index(uri: str, directory: Path, sets: tuple[str, ...]) -> str:
+    """Bring the index that `build_index_in_store` made at `uri`, if there is one, with the crawl's configuration;
+    return when it was made.
+
+    Raises:
+        ConfigError: there is no crawl, or the index cannot be read.
+    """
+    config = asyncio.run(stored_config(uri, sets))
+    try:
+        made = asyncio.run(_bring(_store_at(config, uri), directory))
+    except (StoreError, msgspec.MsgspecError) as error:
+        raise ConfigError(f"cannot read the index at {uri}/{FOLDER}: {error}; build it again with --build") from error
+    if made:
+        save(config, directory)
+    return made
+
+
+async def _bring(store: ObjectStore, directory: Path) -> str:
+    found = await store.read(f"{FOLDER}/{MANIFEST}")
+    if found is None:
+        return ""
+    manifest = msgspec.json.decode(found, type=_Manifest)
+    for file in manifest.resources:
+        if not is_plain(file.path):
+            raise StoreError(f"its list names a file {file.path[:200]!r}", lasting=True)
+        name = f"{FOLDER}/{file.path}"
+        await store.fetch(name, directory / name, file.hash.removeprefix("sha256:"))
+    return manifest.created
+
+
 def _work_of(order: ShareOrder, *, replaces: bool = False) -> ExportFolder:
     own = ExportOrder(order.source, f"{order.to} {order.options}", share=Share(0, order.of))
     return ExportFolder(Path(order.target).resolve(), own, replaces=replaces)
@@ -171,12 +237,7 @@ def _export(order: ShareOrder, place: str, config: Config, address: str, progres
     parts = asyncio.run(_finished_parts(store, order))
     is_resumed = bool(parts)
     if left := [number for number in range(order.of) if number not in parts]:
-        prepare_to_join(address)
-        from gossamer.cluster.tasks import run_tasks  # noqa: PLC0415 - it imports Ray
-
-        work = partial(make_share, order, place)
-        cluster = msgspec.structs.replace(config.cluster, address=address)
-        for result in run_tasks(work, left, cluster, partial(progress, "all shards")):
+        for result in _results(order, place, left, config, address, partial(progress, "all shards")):
             part = msgspec.json.decode(result, type=SharePart)
             parts[part.number] = part
     files = {file["path"]: file for part in parts.values() for file in part.files}  # Each of a mirror has the index.
@@ -190,6 +251,21 @@ def _export(order: ShareOrder, place: str, config: Config, address: str, progres
     for part in parts.values() if order.to != "mirror" else [parts[0]]:  # There each task has read all pages.
         rows |= {name: rows.get(name, 0) + number for name, number in part.done.rows.items()}
     return replace(parts[0].done, rows=rows, resumed=is_resumed, newer=0)
+
+
+def _results(
+    order: ShareOrder, place: str, numbers: list[int], config: Config, address: str, progress: Note
+) -> Iterator[bytes]:
+    """Yield what `make_share` returns for shares that are made on the cluster, or in this process."""
+    work = partial(make_share, order, place)
+    if not address:
+        yield from (work(number, progress) for number in numbers)
+        return
+    prepare_to_join(address)
+    from gossamer.cluster.tasks import run_tasks  # noqa: PLC0415 - it imports Ray
+
+    cluster = msgspec.structs.replace(config.cluster, address=address)
+    yield from run_tasks(work, numbers, cluster, progress)
 
 
 def make_share(order: ShareOrder, place: str, number: int, note: Note) -> bytes:
@@ -243,6 +319,8 @@ def _folder_at(place: str) -> Path:
 def _is_wanted(order: ShareOrder, share: Share, name: str) -> bool:
     """Say whether a share is made of a file of the crawl."""
     table, _, file = name.rpartition("/")
+    if order.to == INDEX:  # Links on other shards have anchor texts of its pages.
+        return table in ("pages", "links")
     if table == "warc":
         return share.has(file) and "wacz" in order.formats
     return any(is_read(share, to, order.options["permitted"], table, file) for to in order.formats)
@@ -280,7 +358,12 @@ async def _keep(store: ObjectStore, base: Path | None, part: SharePart) -> bytes
 
 
 async def _conclude(store: ObjectStore, order: ShareOrder, files: list[dict[str, str | int]]) -> None:
+    receipts = [f"part-{number:03d}.json" for number in range(order.of)]
+    if order.to == INDEX and "://" in order.target:  # A task that was lost may have sent files of other names.
+        known = {*receipts, *(file["path"] for file in files)}
+        await store.remove([name for name in await store.names() if name not in known])
     profile = "multi-wacz-package" if order.to == "wacz" else "data-package"
-    manifest = {"profile": profile, "format": order.to, "resources": files}
+    created = iso_time(WallClock().now())
+    manifest = {"profile": profile, "format": order.to, "created": created, "resources": files}
     await store.write(MANIFEST, msgspec.json.format(msgspec.json.encode(manifest), indent=1))
-    await store.remove([f"part-{number:03d}.json" for number in range(order.of)])
+    await store.remove(receipts)

@@ -15,7 +15,7 @@ import typer
 from msgspec import to_builtins
 
 from gossamer import api
-from gossamer.cli.arguments import Directory, Json, Quiet, bytes_of
+from gossamer.cli.arguments import Directory, Json, Quiet, Sets, bytes_of
 from gossamer.cli.directory import require_crawl
 from gossamer.cli.output import Exit, Shown, complain, harmless, obeys_escapes
 from gossamer.cli.stored import uri_of
@@ -51,15 +51,26 @@ def search(
         str,
         typer.Option("--cluster", metavar="ADDRESS", help="Build on this Ray cluster, in parallel: one task a shard."),
     ] = "",
+    sets: Sets = None,
     quiet: Annotated[bool, typer.Option("--quiet", help="Hide the progress of --build.")] = False,
 ) -> int:
-    """Search the full text of a crawl."""
+    """Search the full text of a crawl.
+
+    The index of a crawl in a store is built beside its checkpoints, where later searches find it; --set gives options
+    of the store.
+    """
     query = " ".join(words or ())
-    if cluster and (not build or uri_of(directory)):
-        raise ConfigError("--cluster: it is for --build of a crawl in a directory that all machines see")
-    require_crawl(directory)
+    if cluster and not build:
+        raise ConfigError("--cluster: it divides the work of --build; add that, or leave it out")
+    uri = uri_of(directory)
+    if uri and query:
+        raise ConfigError("--build: it takes no query for a crawl in a store; search without --build afterwards")
+    if sets and not uri:
+        raise ConfigError("--set: it gives options of object stores, for a crawl in a store")
+    if not uri:
+        require_crawl(directory)
     if build:
-        _build_index(directory, cluster, quiet=quiet)
+        _build_index(directory, uri, cluster, tuple(sets or ()), quiet=quiet)
         if not query:
             return Exit.FINISHED
     try:
@@ -150,14 +161,17 @@ def _search(directory: Path, query: str, *, limit: int, host: str, site: str, la
     return asyncio.run(search())
 
 
-def _build_index(directory: Path, cluster: str, *, quiet: bool) -> None:
+def _build_index(directory: Path, uri: str, cluster: str, sets: tuple[str, ...], *, quiet: bool) -> None:
     """Build the full-text index of a crawl."""
     require("tantivy", "search")
     from gossamer.api.search import build_index_of
-    from gossamer.api.shares import build_index_on_cluster
+    from gossamer.api.shares import build_index_in_store, build_index_on_cluster
 
     shown = Shown(sys.stderr, quiet=quiet)
-    if cluster:
+    running = False
+    if uri:
+        pages = build_index_in_store(uri, sets, cluster, shown.advance).rows.get("pages", 0)
+    elif cluster:
         done = build_index_on_cluster(directory, cluster, shown.advance)
         pages = done.rows.get("pages", 0)
         running = done.running
@@ -168,7 +182,7 @@ def _build_index(directory: Path, cluster: str, *, quiet: bool) -> None:
     shown.clear()
     if running:
         shown.line(f"{directory} is still crawling: the index holds the pages of its last commit")
-    shown.line(f"{directory / 'search'} holds {counted(pages, 'page')}")
+    shown.line(f"{uri or directory}/search holds {counted(pages, 'page')}")
 
 
 def _lines(found: SearchResults, *, colours: bool) -> Iterator[str]:

@@ -31,8 +31,9 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
     """
     words = list(arguments)
     place = _place_of_crawl(words)
-    on_cluster = any(word.partition("=")[0] == "--cluster" for word in words)  # There each machine brings its part.
-    if not place or words[0] not in READING or on_cluster:
+    options = {word.partition("=")[0] for word in words}
+    builds = words[:1] == ["search"] and "--build" in options
+    if not place or words[0] not in READING or "--cluster" in options or builds:  # Each share brings its part.
         yield arguments
         return
     from gossamer.api.restoring import restore_of
@@ -46,10 +47,20 @@ def with_local(arguments: Sequence[str]) -> Iterator[Sequence[str]]:
 
     with TemporaryDirectory(prefix="gossamer-stored-") as folder:
         directory = Path(folder) / (uri.rstrip("/").rpartition("/")[2] or "crawl")
+        if words[0] == "search" and (made := _bring_index(uri, directory, sets)):
+            complain(f"from {uri}: index of {made}")
+            yield [str(directory) if word == uri else word for word in words]
+            return
         deep = "--deep" in words if words[0] == "verify" else None
         complain("from " + restore_of([uri], directory, sets, is_wanted, deep).partition(" is restored from ")[2])
         built = ["--build", "--quiet"] if words[0] == "search" else []
         yield [*(str(directory) if word == uri else word for word in words), *built]
+
+
+def _bring_index(uri: str, directory: Path, sets: Sequence[str]) -> str:
+    from gossamer.api.shares import bring_index
+
+    return bring_index(uri.rstrip("/"), directory, tuple(sets))
 
 
 def uri_of(path: Path) -> str:

@@ -14,6 +14,7 @@ import pytest
 from gossamer import Crawler
 from gossamer.api import forget_of, forgettable_of, verify_of
 from gossamer.api.restoring import restore_of
+from gossamer.api.shares import build_index_in_store
 from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import open_store
 from gossamer.config import configure
@@ -201,9 +202,12 @@ def test_checkpoints_elsewhere_are_replaced(site: Site, tmp_path: Path) -> None:
     uri = (tmp_path / "elsewhere").as_uri()
     crawled(site, tmp_path, *BATCH, f"state.checkpoint_uri='{uri}'", "state.checkpoint_s=1.0")
     assert marks.found(tmp_path / "elsewhere", MARKS)
+    build_index_in_store(uri, (), "", lambda *_: None)
+    assert (tmp_path / "elsewhere/search/datapackage.json").exists()
     forget_of(tmp_path / "crawl", GONE)
     assert left(tmp_path / "crawl") == []
     assert marks.found(tmp_path / "elsewhere", MARKS) == []
+    assert [path for path in (tmp_path / "elsewhere/search").rglob("*") if path.is_file()] == []
     restore_of([uri], tmp_path / "restored")
     assert left(tmp_path / "restored") == []
     assert [one for one in damage(tmp_path / "restored") if "search" not in one] == [], "a checkpoint has no index"

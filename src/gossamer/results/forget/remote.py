@@ -16,6 +16,7 @@ from gossamer.model.errors import ConfigError, StoreError
 from gossamer.model.extras import require
 from gossamer.model.product import FORGOTTEN
 from gossamer.results.forget.holdings import Holdings
+from gossamer.results.search.folder import remove_index
 from gossamer.stages.archive.cdxj import INDEX
 from gossamer.stages.archive.uploads import MANIFEST
 from gossamer.state.journals import STATE, ManifestEntry, Phase, is_uploaded
@@ -105,7 +106,7 @@ def local_copy(copies: UploadedCopies | None, holdings: Holdings, entry: Manifes
 
 def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> bool:
     """Replace a shard's checkpoint at `state.checkpoint_uri` by one of its state as it is now, with the list of what is
-    forgotten; say whether there was one.
+    forgotten; say whether there was one. An index beside the checkpoints is removed: it can be built again.
 
     Raises:
         ConfigError: the store does not answer.
@@ -129,6 +130,7 @@ def replace_checkpoint(config: Config, holdings: Holdings, listed: bytes) -> boo
 async def _replace(
     checkpoints: Checkpoints, holdings: Holdings, store: list[SnapshotFile], made: type[SnapshotFile], listed: bytes
 ) -> bool:
+    await remove_index(checkpoints.place)
     saved = await checkpoints.latest()
     if saved is None:
         return False

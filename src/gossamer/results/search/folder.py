@@ -5,11 +5,13 @@ The checksums are recorded when an index's writer closes. Nothing here imports t
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -19,6 +21,9 @@ from gossamer.model.words import shell_word
 from gossamer.state.sums import Sums, crc_of
 from gossamer.world.files import write_whole
 from gossamer.world.inputs import read_input
+
+if TYPE_CHECKING:
+    from gossamer.stages.archive.objectstore import ObjectStore
 
 FOLDER = "search"
 LOG_FOLDER = "state/search/"
@@ -36,6 +41,12 @@ def indexes_of(directory: Path) -> list[Path]:
 def crawl_of(folder: Path) -> Path:
     """Return the directory of the crawl that has an index."""
     return folder.parent if folder.name == FOLDER else folder.parent.parent  # Else a shard's own.
+
+
+async def remove_index(store: ObjectStore) -> None:
+    """Remove the index that is in a store beside the checkpoints. Raises StoreError."""
+    if names := await asyncio.to_thread(store.sizes, FOLDER):
+        await store.remove(list(names))
 
 
 def no_index(directory: Path) -> str:
