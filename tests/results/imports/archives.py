@@ -99,5 +99,5 @@ def do_import(directory: Path, *arguments: object) -> str:
 def rows(directory: Path, columns: str, table: str = "pages") -> list[tuple[Any, ...]]:
     """Return columns of a table, in the order of their values."""
     files = [str(path) for path in (directory / table).glob("*.parquet")]
-    found = duckdb.read_parquet(files).project(columns).to_arrow_table().to_pylist()
+    found = duckdb.read_parquet(files, union_by_name=True).project(columns).to_arrow_table().to_pylist()
     return sorted((tuple(row.values()) for row in found), key=repr)

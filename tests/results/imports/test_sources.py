@@ -17,6 +17,7 @@ from gossamer.results.imports.capture import Capture, Refused, Room, Skipped
 from gossamer.results.imports.listed import listed_pages
 from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import UNKNOWN, find_sources
+from gossamer.results.imports.texts import PageTexts
 from gossamer.world.spill import Spills
 from tests.results.imports.test_records import BODY, captures_in, items_of, record, write
 
@@ -242,7 +243,8 @@ def test_a_large_har_is_read_by_pieces(tmp_path: Path) -> None:
 
 def depths_in(path: Path) -> dict[str, int]:
     (source,) = find_sources([str(path)])
-    pages = listed_pages(source, Room(Spills(path.parent, "sha1")))
+    spills = Spills(path.parent, "sha1")
+    pages = listed_pages(source, Room(spills), PageTexts(spills, 1_000))
     return {url: page.depth for url, page in pages.items() if page.depth is not None}
 
 

@@ -41,6 +41,11 @@ class Source(msgspec.Struct, frozen=True):
     fault: str = ""
     """Why it cannot be read, as the rest of a sentence: `captures_of` refuses it with that."""
 
+    @property
+    def is_packaged(self) -> bool:
+        """Whether the archive is in a package."""
+        return bool(self.member) or self.length >= 0
+
 
 class CapturePlace(msgspec.Struct, frozen=True):
     """Place of a record. Sources give their records in the order of (`offset`, `within`), each once."""
@@ -132,6 +137,8 @@ class Skipped(msgspec.Struct, frozen=True, tag=True):
     kind: str
     """The record's type; of one whose address is of no page with its scheme: `resource urn`, `response dns`."""
     url: str = ""
+    text: bytes = b""
+    """Of a page that a browser showed, if `Room.keeps_texts`."""
 
 
 class ImportRequest(msgspec.Struct, frozen=True):
@@ -165,6 +172,7 @@ class Room(msgspec.Struct, frozen=True):
     """Of larger ones the beginning is kept, marked as cut (`length`)."""
     store: ArchiveOptions = ArchiveOptions()
     """Options of object stores; its `store` is not used."""
+    keeps_texts: bool = False
 
 
 Item = Capture | Refused | Skipped

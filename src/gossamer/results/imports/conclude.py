@@ -19,6 +19,8 @@ from gossamer.model.pages import Archived, Original, Visited
 from gossamer.model.visits import Reply, lower_names
 from gossamer.ports import Conclusion, ContentSeen, PrerequisiteArchive, VisitMiddleware
 from gossamer.results.imports.capture import LINK_TYPE, Capture, Refused
+from gossamer.results.imports.listed import ListedPage
+from gossamer.results.imports.texts import complete
 from gossamer.stages.frontier.host import Host, VisitLease
 from gossamer.stages.frontier.options import politeness
 from gossamer.stages.frontier.record import RECORD_VERSION, HostRecord, QueuedUrl
@@ -223,10 +225,10 @@ class Captures:
         return "" if reason == "scope" and not self._judges_scope else reason
 
     async def conclude(
-        self, capture: Capture, place: Archived | None, source: str, examined: Examined | None, title: str = ""
+        self, capture: Capture, place: Archived | None, source: str, examined: Examined | None, shown: ListedPage
     ) -> str:
         """Import a capture; return why it is left out. `place` is that of its record, if that stays where it is,
-        `examined` what another process found, `title` that of a page whose content has none.
+        `examined` what another process found, `shown` what browsers showed of a page whose content has it not.
         """
         stages = self._stages
         url = stages.namer.name(capture.url)
@@ -252,7 +254,8 @@ class Captures:
             examined = await self._examine(visit, reply, examined)
             if examined.died:
                 self._refuse(Refused(capture.place.source, source, capture.place.offset, DEADLY))
-            examined.findings.title = examined.findings.title or title
+            examined.findings.title = examined.findings.title or shown.title
+            complete(examined, reply.media_type, shown.text)
             links = self._outcomes.document(lease, reply, examined, now)
         self._discovery.follow(links, url, now)
         return ""

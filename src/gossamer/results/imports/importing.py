@@ -32,6 +32,7 @@ from gossamer.results.imports.progress import (
     write_table,
 )
 from gossamer.results.imports.reading import captures_of
+from gossamer.results.imports.texts import PageTexts
 from gossamer.world.spill import Spills
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class Importer:
         self._committer.join(self._progresses)
         spills = Spills(shard.kept.home.state / "spill", shard.controls.settings.config.archive.digests)
         self._room = Room(spills, store=shard.controls.settings.config.archive)
+        self._texts = PageTexts(spills, shard.controls.settings.config.process.text_bytes_max)
         self._table = ImportTable()
         self._sums: dict[str, str] = {}
         self._listed: tuple[str, dict[str, ListedPage]] = ("", {})
@@ -150,18 +152,22 @@ class Importer:
 
     async def _count(self, source: Source, progress: SourceProgress) -> None:
         """Count the records of an archive, and note its captures, so that no link to them is queued."""
+        room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY, self._room.store, keeps_texts=True)
         if progress.is_done:
+            if progress.has_texts and not all(one.is_done for _, one in self._work):
+                for item in captures_of(source, room):
+                    self._texts.note(source, item)
             return
         borders = self._borders[source.number] = Borders()
         progress.records = 0
         progress.seeds = []
         first = ""
         self._file = source.name
-        room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY, self._room.store)
         listed = self._pages_of(source)
         for item in captures_of(source, room):
             progress.records += 1
             borders.note(item)
+            progress.has_texts = self._texts.note(source, item) or progress.has_texts
             if progress.records % YIELD_RECORDS == 0:
                 await asyncio.sleep(0)
                 await self._shard.ring.loop.relieve()
@@ -185,7 +191,7 @@ class Importer:
     def _pages_of(self, source: Source) -> dict[str, ListedPage]:
         """Return the pages that the package of a source lists."""
         if self._listed[0] != source.place:
-            self._listed = (source.place, listed_pages(source, self._room))
+            self._listed = (source.place, listed_pages(source, self._room, self._texts))
         return self._listed[1]
 
     def _begin_seeds(self, texts: Iterable[str]) -> None:
@@ -265,9 +271,9 @@ class Importer:
         if linked and place.linkable:
             archived = Archived(linked, place.offset, place.length, capture.record_id, capture.kind)
         try:
-            page = self._pages_of(source).get(capture.url)
-            title = page.title if page is not None else ""
-            return await self._captures.conclude(capture, archived, source.name, examined, title)
+            page = self._pages_of(source).get(capture.url, ListedPage())
+            shown = page._replace(text=self._texts.find(source, capture.url))
+            return await self._captures.conclude(capture, archived, source.name, examined, shown)
         except Exception as error:
             if is_fatal(error):
                 raise

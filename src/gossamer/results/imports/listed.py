@@ -12,6 +12,7 @@ import msgspec
 
 from gossamer.results.imports.capture import Room, Source
 from gossamer.results.imports.files import open_place
+from gossamer.results.imports.texts import PageTexts
 from gossamer.stages.archive.packages import open_package
 
 PAGES_MAX = 100_000
@@ -29,6 +30,7 @@ class _Line(msgspec.Struct):
     depth: int | None = None
     seed: bool = False
     title: str | None = None
+    text: str | None = None
 
 
 class ListedPage(NamedTuple):
@@ -36,12 +38,14 @@ class ListedPage(NamedTuple):
 
     depth: int | None = None
     title: str = ""
+    text: str = ""
+    """As `PageTexts` keeps it on disk."""
 
 
-def listed_pages(source: Source, room: Room) -> dict[str, ListedPage]:
-    """Return pages by their URLs; none of an archive that is in no package, and of damaged lists."""
+def listed_pages(source: Source, room: Room, texts: PageTexts) -> dict[str, ListedPage]:
+    """Return pages by their URLs, and keep their texts; none of an archive in no package, and of damaged lists."""
     found: dict[str, ListedPage] = {}
-    if not (source.member or source.length >= 0):
+    if not source.is_packaged:
         return found
     with (
         suppress(zipfile.BadZipFile),
@@ -56,6 +60,8 @@ def listed_pages(source: Source, room: Room) -> dict[str, ListedPage]:
                     depth = None if depth is not None and depth < 0 else depth
                     title = "" if line.title in (None, line.url) else " ".join(line.title.split())
                     page = ListedPage(depth, title[:TITLE_CHARACTERS_MAX])
+                    if line.url and line.text:
+                        texts.add(source, line.url, line.text)
                     if line.url and page != ListedPage() and len(found) < PAGES_MAX:
                         found.setdefault(line.url.partition("#")[0], page)
     return found

@@ -42,6 +42,8 @@ class SourceProgress(msgspec.Struct):
     seeds: list[str] = []
     """Addresses at which its crawl began, as far as it says."""
     is_done: bool = False
+    has_texts: bool = False
+    """It holds texts of pages that may be in other archives."""
     last: CapturePlace | None = None
     done: int = 0
     """Records that were imported or left out."""

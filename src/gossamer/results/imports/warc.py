@@ -13,6 +13,7 @@ from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import LINK_TYPE, Capture, CapturePlace, Item, Refused, Room, Skipped, Source
 from gossamer.results.imports.content import date_of, keep, take_head
+from gossamer.results.imports.texts import PREFIXES
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
 from gossamer.stages.archive.foreign import (
     CAPTURES,
@@ -82,6 +83,8 @@ class _ContentReader:
         if kind in _BESIDE:
             return record.block.take_all(HEAD_BYTES_MAX)
         url = url_of(fields)
+        if self._room.keeps_texts and kind == "resource" and url.startswith(PREFIXES):
+            return record.block.take_all(HEAD_BYTES_MAX)
         if kind not in CAPTURES or scheme_of(url) not in SCHEMES:
             return b""
         about: dict[str, Any] = {"kind": kind, "url": url}
@@ -172,7 +175,8 @@ class _Grouping:
             self._beside |= _request(content) if kind == "request" else _metadata(content)
         elif kind in CAPTURES:
             kind = f"{kind} {scheme_of(url)[:20]}".rstrip()
-        self._items.append(Skipped(place, kind[:40] or "unknown", url))
+        text = content if kind == "resource urn" else b""
+        self._items.append(Skipped(place, kind[:40] or "unknown", url, text))
 
     def flush(self) -> Iterator[Item]:
         """Yield the items of the group, and begin another."""
