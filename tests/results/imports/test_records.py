@@ -359,3 +359,11 @@ def test_warcio_reads_the_same(tmp_path: Path) -> None:
 
 def _warcio(file: Any) -> Iterator[Any]:
     return iter(WarcioIterator(file))
+
+
+def test_fields_that_are_folded(tmp_path: Path) -> None:
+    """As in the test suite of JWAT: a value may begin on the line behind its name (RFC 2616, section 2.2)."""
+    data = record(WARC_Record_ID="<urn:uuid:1>")
+    folded = b"\r\n".join(line.replace(b": ", b": \r\n\t", 1) for line in data.partition(b"\r\n\r\n")[0].split(b"\r\n"))
+    found = capture(tmp_path, folded + data[data.index(b"\r\n\r\n") :])
+    assert (found.url, found.record_id, found.body) == ("http://a.example/", "urn:uuid:1", BODY)

@@ -225,7 +225,7 @@ class RecordStream:
         for line in unpacked.take(length).decode("utf-8", "replace").split("\n")[1:]:
             name, colon, value = line.partition(":")
             if line[:1] in (" ", "\t") and last:
-                fields[last] += " " + line.strip()
+                fields[last] = f"{fields[last]} {line.strip()}".strip()
             elif colon:
                 last = name.strip().lower()
                 fields.setdefault(last, value.strip())
