@@ -348,6 +348,17 @@ def test_arc(tmp_path: Path, name: str) -> None:
     assert [item.reason for item in items if isinstance(item, Refused)] == ["has no valid length ('-1')"]
 
 
+def test_an_arc_file_that_is_cut_in_a_line_has_the_record_before_it(tmp_path: Path) -> None:
+    """As in the test suite of JWAT."""
+    data = ARC + arc("http://a.example/1", PAGE)
+    for cut in (arc("http://a.example/2", PAGE)[:22], b"http"):
+        _, found, last = items_of(write(tmp_path / "a.arc", data + cut))
+        assert isinstance(found, Capture)
+        assert found.body == BODY
+        assert isinstance(last, Refused)
+        assert (last.offset, last.reason) == (len(data), "holds no ARC record")
+
+
 def test_warcio_reads_the_same(tmp_path: Path) -> None:
     """Records, by an independent reader, of each packing that it knows."""
     for name in ("plain", "gzip"):

@@ -204,7 +204,11 @@ class RecordStream:
     def _require_end(self, behind: bytes) -> None:
         """Refuse a record behind whose content there is neither its end nor another record."""
         rest = behind.lstrip(b"\r\n\0")
-        if rest and not self._begins(rest) and (self._is_arc or not behind.startswith(_END)):
+        if not rest or self._begins(rest):
+            return
+        # An ARC file may be cut within the first line of a record.
+        is_end = behind.startswith(_ARC_MARKS) and b"\n" not in rest if self._is_arc else behind.startswith(_END)
+        if not is_end:
             raise BrokenRecordError(LIES)
 
     def _begins(self, data: bytes) -> bool:
