@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from warcio.archiveiterator import ArchiveIterator
+from warcio.recordloader import ArcWarcRecord
 
 from tests.acceptance.conftest import Crawl
 from tests.acceptance.nginx import Nginx
 from tests.acceptance.replay import Pywb
 from tests.acceptance.test_real_site import ROOT
-from tests.results.imports.archives import packed, record, rows, site, write_wacz
+from tests.results.imports.archives import Stored, packed, record, rows, site, write_wacz
 
 pytestmark = pytest.mark.acceptance
 
@@ -45,16 +49,69 @@ def archive(by: str, origin: str, folder: Path, command: Crawl) -> Path:
         return folder / "own.wacz"
     options = ["--mirror", "--page-requisites", "--compression=none", "--quota=15m", "--warc-file=site"]
     subprocess.run(["wget", "-q", *options, "--delete-after", f"{origin}/"], cwd=folder, check=True, timeout=120)
-    return folder / "site.warc.gz"
+    return AS_WRITTEN.get(by, as_it_is)(folder / "site.warc.gz", f"{origin}/")
+
+
+def as_it_is(path: Path, seed: str) -> Path:
+    return path
+
+
+def replies(path: Path) -> Iterator[ArcWarcRecord]:
+    """Yield what a browser would record: no robots.txt."""
+    with path.open("rb") as file:
+        for one in ArchiveIterator(file):
+            if one.rec_type == "response" and not url_of(one).endswith("/robots.txt"):
+                yield one
+
+
+def url_of(one: ArcWarcRecord) -> str:
+    return str(one.rec_headers.get_header("WARC-Target-URI")).strip("<>")
+
+
+def as_wacz(path: Path, seed: str) -> Path:
+    """Return a package as Browsertrix Crawler makes it: pages are listed, and have records with addresses of URNs."""
+    records = []
+    pages: list[dict[str, object]] = [{"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}]
+    for one in replies(path):
+        url = url_of(one)
+        date = one.rec_headers.get_header("WARC-Date")
+        head = one.http_headers.to_str().partition("\r\n")[2]
+        records.append(Stored(url, one.raw_stream.read(), date, headers=head, status=one.http_headers.statusline))
+        if "text/html" in head:
+            records.append(Stored(f"urn:pageinfo:{url}", b"{}", date, kind="resource"))
+            pages.append({"url": url, "ts": date, "depth": int(url != seed), "seed": url == seed})
+    listed = "\n".join(map(json.dumps, pages)).encode()
+    return write_wacz(path.with_name("a.wacz"), archive__rec_warc_gz=packed(records), pages__pages_jsonl=listed)
+
+
+def as_har(path: Path, seed: str) -> Path:
+    """Return a file as browsers save it."""
+    entries = []
+    for one in replies(path):
+        headers = [{"name": name, "value": value} for name, value in one.http_headers.headers]
+        content = {"encoding": "base64", "text": base64.b64encode(one.content_stream().read()).decode()}
+        response = {"status": int(one.http_headers.get_statuscode()), "headers": headers, "content": content}
+        request = {"method": "GET", "url": url_of(one)}
+        date = one.rec_headers.get_header("WARC-Date")
+        entries.append({"startedDateTime": date, "request": request, "response": response})
+    har = path.with_name("a.har")
+    har.write_text(json.dumps({"log": {"version": "1.2", "entries": entries}}))
+    return har
+
+
+AS_WRITTEN = {"browsertrix": as_wacz, "har": as_har}
+"""By what writes the archive, how it is made of one of wget."""
 
 
 @pytest.mark.promise("Files and exports", "An import is completed by a resume: nothing it holds is fetched again.")
-@pytest.mark.parametrize("by", ["wget", "gossamer"])
+@pytest.mark.parametrize("by", ["wget", "gossamer", "browsertrix", "har"])
 def test_an_import_is_completed(nginx: Nginx, alone: frozenset[str], command: Crawl, tmp_path: Path, by: str) -> None:
     start = len(nginx.log())
     source = archive(by, nginx.origin, tmp_path, command)
     middle = len(nginx.log())
     before = {request.path for request in nginx.log()[start:middle]}
+    if by in AS_WRITTEN:
+        before.discard("/robots.txt")  # It is not in the archive, and is fetched first.
     assert len(before & alone) >= PAGES_MIN
     assert alone - before
     directory = tmp_path / "crawl"
@@ -84,7 +141,8 @@ def test_an_import_is_completed(nginx: Nginx, alone: frozenset[str], command: Cr
     assert "queued       0" in pending.stdout
 
 
-def test_validators_of_captures_are_used(command: Crawl, tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["wget", "browsertrix", "har"])
+def test_validators_of_captures_are_used(command: Crawl, tmp_path: Path, by: str) -> None:
     """With revisits, a page that was imported is requested with its ETag, and the server has nothing new."""
     site = tmp_path / "site"
     site.mkdir()
@@ -96,7 +154,7 @@ def test_validators_of_captures_are_used(command: Crawl, tmp_path: Path) -> None
         start = len(nginx.log())
         intervals = ("revisit.interval_s_mean=1.0", "revisit.interval_s_min=0.5", "revisit.interval_s_max=2.0")
         sets = [word for one in intervals for word in ("--set", one)]
-        warc = tmp_path / "site.warc.gz"
+        warc = AS_WRITTEN.get(by, as_it_is)(tmp_path / "site.warc.gz", f"{nginx.origin}/0.html")
         crawl = tmp_path / "crawl"
         end = command("import", warc, "-o", crawl, "--allow-private", "--mode", "continuous", *sets)
         assert end.returncode == 0, end.stderr
