@@ -161,9 +161,7 @@ class Committer:
                 await self.on_committed(visited)
 
     async def hold(self, work: Callable[[], T]) -> T:
-        """Run `work` in the commit's thread, between two commits, when the disk has exactly the committed state; return
-        its result.
-        """
+        """Run `work` in the commit's thread, between two commits, when the disk has exactly the committed state."""
         async with self._one_at_a_time:
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 

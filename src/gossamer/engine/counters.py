@@ -402,9 +402,7 @@ class Point(NamedTuple):
 
 
 class Timeline:
-    """Counts over time. Keeps at most 1,109 points for a crawl of any length: about 130 KB. A point costs about 1
-    µs.
-    """
+    """Counts over time. Keeps at most 1,109 points for a crawl of any length: 130 KB. A point costs about 1 µs."""
 
     def __init__(self) -> None:
         # One more point, since a rate needs two.

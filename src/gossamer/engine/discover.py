@@ -278,17 +278,13 @@ class Discovery:
         return admitted
 
     def widen_from_afar(self, seed: Url, target: Url, kind: int) -> None:
-        """Widen the scope by the redirect of another shard's seed, and discover the kept links that are in scope
-        now.
-        """
+        """Widen the scope by the redirect of another shard's seed, and discover kept links that are in scope now."""
         self._widen_here(seed, target, kind)
         if regained := self._stages.pending_scope.take_regained():
             self.discover(regained)
 
     def _open_seed(self, link: Link, answer: int) -> None:
-        """Note that a seed will be fetched, or was fetched as an ordinary link before, because its redirect widens the
-        scope.
-        """
+        """Note that a seed will be fetched, or was as an ordinary link before: its redirect widens the scope."""
         stages = self._stages
         pending_scope = self._stages.pending_scope
         if not pending_scope.grows and answer == NEW:

@@ -331,9 +331,7 @@ class DocumentReader:
         return examined
 
     async def _render(self, lease: VisitLease, reply: Reply, examined: Examined, *, is_asked: bool) -> Examined:
-        """Render a page if it is to be rendered, and return the result; else return `examined`. Waits for its
-        resources.
-        """
+        """Render a page that is to be rendered, and return the result; else return `examined`. Waits for resources."""
         rendering = self._stages.rendering
         if not (self._outcomes.is_page(lease, reply, examined) and rendering.wants(reply, examined)):
             return examined

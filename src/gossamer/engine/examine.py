@@ -1,6 +1,4 @@
-"""Examine: the stage in which native code reads untrusted bytes: removes content codings and runs processing
-modules.
-"""
+"""Examine: the stage in which native code reads untrusted bytes: removes content codings, runs processing modules."""
 
 from collections.abc import Callable, Generator
 from typing import TypeVar
@@ -123,9 +121,7 @@ class Examiner:
             yield
 
     def look_again(self, reply: Reply, content: Content, fingerprint: int, url: str) -> Examined:
-        """Return the findings of the rendered content of a page, whose scripts may have changed its address to
-        `url`.
-        """
+        """Return the findings of a page's rendered content; its scripts may have changed its address to `url`."""
         try:
             self._slots.name(url)
             self._slots.enter(0, fingerprint, _PROCESS, self._clock.now())

@@ -37,9 +37,7 @@ class PageRecord(msgspec.Struct, array_like=True, frozen=True):
     warc_file: str = ""
     warc_offset: int | None = None
     outlinks: list[str] = msgspec.field(default_factory=list)
-    """Links that no filter rejects except `depth`: kept if depth is limited, so that a shorter path can be passed on
-    without a request.
-    """
+    """Links that only `depth` rejects: kept if depth is limited, to pass a shorter path on without a request."""
 
 
 UNVISITED = PageRecord("", "", final=False, status=None, at=-inf, attempt=0, depth=0, referrer="")
@@ -140,9 +138,7 @@ class NothingHeld:
 
 
 def holding(url_seen: UrlSeen) -> "DiskMergeUrlSeen | NothingHeld":
-    """Return the eliminator if it may answer later. It is recognized by a method, so that other crawls need not import
-    its class.
-    """
+    """Return the eliminator if it may answer later, by a method: other crawls need not import its class."""
     return cast("DiskMergeUrlSeen", url_seen) if hasattr(url_seen, "offer_or_hold") else NothingHeld()
 
 

@@ -124,9 +124,7 @@ class PageLinks:
         return self._chain.explain(Link(url, SITEMAP, 0)) != "scope"
 
     def outlinks(self, links: list[Link]) -> list[str]:
-        """Return the links that the page's record keeps, to offer them again when a shorter path to the page is
-        found.
-        """
+        """Return the links that the page's record keeps, to offer them again when a shorter path to it is found."""
         if not self._chain.depth_limited:
             return []
         reason = self._chain.reason_but_depth

@@ -161,9 +161,7 @@ class Outcomes:
         self._conclude(lease, self._digested(visit, reply, row), now, again)
 
     def _redirect(self, lease: VisitLease, reply: Reply, target: Url, now: float) -> list[Link]:
-        """Conclude a redirect: its target is a link that passes the whole ring, unless it is the next hop of this
-        entry.
-        """
+        """Conclude a redirect: its target is a link that passes the whole ring, unless it is the entry's next hop."""
         visit = self._visit(lease)
         stages = self._stages
         row = self._reply_row(visit, reply, "redirected")
@@ -207,9 +205,7 @@ class Outcomes:
                 stages.ending.visit_again(link, now, now + SITEMAP_GATHER_S)
 
     def widen(self, url: Url, target: Url, seed: int) -> None:
-        """Add the target of a seed's redirect to the scope, as far as the kind of seed allows; notify operator and
-        shards.
-        """
+        """Add the target of a seed's redirect to the scope, as the kind of seed allows; notify operator and shards."""
         note = self.widen_here(url, target, seed)
         if note:
             self._counters.note(note)
@@ -340,9 +336,7 @@ class Outcomes:
         return [led if link is refresh else link for link in found.follow]
 
     def _refresh(self, visit: Visit, found: FoundLinks) -> Link | None:
-        """Return the link by which a page refreshes to another one, if hops are left. It may be an outlink, until it
-        widens the scope.
-        """
+        """Return the link by which a page refreshes to another one, if hops are left. It may still be an outlink."""
         named = zip(found.mentions, found.keys, strict=True)
         key = next((key for one, key in named if one.link_type == "meta_refresh"), visit.url.key)
         if key == visit.url.key or visit.hops >= self._stages.chain.hops_max:

@@ -21,9 +21,7 @@ from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
 LINKS_MAX = 100_000
-"""Distinct links that are kept at the same time: about 15 MB on disk. Further links are rejected, as if no seed were
-open.
-"""
+"""Distinct links that are kept at once: about 15 MB on disk. Further links are rejected, as if no seed were open."""
 SCOPE = "scope"
 """The filter whose rejections may be revoked."""
 
@@ -52,9 +50,7 @@ _decode = msgspec.msgpack.Decoder(PendingLink).decode
 
 
 class PendingScope:
-    """Kept links and open seeds. Durable with the epoch. Costs nothing if no seed is open; else about 3 µs for each
-    link outside the scope.
-    """
+    """Kept links and open seeds. Durable with the epoch. While a seed is open, a link outside the scope costs 3 µs."""
 
     def __init__(self, epochs: Epochs, *, alone: bool = True, grows: bool = True) -> None:
         """`alone`: there are no other shards, whose seeds may widen the scope too. Where everything is in scope, it
@@ -205,9 +201,7 @@ def _key(url: Url, kind: bytes) -> bytes:
 
 
 class ScopeMemory:
-    """Loads roots and exclusions of earlier runs, and stores changes with each epoch. Costs nothing while nothing
-    changes.
-    """
+    """Loads roots and exclusions of earlier runs; stores changes with each epoch. Costs nothing without changes."""
 
     def __init__(
         self,

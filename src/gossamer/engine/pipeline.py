@@ -37,9 +37,7 @@ from gossamer.world.clock import Clock
 UNANSWERED_S = 30.0
 """A request for a resource that no page waits for any more counts, after this long, as not answered by its host."""
 OUTLINK_BYTES_MAX = 65_536
-"""Bytes that are read of a page outside the scope, to recognize bot protection, whose status says nothing about the
-page.
-"""
+"""Bytes that are read of a page outside the scope, to recognize bot protection, which the status does not show."""
 
 
 class Pipeline:

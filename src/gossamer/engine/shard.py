@@ -35,9 +35,7 @@ AWAITED_MAX = 10
 IDLE_S_MAX = 1.0
 """Longest sleep between checks for changes."""
 BEHIND_S = 0.5
-"""A shard with all its requests in flight for this long is behind, since normally one ends and the next begins
-earlier.
-"""
+"""A shard with all its requests in flight for this long is behind: normally one ends and the next begins earlier."""
 FULL_SHARE = 0.9
 """Share of the requests permitted that counts as all: some have always just ended."""
 DRAIN_POLL_S = 0.2
@@ -84,9 +82,7 @@ class CrawlLoop:
         self.state = "starting"
         self._more_to_come: Callable[[], bool] = bool
         self.quota = inf
-        """For one of several shards: total pages that it may have fetched for now. At this number it waits, and does
-        not end.
-        """
+        """For one of several shards: total pages that it may have fetched for now. Then it waits, and does not end."""
         self.may_begin: Callable[[float], bool] = lambda _: True
         """For one of several shards: returns whether its lease is still valid."""
         self.on_stop: Callable[[float], None] = ignore
@@ -318,9 +314,7 @@ class CrawlLoop:
         return "patience" if self.out_of_patience else None
 
     def _take_back(self) -> int:
-        """Queue held links whose answers have come; if there is nothing else to do, also small batches that are still
-        held.
-        """
+        """Queue held links whose answers have come; if there is nothing else to do, also those of small batches."""
         if not self._pipeline.discovery.links_held or self._requests_blocked(self._clock.now()):
             return 0
         taken_back = self._pipeline.take_back(idle=self._is_idle)

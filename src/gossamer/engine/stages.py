@@ -189,9 +189,7 @@ class Recorder:
         again: RevisitPlan | None = None,
         outlinks: Sequence[str] = (),
     ) -> None:
-        """Record the attempt and return the URL to the frontier: finished, or to be visited again. The commit makes
-        this atomic.
-        """
+        """Record the attempt; return the URL to the frontier, finished or for another visit. Atomic with the commit."""
         stages = self._stages
         row = visited.row
         visit = lease.visit
@@ -218,9 +216,7 @@ class Recorder:
         return lambda _, now: self._stages.ending.retry(lease, again, now)
 
     def seed(self, visit: Visit) -> int:
-        """Return the kind of seed that a visit's URL is, or `NOT_SEED`; also for a seed that was queued as an ordinary
-        link before.
-        """
+        """Return the kind of seed that a visit's URL is, also if it was queued as an ordinary link, or `NOT_SEED`."""
         return visit.seed or self._stages.pending_scope.seed(visit.url)
 
     def internal_error(self, lease: VisitLease, error: Exception, now: float) -> None:

@@ -45,9 +45,7 @@ class Trapping(VisitMiddleware):
         counters: CrawlCounters,
         split: frozenset[str] = frozenset(),
     ) -> None:
-        """`split` are sites whose hosts have a partition each: a shard judges such farms only by the hosts that it
-        has.
-        """
+        """`split` are sites whose hosts have a partition each: a shard judges such farms by the hosts that it has."""
         self.traps = traps
         self._split = split
         self._epochs = epochs

@@ -52,9 +52,7 @@ crawl, and cannot be freed by the crawl."""
 FILES_OF_OUR_OWN = 640
 """Open files in addition to those of requests: up to 512 of the store, and journals, pipes and name servers."""
 FILES_A_REQUEST = 3
-"""Open files per request: a socket, a file for a body that is too large for memory, and one of a page that waits to be
-read.
-"""
+"""Open files per request: a socket, a file for a body too large for memory, one of a page that waits to be read."""
 
 
 def files_of(concurrency: int) -> int:

@@ -37,15 +37,11 @@ class HeadLostError(CrawlFailedError):
 
 
 class DamagedError(CrawlFailedError):
-    """A file of a crawl that is missing, or does not hold what was written: one line that names it, what is affected
-    and what to do.
-    """
+    """A file of a crawl that is missing or changed: one line that names it, what is affected and what to do."""
 
 
 class ComponentFailedError(CrawlFailedError):
-    """A component that the operator added failed, and the crawl cannot go on without it. `trace` is the stack trace, in
-    lines.
-    """
+    """A component of the operator failed, and the crawl cannot go on without. `trace`: the stack trace, in lines."""
 
     def __init__(self, line: str, trace: str) -> None:
         super().__init__(line)

@@ -54,9 +54,7 @@ class Health(msgspec.Struct, frozen=True):
 
 
 def health_of(status: Status) -> Health:
-    """Return the condition of a crawl. A detailed status, with `hosts` and `course`, gives a fuller answer. About 20
-    µs.
-    """
+    """Return the condition of a crawl. A detailed status (`hosts`, `course`) gives a fuller answer. About 20 µs."""
     level, says = _judge(status)
     runs = status.state not in OVER
     return Health(

@@ -149,9 +149,7 @@ class Prerequisite(msgspec.Struct, frozen=True, gc=False):
     form: bytes = b""
     """Body of a POST; empty for a GET."""
     is_about_origin: bool = True
-    """Whether it asks for a document about the origin, which waits for it; the document may be at another shard's
-    host.
-    """
+    """Whether it asks for a document about the origin, which waits for it; another shard's host may have it."""
 
     def is_about(self, url: Url) -> bool:
         """Say whether it asks a URL's origin for a document about that origin."""

@@ -13,8 +13,7 @@ PATTERN_MEMORY_BYTES_MAX = 64 << 20
 """Memory of RE2 for the automaton of one set; RE2 restarts the automaton when it reaches this."""
 
 ONE_PATTERN_MEMORY_BYTES_MAX = 4 << 20
-"""Memory of RE2 for one pattern: a pattern that needs more, such as `.{0,1000}` thirty times, takes seconds to compile.
-"""
+"""Memory of RE2 for one pattern: one that needs more, such as `.{0,1000}` thirty times, takes seconds to compile."""
 
 _ALWAYS = "^"
 """A pattern that every text matches: a set that does not report it has run out of memory."""

@@ -1,6 +1,4 @@
-"""Status: counts, rates and state of a crawl. Fields declared here are in the status of one shard, of all shards, and
-in the API.
-"""
+"""Status: counts, rates and state of a crawl. Its fields are in the status of one shard, of all, and in the API."""
 
 from collections.abc import Mapping
 from functools import cache

@@ -44,9 +44,7 @@ class OverrunAlarm:
         processor_s: Callable[[], float] = time.thread_time,
         now_s: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`processor_s` returns the main thread's processor time, `now_s` the time of any monotonic clock, both in
-        seconds.
-        """
+        """`processor_s` returns the main thread's processor time, `now_s` that of any monotonic clock, in seconds."""
         self._limit_s = limit_s
         self._wall_s = wall_s
         self._processor_s = processor_s

@@ -24,9 +24,7 @@ GATHER_S_MAX = 0.1
 SHARE_MAX = 0.01
 """Share of the process's time: the cost pays off over minutes, so a crawl of seconds spends none."""
 REFUSED_MAX = 4
-"""Pages that the kernel may refuse before the rest of their mapping waits: each refusal costs a search for free
-memory.
-"""
+"""Pages the kernel may refuse before the rest of their mapping waits: a refusal costs a search for free memory."""
 HELD_SHARE_MIN = 7 / 8
 """Share of a mapping that must be in use: a huge page also fills its gaps, which must cost almost no memory."""
 _COLLAPSE = 25

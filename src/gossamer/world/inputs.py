@@ -1,6 +1,4 @@
-"""Inputs: opens the operator's files: regular ones, and pipes where a caller permits them, without ever blocking for
-good.
-"""
+"""Inputs: opens the operator's files: regular ones, and pipes where permitted, without ever blocking for good."""
 
 from __future__ import annotations
 

@@ -51,9 +51,7 @@ BURST_S = 0.1
 """Seconds of work that may be done before the first wait: enough for a page of the console with all its files."""
 LONG_S = 0.1
 LONG_SHARE = 0.25
-"""Work that held the loop for longer than `LONG_S` gets at most `LONG_SHARE`, so that other work then has four times as
-long.
-"""
+"""Work that held the loop longer than `LONG_S` gets at most `LONG_SHARE`: other work then has four times as long."""
 
 UNBROKEN_S = 0.02
 """After so much work the next begins in another iteration of the event loop, also if the share has time left."""
@@ -123,9 +121,7 @@ class LoopShare:
 
 
 class MeasuredWork:
-    """A context whose time counts as work of a share. A class, since a generator would cost three times as much per
-    page.
-    """
+    """A context whose time counts as work of a share. A class: a generator would cost three times as much a page."""
 
     __slots__ = ("_began", "_share", "_work_s")
 

@@ -46,9 +46,7 @@ class ThisMachine:
     """
 
     def __init__(self, *, supervised: bool = False) -> None:
-        """With `supervised` the parent counts too if the kernel ends this process with it: then it is the
-        supervisor.
-        """
+        """With `supervised` the parent counts too if the kernel ends this process with it: it is the supervisor."""
         self._supervisor = {os.getppid()} if supervised and dies_with_parent() else set()
         self._not_crawls_bytes = sum(max(0, resident(pid).pss_bytes - SUPERVISOR_BYTES) for pid in self._supervisor)
         self._not_ours = frozenset(processes_below(os.getpid()))
@@ -96,9 +94,7 @@ class ThisMachine:
 
 
 def disk_bytes(directory: Path) -> int:
-    """Return what the files below a directory take on disk, each once. About 2 µs a file; what goes meanwhile counts
-    nothing.
-    """
+    """Return what the files below a directory take on disk, each once. About 2 µs a file; those that vanish count 0."""
     sizes: dict[tuple[int, int], int] = {}
     for folder, _, names in os.walk(directory):
         for name in names:

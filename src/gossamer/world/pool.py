@@ -46,9 +46,7 @@ class _Process(NamedTuple):
     progress: int
 
     def at(self) -> tuple[int, int]:
-        """Return the number of the question that the process took last (0: none), and how many of its steps have
-        begun.
-        """
+        """Return the number of the question that the process took last (0: none), and how many of its steps began."""
         number, begun = _PROGRESS.unpack(os.pread(self.progress, _PROGRESS.size, 0).ljust(_PROGRESS.size, b"\0"))
         return number, begun
 

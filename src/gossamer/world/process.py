@@ -130,9 +130,7 @@ class DirectoryLock:
             self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def acquire(self, wait_s: float) -> bool:
-        """Take the lock and say whether that succeeded; wait up to `wait_s` for a holder that is about to end.
-        Blocks.
-        """
+        """Take the lock and say whether that succeeded; wait up to `wait_s` for a holder about to end. Blocks."""
         taken = _try_lock(self._fd, fcntl.LOCK_EX, wait_s)
         if taken and self.writable:
             os.ftruncate(self._fd, 0)

@@ -176,9 +176,7 @@ def _restrict(files: int, network: int, scopes: int, rules: Iterable[tuple[str, 
 
 
 def _drop_capabilities(kept: int) -> None:
-    """Drop root's capabilities that defeat a sandbox, such as to load kernel modules or to read the memory of any
-    process.
-    """
+    """Drop root's capabilities that defeat a sandbox, such as to load kernel modules or read any process's memory."""
     libc = _libc()
     header = struct.pack("=Ii", _CAPABILITIES_3, 0)
     held = ctypes.create_string_buffer(24)

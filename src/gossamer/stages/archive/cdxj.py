@@ -265,9 +265,7 @@ def _is_indexed(record: WarcRecord) -> bool:
 def entries_of_warcs(
     paths: Iterable[Path], is_wanted: Callable[[WarcRecord], bool] = _is_indexed
 ) -> Iterator[IndexEntry]:
-    """Yield the entries of records of WARC files, in their order: the slow way, about 3 ms a MB, which trusts no
-    table.
-    """
+    """Yield the entries of records of WARC files, in order: the slow way, about 3 ms a MB, which trusts no table."""
     for path in paths:
         with path.open("rb") as file:
             before: WarcRecord | None = None

@@ -85,9 +85,7 @@ begins_as_xhtml = re.compile(
 
 
 def may_be_xhtml(media_type: str) -> bool:
-    """Say whether a document of a type can be XHTML although its type is that of XML in general, or of one of the many
-    kinds of XML.
-    """
+    """Say whether a document can be XHTML although its type is that of XML in general, or of a kind of XML."""
     return media_type.endswith(("/xml", "+xml")) and media_type not in _OTHER_XML
 
 

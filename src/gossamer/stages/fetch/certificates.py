@@ -41,9 +41,7 @@ def check_trusted(options: FetchOptions) -> None:
 
 
 def check_certificate(where: str, certificate: str, key: str) -> None:
-    """Raise ConfigError if a client certificate and its key cannot be used, which libcurl reports only for each
-    request.
-    """
+    """Raise ConfigError if a client certificate and its key cannot be used: libcurl reports that for each request."""
     if not certificate:
         raise ConfigError(f'request."{where}": certificate_key has no certificate; name the file of that too')
     asked = False

@@ -45,9 +45,7 @@ class Challenge:
 
     @property
     def hash_name(self) -> str:
-        """Name of the algorithm in hashlib; empty if not available, or if the challenge needs an unsupported
-        parameter.
-        """
+        """Name of the algorithm in hashlib; empty if it is not available, or a needed parameter is not supported."""
         name = _HASHES.get(self.algorithm.upper().removesuffix("-SESS"), "")
         return name if name in hashlib.algorithms_available else ""
 
@@ -58,9 +56,7 @@ class Digests:
     def __init__(self) -> None:
         self._challenges: OrderedDict[str, Challenge] = OrderedDict()
         self._turns: OrderedDict[str, asyncio.Lock] = OrderedDict()
-        """Of origins that seem to take each nonce once: requests there go one after another, so that each has the
-        newest.
-        """
+        """Of origins that seem to take each nonce once: requests there go one by one, so that each has the newest."""
         self._running: Counter[str] = Counter()
         self._overlapped: set[str] = set()
         """Origins with requests under way that were not alone: the nonce of one may have been replaced by another."""

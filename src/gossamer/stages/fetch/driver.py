@@ -35,9 +35,7 @@ TURN_S_MAX: Final = 0.1
 """Limit of the processor time of one turn, 20 times that for the fastest body; beyond it the connection is ended.
 Within a turn OpenSSL reads TLS messages as long as there are any (KeyUpdate, each of which is answered)."""
 GRIND_REST: Final = 9
-"""After a turn of an expensive transfer all such transfers wait this many times as long: together they get a tenth of
-the loop.
-"""
+"""All expensive transfers wait this many times as long as one's turn took: together they get a tenth of the loop."""
 GRIND_REST_S_MIN: Final = 0.005
 LAG_S: Final = 10.0
 LAG_BYTES_S: Final = 1_000
@@ -306,9 +304,7 @@ class Driver(TransferReports):
             self._look = self._loop.call_later(LOOK_S, self._look_at_all)
 
     def _look_at_transfers(self) -> None:
-        """Count received bytes; end transfers beyond their limits, and pause those that receive much for little
-        content.
-        """
+        """Count received bytes; end transfers beyond their limits, pause those that receive much for little content."""
         assert self._loop is not None
         now = self._loop.time()
         self._looked_at = elapsed_s()

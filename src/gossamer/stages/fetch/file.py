@@ -121,9 +121,7 @@ class FileModule:
         return any(path == root or path.startswith(root.rstrip(b"/") + b"/") for root in self._roots)
 
     def _listing(self, path: bytes, bytes_max: int) -> bytes:
-        """Return the sorted addresses of a directory's entries; for a very large directory only the first ones
-        found.
-        """
+        """Return the sorted addresses of a directory's entries; of a very large directory those found first."""
         addresses: set[bytes] = set()
         size = 0
         for address in self._addresses(path):

@@ -1,6 +1,4 @@
-"""FTP: the protocol module for ftp and ftps, over libcurl (RFC 959, 2428, 4217; URLs: RFC 1738, section 3.2), and the
-logins by host.
-"""
+"""FTP: the protocol module for ftp and ftps, over libcurl (RFC 959, 2428, 4217, 1738 section 3.2), and its logins."""
 
 from __future__ import annotations
 

@@ -85,9 +85,7 @@ class Headers(NamedTuple):
     """The lines as bytes, including the empty line at the end."""
 
     def and_signed(self, signed: Iterable[tuple[str, str]]) -> Headers:
-        """Return these headers with those of a signature, which are archived as sent: they contain no secret, and
-        expire.
-        """
+        """Return these headers with those of a signature, archived as sent: they contain no secret, and expire."""
         return self.and_lines([f"{name}: {value}".encode("latin-1") for name, value in signed])
 
     def and_lines(self, lines: list[bytes]) -> Headers:

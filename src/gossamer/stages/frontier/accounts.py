@@ -211,9 +211,7 @@ class Reputation:
         """Largest number of other sites that link to any site."""
 
     def count_links(self, page: Url, links: Sequence[Link], queued: int) -> None:
-        """Process a fetched page's links, including those to other shards; `queued` is the number of its host's
-        unfinished URLs.
-        """
+        """Process a fetched page's links, those to other shards too; `queued` counts its host's unfinished URLs."""
         if self._counts_linking:
             self._count(page, links if self.others is None else [one for one in links if self.others.has(one.url)])
         if self._moves_cash:
@@ -225,9 +223,7 @@ class Reputation:
             self._note(source, site, partition)
 
     def cash_from_afar(self, host: str, partition: int, amount: float) -> None:
-        """Add cash that a host of ours gets from another shard's hosts. Call this exactly once per transfer, so that no
-        cash is created.
-        """
+        """Add cash that a host of ours gets from another shard's hosts. Call this exactly once per transfer."""
         if self._moves_cash:
             taker = self._fund(partition, host)
             taker.account.cash += amount

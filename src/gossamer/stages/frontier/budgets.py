@@ -115,9 +115,7 @@ LOOK_AGAIN_S = 1.0
 AFTER_ALL_ROUNDS = (1 << 32) - 1
 
 Verdict = Literal["", "wait", "over"]
-"""Empty: may be leased. `wait`: the remaining budget is used by requests in flight. `over`: nothing is left in this
-round.
-"""
+"""Empty: may be leased. `wait`: requests in flight use the remaining budget. `over`: none is left in this round."""
 
 
 class Round(msgspec.Struct, array_like=True):
@@ -130,9 +128,7 @@ class Round(msgspec.Struct, array_like=True):
 
 
 class Budgets:
-    """Charges hosts and sites, and decides which may continue in this round. About 2.2 µs a visit and 1.1 µs a
-    decision.
-    """
+    """Charges hosts and sites, and decides which may continue in this round. 2.2 µs a visit and 1.1 µs a decision."""
 
     def __init__(
         self,
@@ -460,9 +456,7 @@ class Ledger:
 
     @property
     def linking(self) -> Callable[[int, str], float] | None:
-        """A function from partition and name of a site to the number of other sites that link to it; None if not
-        counted.
-        """
+        """A function from partition and name of a site to how many other sites link to it; None: not counted."""
         reputation = self.reputation
         if reputation is None:
             return None

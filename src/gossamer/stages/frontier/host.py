@@ -95,9 +95,7 @@ class Host:
         """URLs leased since it entered the workbench."""
         self.located_until = 0.0
         self.located_anew = False
-        """Whether no request went to its address since the lookup: the next one may, even if the address has
-        expired.
-        """
+        """Whether no request went to its address since the lookup: the next may, even if the address has expired."""
         self.answered_by = self.failed_at = ""
         """Its addresses that answered last, and failed last; empty: none in this process."""
         self.has_failed = False

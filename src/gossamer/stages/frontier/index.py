@@ -224,9 +224,7 @@ class HostIndex:
             host.record.index_key = b""
 
     def wake(self, now: float) -> tuple[int, str] | None:
-        """Return partition and name of a host whose sleep is over, or None. Move it to the workbench before the next
-        call.
-        """
+        """Return partition and name of a host whose sleep is over, or None. Move it before the next call."""
         alarms = self._alarms
         while alarms and alarms[0][0] / 1e6 <= now:
             instant, partition = heapq.heappop(alarms)
@@ -287,9 +285,7 @@ class HostIndex:
         return {partition for partitions in self._ready.values() for partition in partitions.listed}
 
     def ready_in(self, partition: int) -> Iterator[bytes]:
-        """Yield the entries of a partition's hosts that are ready, or wait for their site, and are not on the
-        workbench.
-        """
+        """Yield the entries of a partition's hosts that are ready, or wait for their site, off the workbench."""
         begin, end = partition_range(partition, partition + 1)
         yield from (key for key, _ in self._epochs.scan("ready", begin, begin + bytes((ON_BENCH,))))
         yield from (key for key, _ in self._epochs.scan("waiting", begin, end))

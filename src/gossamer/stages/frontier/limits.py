@@ -127,9 +127,7 @@ class Sites:
         return bool(self._thinned)
 
     def draw_in_turn(self) -> tuple[int, str] | None:
-        """Return, in every other call, a host that waits for its site, so that neither such hosts nor ready ones
-        starve.
-        """
+        """Return, in every other call, a host that waits for its site, so that neither these nor ready hosts starve."""
         self._is_turn_of_waiting = not self._is_turn_of_waiting
         return self.draw() if self._is_turn_of_waiting else None
 
@@ -181,9 +179,7 @@ def _site_name(host: Host) -> str:
 
 
 class SharedGates:
-    """The addresses and split sites of the workbench that need a lease: all but addresses that a host has for itself by
-    an override.
-    """
+    """The addresses and split sites of the workbench that need a lease: all but a host's own address by an override."""
 
     def __init__(self, workbench: Workbench, leases: Leases, rules: SiteLimits | None, *, addresses: bool) -> None:
         """`rules` are those of split sites; None: sites have no limits. `addresses`: addresses have limits."""

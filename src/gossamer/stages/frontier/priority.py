@@ -28,9 +28,7 @@ MIDDLE = 4
 
 
 class BreadthFirst:
-    """The fewer clicks from a seed, the more urgent: a good order if many hosts are open at once (Najork and Wiener
-    2001).
-    """
+    """The fewer clicks from a seed, the more urgent: good if many hosts are open at once (Najork and Wiener 2001)."""
 
     def level(self, link: Link) -> int:
         """Return the depth, bounded by the number of levels. 0.2 µs."""
@@ -133,8 +131,7 @@ class HostOpic(BreadthFirst):
 
 WITHIN = 1
 ACROSS = 8
-"""Weights of a link within its host, and of a link from another host: the owner of a host can make any number of the
-former."""
+"""Weights of a link within its host, any number of which its owner can make, and of one from another host."""
 COUNT_MAX = 255
 
 

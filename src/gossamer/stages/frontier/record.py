@@ -1,6 +1,4 @@
-"""Records: the stored forms of hosts and queued URLs. This module owns the formats; host records begin with a
-version.
-"""
+"""Records: the stored forms of hosts and queued URLs. This module owns the formats; host records have a version."""
 
 from collections.abc import Callable
 from math import ceil
@@ -93,9 +91,7 @@ class QueueBlock(msgspec.Struct, array_like=True, gc=False):
         return found
 
     def items(self, host: str, level: int, begin: int, end: int, named: Callable[[str], Url]) -> list[QueuedUrl]:
-        """Return the items in [`begin`, `end`), indexes within the block, as leases need them. About 1 µs each, mostly
-        for `named`.
-        """
+        """Return the items in [`begin`, `end`), indexes within the block. About 1 µs each, mostly for `named`."""
         found: list[QueuedUrl] = []
         at = 0
         for run in self.runs:
@@ -212,9 +208,7 @@ class Origin(msgspec.Struct, array_like=True, gc=False):
 
 
 def lane(slot: int, level: int) -> int:
-    """Return the number of the queue of a level for an origin's URLs that are set aside; slot 0: the queue for all
-    origins.
-    """
+    """Return the number of the queue of a level for URLs of an origin that are set aside; slot 0: of all origins."""
     return slot << 3 | level
 
 

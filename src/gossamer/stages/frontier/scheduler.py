@@ -143,9 +143,7 @@ class Scheduler:
             self.bring(host, 0, now)
 
     def fill(self, now: float) -> None:
-        """Load hosts from disk while the workbench has places: first hosts whose sleep is over, then random ready
-        hosts.
-        """
+        """Load hosts from disk while the workbench has places: those whose sleep is over, then random ready ones."""
         self._deferred.end_round(now)
         while len(self.benched) < self.room.hosts and (self._index.may_have(now) or self._sites.may_have):
             # With revisits, hosts that wake could keep out hosts that wait with new URLs.
@@ -189,9 +187,7 @@ class Scheduler:
         return min((at for at in (wake_at, self._deferred.round_ends_at) if at is not None), default=None)
 
     def activate(self, host: Host, now: float) -> None:
-        """Put a host on the workbench; or let it wait, unless for a prerequisite fetch, if its site has enough hosts
-        there.
-        """
+        """Put a host on the workbench; or let it wait, but for a prerequisite fetch, if its site has enough there."""
         if host.on_bench:
             return
         if not (host.prerequisites or self._sites.has_room(host)):

@@ -15,9 +15,7 @@ import msgspec
 KEY: Final = "site "
 """Prefix of the keys of tokens: no address contains a space."""
 WANTED_MAX: Final = 4
-"""Tokens of a site that a shard asks for at once. Each token that arrives gives a host its turn, which shows whether
-more are needed.
-"""
+"""Tokens of a site that a shard asks for at once. Each gives a host its turn, which shows whether more are needed."""
 
 
 class Leases(Protocol):
@@ -56,9 +54,7 @@ class SiteLimits(msgspec.Struct, frozen=True):
     """Requests at once; 0: no limit."""
     has_delay: bool
     first: float = 0.0
-    """Position, from 0 to 1, of the token that this shard asks for first, so that shards begin with different
-    tokens.
-    """
+    """Position, from 0 to 1, of the token that this shard asks for first: shards begin with different tokens."""
 
     def keys(self, site: str) -> list[str]:
         """Return the keys of a site's tokens, in the order in which this shard asks for them."""
@@ -91,9 +87,7 @@ class SiteTokens:
         return (self._most_each or None) if self._usable else 0
 
     def ask(self, now: float) -> None:
-        """Ask for one more token, if there is one, for a host that has its turn without one; `on_open` is called when
-        it arrives.
-        """
+        """Ask for one more token, if any, for a host that has its turn without; `on_open` is called when it arrives."""
         if len(self._wanted) < WANTED_MAX and len(self._usable) + len(self._wanted) < len(self._keys):
             key = next(key for key in self._keys if key not in self._usable and key not in self._wanted)
             self._wanted[key] = None

@@ -73,9 +73,7 @@ class RandomWalk(Strategy):
     # ---- links in
 
     def hold(self, link: Link, level: int, now: float) -> bool:
-        """Take a seed, or the target of its redirect, as a page to begin at. Other links are not queued: walkers choose
-        among them.
-        """
+        """Take a seed, or the target of its redirect, as a page to begin at. Walkers choose among other links."""
         if link.seed and self._page(link.url) is None:
             self._walked.put(link.url, WalkedPage(link.url.text, link.depth, link.seed))
             self._walked.begin_at(link.url)
@@ -115,9 +113,7 @@ class RandomWalk(Strategy):
         return bool(self._idle) and (counts.hosts > 0 or bool(counts.elsewhere))
 
     def finish(self, url: Url, outcome: str) -> None:
-        """Note that the walkers that waited for a page have arrived; they continue once `linked` has the page's
-        links.
-        """
+        """Note that the walkers that waited for a page have arrived; they go on once `linked` has the page's links."""
         page = self._page(url)
         if page is None:
             page = WalkedPage(url.text)

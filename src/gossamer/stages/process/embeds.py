@@ -239,9 +239,7 @@ def srcset(value: str) -> Iterator[str]:
 
 
 def candidates(value: str) -> Iterator[tuple[str, str]]:
-    """Yield the addresses of a `srcset`, each with its descriptors (HTML standard, section 4.8.4.2.1, without judging
-    them).
-    """
+    """Yield the addresses of a `srcset`, each with its unjudged descriptors (HTML standard, section 4.8.4.2.1)."""
     position = 0
     while (match := _CANDIDATE.match(value, position)) is not None:
         address = match[1]

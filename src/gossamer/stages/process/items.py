@@ -196,9 +196,7 @@ def convert_value(value: object, rule: FieldRule, source: SelectorSource) -> obj
 
 
 def number_of(value: object, *, whole: bool = False) -> int | float:
-    """Return the only number in a text, such as `£1,234.50` or `1.234,50 €`. Raises ValueError if there is none or
-    more.
-    """
+    """Return the only number in a text, as of `£1,234.50` or `1.234,50 €`. Raises ValueError: there is none or more."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     number = Decimal(value if is_number else _digits(text_of(value)))  # type: ignore[arg-type]
     if not isfinite(float(number)):
@@ -351,9 +349,7 @@ class Selected:
 
 
 class Selection(list[Selected]):
-    """The results of a selector, in order; its properties are those of the first result, empty or None if there is
-    none.
-    """
+    """The results of a selector, in order; its properties are those of the first result, empty or None without."""
 
     @property
     def text(self) -> str:

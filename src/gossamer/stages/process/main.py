@@ -188,9 +188,7 @@ def _fill_notes(outline: Outline, keep: list[bool]) -> None:
 
 
 def _fill_lists(outline: Outline, keep: list[bool]) -> None:
-    """Keep the last items of a short numbered list whose other items are kept, and all if it belongs to what is kept
-    before it.
-    """
+    """Keep the last items of a short numbered list whose others are kept, all if it belongs to what is kept before."""
     for node, held in _blocks_within(outline, "ol").items():
         rest = list(takewhile(lambda at: not keep[at], reversed(held)))
         words = sum(outline.blocks[at].words - 2 * outline.blocks[at].link_words for at in rest)
@@ -224,9 +222,7 @@ def _blocks_within(outline: Outline, name: str) -> dict[int, list[int]]:
 
 
 def _fill_tables(outline: Outline, keep: list[bool]) -> None:
-    """Keep the whole of a table of short cells if a large part of it is kept, because incomplete rows are
-    misleading.
-    """
+    """Keep the whole of a table of short cells if a large part of it is kept: incomplete rows are misleading."""
     for held in _blocks_within(outline, "table").values():
         words = sum(outline.blocks[at].words for at in held)
         kept = sum(outline.blocks[at].words for at in held if keep[at])

@@ -86,9 +86,7 @@ class TextBlock(NamedTuple):
 
 
 class Outline:
-    """The structure of a page: `events` are texts (`str`) and element boundaries (`Tag`), in order and properly
-    nested.
-    """
+    """The structure of a page: `events` are texts (`str`) and edges of elements (`Tag`), in order, properly nested."""
 
     __slots__ = ("blocks", "events", "kinds", "names", "parents", "scripts", "title", "within")
 

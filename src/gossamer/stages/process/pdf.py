@@ -1,6 +1,4 @@
-"""Pdf: links, title and text of PDF files, by pypdf, in a separate process, because a file may take minutes and
-gigabytes.
-"""
+"""Pdf: links, title and text of PDF files, by pypdf, in a separate process: a file may take minutes and gigabytes."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ CONTENT_BYTES_MAX = 8_000_000
 """Unpacked instructions of one document that are read for its text: about 0.6 s a MB."""
 _SHORT_CHARACTERS = 24
 _LINES_MIN = 12
-"""A page is a table or a form, whose columns are kept, if half of its lines are shorter and it has at least
-`_LINES_MIN`.
-"""
+"""A page of `_LINES_MIN` lines or more is a table or a form, whose columns are kept, if half of them are shorter."""
 _END = b"\nstartxref\n0\n%%EOF"
 """An end that makes pypdf search a document for its objects."""
 _WHOLE = re.compile(r"https?://", re.IGNORECASE)

@@ -38,9 +38,7 @@ class WalkStep(NamedTuple):
 
 
 class ElementWalk:
-    """Prepares walks over pages for elements of certain names. Comments and the content of `<template>` are passed
-    over.
-    """
+    """Prepares walks over pages for elements of certain names. Comments and `<template>` are passed over."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.wanted = frozenset(name.encode() for name in (*names, *_ALWAYS)) - (ROOTS - {*map(str.encode, names)})

@@ -40,9 +40,7 @@ _KINDS: Final = {"ipv4_first": ("A", "AAAA"), "ipv6_first": ("AAAA", "A"), "ipv4
 
 
 class Lookup:
-    """Queries name servers, for both address families at once, within `lookup_s_max` seconds. Search domains are not
-    used.
-    """
+    """Queries name servers, for both address families at once, within `lookup_s_max` seconds. No search domains."""
 
     def __init__(self, options: ResolveOptions, *, is_lone: bool = False) -> None:
         """`is_lone`: there is one lookup at a time, and no answer to an earlier one may come."""

@@ -291,9 +291,7 @@ def _purposes(uses: Iterable[str]) -> set[str]:
 
 
 class _Contents:
-    """Parses the contents of an RSL document, with the licenses of each. A document type is refused, to prevent
-    entities.
-    """
+    """Parses the contents of an RSL document, with their licenses. Refuses a document type, to prevent entities."""
 
     def __init__(self) -> None:
         self._contents: list[tuple[str, list[License]]] = []

@@ -48,9 +48,7 @@ class RobotsRecord(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
     @property
     def last_request_at(self) -> float:
-        """When the last request ended. If the clock is behind this, it was set back, and the other times do not
-        count.
-        """
+        """When the last request ended. A clock behind this was set back, and the other times do not count."""
         return max(self.fetched_at, self.failed_at)
 
 

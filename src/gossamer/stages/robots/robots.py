@@ -81,9 +81,7 @@ class SiteRobots:
         return Prerequisite(url, target)
 
     def answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> str | None:
-        """Handle the result of the request, with the reply's content in `body`; return the target if it is a
-        redirect.
-        """
+        """Handle the result of the request, whose content is `body`; return the target if it is a redirect."""
         reply, failure = (result, None) if isinstance(result, Reply) else (None, result)
         decided = self._gate.after_reply(
             self._record(prerequisite.origin), reply, failure, body, now, prerequisite.hops

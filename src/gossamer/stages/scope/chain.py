@@ -77,22 +77,16 @@ class Chain:
             self.counts.setdefault(name, 0)
 
     def effective_type(self, link_type: str, url: Url) -> str:
-        """Return the type by which a link is followed: `outlink` if it leads out of the scope and its type permits
-        that.
-        """
+        """Return the type by which a link is followed: `outlink` if it leads out of the scope and its type may."""
         out = self._inside is not None and link_type in LEADING_OUT and not self._inside.contains(url)
         return OUTLINK if out else link_type
 
     def is_elsewhere(self, origin: Url) -> bool:
-        """Say whether an origin is outside the scope, so that only outlinks lead there and its sitemaps are not
-        read.
-        """
+        """Say whether an origin is outside the scope: only outlinks lead there, and its sitemaps are not read."""
         return self._inside is not None and not self._inside.touches(origin)
 
     def reason(self, link: Link) -> str:
-        """Return the name of the first filter that rejects the link, and count the rejection; empty for a link in
-        scope.
-        """
+        """Return the name of the first filter that rejects the link, and count that; empty for a link in scope."""
         for rejects, name in self._steps:
             if rejects(link):
                 if not self.counts[name]:
@@ -137,9 +131,7 @@ class Chain:
         return _detail(judge, link) if judge is not None else ""
 
     def reject_reply(self, reply: Reply) -> str:
-        """Return the name of the filter that rejects a reply by its header, and count the rejection; empty if it is
-        wanted.
-        """
+        """Return the name of the filter that rejects a reply by its header, and count that; empty if it is wanted."""
         if self._media is None or self._media.wants(reply.media_type):
             return ""
         self.counts[MediaType.name] += 1

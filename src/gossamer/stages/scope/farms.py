@@ -32,13 +32,10 @@ JUDGED_MAX = 2_048
 SPARED_MAX = 1_000
 """Hosts of such a site that brought something new, and so are not cut off with the others."""
 OUTSIDE_SHARE = 0.5
-"""Ratio of new addresses that other sites link to, to those that its own hosts link to, above which a site is no
-farm.
-"""
+"""Ratio of new addresses linked from other sites to those linked from its own hosts, above which a site is no farm."""
 SAMPLED = 4
 SAMPLED_CALM = 16
-"""One in this many hosts without suspicion is examined with its first page, as in `traps`; the others with their second
-page, if any."""
+"""One in this many hosts without suspicion is examined with its first page, as in `traps`; others with their second."""
 JUDGED_MIN = 16
 FRESH_MEMORY_PAGES = 64
 NAMING_PAGES_MAX = 4

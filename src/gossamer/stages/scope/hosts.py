@@ -31,9 +31,7 @@ class HostSet:
     __hash__ = None  # type: ignore[assignment]
 
     def add(self, host: str) -> None:
-        """Add a host, or with a leading dot a domain and all hosts under it. Raises ConfigError for text that is
-        neither.
-        """
+        """Add a host, or with a leading dot a domain and all hosts under it. Raises ConfigError for other text."""
         domain = host.strip().removeprefix(".")
         whole = absolute(f"http://{domain}/")
         name = (whole or "")[len("http://") : -1].removesuffix(".")

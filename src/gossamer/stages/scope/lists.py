@@ -45,9 +45,7 @@ class ExcludedHost:
         return given.excluded
 
     def add(self, host: str) -> None:
-        """Exclude a host, or with a leading dot a domain and all hosts under it. Raises ConfigError for text that is
-        neither.
-        """
+        """Exclude a host, or with a leading dot a domain and all hosts under it. Raises ConfigError for other text."""
         self._added.add(host)
         self._is_empty = False
         self.revision += 1

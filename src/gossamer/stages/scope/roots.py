@@ -173,9 +173,7 @@ class Roots:
         return msgspec.msgpack.encode(whole)
 
     def take_new(self) -> bytes | None:
-        """Return the roots that were added since the last call, None if there are none. `load` accepts these in any
-        order.
-        """
+        """Return the roots added since the last call, None if there are none. `load` accepts these in any order."""
         new = self._new
         if not (new.sites or new.hosts or new.prefixes):
             return None
@@ -209,9 +207,7 @@ class Roots:
         return site in self._sites_of_roots
 
     def _judge(self, url: Url) -> bool:
-        """Say whether a URL's whole site or host is in scope, and cache the result for all addresses with the same
-        start.
-        """
+        """Say whether a URL's whole site or host is in scope, and cache that for all addresses with the same start."""
         whole = self.mode == "any" or url.site in self._sites or authority_of(url) in self._hosts
         end = url.text.find("/", 8)
         # An http address always has a path, so this slash ends its authority.

@@ -21,9 +21,7 @@ NAMES_MAX = 12
 DEEP_SEGMENTS = 4
 """Addresses with this many segments are also grouped by the first segment alone."""
 VERY_DEEP_SEGMENTS = 6
-"""All addresses of a host with this many segments form a group too; shorter ones are grouped by their number of
-segments.
-"""
+"""All addresses of a host with this many segments are a group; shorter ones are grouped by number of segments."""
 ADDRESSES_MAX = 256
 DIRECTORIES_MAX = 1024
 """Addresses and directories whose templates are cached: a page appears again as the source of its links, and most links
@@ -80,9 +78,7 @@ def _directory(path: str) -> tuple[str, str, int]:
 
 
 def width_of(template: str) -> int:
-    """Return 1 for a template of one shape, 2 for one that is open at its end, 4 for one that is open from its
-    beginning.
-    """
+    """Return 1 for a template of one shape, 2 for one that is open at its end, 4 for one open from its beginning."""
     if "*" not in template:
         return 1
     return 4 if template.startswith("/*") else 2
@@ -95,9 +91,7 @@ def literal_start(template: str) -> str:
 
 
 def years_of(text: str) -> list[int]:
-    """Return the numbers in an address that may be years: before a month of two digits, or with such a name in the
-    query.
-    """
+    """Return the numbers in an address that may be years: before a month of two digits, or so named in the query."""
     return [int(path or parameter) for path, parameter in _YEAR.findall(text)]
 
 
@@ -350,9 +344,7 @@ class TemplateNode:
         return NodeRecord(name, self.pages, self.judged, self.stale, self.near, self.fresh_links, self.known.tobytes())
 
     def _take(self, sketch: Sketch) -> tuple[int, float]:
-        """Return how many of a page's shingles in the sample are new to the template, and the sample's share of all
-        shingles.
-        """
+        """Return how many of a page's shingles in the sample are new, and the sample's share of all shingles."""
         known = self.known
         page = sketch.lowest
         # Up to this value each sample is complete: a hash that is missing in a sample is missing in the whole.

@@ -162,9 +162,7 @@ class Traps:
     # ---- what is cut off
 
     def trap_of(self, url: Url) -> Trap | None:
-        """Return the trap that a URL is in, or None. 0.1 µs for a host without traps, 8 µs for an address that may be
-        in one.
-        """
+        """Return the trap that a URL is in, or None. 0.1 µs for a host without traps, 8 µs if it may be in one."""
         if self._cut and (found := self._cut.get(url.site)) is not None and fingerprint_of(url.host) not in found[1]:
             return found[0]
         if url.host not in self._traps:
@@ -188,9 +186,7 @@ class Traps:
                 self._changed[trap.host, trap.template] = (link.url.partition, trap)
 
     def release(self, name: str, partition_of: Callable[[str], int]) -> list[Trap]:
-        """Release the traps of a host, of one template (`host/template`) or of a farm (`*.site`) permanently; return
-        them.
-        """
+        """Release the traps of a host, of a template (`host/template`) or a farm (`*.site`) for good; return them."""
         host = name.partition("/")[0]
         wanted = [trap for trap in self._traps.get(host, ()) if name in (host, trap.name) and not trap.released]
         for trap in wanted:
@@ -256,9 +252,7 @@ class Traps:
         return None
 
     def counts(self, links: Sequence[Link]) -> bool:
-        """Say whether `note_links` needs the eliminator's answers to a page's links. Costs nothing except for suspected
-        hosts.
-        """
+        """Say whether `note_links` needs the eliminator's answers to links. Costs nothing but for suspected hosts."""
         page = self._page_of(links[0].referrer if links else "")
         return bool(page) and (self._farms.counts(links, page) or self._counting(links, page) is not None)
 

@@ -35,9 +35,7 @@ class Ward:
         self.mirrors = Mirrors()
         self.touched = False
         self.dirty = False
-        """Whether a watched template changed, so that the next commit stores this. Counts alone may be lost with the
-        process.
-        """
+        """Whether a watched template changed: the next commit stores it. Counts alone may be lost with the process."""
 
     def node(self, name: str) -> TemplateNode | None:
         """Count a page of a template; return the template if it is watched, from now on or already."""

@@ -135,9 +135,7 @@ class BloomUrlSeen:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Memory in use: number of `filters`, their `filter_bytes` and `urls`, and URLs `logged` since they were
-        saved.
-        """
+        """Memory in use: `filters`, their `filter_bytes` and `urls`, and URLs `logged` since they were saved."""
         filters = [one for chain in self._chains for one in chain]
         return {
             "filters": len(filters),

@@ -30,9 +30,7 @@ def sketch(body: bytes, charset: str = "", address: str = "", *, lowest: bool = 
 
 
 class ExactContentSeen:
-    """The original, the first page with a digest, within a host, a site or the shard. Costs a get and a put per
-    page.
-    """
+    """The original, the first page with a digest, within a host, a site or the shard. A get and a put per page."""
 
     def __init__(self, epochs: Epochs, scope: str, split: frozenset[str] = frozenset()) -> None:
         """`split` are sites whose hosts have a partition each: for them a shard compares only the hosts that it has."""
@@ -62,9 +60,7 @@ BLOCKS = 4
 _ENTRY = struct.Struct("<QHQ")
 """Simhash, partition, fingerprint."""
 _TABLE = b"\0near"
-"""Separates near entries from exact ones in the same family: every digest is longer than the rest of a key with
-this.
-"""
+"""Separates near entries from exact ones of the same family: digests are longer than what follows this in a key."""
 
 
 def without(

@@ -43,9 +43,7 @@ from gossamer.state.sums import Sums, crc_of
 from gossamer.url.url import Url
 
 RATIO = 4
-"""Each run is at least this many times larger than the next newer one, so that there are few runs and URLs are rarely
-rewritten.
-"""
+"""Each run is at least this many times larger than the next newer one: few runs, and URLs are rarely rewritten."""
 FRONT_SPAN_MAX = 2
 """Front buffers that may fill while one is merged; after that, and when the next batch of held links is full, the crawl
 waits for the disk.
@@ -347,9 +345,7 @@ class DiskMergeUrlSeen:
         return None if way == NOWHERE else way
 
     def _in_memory(self, group: int, fingerprint: int) -> int | None:
-        """Return the shortest path to a URL if it is in memory; `NOWHERE` if a comparison showed that the URL is
-        new.
-        """
+        """Return the shortest path to a URL if it is in memory; `NOWHERE` if a comparison showed that it is new."""
         way = self._front[group].get(fingerprint)
         if way is None:
             way = self._frozen[group].get(fingerprint)

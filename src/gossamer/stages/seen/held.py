@@ -146,9 +146,7 @@ class HeldBatch:
 
 
 class HeldLinks:
-    """Collects links, provides full batches for comparison, and returns the links that are new or have a shorter
-    path.
-    """
+    """Collects links, gives full batches for comparison, and returns links that are new or have a shorter path."""
 
     def __init__(self, epochs: Epochs, urls_max: int) -> None:
         """`urls_max` is the size of a batch. Links that an earlier process held are loaded."""

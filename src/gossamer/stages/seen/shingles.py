@@ -135,9 +135,7 @@ def shingles_of(words: Hashes, blocks: npt.NDArray[np.int32]) -> Hashes:
 
 
 def simhash_of(hashes: Hashes) -> int:
-    """Return the simhash: the majority of each bit over all hashes (Charikar 2002). A repeated shingle counts each
-    time.
-    """
+    """Return the simhash: the majority of each bit over all hashes (Charikar 2002); repeated ones count each time."""
     bits = np.unpackbits(hashes.astype("<u8", copy=False).view(np.uint8).reshape(-1, 8), axis=1)
     ones = bits.sum(axis=0, dtype=np.uint32)
     return int.from_bytes(np.packbits(2 * ones > len(hashes)).tobytes(), "little")

@@ -123,9 +123,7 @@ class MemoryUrlSeen:
         self._offers = Offers(epochs)
         self._known: dict[int, int] = {}
         self._ways: dict[int, int] = {}
-        """Interned paths: a crawl has few different ones, and a separate number for every URL would take 32 bytes
-        more.
-        """
+        """Interned paths: a crawl has few different ones; a separate number for every URL would take 32 bytes more."""
         for _, fingerprints, ways in self._offers.replay():
             self._known.update(zip(fingerprints, map(self._once, ways), strict=True))
         self.moved = MovedUrls(epochs, self._find)
