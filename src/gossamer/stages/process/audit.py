@@ -66,7 +66,7 @@ class Audit(TypedModule):
         self._read_links(document, base, findings)
         if len(document.utf8()) <= COUNTED_BYTES_MAX:
             columns["words"] = len(document.text().split())
-        tree = document.tree()
+        tree = document.tree
         if tree is not None:
             self._read_tree(tree, page, columns)
         columns["robots_meta"] = ", ".join(dict.fromkeys(_robots(page, tree)))

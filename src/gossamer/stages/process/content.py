@@ -40,7 +40,7 @@ class MainText(TypedModule):
             lines = (one.text.removesuffix(_SELF_LINK).rstrip() if one.links else one.text for one in kept)
             text = "\n".join(lines)
         findings.text = findings.columns["main_text"] = cut(text, self._options.text_bytes_max)
-        findings.columns["hidden_chars"] = document.without_hidden()[1]
+        findings.columns["hidden_chars"] = document.visible[1]
 
 
 class Markdown(TypedModule):
@@ -65,7 +65,7 @@ class Markdown(TypedModule):
             text, ids = as_markdown(build_tree(main.outline, main.chosen), base.join)
             if any(ids):
                 findings.columns["heading_ids"] = "\n".join(ids)
-        findings.columns["hidden_chars"] = document.without_hidden()[1]
+        findings.columns["hidden_chars"] = document.visible[1]
         whole = cut(text, self._options.text_bytes_max)
         # A line that is cut off would be a broken link or row.
         findings.columns["markdown"] = whole if len(whole) == len(text) else whole[: whole.rfind("\n") + 1]
@@ -81,7 +81,7 @@ class Main(NamedTuple):
 def _main_of(document: HtmlDocument, url: str, options: ProcessOptions) -> Main | None:
     """Return a page's main content, found once for all modules; None if the page is too deep or too large."""
     if document.main is None:
-        outline = outline_of(document.without_hidden()[0].decode("utf-8", "replace"), options.open_tags_max)
+        outline = outline_of(document.visible[0].decode("utf-8", "replace"), options.open_tags_max)
         document.main = (None if outline is None else Main(outline, main_blocks(outline, url)),)
     found: Main | None = document.main[0]
     return found

@@ -8,9 +8,9 @@ tree.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 from selectolax.lexbor import LexborDocumentOptions, LexborHTMLParser, LexborNode
 
@@ -38,15 +38,16 @@ class TreeMarkup:
     """The parts of a page's tree that modules need. Contents of `<template>` are not included."""
 
     def __init__(self, body: bytes) -> None:
-        self._tree = LexborHTMLParser(body, options=_OPTIONS)
-        self._anchors: list[tuple[str, str, LexborNode]] | None = None
+        self.tree = LexborHTMLParser(body, options=_OPTIONS)
+        """The tree itself, for selectors."""
+        self._anchors: list[tuple[str, str, Any]] | None = None
         self._elements: list[Element] = []
         self._title = ""
         self.hides = False
         """Whether the page has links that are not in the tree: within `<noframes>`, or in a shadow root."""
         titled = False
         is_drawn = False
-        for node in self._tree.css(_ELEMENTS):
+        for node in self.tree.css(_ELEMENTS):
             tag = node.tag
             if tag in _ROOTS:
                 is_drawn = True
@@ -61,29 +62,27 @@ class TreeMarkup:
             elif tag is not None:
                 self._elements.append((tag, node.attributes))
 
-    @property
-    def tree(self) -> LexborHTMLParser:
-        """The tree itself, for selectors."""
-        return self._tree
-
-    def anchors(self) -> list[tuple[str, str, LexborNode]]:
+    def anchors(self) -> list[tuple[str, str, Any]]:
         """Return every `a` that has an href, in order: href, rel, the node."""
         if self._anchors is None:
             self._anchors = [
                 (href or "", attributes.get("rel") or "", node)
-                for node in self._tree.tags("a")
+                for node in self.tree.tags("a")
                 if (href := (attributes := node.attrs).get("href", _ABSENT)) is not _ABSENT
                 or (href := attributes.get(XLINK_HREF, _ABSENT)) is not _ABSENT
             ]
         return self._anchors
 
-    def anchor_text(self, within: LexborNode) -> str:
-        """Return what `anchor_text_of` an anchor returns, or else its label."""
+    def anchor_text(self, within: Any) -> str:
+        """Return an anchor's text, or if it has none an image's `alt`, its `aria-label` or its `title`. It costs as
+        much as the rest of a link: call it once per address.
+        """
         markup = within.inner_html or ""
-        text = anchor_text_of(markup.encode("utf-8", "replace")) if "<" in markup else within.text()
+        text: str = anchor_text_of(markup.encode("utf-8", "replace")) if "<" in markup else within.text()
         if text and not text.isspace():
             return text
-        return within.attrs.get("aria-label") or within.attrs.get("title") or text
+        label: str = within.attrs.get("aria-label") or within.attrs.get("title") or text
+        return label
 
     def elements(self) -> list[Element]:
         """Return every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
@@ -125,26 +124,8 @@ _NULLS_MAX = 1_000
 _REPLACEMENT = "\ufffd".encode()
 
 
-class Markup(Protocol):
-    """Access to a page's markup, by scan or tree."""
-
-    def anchors(self) -> Sequence[tuple[str, str, Any]]:
-        """Return every `a` that has an href, in order: href, rel, and what `anchor_text` takes."""
-        ...
-
-    def anchor_text(self, within: Any) -> str:
-        """Return an anchor's text, or if it has none an image's `alt`, its `aria-label` or its `title`. It costs as
-        much as the rest of a link: call it once per address.
-        """
-        ...
-
-    def elements(self) -> list[Element]:
-        """Return every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
-        ...
-
-    def title(self) -> str:
-        """Return the text of the first title, unchanged."""
-        ...
+Markup = ScannedMarkup | TreeMarkup
+"""A page's markup, by scan or tree: with equal anchors, elements and title."""
 
 
 class HtmlDocument:
@@ -195,12 +176,9 @@ class HtmlDocument:
             self._overrun = error
             raise
 
-    def tree(self) -> LexborHTMLParser | None:
-        """Return the page's tree, for selectors; None if it could cost too much. Made once a page."""
-        return self._tree
-
     @cached_property
-    def _tree(self) -> LexborHTMLParser | None:
+    def tree(self) -> LexborHTMLParser | None:
+        """The page's tree, for selectors; None if it could cost too much."""
         if isinstance(self._markup, TreeMarkup):
             return self._markup.tree
         body = self.utf8()
@@ -222,15 +200,12 @@ class HtmlDocument:
 
     @cached_property
     def _visible_markup(self) -> ScannedMarkup:
-        body, hidden = self.without_hidden()
+        body, hidden = self.visible
         return self._markup if isinstance(self._markup, ScannedMarkup) and not hidden else ScannedMarkup(body)
 
-    def without_hidden(self) -> tuple[bytes, int]:
-        """Return the page's bytes in UTF-8 without its hidden elements, and how many characters of text these hold."""
-        return self._visible
-
     @cached_property
-    def _visible(self) -> tuple[bytes, int]:
+    def visible(self) -> tuple[bytes, int]:
+        """The page's bytes in UTF-8 without its hidden elements, and how many characters of text these hold."""
         return without_hidden(self.utf8())
 
     def utf8(self) -> bytes:

@@ -53,7 +53,7 @@ def rewritten(page: Page, place: Place) -> bytes:
     base = Base(page.url, None, document.charset)
     if page.media_type == SVG:
         return _svg(document.utf8().decode("utf-8", "replace"), _Placing(base, place)).encode("utf-8", "replace")
-    tree = document.tree()
+    tree = document.tree
     if tree is None:
         return b"<!DOCTYPE html>" + HEAD.encode() + document.utf8()
     if _BASE.search(document.utf8()):  # Few pages have one, and the markup is another tree.

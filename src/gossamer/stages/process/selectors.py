@@ -80,7 +80,7 @@ class SelectorSource:
     def _css_root(self) -> Any:
         if self._is_short_xml():
             return read_tree(self.page, CssBuilder, CSS_ELEMENTS_MAX)
-        tree = self._document.tree() if self.page.media_type in HTML_TYPES else None
+        tree = self._document.tree if self.page.media_type in HTML_TYPES else None
         if tree is None or tree.root is None:
             raise SelectError(f"no tree is made of it: {self._why_no_tree()}")
         return tree.root

@@ -53,7 +53,7 @@ class TitleAndText(TypedModule):
             findings.text = cut(document.text(), self._options.text_bytes_max)
             findings.text_method = VISIBLE
             findings.emphasis = document.emphasis()
-            findings.columns["hidden_chars"] = document.without_hidden()[1]
+            findings.columns["hidden_chars"] = document.visible[1]
 
 
 class VisibleText(TitleAndText):
@@ -63,7 +63,7 @@ class VisibleText(TitleAndText):
         if page.media_type not in HTML_TYPES:
             super().process(page, findings)
             return
-        visible = ScannedMarkup(document_of(page, self._options).without_hidden()[0])
+        visible = ScannedMarkup(document_of(page, self._options).visible[0])
         findings.text = cut(visible.text(), self._options.text_bytes_max)
         findings.text_method = VISIBLE
         findings.emphasis = visible.emphasis()
