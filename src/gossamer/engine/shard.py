@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from math import inf
 from typing import Any, Literal
 
@@ -398,11 +399,7 @@ class CrawlLoop:
             wait_s = IDLE_S_MAX
         if self._time_s_max < inf:
             wait_s = min(wait_s, max(self._time_s_max - self.elapsed_s(), 0.0))
-        try:
-            async with asyncio.timeout(wait_s):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
+        await _wait(self._wake, wait_s)
         if self._has_spare:
             self._has_spare, self._spare_at = False, self._clock.now()
 
@@ -412,21 +409,13 @@ class CrawlLoop:
         deadline = self._leave_at = self._clock.now() + self._options.stop_s
         while self._turns and not self.is_late():
             self._wake.clear()
-            try:
-                async with asyncio.timeout(min(DRAIN_POLL_S, max(0.0, deadline - self._clock.now()))):
-                    await self._wake.wait()
-            except TimeoutError:
-                pass
+            await _wait(self._wake, min(DRAIN_POLL_S, max(0.0, deadline - self._clock.now())))
         for task in self._turns:
             task.cancel()
 
     async def _commit_often(self) -> None:
         while not self._over:
-            try:
-                async with asyncio.timeout(self._commit_pause_s()):
-                    await self._commit_now.wait()
-            except TimeoutError:
-                pass
+            await _wait(self._commit_now, self._commit_pause_s())
             self._commit_now.clear()
             await self._committer.commit()
             self._wake.set()
@@ -435,6 +424,12 @@ class CrawlLoop:
         # Each commit takes disk space, so a held crawl without changes commits rarely.
         is_idle = self.brakes.held and not (self._turns or self._counters.in_epoch)
         return max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
+
+
+async def _wait(event: asyncio.Event, wait_s: float) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(wait_s):
+            await event.wait()
 
 
 def bound(limit: float | None) -> float:

@@ -42,16 +42,13 @@ class LargeBody(Protocol):
     @property
     def size(self) -> int:
         """Its length in bytes."""
-        ...
 
     @property
     def digest(self) -> bytes:
         """Its digest by the crawl's algorithm, computed while the body arrived."""
-        ...
 
     def open(self) -> BinaryIO:
         """Return a new, independent reader from the first byte. Close it, or drop it."""
-        ...
 
 
 class Request(msgspec.Struct, frozen=True, gc=False):

@@ -14,19 +14,15 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Seconds since 1970, UTC; never goes back."""
-        ...
 
     def work_s(self) -> float:
         """Processor time of the calling thread in seconds, to measure a piece of work independently of other load."""
-        ...
 
     def process_work_s(self) -> float:
         """Processor time of all threads of this process in seconds."""
-        ...
 
     async def sleep_until(self, instant: float) -> None:
         """Return no earlier than `instant`."""
-        ...
 
 
 class WallClock:

@@ -32,7 +32,7 @@ from gossamer.stages.frontier.accounts import (
     read_account,
 )
 from gossamer.stages.frontier.host import Host
-from gossamer.stages.frontier.options import BudgetOptions
+from gossamer.stages.frontier.options import BudgetOptions, BudgetOverride
 from gossamer.stages.frontier.priority import FrontierRules
 from gossamer.stages.frontier.record import LEVELS
 from gossamer.stages.frontier.remembered import Remembered
@@ -86,21 +86,20 @@ def growth(linking: float, linking_max: float, growth_max: float) -> float:
 
 def host_budget(options: BudgetOptions, host: str) -> Budget:
     """Return a host's budget before growth: its overrides take precedence over the keys for all hosts."""
-    own = options.overrides.get(host)
-    return Budget(
-        options.host_pages if own is None or own.pages is None else own.pages,
-        options.host_bytes if own is None or own.bytes is None else own.bytes,
-        options.host_time_s if own is None or own.time_s is None else own.time_s,
-    )
+    return _budget(options.overrides.get(host), options.host_pages, options.host_bytes, options.host_time_s)
 
 
 def site_budget(options: BudgetOptions, site: str) -> Budget:
     """Return a site's budget before growth; its overrides have its name with a leading dot as key."""
-    own = options.overrides.get("." + site)
+    return _budget(options.overrides.get("." + site), options.site_pages, options.site_bytes, options.site_time_s)
+
+
+def _budget(own: BudgetOverride | None, pages: int | None, wire_bytes: int | None, time_s: float | None) -> Budget:
+    own = own or BudgetOverride()
     return Budget(
-        options.site_pages if own is None or own.pages is None else own.pages,
-        options.site_bytes if own is None or own.bytes is None else own.bytes,
-        options.site_time_s if own is None or own.time_s is None else own.time_s,
+        pages if own.pages is None else own.pages,
+        wire_bytes if own.bytes is None else own.bytes,
+        time_s if own.time_s is None else own.time_s,
     )
 
 

@@ -23,23 +23,18 @@ class Leases(Protocol):
 
     def want(self, address: str, now: float) -> float | None:
         """Return when an address may be requested; None if it must be leased first: then `on_open` is called later."""
-        ...
 
     def may_ask(self, address: str, now: float) -> bool:
         """Say whether a request to an address may begin now."""
-        ...
 
     def began(self, address: str) -> None:
         """Note that a request to an address begins."""
-        ...
 
     def end(self, address: str, rest_until: float) -> None:
         """Note the end of a request, and until when its address is delayed."""
-        ...
 
     def leave(self, address: str) -> None:
         """Note that no host here uses an address any more."""
-        ...
 
 
 def site_of_key(key: str) -> str:

@@ -46,7 +46,6 @@ class WorkbenchSize:
         )
         """Hosts that may be on the workbench now."""
         self._since = 0.0
-        self._requests = 0
         self._rested_s = 0.0
 
     def reconfigure(self, options: FrontierOptions) -> None:
@@ -72,7 +71,6 @@ class WorkbenchSize:
 
     def note_delay(self, rest_s: float) -> None:
         """Note that a request ended, and the delay of its host."""
-        self._requests += 1
         self._rested_s += rest_s
 
     def fit(self, now: float) -> None:
@@ -85,7 +83,6 @@ class WorkbenchSize:
         if least < self.hosts:
             self.hosts = max(least, self.hosts - self.hosts // 10)
         self._since = now
-        self._requests = 0
         self._rested_s = 0.0
 
 

@@ -135,19 +135,15 @@ class Watch(Protocol):
 
     def begin(self, spent_s: float = 0.0) -> None:
         """A page begins, or goes on after `pause`, which returned `spent_s`."""
-        ...
 
     def resume(self) -> None:
         """A module begins; from now on it may be interrupted by `TimeoutError`."""
-        ...
 
     def end(self) -> None:
         """The module is done, or has failed."""
-        ...
 
     def pause(self) -> float:
         """Other work may run; return what the page has spent of its time."""
-        ...
 
 
 class Unwatched:

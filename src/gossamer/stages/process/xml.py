@@ -38,11 +38,9 @@ class Handler(Protocol):
 
     def start(self, name: str, attributes: Mapping[str, str], depth: int) -> None:
         """An element begins; the outermost is at depth 1. Names are as written, prefix included."""
-        ...
 
     def end(self, name: str, text: str, depth: int) -> None:
         """An element ends; `text` is its text since the last tag, cut at `TEXT_MAX`."""
-        ...
 
 
 class StopParsing(Exception):  # noqa: N818 - no error: the handler has seen enough
