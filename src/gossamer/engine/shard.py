@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from math import inf
 from typing import Any, Literal
 
@@ -16,6 +15,7 @@ from gossamer.engine.watchdogs import Brakes
 from gossamer.model.standing import Lasting
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import Lease
+from gossamer.world.loop import wait_at_most
 
 End = Literal["finished", "limit", "low_water", "patience", "stopped"]
 """`patience`: finished, except for URLs that wait for longer than `crawl.patience_s`."""
@@ -399,7 +399,7 @@ class CrawlLoop:
             wait_s = IDLE_S_MAX
         if self._time_s_max < inf:
             wait_s = min(wait_s, max(self._time_s_max - self.elapsed_s(), 0.0))
-        await _wait(self._wake, wait_s)
+        await wait_at_most(wait_s, self._wake.wait())
         if self._has_spare:
             self._has_spare, self._spare_at = False, self._clock.now()
 
@@ -409,13 +409,13 @@ class CrawlLoop:
         deadline = self._leave_at = self._clock.now() + self._options.stop_s
         while self._turns and not self.is_late():
             self._wake.clear()
-            await _wait(self._wake, min(DRAIN_POLL_S, max(0.0, deadline - self._clock.now())))
+            await wait_at_most(min(DRAIN_POLL_S, max(0.0, deadline - self._clock.now())), self._wake.wait())
         for task in self._turns:
             task.cancel()
 
     async def _commit_often(self) -> None:
         while not self._over:
-            await _wait(self._commit_now, self._commit_pause_s())
+            await wait_at_most(self._commit_pause_s(), self._commit_now.wait())
             self._commit_now.clear()
             await self._committer.commit()
             self._wake.set()
@@ -424,12 +424,6 @@ class CrawlLoop:
         # Each commit takes disk space, so a held crawl without changes commits rarely.
         is_idle = self.brakes.held and not (self._turns or self._counters.in_epoch)
         return max(HELD_COMMIT_S, self._options.commit_s) if is_idle else self._options.commit_s
-
-
-async def _wait(event: asyncio.Event, wait_s: float) -> None:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(wait_s):
-            await event.wait()
 
 
 def bound(limit: float | None) -> float:

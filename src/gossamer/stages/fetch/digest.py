@@ -8,12 +8,13 @@ import re
 import secrets
 from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from itertools import islice
 from typing import Final
 
 from gossamer.model.visits import Reply
 from gossamer.stages.fetch.credentials import origin_of
+from gossamer.world.loop import wait_at_most
 
 CHALLENGES_MAX: Final = 1_024
 """Origins whose challenges are kept; for others a request is sent twice."""
@@ -66,11 +67,7 @@ class Digests:
         """Wait until a request may go out, for `TURN_S_MAX` at most, and pass the turn on after it."""
         origin = origin_of(url)
         lock = self._turns.get(origin)
-        has_turn = False
-        if lock is not None:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(TURN_S_MAX):
-                    has_turn = await lock.acquire()
+        has_turn = lock is not None and await wait_at_most(TURN_S_MAX, lock.acquire())
         if self._running[origin]:
             self._overlapped.add(origin)
         self._running[origin] += 1
