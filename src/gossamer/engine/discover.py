@@ -37,9 +37,7 @@ class Discovery:
     def __init__(
         self, stages: Stages, widen: Widen, widen_here: Widen, clock: Clock, counters: CrawlCounters, *, follows: bool
     ) -> None:
-        """`widen` and `widen_here` are methods of `Outcomes`. `follows` is False in an offline crawl: links are only
-        recorded.
-        """
+        """`widen`, `widen_here`: of `Outcomes`. `follows`: False in an offline crawl, where links are only recorded."""
         self._stages = stages
         self._widen = widen
         self._widen_here = widen_here
@@ -84,9 +82,7 @@ class Discovery:
             yield from self._discover(regained, now)
 
     def discover(self, links: Sequence[Link]) -> list[int]:
-        """Queue the links that are in scope and new; return the eliminator's answers for those in scope. About 3 µs for
-        a known link.
-        """
+        """Queue links in scope that are new; return the eliminator's answers for those in scope. 3 µs a known link."""
         answers: list[int] = []
         for _ in self._discover(links, self._clock.now(), answers=answers):
             pass
@@ -182,9 +178,7 @@ class Discovery:
         return self._holding.links_held
 
     def take_back(self, *, idle: bool) -> list[Link]:
-        """Return held links whose answers have come; pass them to `requeue` in this epoch. `idle`: there is nothing
-        else to do.
-        """
+        """Return held links that have their answers, for `requeue` in this epoch. `idle`: nothing else is to do."""
         return self._holding.release(LINKS_AT_ONCE, self._stages.namer.name, idle=idle)
 
     def requeue(self, links: Sequence[Link]) -> None:

@@ -31,7 +31,6 @@ class FoundLinks(NamedTuple):
     mentions: list[Found]
     """All of them, for the links table."""
     keys: list[str]
-    """Their keys."""
 
 
 class PageLinks:

@@ -101,9 +101,7 @@ class Prerequisites:
         on_read: Callable[[Url], None],
         exchange: ShardExchange,
     ) -> None:
-        """`excludes` says whether a URL must not be requested at all; `on_read` is called with an origin about which a
-        document was read.
-        """
+        """`excludes` says whether a URL must not be requested; `on_read` gets an origin whose document was read."""
         self._middlewares = middlewares
         self._control = control
         self._excludes = excludes

@@ -47,8 +47,7 @@ AGAIN = frozenset((408, 421, 425, 429, 500, 502, 503, 504, *range(520, 525), 529
 REFUSALS = {402: "payment_required", 451: "legally_blocked"}
 """Statuses with their own outcomes (RFC 9110, section 15.5.3; RFC 7725)."""
 CHALLENGES_MAX = 16
-"""Digest challenges that are answered for one URL. A crash between a challenge and its answer loses the challenge, so
-that the URL gets another one."""
+"""Digest challenges answered for one URL. A crash before the answer loses one, so that the URL gets another."""
 SITEMAP_GATHER_S = 10.0
 """Delay before a sitemap is read again because another host refers to it, so that several hosts share one visit."""
 
@@ -74,9 +73,7 @@ class Outcomes:
         self._retries = retries
 
     def settle(self, lease: VisitLease, result: Reply | Failure, now: float) -> list[Link] | Reply:
-        """End a visit with the result of its request; return the links to follow, or the reply if it is a document that
-        must be examined first.
-        """
+        """End a visit with its result; return the links to follow, or the reply if it is a document to be examined."""
         if isinstance(result, Failure):
             self.failure(lease, result, now)
             return []

@@ -128,9 +128,7 @@ class PendingScope:
         self._judge_again(prefix + b"l", prefix + b"m", chain, namer)
 
     def widen_all(self, chain: Chain, namer: Namer) -> None:
-        """As `widen`, for everything that other shards brought into scope before this shard began: a pass over all
-        kept links.
-        """
+        """As `widen`, for what other shards brought into scope before this one began: a pass over all kept links."""
         self._judge_again(*PARTITIONED, chain, namer)
 
     def _judge_again(self, begin: bytes, end: bytes, chain: Chain, namer: Namer) -> None:

@@ -47,8 +47,7 @@ MEMORY_CALM = 0.95
 REQUESTS_MIN = 8
 """Lower bound of concurrent requests when memory or open files are short."""
 OWN_BYTES_AT_START = 192 << 20
-"""Our own process holds less memory at the beginning of a crawl. More than this belongs to a program that embeds the
-crawl, and cannot be freed by the crawl."""
+"""Our own process holds less memory at first; more is of a program that embeds the crawl, which cannot free it."""
 FILES_OF_OUR_OWN = 640
 """Open files in addition to those of requests: up to 512 of the store, and journals, pipes and name servers."""
 FILES_A_REQUEST = 3

@@ -87,9 +87,7 @@ P = TypeVar("P", bound=Collection[str])
 
 
 def regular(patterns: P) -> P:
-    """Check `patterns`, or a table with patterns as keys, and return it. Raises ValueError, which names the pattern
-    that is not valid and why.
-    """
+    """Check `patterns`, or a table by pattern, and return it. Raises ValueError with the invalid pattern and why."""
     try:
         PatternSet(tuple(patterns))
     except ConfigError as error:

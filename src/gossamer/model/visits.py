@@ -227,9 +227,7 @@ def retry_after_s(reply: Reply, now: float) -> float | None:
 
 
 def max_age_s(headers: Sequence[tuple[str, str]]) -> float | None:
-    """Return how long a reply may be reused (RFC 9111, section 5.2.2): 0 for no-store and no-cache, None when the
-    server does not say.
-    """
+    """Return how long a reply may be reused (RFC 9111, section 5.2.2): 0 for no-store, no-cache; None: not stated."""
     values = ",".join(value for name, value in headers if name.lower() == "cache-control")
     if not values:
         return None

@@ -18,9 +18,7 @@ GONE: Final = "is gone: it was moved or removed while the crawl ran, and what ca
 
 
 class GoneError(FileNotFoundError):
-    """A file or a folder was moved or removed while a crawl writes it: what is written to it is lost, without an error
-    of the system.
-    """
+    """A file or folder was moved or removed while a crawl writes it, which the system does not report: data is lost."""
 
     def __str__(self) -> str:
         return f"{self.filename} {GONE}; put it back, and gossamer resume continues"

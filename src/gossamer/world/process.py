@@ -33,9 +33,7 @@ def boot_id() -> bytes:
 
 
 def processors(groups: Path = CONTROL_GROUPS) -> int:
-    """Return how many processors this process may use: those that it may run on, and in a container no more than the
-    quota of its control group.
-    """
+    """Return the processors that this process may use, in a container at most the quota of its control group."""
     found = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     for names in ("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"):  # Version 2, and 1.
         with suppress(OSError, ValueError, ZeroDivisionError):
@@ -46,9 +44,7 @@ def processors(groups: Path = CONTROL_GROUPS) -> int:
 
 
 def usable_bytes(groups: Path = CONTROL_GROUPS) -> int:
-    """Return how much memory this process may use: that of the machine, and in a container no more than the limit of
-    its control group.
-    """
+    """Return the memory that this process may use: the machine's, in a container at most its control group's limit."""
     found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     for name in "memory.max", "memory/memory.limit_in_bytes":  # Version 2, and 1.
         with suppress(OSError, ValueError):  # `max`: no limit.
@@ -74,9 +70,7 @@ def die_with_parent(parent_pid: int) -> None:
 
 
 def dies_with_parent() -> bool:
-    """Say whether the kernel kills this process when its parent ends, that is, whether the parent is its supervisor.
-    False if unknown.
-    """
+    """Say whether the kernel kills this process with its parent, which is then its supervisor. False if unknown."""
     if not sys.platform.startswith("linux"):
         return False
     sent = ctypes.c_int(0)
@@ -142,9 +136,7 @@ class DirectoryLock:
 
     @staticmethod
     def is_held(path: Path, wait_s: float = 0.0) -> bool:
-        """Say whether a process holds a lock for at least `wait_s`: readers hold it only briefly. Blocks for that time,
-        and changes nothing.
-        """
+        """Say whether a process holds a lock for `wait_s` or longer; readers are brief. Blocks; changes nothing."""
         try:
             descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:

@@ -15,9 +15,7 @@ def is_chunked(headers: Iterable[tuple[str, str]]) -> bool:
 
 
 class Dechunked:
-    """Removes the chunked coding. A body that does not begin with a chunk is left as it is: some tools remove the
-    coding and keep the header.
-    """
+    """Removes the chunked coding. A body without a first chunk is left: some tools remove only the coding itself."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces

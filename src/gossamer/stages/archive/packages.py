@@ -41,9 +41,7 @@ def open_package(file: BinaryIO) -> zipfile.ZipFile:
 
 
 def packed_files(package: zipfile.ZipFile, file: BinaryIO) -> list[PackedFile]:
-    """Return the files in `archive/` of the package in `file`. Nothing is unpacked, so names lead nowhere. Raises
-    BadZipFile: they overlap.
-    """
+    """Return the files in `archive/` of the package in `file`, unpacking nothing. Raises BadZipFile: they overlap."""
     infos = [info for info in package.infolist() if info.filename.startswith(ARCHIVES) and not info.is_dir()]
     if sum(info.compress_size for info in infos) > file.seek(0, SEEK_END):
         raise zipfile.BadZipFile("its files overlap")

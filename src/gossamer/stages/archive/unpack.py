@@ -195,9 +195,7 @@ class Unpacked:
         return data
 
     def search(self, begins: Callable[[bytes], bool], offset: int) -> bool:
-        """Go to the next place in the file, behind `offset`, at which a member begins whose content begins so; False
-        at the end. One pass.
-        """
+        """Go to the next member, behind `offset`, whose content begins so; False at the end of the file. One pass."""
         magic = _GZIP_DEFLATE if self.packing == "gzip" else ZSTD
         self.seek(offset + 1)
         at = 0

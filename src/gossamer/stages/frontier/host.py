@@ -200,9 +200,7 @@ class Site:
         self.pages = 0
         """Pages fetched since its first host entered the workbench; linking sites add to this."""
         self.waits_in: dict[int, None] = {}
-        """Partitions in which more hosts of the site may wait in the index for a place on the workbench: at most one,
-        except for a split site.
-        """
+        """Partitions where more hosts of the site may wait in the index: at most one, except for a split site."""
         self.tokens: SiteTokens | None = None
         """For a split site: tokens with which this shard may use the site's gate; None: no tokens are needed."""
 

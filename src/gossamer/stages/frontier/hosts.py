@@ -41,9 +41,7 @@ class HostRecords(msgspec.Struct, frozen=True):
 
 
 class HostTable:
-    """Name to `Host`. Dirty hosts, hosts with leases and those on the workbench stay; of the others, the least recently
-    used is evicted.
-    """
+    """Name to `Host`. Dirty, leased and active hosts stay; of the others, the least recently used is evicted."""
 
     def __init__(
         self,

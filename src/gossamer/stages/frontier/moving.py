@@ -88,9 +88,7 @@ class FrontierMoves:
         return not any(host.out or host.lent for host in self._hosts.of(first, end))
 
     def release(self, first: int, end: int) -> list[Prerequisite]:
-        """Forget frozen partitions that are drained, after this epoch's `cut`; return the prerequisite fetches that
-        waited at their hosts.
-        """
+        """Forget frozen, drained partitions after this epoch's `cut`; return their hosts' prerequisite fetches."""
         waiting = [one for host in self._hosts.of(first, end) for one in host.prerequisites or ()]
         self._forget(first, end)
         self._count(self._records(first, end), -1)

@@ -27,7 +27,6 @@ class QueueEntry(msgspec.Struct, array_like=True, frozen=True, gc=False):
     error: str = ""
     """Why the last attempt failed."""
     revisit: bool = False
-    """Whether this is a revisit."""
 
 
 class QueuedUrl(Visit, frozen=True, gc=False):
@@ -334,9 +333,7 @@ def range_end(prefix: bytes) -> bytes:
 
 
 class QueueCounts(msgspec.Struct):
-    """Counts of a crawl. `discovered = pending + the sum of terminal` at every commit; `pending` URLs are queued or in
-    flight.
-    """
+    """Counts of a crawl. At each commit `discovered = pending + sum of terminal`; `pending`: queued or in flight."""
 
     discovered: int = 0
     pending: int = 0

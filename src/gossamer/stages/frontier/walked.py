@@ -61,7 +61,6 @@ class Walker(msgspec.Struct, array_like=True):
     awaits: str = ""
     """The page that the walker waits for."""
     steps: int = 0
-    """Steps that it has taken."""
     number: int = 0
 
 

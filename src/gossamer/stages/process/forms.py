@@ -95,9 +95,7 @@ def _submission(button: LexborNode, form: LexborNode, name: str) -> str:
 
 
 def _encoding(accepted: str | None, encoding: str) -> str:
-    """Return the encoding of a form's data: the first known one that it accepts, else that of its page (HTML standard,
-    section 4.10.21.5).
-    """
+    """Return the encoding of a form: the first it accepts that is known, else its page's (HTML, section 4.10.21.5)."""
     if accepted is not None:
         encoding = next(filter(None, map(encoding_of_label, accepted.split())), "utf-8")
     return encoding

@@ -41,9 +41,7 @@ class MarkdownText(NamedTuple):
 
     text: str
     heading_ids: tuple[str, ...]
-    """For each heading that is no part of a list or quotation, in order, the id in the page that leads to it; empty
-    where there is none.
-    """
+    """For each heading outside lists and quotations, in order, the id that leads to it; empty where there is none."""
 
 
 def as_markdown(root: Element, join: Join) -> MarkdownText:

@@ -66,9 +66,7 @@ def signal_of(body: bytes, anchors: int) -> str | None:
 
 
 def text_bytes(body: bytes, enough: int = MEASURED_BYTES_MAX) -> int:
-    """Return about how long the visible text of a page is, without white space; counting ends at `enough`. About 25 µs
-    a KB that is looked at.
-    """
+    """Return about how long a page's visible text is, without white space, up to `enough`. 25 µs a KB looked at."""
     text = end = 0
     for markup in _NO_TEXT.finditer(body, 0, MEASURED_BYTES_MAX):
         text += markup.start() - end

@@ -86,9 +86,7 @@ def cells_of(table: Element, written: Callable[[Element], str]) -> list[list[str
 
 
 def alignments(table: Element, columns: int) -> list[str]:
-    """Return the alignment of each column (`left`, `right`, `center`, or empty), as its head states it, otherwise as
-    the first row below.
-    """
+    """Return the alignment of each column (`left`, `right`, `center` or empty), by its head, else by its first row."""
     rows = [row for row in rows_of(table) if row][:2]
     found = [""] * columns
     for row in rows:

@@ -21,9 +21,7 @@ from gossamer.url.url import Url
 
 
 class ExcludedHost:
-    """Hosts that get no request: permanent entries, a list that can be replaced and, if `only_hosts` is set, all hosts
-    that it does not name.
-    """
+    """Hosts that get no request: permanent entries, a replaceable list, and all that a given `only_hosts` omits."""
 
     name = "excluded_host"
     keys: tuple[str, ...] = ()

@@ -31,7 +31,6 @@ class Ward:
         self.counts: dict[str, int] = {}
         """Pages per template, while they are too few to watch it."""
         self.nodes: dict[str, TemplateNode] = {}
-        """Templates that are watched."""
         self.mirrors = Mirrors()
         self.touched = False
         self.dirty = False

@@ -45,9 +45,7 @@ from gossamer.url.url import Url
 RATIO = 4
 """Each run is at least this many times larger than the next newer one: few runs, and URLs are rarely rewritten."""
 FRONT_SPAN_MAX = 2
-"""Front buffers that may fill while one is merged; after that, and when the next batch of held links is full, the crawl
-waits for the disk.
-"""
+"""Front buffers that may fill while one is merged; after that, or with a full batch held, the crawl awaits the disk."""
 
 Front = list[dict[int, int]]
 """Per group: fingerprint to path (`offers.way_of`)."""

@@ -42,9 +42,7 @@ class HeldRun(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class HeldPart(msgspec.Struct, array_like=True, frozen=True):
-    """One value of the store: links, with the fields for the comparison separate; `pages` stay encoded until their
-    links are needed.
-    """
+    """One value of the store: links, apart from the fields to compare; `pages` stay encoded until needed."""
 
     fingerprints: bytes
     ways: bytes
