@@ -211,9 +211,7 @@ class Bias(Protocol):
     """Draws the level that is next, for hosts and for the queues of a host (the biased front queues of Mercator)."""
 
     def choose(self, levels: Sequence[int]) -> int:
-        """Return one of `levels`, which are not empty and in no order. A level that is never chosen while others have
-        URLs starves.
-        """
+        """Return one of `levels`, never empty, in no order. A level never chosen starves while others have URLs."""
 
 
 KNOWN = 0

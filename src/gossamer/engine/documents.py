@@ -280,9 +280,7 @@ class DocumentReader:
                 control.unpark(url, self._clock.now())
 
     async def _conclude_in_slices(self, lease: VisitLease, reply: Reply, examined: Examined) -> None:
-        """Conclude a page with many links. Other tasks run meanwhile, but no commit, in which the page would be
-        finished without some of its links.
-        """
+        """Conclude a page with many links, in slices. A commit between them would finish the page without some."""
         async with self.undivided:
             finding = self._outcomes.links_in_slices(lease, examined)
             found = None

@@ -125,9 +125,7 @@ class Ending(Protocol):
 
 
 class Hints:
-    """What sitemaps and feeds may announce (`features.revisit.hints`). By itself nothing: where links are not followed,
-    they are pages.
-    """
+    """What sitemaps and feeds may announce (`features.revisit.hints`); by itself nothing: they are pages."""
 
     wants_feeds = False
 

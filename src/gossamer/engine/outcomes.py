@@ -118,9 +118,7 @@ class Outcomes:
             conclusion.then(now)
 
     def failure(self, lease: VisitLease, failure: Failure, now: float) -> None:
-        """Conclude a visit without a complete reply: schedule another attempt, or end the URL. The part that came is
-        archived, but not examined.
-        """
+        """Conclude a visit without a complete reply: plan another, or end the URL. Archive what came, unexamined."""
         visit = self._visit(lease)
         came = failure.came
         if came is None or self._is_unwanted(visit, came):

@@ -293,9 +293,7 @@ class Pipeline:
         return request
 
     def _answer(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
-        """Pass on the result of a prerequisite fetch. A result that crashed this process before is discarded, since it
-        must not count as permission.
-        """
+        """Pass on the result of a prerequisite fetch, but none that crashed this process: it is no permission."""
         owner = self._middlewares.of(prerequisite.owner)
         body = b""
         reply = result if isinstance(result, Reply) else result.came

@@ -48,9 +48,7 @@ class Quarantine:
         for suspect in accused:
             self._suspects[suspect.fingerprint] = suspect.stage
         self.accused = bool(accused)
-        """Whether there are new suspects. Then commit before the next page is examined, otherwise two of them could
-        crash the process alternately.
-        """
+        """Whether there are new suspects: commit before the next page, or two could crash the process in turns."""
         if accused:
             self._save()
 

@@ -69,9 +69,7 @@ class Trapping(VisitMiddleware):
         return Verdict(outcome="trapped", reason=trap.says()) if trap is not None else ALLOWED
 
     def note_page(self, url: Url, content: Content, row: PageRow, requested: Url | None = None) -> None:
-        """Record a fetched page. Only texts are evidence of a trap. `requested` is the address from which redirects led
-        to the page.
-        """
+        """Record a fetched page; only texts are evidence of a trap. Redirects from `requested` led to the page."""
         if not is_text(row.media_type):
             return
         copy = bool(row.duplicate_of) and _host_of(row.duplicate_of) == _host_of(row.url)

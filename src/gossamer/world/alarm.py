@@ -83,9 +83,7 @@ class OverrunAlarm:
         self._running = False
 
     def pause(self) -> float:
-        """Run to here, and return what the run has spent. Short parts, as those of a long page that lets other work run
-        in between, cost it nothing.
-        """
+        """Run to here; return what the run has spent. Short parts, as of a page in slices, cost it nothing."""
         self._running = False
         spent_s = self._limit_s - (self._ends_s - self._processor_s())
         if spent_s - self._spent_s <= self._limit_s / TICKS:

@@ -60,14 +60,10 @@ Made = TypeVar("Made")
 
 
 class LoopShare:
-    """Bounds the share of the loop's time that one kind of work takes: measures each step, and makes later work wait.
-    Costs under a microsecond a step.
-    """
+    """Bounds the loop's time for one kind of work: measures each step, and makes later work wait. Under 1 µs a step."""
 
     def __init__(self, share: float, now: Callable[[], float], work_s: Callable[[], float] | None = None) -> None:
-        """Allow `share` seconds of work for each second of waiting, by the clock `now`. `work_s` measures work; None:
-        `now`.
-        """
+        """Allow `share` seconds of work per second waited, by the clock `now`. `work_s` measures work; None: `now`."""
         self._share = share
         self._now = now
         self._work_s = work_s or now

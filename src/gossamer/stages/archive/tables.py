@@ -74,9 +74,7 @@ class TableWriters:
         return Archived()
 
     def add_epoch(self, row: EpochRow) -> None:
-        """Take the row of a commit; it is durable with the next. Finishes logs that have grown for long enough: what
-        is in them becomes Parquet.
-        """
+        """Take the row of a commit, durable with the next. Logs that have grown for long enough become Parquet."""
         fields = msgspec.structs.astuple(msgspec.structs.replace(row, shard=self._shard))
         self._epochs.append((*fields[:-1], *values(row.counters)))
         if self._segments_since is None:

@@ -154,9 +154,7 @@ class Unpacked:
         return length
 
     def find(self, marks: tuple[bytes, ...], limit: int) -> int:
-        """Return the number of bytes before the end of the earliest of some marks; -1 if the first `limit` bytes, or
-        a piece more, hold none.
-        """
+        """Return where the earliest of some marks ends; -1 if the first `limit` bytes, or a piece more, hold none."""
         start = 0
         while True:
             held = self._held

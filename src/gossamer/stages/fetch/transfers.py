@@ -1,6 +1,4 @@
-"""Transfers: runs transfers over one set of kept connections, and translates libcurl's errors
-(curl/include/curl/curl.h, libcurl-errors(3)).
-"""
+"""Transfers: runs transfers over kept connections, and translates libcurl's errors (curl/curl.h, libcurl-errors(3))."""
 
 from __future__ import annotations
 
@@ -181,9 +179,7 @@ def is_h2_failure(transfer: Transfer, end: End) -> bool:
 
 
 def is_stream_failure(transfer: Transfer, end: End) -> bool:
-    """Say whether a failure over HTTP/2 concerns one request, which may be repeated over HTTP/2: the server reset its
-    stream, or refused it.
-    """
+    """Say whether an HTTP/2 failure concerns one request, which may be repeated: its stream was reset or refused."""
     return transfer.was_refused or (end.code == _H2_STREAM and "PROTOCOL_ERROR" not in end.text)
 
 

@@ -317,9 +317,7 @@ class DeferredHosts:
             self.budgets.begin_round(now)
 
     def draw_in_turn(self) -> tuple[int, str] | None:
-        """Return, in every other call, a host that may continue. In this round it has the same priority as ready hosts,
-        so the two take turns.
-        """
+        """Return, in every other call, a host that may continue: these and the ready hosts of this round take turns."""
         if not self.may_continue:
             return None
         self._is_their_turn = not self._is_their_turn
@@ -462,9 +460,7 @@ class Ledger:
         return lambda partition, site: reputation.linking(self._accounts.get(SITE, partition, site).account)
 
     def reconfigure(self, options: BudgetOptions, hosts: Iterable[Host], now: float) -> None:
-        """Apply new budgets; `hosts` are those in memory. A new round begins, so that hosts that were deferred by the
-        old budgets may continue.
-        """
+        """Apply new budgets; `hosts` are those in memory. A new round begins: hosts the old ones deferred continue."""
         if options == self.options:
             return
         self.options = options

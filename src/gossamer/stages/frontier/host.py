@@ -73,9 +73,7 @@ class Host:
         self.aside_again_at = 0.0
         """Before this time no more URLs are set aside, because many just were."""
         self.parked = ""
-        """What the host waits for (`ROBOTS`, `UNREAD`, `ADDRESS`); only prerequisite fetches are leased meanwhile.
-        Empty: not parked.
-        """
+        """What parks it (`ROBOTS`, `UNREAD`, `ADDRESS`): only prerequisite fetches are leased. Empty: not parked."""
         self.dirty = False
         self.contacted = False
         """Whether the host got a request, or a hint changed its record, since the last cut."""

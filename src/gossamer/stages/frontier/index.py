@@ -138,9 +138,7 @@ class HostIndex:
         self.deferred.forget(first, end)
 
     def admit(self, first: int, end: int) -> list[tuple[int, str]]:
-        """Add partitions from another shard; return partition and name of the hosts that were on the workbench there. A
-        pass over their entries.
-        """
+        """Add partitions from another shard; return partition and name of the hosts on its workbench. One pass."""
         benched = []
         begin, stop = partition_range(first, end)
         for key, _ in self._epochs.scan("ready", begin, stop):
@@ -259,9 +257,7 @@ class HostIndex:
         return next(((partition, key[10:].decode()) for key, _ in self._epochs.scan("sleep", begin, end)), None)
 
     def sleepers(self, most: int) -> list[tuple[float, int, str]]:
-        """Return wake time, partition and name of the sleeping hosts that wake first: scans at most `most` entries in
-        each of `most` partitions.
-        """
+        """Return time, partition and name of those that wake first: scans up to `most` entries in `most` partitions."""
         found = []
         for instant, partition in nsmallest(most, ((instant, number) for number, instant in self._wakes.items())):
             begin = partition.to_bytes(2) + instant.to_bytes(8)

@@ -132,9 +132,7 @@ class NextTurn(NamedTuple):
 
 
 def next_turn(benched: Iterable[Host], index: HostIndex, hosts: HostTable, *, has_sites: bool) -> NextTurn | None:
-    """Return when the next host may be requested, which one, and why not earlier; `has_sites`: whether sites have
-    gates. For an idle crawl's status.
-    """
+    """Return when the next host may be requested, which, and why not earlier; `has_sites`: whether sites have gates."""
     waiting = [host for host in benched if host.turn_at is not None]
     if not waiting:
         return _next_sleeper(index, hosts)

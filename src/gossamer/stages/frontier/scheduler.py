@@ -340,9 +340,7 @@ PREREQUISITE_WAIT_S_MAX = 300.0
 
 
 class HostControl:
-    """Prerequisite fetches, waits and closings of hosts. Each change is durable with the epoch; a delay also survives a
-    crash before that.
-    """
+    """Prerequisite fetches, waits and closings of hosts, durable with the epoch; a delay survives an earlier crash."""
 
     def __init__(
         self, hosts: HostTable, scheduler: Scheduler, contacts: Contacts, politeness: Politeness, remembered_s: float

@@ -140,9 +140,7 @@ def weight(text: str | None) -> float:
 
 
 def listed(lines: Iterable[str]) -> Generator[None, None, list[Announced]]:
-    """Return the addresses of a sitemap in plain text: one a line, nothing else (the protocol's third form). Yields
-    each few milliseconds.
-    """
+    """Return the addresses of a plain-text sitemap, one a line (the protocol's third form). Yields each few ms."""
     found: list[Announced] = []
     for number, line in enumerate(lines, 1):
         if number % LINES_AT_ONCE == 0:

@@ -414,9 +414,7 @@ class ScannedMarkup:
 
 
 def end_of_raw(body: bytes, lower: bytes, name: bytes, position: int) -> tuple[int, int]:
-    """Return where the content of an element without markup ends that begins here, and the place after its end tag: -1
-    when the page ends first.
-    """
+    """Return where the raw content that begins here ends, and the place after its end tag: -1 when the page ends."""
     found = end_tag(lower, name, position)
     if found is None:
         return len(body), -1

@@ -52,9 +52,7 @@ _TDM = frozenset(("tdm-reservation", "tdm-policy"))
 
 
 class Directives:
-    """Reads statements about use, and `nofollow` and `noindex`, meant for all or for one of the crawler's `tokens`. The
-    stricter word wins.
-    """
+    """Reads statements about use, `nofollow`, `noindex`, for all or one of the `tokens`. The stricter word wins."""
 
     name = "directives"
 

@@ -248,9 +248,7 @@ def tdm_rules(text: bytes) -> Iterator[tuple[Pattern, Statement]]:
 
 
 def license_rules(text: bytes, origin: str, address: str = "") -> Iterator[tuple[Pattern, Statement]]:
-    """Yield the statements of an RSL document for each of its contents; none if it is not an RSL document. Statements
-    have its `address`, if given.
-    """
+    """Yield an RSL document's statements about its contents; none if it is not one. They name its `address`, if any."""
     if not text:
         return
     try:

@@ -34,9 +34,7 @@ class Mirrors:
         self._mirrored: set[int] = set()
 
     def has_twin(self, url: Url, is_fetched: Fetched) -> bool:
-        """Count a page; say whether the same page was fetched in another part. At most `NAMES_MAX` reads for each place
-        of a directory.
-        """
+        """Count a page; say whether it was fetched in another part. Up to `NAMES_MAX` reads a place of a directory."""
         path_at = url.key.find("/", url.key.find("://") + 3)
         directories = url.key[path_at:].partition("?")[0].split("/")[1:-1]
         found = False

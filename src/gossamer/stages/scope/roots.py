@@ -1,6 +1,4 @@
-"""Roots: converts seeds as typed to addresses, or explains what is wrong with them; keeps what they, and their
-redirects, bring into scope.
-"""
+"""Roots: converts typed seeds to addresses, or explains faults; keeps what they and redirects bring into scope."""
 
 from __future__ import annotations
 

@@ -147,9 +147,7 @@ class Traps:
         del partition  # The key's, not the trap's.
 
     def forget(self, hosts: Iterable[str], sites: Iterable[str]) -> None:
-        """Drop everything about some hosts, and about some sites as farms, from memory: another shard has them now, or
-        they are loaded again.
-        """
+        """Drop hosts, and sites as farms, from memory: another shard has them now, or they are loaded again."""
         for site in sites:
             self._cut.pop(site, None)
             self._traps.pop(ANY + site, None)

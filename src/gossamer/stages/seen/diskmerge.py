@@ -256,9 +256,7 @@ class DiskMergeUrlSeen:
 
     @property
     def memory(self) -> dict[str, int]:
-        """Memory in use: held `links`, URLs in `popular`, `front` and `frozen`, number of `runs`, bytes of indexes and
-        filter.
-        """
+        """Memory: held `links`, URLs in `popular`, `front` and `frozen`, number of `runs`, index and filter bytes."""
         return {
             "links": len(self._held),
             "popular": len(self._popular),
@@ -326,9 +324,7 @@ class DiskMergeUrlSeen:
         return shortest(here, self.moved.way(partition, fingerprint))
 
     def _find_here(self, group: int, fingerprint: int) -> int | None:
-        """Return the shortest path to a URL in memory and files, or None. Reads from the newest run to the oldest: the
-        newest path is the shortest.
-        """
+        """Return the shortest path to a URL in memory and files, or None: that of the newest run which has it."""
         way = self._in_memory(group, fingerprint)
         if way is None:
             mask = mask_of(fingerprint)

@@ -213,9 +213,7 @@ class HeldLinks:
         self._wanted = wanted
 
     def release(self, most: int, name: Name, *, idle: bool) -> list[Link]:
-        """Return up to `most` links to offer again in this epoch. `idle`: there is nothing else to do, so do not wait
-        for a full batch.
-        """
+        """Return up to `most` links to offer again in this epoch. `idle`: nothing else is to do; take any batch."""
         self._retire()
         if idle and self._leaving is None and self._gathering:
             if len(self._gathering) <= READS_MAX:
