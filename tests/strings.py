@@ -73,9 +73,7 @@ def texts_of(path: Path) -> Iterator[str]:
         visitor.visit(ast.parse(content))
         found = visitor.found
     elif path.suffix == ".toml":
-        tables = tomllib.loads(content)
-        nested = tables.pop("attributes")
-        found = [one for table in (*tables.values(), *nested.values()) for pair in table.items() for one in pair]
+        found = list(_leaves(tomllib.loads(content)))
     elif path.suffix == ".html":
         page = _Page()
         page.feed(content)
@@ -87,11 +85,24 @@ def texts_of(path: Path) -> Iterator[str]:
             yield text
 
 
+def _leaves(value: object) -> Iterator[str]:
+    """Yield the keys and texts of tables and lists, in their order."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield key
+            yield from _leaves(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _leaves(one)
+    else:
+        yield str(value)
+
+
 def catalogue() -> str:
     """Return the whole catalogue."""
     lines = []
     paths = [path for suffix in ("py", "html", "js") for path in SOURCE.rglob(f"*.{suffix}")]
-    paths.append(SOURCE / "config/synonyms.toml")
+    paths += [SOURCE / "config/synonyms.toml", SOURCE / "api/metrics.toml"]
     for path in sorted(paths):
         place = path.relative_to(SOURCE)
         if place.parts[0] not in LEFT_OUT and (texts := list(texts_of(path))):

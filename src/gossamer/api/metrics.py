@@ -7,9 +7,10 @@ media types.
 
 from __future__ import annotations
 
+import pkgutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET
@@ -27,68 +28,30 @@ STATES = ("starting", "running", "paused", "stopping", "finished", "stopped", "f
 STAGES = ("fetch", "parse", "store", "render")
 PREFIX = "gossamer_"
 
-# Name, key of the status, what it is.
-COUNTERS = (
-    ("pages", "pages", "Documents fetched (outcome fetched)"),
-    ("received_bytes", "wire_bytes", "Bytes received"),
-    ("content_bytes", "body_bytes", "Bytes of content, codings removed"),
-    ("discovered_urls", "discovered", "URLs found, each counted once"),
-    ("elapsed_seconds", "elapsed_s", "Seconds of crawling, over all runs"),
-    ("runs", "runs", "Times that the crawl was started"),
-)
-GAUGES = (
-    ("queued_urls", "queued", "URLs that are not finished, those in flight left out"),
-    ("requests_in_flight", "in_flight", "Requests under way"),
-    ("requests_in_flight_max", "concurrency", "Requests that may be under way at once"),
-    ("hosts_known", "hosts_known", "Hosts with a record"),
-    ("hosts_with_work", "hosts_left", "Hosts with URLs that are not finished"),
-    ("hosts_active", "hosts_active", "Hosts with work in memory"),
-    ("hosts_deferred", "hosts_deferred", "Hosts that have used up their budget in this round"),
-    ("disk_bytes", "disk_bytes", "What the crawl's directory takes on disk"),
-    ("links_held", "links_held", "Links that await the duplicate check"),
-    ("epoch", "epoch", "Number of the last commit"),
-)
-LABELLED_COUNTERS = (
-    ("attempts", "outcomes", "outcome", "Attempts by how they ended"),
-    ("finished_urls", "terminal_outcomes", "outcome", "URLs by how they ended for good"),
-    ("rejected_links", "rejected", "filter", "Links by the filter that rejected them"),
-    ("fetched_pages", "media_types", "media_type", "Documents fetched by media type"),
-    ("rendered_pages", "rendered", "result", "Pages that were to be rendered, by what became of it"),
-    ("rendering", "rendering", "what", "What rendering took and brought: processor seconds, links, resources"),
-    ("pages_with_text", "text_methods", "text_method", "Pages fetched by how their text was found"),
-)
 DNS_WITHIN = {"dns_within_10_ms": "0.01", "dns_within_100_ms": "0.1", "dns_within_1_s": "1"}
 """Counters that have a label in place of a unit in their name."""
-MODULE_COUNTERS = (
-    ("module_pages", "pages", "Pages that a processing module was given"),
-    ("module_failures", "failed", "Pages that a processing module failed on"),
-)
-SHARD_COUNTERS = (
-    ("commits", "commits", "Commits, in this process"),
-    ("commit_seconds", "commit_s_total", "Their time, in this process"),
-)
-SHARD_GAUGES = (
-    ("commit_last_seconds", "commit_s", "How long the last commit took"),
-    ("commit_under_way_seconds", "commit_under_way_s", "How long the commit under way has taken; 0 without one"),
-    ("loop_lag_seconds", "loop_lag_s", "How late the event loop was at its last beat"),
-    ("silent_seconds", "heard_s", "How long the shard has not answered; 0 while it does"),
-)
-MACHINE_GAUGES = (
-    ("machine_silent_seconds", "heard_s", "How long a shard of the machine has not answered; 0 while all do"),
-    ("machine_disk_free_bytes", "disk_free_bytes", "Of the fullest file system that shards of the machine write to"),
-)
-WATCH_GAUGES = (
-    ("loop_lag_max_seconds", "loop_lag_s_max", "The most in the last minute"),
-    ("memory_bytes", "memory_bytes", "Memory that the process holds"),
-    ("memory_budget_bytes", "memory_budget_bytes", "memory.budget_bytes"),
-    ("open_files", "open_files", "Open files and sockets"),
-    ("open_files_max", "open_files_max", "How many the system allows"),
-    ("clock_shift_seconds", "clock_shift_s", "By how much the system's clock was set forward since the start"),
-)
-WATCH_COUNTERS = (
-    ("loop_stalls", "stalls", "Times that the event loop stalled, in this process"),
-    ("clock_jumps", "clock_jumps", "Times that the clock jumped, in this process"),
-)
+
+
+class Measure(msgspec.Struct, array_like=True, frozen=True):
+    """A metric: the key of its value in a part of the status, and its help."""
+
+    key: str
+    says: str
+    label: str = ""
+    """Of its values; empty: it has one."""
+
+
+class MeasureGroup(msgspec.Struct, frozen=True):
+    """Metrics of one kind, by name, from one part of the status."""
+
+    of: Literal["status", "cost", "watch", "modules", "shards", "machines"]
+    kind: Literal["counter", "gauge"]
+    metrics: dict[str, Measure]
+
+
+GROUPS = msgspec.toml.decode(
+    pkgutil.get_data("gossamer.api", "metrics.toml") or b"", type=dict[str, list[MeasureGroup]]
+)["groups"]
 
 
 def metrics_of(status: Mapping[str, object]) -> bytes:
@@ -140,21 +103,13 @@ def _text(families: Iterable[Metric]) -> bytes:
 
 def _of_status(status: Status) -> Iterator[Metric]:
     yield InfoMetricFamily(PREFIX + "build", "The program", {"version": __version__})
-    for name, key, what in COUNTERS:
-        yield CounterMetricFamily(PREFIX + name, what, _float(getattr(status, key)))
-    for name, key, what in GAUGES:
-        yield GaugeMetricFamily(PREFIX + name, what, _float(getattr(status, key)))
+    for group in GROUPS:
+        yield from _of_group(group, status)
     overdue = _float((status.revisits or {}).get("overdue"))
     yield GaugeMetricFamily(PREFIX + "overdue_urls", "URLs of a continuous crawl whose visit is due", overdue)
-    for name, key, label, what in LABELLED_COUNTERS:
-        counts = {str(value) or "unknown": count for value, count in getattr(status, key).items()}
-        yield _by_label(name, what, label, counts, CounterMetricFamily)
     stages = {name: status.cost.get(f"cpu_{name}_s") for name in STAGES}
     says = "Processor time by stage, over all runs"
     yield _by_label("processor_seconds", says, "stage", stages, CounterMetricFamily)
-    yield CounterMetricFamily(PREFIX + "requests", "Requests sent, over all runs", status.cost.get("requests", 0.0))
-    most = status.cost.get("memory_bytes_max", 0.0)
-    yield GaugeMetricFamily(PREFIX + "memory_bytes_max", "The most memory that the crawl held, over all runs", most)
     within = {seconds: status.counters.get(name) for name, seconds in DNS_WITHIN.items()}
     says = "Lookups by the seconds that they took at most"
     yield _by_label("dns_within", says, "seconds", within, CounterMetricFamily)
@@ -163,36 +118,41 @@ def _of_status(status: Status) -> Iterator[Metric]:
             continue
         metric = name.removesuffix("_s") + "_seconds" if name in ("dns_s", "requests_s") else name
         yield CounterMetricFamily(PREFIX + metric, f"{what}, in this process", status.counters.get(name, 0.0))
-    for name, key, what in MODULE_COUNTERS:
-        counts = {module: facts.get(key) for module, facts in status.modules.items()}
-        yield _by_label(name, what, "module", counts, CounterMetricFamily)
-    yield _by_label("level_urls", "URLs in queues by level, 0 the most urgent", "level", status.levels)
     limits = status.hosts.get("limits", {}) if status.hosts is not UNSET else {}
     yield _by_label("active_hosts_by_limit", "Active hosts by what limits them", "limit", limits)
     alarms = {alarm.name for alarm in status.alarms}
     yield _by_label("alarm", "1 while it lasts", "alarm", {name: name in alarms for name in ALARMS})
     states = {name: status.state == name for name in STATES}
     yield _by_label("state", "1 for the state that the crawl is in", "state", states)
-    for name, key, what in SHARD_COUNTERS:
-        values = {str(shard.shard): getattr(shard, key) for shard in status.shards}
-        yield _by_label(name, what, "shard", values, CounterMetricFamily)
-    for name, key, what in SHARD_GAUGES:
-        values = {str(shard.shard): getattr(shard, key) for shard in status.shards}
-        yield _by_label(name, what, "shard", values)
-    for name, key, what in MACHINE_GAUGES:
-        machines = {one.address or one.machine: getattr(one, key) for one in status.machines or ()}
-        yield _by_label(name, what, "machine", {one: value for one, value in machines.items() if value is not None})
-    yield from _of_machine(status.watch)
-
-
-def _of_machine(watch: Mapping[str, Any]) -> Iterator[Metric]:
-    for name, key, what in WATCH_GAUGES:
-        yield GaugeMetricFamily(PREFIX + name, what, _float(watch.get(key)))
-    for name, key, what in WATCH_COUNTERS:
-        yield CounterMetricFamily(PREFIX + name, what, _float(watch.get(key)))
     for name, key in (("disk_free_bytes", "free_bytes"), ("disk_size_bytes", "total_bytes")):
-        values = {disk["path"]: disk[key] for disk in watch.get("disks", ())}
+        values = {disk["path"]: disk[key] for disk in status.watch.get("disks", ())}
         yield _by_label(name, "Of each file system that the crawl writes to", "path", values)
+
+
+def _of_group(group: MeasureGroup, status: Status) -> Iterator[Metric]:
+    family = CounterMetricFamily if group.kind == "counter" else GaugeMetricFamily
+    for name, one in group.metrics.items():
+        found = _value_of(status, group.of, one.key)
+        if one.label:
+            yield _by_label(name, one.says, one.label, found, family)
+        else:
+            yield family(PREFIX + name, one.says, _float(found))
+
+
+def _value_of(status: Status, of: str, key: str) -> Any:
+    """Return a value of a part of the status, or its values by label."""
+    match of:
+        case "shards":
+            return {str(shard.shard): getattr(shard, key) for shard in status.shards}
+        case "machines":
+            machines = {one.address or one.machine: getattr(one, key) for one in status.machines or ()}
+            return {name: value for name, value in machines.items() if value is not None}
+        case "modules":
+            return {module: facts.get(key) for module, facts in status.modules.items()}
+        case "status":
+            return getattr(status, key)
+        case _:
+            return getattr(status, of).get(key)
 
 
 def _by_label(
@@ -204,7 +164,7 @@ def _by_label(
 ) -> Metric:
     metric = family(PREFIX + name, what, labels=[label])
     for value, number in values.items():
-        metric.add_metric([value], _float(number))
+        metric.add_metric([value or "unknown"], _float(number))
     return metric
 
 
