@@ -78,12 +78,9 @@ def accept_loss_of(directory: str | Path) -> list[str]:
     """
     directory = directory_of(directory)
     config = reopen(directory / "crawl.toml")
-    lock = lock_directory(directory, 0.0)
-    try:
+    with lock_directory(directory, 0.0):
         every = homes(directory, config.cluster.workers)
         return [name for home in every if home.is_there for name in accept_loss(config, home)]
-    finally:
-        lock.release()
 
 
 def forget_of(

@@ -119,14 +119,11 @@ class ClusterMember(Crawler):
         if self.directory.resolve() == Path(self._job.crawl).resolve():
             return
         # Other shards on this machine do the same.
-        one_at_a_time = DirectoryLock(self.directory / "state/written.lock")
-        try:
+        with DirectoryLock(self.directory / "state/written.lock") as one_at_a_time:
             if not one_at_a_time.acquire(LOCK_S_MAX):
                 raise ConfigError(f"{self.directory}: another shard still holds state/written.lock")
             PartitionMap.decode(self._job.partitions, "the map of this job").save(self.directory)
             write_whole(self.directory / "crawl.toml", self._job.config.encode(), private=holds_secrets(self.config))
-        finally:
-            one_at_a_time.release()
 
     async def _serve(self, shard: Shard, verbs: Mapping[str, Verb]) -> None:
         """Send frames to other shards, until cancelled; `_listen` answers questions."""

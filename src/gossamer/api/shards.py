@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +17,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.extras import require
 from gossamer.model.words import shell_word
 from gossamer.world.files import write_whole
+from gossamer.world.process import DirectoryLock
 
 STANDING = "state/standing.json"
 """The last status of the crawl: the only trace here of shards whose state is elsewhere."""
@@ -61,14 +61,9 @@ def check_several(config: Config) -> None:
         raise ConfigError("cluster.work_directory: its shards' state must be elsewhere too; set state.checkpoint_uri")
 
 
-@contextmanager
-def hold_stopped(directory: Path) -> Iterator[None]:
-    """Hold a crawl that does not run. Raises ConfigError when it does."""
-    lock = lock_directory(directory, reading=True)
-    try:
-        yield
-    finally:
-        lock.release()
+def hold_stopped(directory: Path) -> DirectoryLock:
+    """Hold a crawl that does not run, as a context. Raises ConfigError when it does."""
+    return lock_directory(directory, reading=True)
 
 
 def map_of(config: Config, directory: Path) -> PartitionMap:

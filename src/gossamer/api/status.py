@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from math import ceil
 from pathlib import Path
 from typing import cast
@@ -206,8 +207,7 @@ def _read_status(config: Config, directory: Path) -> dict[str, object]:
 
 
 def _status_of(config: Config, directory: Path, shard: int) -> Status:
-    opened = open_stopped(config, directory, shard, config.cluster.workers)
-    try:
+    with closing(open_stopped(config, directory, shard, config.cluster.workers)) as opened:
         stored = opened.store.get("meta", FRONTIER_COUNTS)
         counts = QueueCounts() if stored is None else msgspec.msgpack.decode(stored, type=QueueCounts)
         totals, now = opened.totals, WallClock().now()
@@ -228,8 +228,6 @@ def _status_of(config: Config, directory: Path, shard: int) -> Status:
         status.uploads = msgspec.structs.asdict(opened.uploads) if opened.uploads is not None else None
         _tell_damage(status, opened.lost, directory)
         return status
-    finally:
-        opened.close()
 
 
 def links_held_by(url_seen: UrlSeen) -> int | UnsetType:
@@ -320,13 +318,10 @@ def why_of(directory: str | Path, url: str) -> dict[str, object]:
 
 
 def _why_of(config: Config, directory: Path, shard: int, url: str) -> dict[str, object]:
-    opened = open_stopped(config, directory, shard, config.cluster.workers)
-    try:
+    with closing(open_stopped(config, directory, shard, config.cluster.workers)) as opened:
         found = opened.explainer.why(url)
         lost = [damage.says() for damage in (*opened.lost, *view_losses(directory))]
         return {**found, "damage": lost} if lost else found
-    finally:
-        opened.close()
 
 
 def _common(counts: QueueCounts, totals: Totals, elapsed_s: float, config: Config) -> Status:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack, closing
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
@@ -62,7 +62,6 @@ from gossamer.model.links import Verdict
 from gossamer.model.pages import Findings
 from gossamer.model.product import __version__
 from gossamer.model.visits import Content, Reply
-from gossamer.plugins import build
 from gossamer.stages.archive.archive import Archives
 from gossamer.stages.archive.uploads import uploads_of
 from gossamer.stages.frontier.frontier import Frontier
@@ -90,10 +89,6 @@ if TYPE_CHECKING:
     from gossamer.features.requests import Requests
 
 
-SESSIONS = "gossamer.assembly.sessions:sessions"
-REQUESTS = "gossamer.features.requests:Requests"
-RENDERING = "gossamer.assembly.rendering:page_rendering"
-"""By name, so that a crawl without cookies, logins, listed requests and browsers does not import them."""
 OWNERS_ALONE = 0o700
 """Mode of the directory that holds cookies, or secrets of hubs."""
 PAGE_SHARE = 0.5
@@ -428,26 +423,19 @@ def _sessions(
     if not (config.cookies.is_on or config.login.rules):
         return None
     setup.home.state.chmod(OWNERS_ALONE)
-    made = build(
-        SESSIONS,
-        "login",
-        config=config,
-        epochs=storage.epochs,
-        namer=namer,
-        is_ours=others.has,
-        on_given_up=counters.login_ended,
-        on_excluded=counters.session_ended_by,
-        unpark=control.unpark,
-        now=setup.clock.now(),
-    )
-    return cast("Sessions", made)
+    from gossamer.assembly.sessions import sessions  # noqa: PLC0415 - as the docstring says
+
+    ended = (counters.login_ended, counters.session_ended_by)
+    return sessions(config, storage.epochs, namer, others.has, *ended, control.unpark, setup.clock.now())
 
 
 def _requests(config: Config, epochs: Epochs) -> Requests | None:
     """Return the listed requests; None, without importing them, if there are none."""
     if not config.seeds.requests_file:
         return None
-    return cast("Requests", build(REQUESTS, "seeds.requests_file", epochs=epochs))
+    from gossamer.features.requests import Requests  # noqa: PLC0415 - as the docstring says
+
+    return Requests(epochs)
 
 
 def _rendering(
@@ -461,17 +449,9 @@ def _rendering(
     """Return the renderer of pages; None, without importing it, if no page is rendered."""
     if setup.config.crawl.render == "never":
         return None
-    made = build(
-        RENDERING,
-        "crawl.render",
-        setup=setup,
-        gates=gates,
-        archive=archives,
-        examiner=looks,
-        telemetry=telemetry,
-        epochs=epochs,
-    )
-    return cast("PageRendering", made)
+    from gossamer.assembly.rendering import page_rendering  # noqa: PLC0415 - as the docstring says
+
+    return page_rendering(setup, gates, archives, looks, telemetry, epochs)
 
 
 def _modules(setup: Setup) -> Chosen:

@@ -5,6 +5,7 @@ its last commit exist with the right length.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -244,8 +245,7 @@ def accept_loss(config: Config, home: Home) -> list[str]:
     """Remove missing files from a shard's manifest, in a separate commit, and return their names. The crawl must not
     run. Files of `seen/` are not removed, because the crawl cannot go on without them.
     """
-    store = open_store(config, home)
-    try:
+    with closing(open_store(config, home)) as store:
         manifest = manifest_of(store)
         gone = {
             entry.name
@@ -255,21 +255,16 @@ def accept_loss(config: Config, home: Home) -> list[str]:
         if gone:
             _commit_manifest(store, [entry for entry in manifest if entry.name not in gone])
         return sorted(gone)
-    finally:
-        store.close()
 
 
 def note_elsewhere(config: Config, home: Home, elsewhere: Mapping[str, tuple[Phase, str]]) -> None:
     """Enter which finished files of a restored shard are in a store alone: by name, the phase and the SHA-256."""
-    store = open_store(config, home)
-    try:
+    with closing(open_store(config, home)) as store:
         manifest = {entry.name: entry for entry in manifest_of(store)}
         for name, (phase, digest) in elsewhere.items():
             if name in manifest:
                 manifest[name] = msgspec.structs.replace(manifest[name], phase=phase, digest=digest)
         _commit_manifest(store, list(manifest.values()))
-    finally:
-        store.close()
 
 
 def _commit_manifest(store: Store, entries: Sequence[ManifestEntry]) -> None:
@@ -291,11 +286,8 @@ def require_files(config: Config, directory: Path) -> None:
         found.append(Damage(path, "partitions", "is missing", "which shard has which URLs", remedy))
     for home in homes(directory, config.cluster.workers):
         if home.is_there:
-            store = open_store(config, home)
-            try:
+            with closing(open_store(config, home)) as store:
                 found += losses(config, home, manifest_of(store))
-            finally:
-                store.close()
     require_sound(directory, found)
 
 

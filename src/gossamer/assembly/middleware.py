@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from gossamer.features.mentions.mentions import Mentions
     from gossamer.features.requests import Requests
 
-PROXIES = "gossamer.features.proxies.pool:ProxyPool"
 OWN = "components.middleware"
 UNNAMED = ("name", "archived_as", "reads_body", "judges", "judges_unresolved", "before_begin")
 """What `naming` leaves as it is: values, and a method that may wait."""
@@ -107,7 +106,9 @@ def _proxies(features: Features) -> VisitMiddleware | None:
         return None
     key = "proxies.urls"
     urls = [(label, proxy_of(reveal(url, f"{key}.{label}"), f"{key}.{label}")) for label, url in urls]
-    return cast("VisitMiddleware", build(PROXIES, "proxies", urls=urls, options=options, on_change=features.on_proxy))
+    from gossamer.features.proxies.pool import ProxyPool  # noqa: PLC0415 - as the docstring says
+
+    return ProxyPool(urls, options, features.on_proxy)
 
 
 def _usage(features: Features) -> Usage:

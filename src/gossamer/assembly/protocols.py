@@ -14,7 +14,7 @@ from gossamer.config.secret import common_headers, request_rules
 from gossamer.engine.watchdogs import fitting_requests
 from gossamer.model.extras import require
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.plugins import build, fitting, naming
+from gossamer.plugins import fitting, naming
 from gossamer.ports import ProtocolModule
 from gossamer.stages.fetch.bodies import BodyMemory
 from gossamer.stages.fetch.credentials import proxy_of, reveal
@@ -30,22 +30,12 @@ from gossamer.world.spill import Spills
 if TYPE_CHECKING:
     from gossamer.stages.fetch.rules import RequestRules
 
-RULES = "gossamer.stages.fetch.rules:RequestRules"
-DIGESTS = "gossamer.stages.fetch.digest:Digests"
-"""By name, so that a crawl without such rules imports neither."""
-
 
 def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | None = None) -> Protocols:
     """Return the module of each scheme: built-in ones, and those that the configuration names."""
     fetch = _within_files(config.fetch)
     bodies = BodyMemory(fetch, spills)
-    rules = None
-    if found := request_rules(config):
-        answers_digests = any(rule.digest is not None for rule in found.values())
-        digests = build(DIGESTS, "request") if answers_digests else None
-        made = build(RULES, "request", rules=found, product_token=config.robots.product_token, digests=digests)
-        rules = cast("RequestRules", made)
-    http = HttpModule(_with_secrets(config, fetch), agent, clock, bodies, _signer(config, clock), rules)
+    http = HttpModule(_with_secrets(config, fetch), agent, clock, bodies, _signer(config, clock), _rules_of(config))
     ftp = FtpModule(fetch, agent, clock, bodies)
     modules: dict[str, ProtocolModule] = {"http": http, "https": http, "ftp": ftp, "ftps": ftp}
     modules["gopher"] = GopherModule(fetch, agent, clock, bodies)
@@ -55,6 +45,18 @@ def protocol_modules(config: Config, agent: str, clock: Clock, spills: Spills | 
         made = fitting(name, key, ProtocolModule, options=config.fetch, agent=agent, clock=clock)
         modules[scheme] = cast("ProtocolModule", naming(made, name, key, "fetch", port=ProtocolModule))
     return Protocols(modules)
+
+
+def _rules_of(config: Config) -> RequestRules | None:
+    """Return the rules for requests; None, without importing them, if there are none."""
+    found = request_rules(config)
+    if not found:
+        return None
+    from gossamer.stages.fetch.digest import Digests  # noqa: PLC0415 - as the docstring says
+    from gossamer.stages.fetch.rules import RequestRules  # noqa: PLC0415
+
+    digests = Digests() if any(rule.digest is not None for rule in found.values()) else None
+    return RequestRules(found, config.robots.product_token, digests)
 
 
 def _signer(config: Config, clock: Clock) -> Sign | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -16,7 +16,6 @@ from gossamer.features.revisit.schedule import Schedule
 from gossamer.features.revisit.websub import Subscriptions
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import ALLOWED, FEED_FILE, Verdict
-from gossamer.plugins import build
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.options import FrontierOptions
 from gossamer.stages.frontier.politeness import Politeness
@@ -32,8 +31,6 @@ if TYPE_CHECKING:
     from gossamer.features.mentions.mentions import Examine, Mentions
 
 SLEEPS_MAX = 1 << 30
-MENTIONS = "gossamer.features.mentions.mentions:Mentions"
-"""By name, so that a crawl that accepts no notices does not import them."""
 
 
 def is_continuous(config: Config) -> bool:
@@ -117,14 +114,9 @@ def mentions_of(
     """Return the receiver of link notices; None if they are not accepted."""
     if not config.webmention.enabled:
         return None
-    judge = _judge_of(config, exclusions, robots)
-    return cast(
-        "Mentions",
-        build(
-            MENTIONS, "webmention", epochs=epochs, options=config.webmention, name_url=namer.name, judge=judge,
-            examine=examine,
-        ),
-    )  # fmt: skip
+    from gossamer.features.mentions.mentions import Mentions  # noqa: PLC0415 - for crawls that accept notices alone
+
+    return Mentions(epochs, config.webmention, namer.name, _judge_of(config, exclusions, robots), examine)
 
 
 def _judge_of(config: Config, exclusions: Exclusions, robots: SiteRobots) -> Callable[[Url, float], Verdict]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 
 from gossamer.assembly.home import Home, lock_directory
@@ -72,16 +73,10 @@ def netscape_file(config: Config, homes: Iterable[Home]) -> str:
 
 
 def _read_cookies(config: Config, home: Home) -> list[Cookie]:
-    lock = lock_directory(home.directory, state=home.state, reading=True)
-    try:
+    with lock_directory(home.directory, state=home.state, reading=True) as lock:
         home.require_state()
-        store = open_store(config, home, writable=lock.writable)
-        try:
+        with closing(open_store(config, home, writable=lock.writable)) as store:
             return cookies_in(store.scan("cookie", *PARTITIONED))
-        finally:
-            store.close()
-    finally:
-        lock.release()
 
 
 def _site_of(name: str, rule: LoginRule, namer: Namer) -> str:

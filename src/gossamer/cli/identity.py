@@ -12,6 +12,7 @@ import typer
 
 from gossamer.api.identity import crawl_page
 from gossamer.cli.arguments import Json
+from gossamer.cli.directory import write_file
 from gossamer.cli.output import harmless, write_line
 from gossamer.config import configure
 from gossamer.config.sections import is_https_origin
@@ -22,12 +23,12 @@ from gossamer.model.extras import require
 from gossamer.model.words import iso_time
 
 if TYPE_CHECKING:
-    from gossamer.config import Config
     from gossamer.features.identity.keys import SigningKey
 
 commands = typer.Typer(help="Manage the keys that sign requests, and publish who crawls.")
 
 KEY_FILE = Path("identity.json")
+STANDARD_OUTPUT = Path("-")
 ConfigFile = Annotated[
     Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration with the section [identity].")
 ]
@@ -101,14 +102,16 @@ def directory(
     keys = read_keys(path)
     document = directory_of(keys, now)
     if headers is not None:
-        origin = origin or (_read_config(config).identity.directory if config is not None else "")
+        origin = origin or (configure(config).identity.directory if config is not None else "")
         if not is_https_origin(origin):
             raise ConfigError(
                 "--headers needs the origin that publishes the directory; name it, such as --origin https://bot.example.org"
             )
         lines = directory_headers(document, keys, origin, now)
-        _write(headers, "".join(f"{name}: {value}\n" for name, value in lines.items()))
-    _write(output, document.decode())  # Without a newline at its end: the signatures are about these very bytes.
+        write_file(headers, "".join(f"{name}: {value}\n" for name, value in lines.items()), "--headers")
+    write_file(
+        output or STANDARD_OUTPUT, document.decode(), "-o"
+    )  # Without a newline at its end: the signatures are about these very bytes.
     return 0
 
 
@@ -117,7 +120,7 @@ def page(config: ConfigFile = None, output: Target = None) -> int:
     """Write a web page about the crawl: who, why, and how to refuse it."""
     if config is None:
         raise ConfigError("identity page: name the configuration of the crawl with -c FILE")
-    _write(output, crawl_page(_read_config(config)).html())
+    write_file(output or STANDARD_OUTPUT, crawl_page(configure(config)).html(), "-o")
     return 0
 
 
@@ -126,14 +129,10 @@ def _key_path(config: Path | None, key: Path | None) -> Path:
     require("cryptography", "identity")
     if key is not None:
         return key
-    named = _read_config(config).identity.key_file if config is not None else ""
+    named = configure(config).identity.key_file if config is not None else ""
     if config is not None and not named:
         raise ConfigError(f"{config}: identity.key_file is not set; set it, or name the file with --key")
     return Path(named) if named else KEY_FILE
-
-
-def _read_config(file: Path) -> Config:
-    return configure(file)
 
 
 def _facts(key: SigningKey, now: float, *, signs: bool) -> dict[str, object]:
@@ -144,13 +143,3 @@ def _facts(key: SigningKey, now: float, *, signs: bool) -> dict[str, object]:
         "state": state,
         **{name: iso_time(at, zone="+00:00") if at else None for name, at in times.items()},
     }
-
-
-def _write(file: Path | None, text: str) -> None:
-    if file is None:
-        sys.stdout.write(text)
-        return
-    try:
-        file.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot write {file}: {error.strerror}; name another file") from error

@@ -174,12 +174,9 @@ def _stop(directory: Path) -> Literal["", "there", "here"]:
             ask(directory, "stop")
     except NoCrawlRunsError:
         return ""
-    lock = DirectoryLock(directory / LOCK)
-    try:
+    with DirectoryLock(directory / LOCK) as lock:
         if not lock.acquire(STOP_S_MAX):
             raise ConfigError(f"{directory} did not stop within {STOP_S_MAX:.0f} s; repeat the command when it has")
-    finally:
-        lock.release()
     return goes_on
 
 

@@ -201,11 +201,9 @@ class ShardProcess:
         """
         ours, its = socket.socketpair()
         since = self._clock.now()
-        try:
+        with its:
             # The child dies with the thread that starts it, so this thread must live as long as this process.
             process = self._process = _spawn(self._start, its)
-        finally:
-            its.close()
         self._line = line = await FrameLine.over(ours)
         listening = asyncio.create_task(self._listen(line))
         overran = False

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 """Folder with the limits of this process: in a container, those of the container."""
@@ -133,6 +134,12 @@ class DirectoryLock:
 
     def release(self) -> None:
         os.close(self._fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     @staticmethod
     def is_held(path: Path, wait_s: float = 0.0) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -16,7 +16,6 @@ from gossamer.lab.simulate.options import SimulateOptions
 from gossamer.model.extras import require
 from gossamer.model.links import Link, Prerequisite
 from gossamer.model.visits import Failure
-from gossamer.plugins import build
 from gossamer.ports import NEW, Prioritizer
 from gossamer.stages.frontier.frontier import Frontier
 from gossamer.stages.frontier.host import VisitLease
@@ -46,8 +45,6 @@ STORE_BYTES = 32 << 20
 """Cache, and write buffer, of a simulated shard's store."""
 POPULAR_URLS_MAX = 200_000
 """Of each shard: many of them share this process, and what is answered does not depend on it."""
-BLOOM = "gossamer.stages.seen.bloom:BloomUrlSeen"
-"""It needs what a crawl needs by default as little as a simulation does."""
 
 
 class StoredShard:
@@ -170,4 +167,6 @@ def _url_seen(options: SeenOptions, epochs: Epochs, journals: Journals) -> Seen:
     if options.backend == "diskmerge":
         return DiskMergeUrlSeen(epochs, journals, options)
     require("rbloom", "seen.backend=bloom")
-    return cast("BloomUrlSeen", build(BLOOM, "seen.backend", epochs=epochs, journals=journals, options=options))
+    from gossamer.stages.seen.bloom import BloomUrlSeen  # noqa: PLC0415 - it needs an extra
+
+    return BloomUrlSeen(epochs, journals, options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -115,10 +116,8 @@ def _about(config: Config) -> dict[str, object]:
 
 
 def _manifest_in(store: Store) -> list[ManifestEntry]:
-    try:
+    with closing(store):
         return manifest_of(store)
-    finally:
-        store.close()
 
 
 def _logs(home: Home, manifest: list[ManifestEntry]) -> list[CommittedLog]:

@@ -7,6 +7,7 @@ page was found: unless an index knows, the page counts as a seed.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -170,12 +171,9 @@ def read_warcs(work: BuildFolder, config: Config, namer: Namer, progress: Progre
         number = work.state.position
         pages = folder / f"pages-{number:05d}.parquet.new"
         links = folder / f"links-{number:05d}.parquet.new"
-        tables = TableFiles({"pages": (pages, _PAGES), "links": (links, LINKS)}, ROWS_MAX)
         piece = inputs.warcs[number]
-        try:
+        with closing(TableFiles({"pages": (pages, _PAGES), "links": (links, LINKS)}, ROWS_MAX)) as tables:
             says = _read(Path(piece.path), tables, reader, namer)
-        finally:
-            tables.close()
         if not piece.links_only:
             inputs.pages.append(_publish_piece(pages))
         inputs.links.append(_publish_piece(links))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from functools import partial
 from itertools import tee
@@ -85,8 +86,7 @@ def _index(
     advance: Callable[[int, int], None],
 ) -> int:
     rows = rows_of(plan)
-    writer = IndexWriter(folder, memory_bytes_max)
-    try:
+    with closing(IndexWriter(folder, memory_bytes_max)) as writer:
         start = rows_at(writer.position())
         find = partial(texts_of, means) if means.texts_of is None or rows - start < PAGES_MIN else means.texts_of
         planned, ahead = tee(read_plan(plan, start))
@@ -100,8 +100,6 @@ def _index(
             advance(position, rows)
         writer.commit(end)
         return writer.pages()
-    finally:
-        writer.close()
 
 
 def texts_of(means: Means, warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[PageText | None]:
@@ -140,9 +138,8 @@ def rewrite(folder: Path, target: Path, memory_bytes_max: int, leaves: Callable[
     gone = sum(leaves(text_in(searcher.doc(place), "url")) for place in places)
     if not gone:
         return 0
-    writer = IndexWriter(target, memory_bytes_max)
     position = ""
-    try:
+    with closing(IndexWriter(target, memory_bytes_max)) as writer:
         for number, place in enumerate(places, 1):
             document = searcher.doc(place)
             if text_in(document, "key") == POSITION:
@@ -152,8 +149,6 @@ def rewrite(folder: Path, target: Path, memory_bytes_max: int, leaves: Callable[
             if number % PAGES_A_COMMIT == 0:
                 writer.commit("")
         writer.commit(position)
-    finally:
-        writer.close()
     return gone
 
 

@@ -79,14 +79,11 @@ class Verification:
             remedy = "put a sound copy in its place, or correct the line"
             yield self._damage("crawl.toml", "configuration", f"cannot be read ({error})", "everything", remedy)
             return
-        lock = DirectoryLock(self._directory / LOCK, reading=True)
-        try:
+        with DirectoryLock(self._directory / LOCK, reading=True) as lock:
             self.looked.running = not lock.acquire(0.0)
             if unfinished := integrity.half_forgotten(self._directory):
                 self.looked.notes.append(unfinished)
             yield from self._crawl(config)
-        finally:
-            lock.release()
 
     # ---- inside
 
