@@ -26,8 +26,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 
 if TYPE_CHECKING:
-    from gossamer.api.callbacks import Callbacks
-    from gossamer.api.mentions import MentionReceiver
+    from gossamer.api.callbacks import Callbacks, MentionReceiver
     from gossamer.engine.logs import Logs
 
 

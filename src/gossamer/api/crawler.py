@@ -18,11 +18,10 @@ from types import TracebackType
 from typing import Self, Unpack
 
 from gossamer.api.base import BaseCrawler, already_there, config_for
-from gossamer.api.callbacks import Callbacks
+from gossamer.api.callbacks import Callbacks, MentionReceiver
 from gossamer.api.given import directory_of, require_callable, sets_of, with_options
 from gossamer.api.life import ShardLife, record_end
 from gossamer.api.low_water import MoreSeeds
-from gossamer.api.mentions import MentionReceiver
 from gossamer.api.page import NOT_ENTERED, CrawledPage
 from gossamer.api.progress import notebook_progress
 from gossamer.api.restoring import Vault, check_vault, checkpoint_of, vault_of

@@ -12,8 +12,7 @@ from typing import Annotated
 
 import typer
 
-from gossamer.api.archives import seconds_of
-from gossamer.api.importing import import_archives
+from gossamer.api.archives import run_import, seconds_of
 from gossamer.cli.arguments import ConfigFile, Quiet, Sets
 from gossamer.cli.crawl import with_flags
 from gossamer.cli.directory import holds_crawl, refuse_foreign
@@ -89,7 +88,7 @@ async def _import(
     for number in FORWARDED:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED)  # Blocked by the supervisor, so that none is lost.
-    return await import_archives(sources, directory, config, request, progress.show, stop)
+    return await run_import(sources, directory, config, request, progress.show, stop)
 
 
 class Progress:

@@ -20,8 +20,7 @@ from gossamer.world.files import socket_name
 from gossamer.world.process import DirectoryLock
 
 if TYPE_CHECKING:
-    from gossamer.api.callbacks import Callbacks
-    from gossamer.api.mentions import MentionReceiver
+    from gossamer.api.callbacks import Callbacks, MentionReceiver
 
 SOCKET = "control.sock"
 ANSWER_BYTES_MAX = 64 << 20

@@ -10,7 +10,7 @@ from zipfile import ZipFile
 import pytest
 
 from gossamer import Crawler
-from gossamer.api import importing
+from gossamer.api import archives
 from gossamer.config import Config
 from gossamer.config.live import save
 from gossamer.model.errors import ConfigError
@@ -86,7 +86,7 @@ def test_an_import_that_ended_at_its_start_is_repeated(
         save(config, directory)
         raise OSError("the machine lost its power")
 
-    monkeypatch.setattr(importing, "save", end)
+    monkeypatch.setattr(archives, "save", end)
     assert run("import", str(warc), "-o", str(tmp_path / "crawl"))[0] != 0
     monkeypatch.undo()
     do_import(tmp_path / "crawl", warc)
