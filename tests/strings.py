@@ -102,7 +102,7 @@ def catalogue() -> str:
     """Return the whole catalogue."""
     lines = []
     paths = [path for suffix in ("py", "html", "js") for path in SOURCE.rglob(f"*.{suffix}")]
-    paths += [SOURCE / "config/synonyms.toml", SOURCE / "api/metrics.toml"]
+    paths += [SOURCE / name for name in ("config/synonyms.toml", "api/metrics.toml", "results/export/columns.toml")]
     for path in sorted(paths):
         place = path.relative_to(SOURCE)
         if place.parts[0] not in LEFT_OUT and (texts := list(texts_of(path))):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -37,53 +38,8 @@ _ABSENT = "not stated"
 _SUMS = """
     SELECT count(*), coalesce(sum(length(text)), 0), coalesce(sum(words), 0), count(DISTINCT host),
         count(DISTINCT site), min(fetched_at), max(fetched_at) FROM texts"""
-MEANINGS = {
-    "text": "main text of the page, one line a block",
-    "markdown": "the same as Markdown, without front matter",
-    "url": "address of the page",
-    "title": "title of the page",
-    "language": "ISO 639 code: recognized by the text, else as the page declares it",
-    "host": "host of the page",
-    "site": "registered domain of the host",
-    "media_type": "media type of the response",
-    "author": "author, as the page states it",
-    "license": "license, as the page states it",
-    "text_method": "main: without navigation; visible: all visible text; plain: as it is",
-    "digest": "algorithm and hash of the response body",
-    "usage_search": "whether the owner permits search: allowed, refused or unknown",
-    "usage_ai_train": "the same for training of models",
-    "usage_ai_input": "the same for input of models",
-    "usage_archive": "the same for archives",
-    "usage_reason": "the statement that decided",
-    "fetched_at": "when the page was fetched (UTC)",
-    "published": "when it was published, as the page states it",
-    "modified": "when it was changed, as the page states it",
-    "id": "identifier, the same in a later export",
-    "headings": "headings above the chunk, from the page's own to the nearest one",
-    "fragment": "behind the address it leads to the place in the page: id of the heading, text fragment, or both",
-    "chunk": "number of the chunk in its page, from 0",
-    "chunks": "number of chunks of the page",
-    "words": "words, as white space separates them",
-    "tokens": "estimate of tokens: UTF-8 bytes divided by 4",
-    "mean_word_length": "mean length of words in characters; Gopher permits 3 to 10",
-    "symbols_per_word": "hash signs or ellipses per word; Gopher permits 0.1",
-    "bullet_lines": "share of lines that begin with a bullet; Gopher permits 0.9",
-    "ellipsis_lines": "share of lines that end with an ellipsis; Gopher permits 0.3",
-    "alphabetic_words": "share of words with a letter; Gopher demands 0.8",
-    "stop_words": "different ones of eight English stop words; Gopher demands 2",
-    "duplicate_lines": "share of lines that occurred before; Gopher permits 0.3",
-    "duplicate_line_characters": "share of characters in such lines; Gopher permits 0.2",
-    "top_ngrams": "share of characters in the most frequent runs of 2 to 4 words, as a multiple of what Gopher permits",
-    "repeated_ngrams": "share of characters in runs of 5 to 10 words that occurred before, likewise",
-    "punctuated_lines": "share of lines that end as sentences do; FineWeb demands 0.12",
-    "short_lines": "share of lines of at most 30 characters; FineWeb permits 0.67",
-    "lines_per_word": "line ends per word; FineWeb permits 0.3",
-    "c4_lines": "share of lines that C4 keeps",
-    "passes_gopher": "whether Gopher's rules keep the text; those about words are for English",
-    "passes_c4": "whether those of C4 do",
-    "passes_fineweb": "whether those of FineWeb do",
-}
-"""Of the columns of `datasets`."""
+MEANINGS = msgspec.toml.decode(files(__package__).joinpath("columns.toml").read_bytes(), type=dict[str, str])
+"""Of columns, by name."""
 Counts = dict[str, int]
 
 

@@ -169,7 +169,11 @@ def _batches(tables: duckdb.DuckDBPyConnection, question: str) -> Iterator[list[
 def keep_mask(copies: Path, rows: int) -> NDArray[np.bool_]:
     """Return which of `rows` texts to keep, by the list that `find_copies` wrote: one byte a text."""
     kept = np.ones(rows, dtype=np.bool_)
-    source = RowSource([ExportPiece(str(copies), copies.stat().st_size, pq.read_metadata(copies).num_rows)])
-    for _, batch in source.batches(0, ["n"]):
+    for _, batch in listed_in(copies).batches(0, ["n"]):
         kept[batch["n"].to_numpy()] = False
     return kept
+
+
+def listed_in(copies: Path) -> RowSource:
+    """Return the rows of the list that `find_copies` wrote."""
+    return RowSource([ExportPiece(str(copies), copies.stat().st_size, pq.read_metadata(copies).num_rows)])

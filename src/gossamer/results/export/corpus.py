@@ -6,7 +6,7 @@ stand a data card, the list of what was left out, and what its texts are recogni
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from xxhash import xxh3_128_digest
 from gossamer.model.errors import ConfigError
 from gossamer.results.export.bodies import MarkdownPage, Means
 from gossamer.results.export.card import Facts, write_card
-from gossamer.results.export.copies import SIGNATURES, find_copies, keep_mask
+from gossamer.results.export.copies import SIGNATURES, find_copies, keep_mask, listed_in
 from gossamer.results.export.forms import form_of
 from gossamer.results.export.pages import with_contents
 from gossamer.results.export.plan import MORE, Planned, make_plan, rows_of
@@ -119,7 +119,7 @@ def make_corpus(
     if facts.copies.how:
         _list(copies, work.out / REMOVED)
     _fingerprints(work.out / FINGERPRINTS, texts, kept)
-    removed = _counts(copies)
+    removed = {"exact": 0, "near": 0} | counts_of(listed_in(copies), "how")
     write_card(work.out, to, facts, own, copies, removed, memory_bytes_max // 2)
     return {"texts": int(kept.sum()), **removed}
 
@@ -214,7 +214,7 @@ def _texts(work: ExportFolder, number: int) -> list[ExportPiece]:
 def _list(copies: Path, target: Path) -> None:
     """Write the list of texts that were left out."""
     with target.open("wb") as file:
-        for _, batch in _source(copies).batches(0, ["url", "of", "how"]):
+        for _, batch in listed_in(copies).batches(0, ["url", "of", "how"]):
             for row in batch.to_pylist():
                 line = {"url": row["url"], "duplicate_of": row["of"], "how": row["how"]}
                 file.write(_JSON.encode(line) + b"\n")
@@ -231,15 +231,3 @@ def _fingerprints(target: Path, source: RowSource | None, kept: Any) -> None:
             numbers = pa.array(range(number, number + left.num_rows), pa.int64())
             writer.write_batch(left.set_column(0, SIGNATURES.field("n"), numbers))
             number += left.num_rows
-
-
-def _counts(copies: Path) -> Mapping[str, int]:
-    found = {"exact": 0, "near": 0}
-    for _, batch in _source(copies).batches(0, ["how"]):
-        for one in pc.value_counts(batch["how"]).to_pylist():
-            found[one["values"]] += one["counts"]
-    return found
-
-
-def _source(path: Path) -> RowSource:
-    return RowSource([ExportPiece(str(path), path.stat().st_size, pq.read_metadata(path).num_rows)])

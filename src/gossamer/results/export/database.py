@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
@@ -180,17 +180,19 @@ class SqliteDatabase:
 
     def make_table(self, table: str, schema: pa.Schema, comments: DatabaseNotes) -> None:
         fields = list(schema)
+        says = [comments.comment(table, field.name) for field in fields]
         lines = [
             f"  {quote(field.name)} {_sqlite_type(plain(field.type))}{',' if field is not fields[-1] else ''}"
-            f"{_remark(comments.comment(table, field.name))}"
-            for field in fields
+            + (f" -- {remark}" if remark else "")
+            for field, remark in zip(fields, says, strict=True)
         ]
         self.run("\n".join([f"CREATE TABLE {_name(table)} (", *lines, ")"]))
 
     def append(self, table: str, batches: Sequence[pa.RecordBatch]) -> None:
         for batch in batches:
             places = ", ".join("?" * batch.num_columns)
-            self._database.executemany(f"INSERT INTO {_name(table)} VALUES ({places})", _sqlite_rows(batch))  # noqa: S608
+            rows = zip(*map(_sqlite_values, batch.columns), strict=True)
+            self._database.executemany(f"INSERT INTO {_name(table)} VALUES ({places})", rows)  # noqa: S608
 
     def finish_table(self, table: str) -> None:
         for column in _INDEXES.get(table, ()):
@@ -222,14 +224,6 @@ def _sqlite_type(kind: pa.DataType) -> str:
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return "INTEGER"
     return "REAL" if pa.types.is_floating(kind) else "TEXT"
-
-
-def _remark(says: str) -> str:
-    return f" -- {says}" if says else ""
-
-
-def _sqlite_rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    return zip(*map(_sqlite_values, batch.columns), strict=True)
 
 
 def _sqlite_values(column: pa.Array) -> list[Any]:
