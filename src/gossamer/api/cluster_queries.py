@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -36,23 +37,16 @@ WHOLE_CRAWL = ("limits.", "frontier.hosts_min")
 """Keys that the coordinator obeys, for all shards together."""
 
 
+@dataclass(frozen=True, slots=True)
 class ClusterQueries:
     """Answers of the process that runs the whole crawl, its own or merged from those of shards."""
 
-    def __init__(
-        self,
-        directory: Path,
-        config: Callable[[], Config],
-        calls: EngineCalls,
-        status: Callable[..., dict[str, object]],
-        course: Timeline,
-    ) -> None:
-        """`config` returns the present one: shards may be added."""
-        self._directory = directory
-        self._config = config
-        self._calls = calls
-        self._status = status
-        self._course = course
+    _directory: Path
+    _config: Callable[[], Config]
+    """Returns the present one: shards may be added."""
+    _calls: EngineCalls
+    _status: Callable[..., dict[str, object]]
+    _course: Timeline
 
     async def status(self, request: StatusOf) -> object:
         if not request.detail:
@@ -96,23 +90,16 @@ class ClusterQueries:
         return {"points": [list(point) for point in self._course.points()]}
 
 
+@dataclass(frozen=True, slots=True)
 class ClusterSetting:
     """Changes live keys of the whole crawl, one request at a time."""
 
-    def __init__(
-        self,
-        directory: Path,
-        config: Callable[[], Config],
-        calls: EngineCalls,
-        one_at_a_time: asyncio.Lock,
-        on_change: Callable[[Config], None],
-    ) -> None:
-        """`config` returns the present one."""
-        self._directory = directory
-        self._config = config
-        self._calls = calls
-        self._one_at_a_time = one_at_a_time
-        self._on_change = on_change
+    _directory: Path
+    _config: Callable[[], Config]
+    """Returns the present one."""
+    _calls: EngineCalls
+    _one_at_a_time: asyncio.Lock
+    _on_change: Callable[[Config], None]
 
     async def set(self, request: Set) -> object:
         """Change keys, all or none. Without any, list them."""

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from gossamer.config import Config
-from gossamer.model.status import Status, read_status
+from gossamer.model.status import Status, limit_share, read_status
 from gossamer.model.words import counted, duration
 
 REDRAWN_S = 0.5
@@ -50,15 +50,10 @@ def notebook_progress(config: Config, status: Callable[[], dict[str, object]]) -
 
 def bundle_of(status: Status) -> dict[str, str]:
     """Return a status as text and as HTML: a line, and how far the nearest limit or what was found is used up."""
-    used = (
-        (status.pages, status.max_pages),
-        (status.wire_bytes, status.max_bytes),
-        (status.elapsed_s, status.max_time_s),
-        (status.terminal, status.discovered),  # Without a limit: what is known so far.
-    )
-    share = max([0.0, *(done / most for done, most in used[:3] if most)]) or used[3][0] / (used[3][1] or 1)
+    # Without a limit: what is known so far.
+    share = limit_share(status) or min(1.0, status.terminal / (status.discovered or 1))
     parts = [counted(status.pages, "page"), f"{status.pages_s:.1f} pages/s", f"{status.queued:,} queued"]
     parts += [duration(status.elapsed_s), status.ended_says or status.waiting_for or status.state]
     line = ", ".join(parts)
-    bar = f'<progress value="{min(1.0, share):.3f}" max="1" style="width:20em"></progress>'
+    bar = f'<progress value="{share:.3f}" max="1" style="width:20em"></progress>'
     return {"text/plain": line, "text/html": f"{bar} {html.escape(line)}"}

@@ -13,7 +13,7 @@ from gossamer.cli.directory import holds_crawl, make_writable, refuse_foreign, r
 from gossamer.cli.job import CrawlJob, CrawlRequest
 from gossamer.cli.output import complain, harmless
 from gossamer.config import Config, configure
-from gossamer.config.flags import BY_NAME
+from gossamer.config.flags import FLAGS
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
@@ -106,7 +106,8 @@ def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[Cr
     Raises:
         ConfigError: it was begun with something else.
     """
-    kept = {name: value for name, value in request.options.items() if _is_kept(name)}
+    changeable = {flag.name for flag in FLAGS if flag.key.startswith(KEPT)}
+    kept = {name: value for name, value in request.options.items() if name in changeable}
     sets = [one for one in request.sets if one.startswith(KEPT)]
     begun = reopen(directory / "crawl.toml")
     config = reopen(directory / "crawl.toml", options=kept, sets=sets)
@@ -115,10 +116,6 @@ def _to_go_on(directory: Path, given: Config, request: CrawlRequest) -> tuple[Cr
         says = f"holds a crawl of other seeds or segments{named and f' ({named})'}"
         raise ConfigError(f"{directory} {says}; -o DIR starts another")
     return job_of(config, directory, resume=True)._replace(settle=config.limits == begun.limits), config
-
-
-def _is_kept(option: str) -> bool:
-    return option in BY_NAME and BY_NAME[option].key.startswith(KEPT)
 
 
 def _seed_sources(config: Config) -> tuple[object, ...]:

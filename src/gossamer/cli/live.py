@@ -28,7 +28,7 @@ from gossamer.cli.status_text import (
 from gossamer.cli.status_view import picture_rows
 from gossamer.model.health import Level, health_of
 from gossamer.model.outcomes import SUCCEEDED
-from gossamer.model.status import Status, read_status
+from gossamer.model.status import Status, limit_share, read_status
 from gossamer.model.words import count, duration, size
 
 LIVE_INTERVAL_S = 1.0
@@ -120,7 +120,7 @@ def screen_of(status: Status, name: str, columns: int, lines: int) -> list[str]:
 def view_of(status: Status, columns: int, hosts_max: int) -> list[RenderableType]:
     """Return the parts of the view, one below the other."""
     parts: list[RenderableType] = [_figures(status, max(10, columns - WORDS_COLUMNS))]
-    if (share := _share(status)) is not None:
+    if (share := limit_share(status)) is not None:
         parts.append(ProgressBar(total=1.0, completed=share, width=min(60, columns)))
     if done := progress_of(status):
         parts.append(Text(done))
@@ -215,14 +215,3 @@ def _hosts_table(hosts: list[dict[str, object]]) -> Table:
 
 def _active(status: Status) -> list[dict[str, object]]:
     return [] if status.hosts is UNSET else list(status.hosts["active"])
-
-
-def _share(status: Status) -> float | None:
-    """Return how much of the nearest limit is used up; None without a limit."""
-    used = (
-        (status.pages, status.max_pages),
-        (status.wire_bytes, status.max_bytes),
-        (status.elapsed_s, status.max_time_s),
-    )
-    shares = [done / most for done, most in used if most]
-    return min(1.0, max(shares)) if shares else None

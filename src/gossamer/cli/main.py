@@ -60,14 +60,10 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "shell": ("shell", "Fetch one page as a crawl does, and explore it."),
     },
     "Control": {
-        "pause": ("control", VERBS["pause"].says),
-        "unpause": ("control", VERBS["unpause"].says),
-        "stop": ("control", VERBS["stop"].says),
-        "seed": ("control", VERBS["seed"].says),
-        "exclude": ("control", VERBS["exclude"].says),
-        "release": ("control", VERBS["release"].says),
-        "set": ("control", VERBS["set"].says),
-        "host": ("control", VERBS["host"].says),
+        **{
+            verb: ("control", VERBS[verb].says)
+            for verb in ("pause", "unpause", "stop", "seed", "exclude", "release", "set", "host")
+        },
         "scale": ("maintenance", "Change the number of shards of a crawl."),
     },
     "Export and keep": {

@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from gossamer.cli.arguments import Json, Sets, quantity_of
+from gossamer.cli.directory import write_file
 from gossamer.cli.output import complain
 from gossamer.lab.simulate.arguments import explicit_keys, number, options_of, revisits_of
 from gossamer.lab.simulate.figure import as_html, as_svg
@@ -154,10 +155,7 @@ def _simulate(
         sys.stderr.write("\r\x1b[K")
     if figure is not None:
         text = as_svg(result) if figure.suffix == ".svg" else as_html(result, chosen, given)
-        try:
-            figure.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise ConfigError(f"cannot write {figure}: {error.strerror}; name another with --figure FILE") from error
+        write_file(figure, text, "--figure")
     typer.echo(result.as_json() if as_json else as_text(result, chosen, given), nl=as_json)
     return 0
 

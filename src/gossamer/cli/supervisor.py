@@ -131,7 +131,11 @@ def supervise(job: CrawlJob, child: Started) -> int:
             return child.begin()
         # Where its child has written what it runs with, that holds, and with it what was changed since.
         written = toml_text(directory)
-        asked = _as_written(job) if written != before else job
+        asked = job
+        if written != before:
+            from gossamer.cli.checking import job_as_written  # Reads a configuration: after a death alone.
+
+            asked = job_as_written(job)
         child.close()
         child = Started.again(asked._replace(written=written))
         return child.begin()
@@ -159,12 +163,6 @@ def supervise(job: CrawlJob, child: Started) -> int:
 
         unmake_refused(job)
     return status
-
-
-def _as_written(job: CrawlJob) -> CrawlJob:
-    from gossamer.cli.checking import job_as_written  # Reads a configuration: after a death alone.
-
-    return job_as_written(job)
 
 
 def _import_failure_line(component: str, status: int, *, by_us: bool) -> str:

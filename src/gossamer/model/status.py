@@ -245,6 +245,12 @@ def limit_reached(status: Status) -> Limit | None:
     return None
 
 
+def limit_share(status: Status) -> float | None:
+    """Return how much of the nearest limit is used up, 1 at most; None without a limit."""
+    shares = [getattr(status, one.measured) / most for one in LIMITS if (most := getattr(status, one.bound))]
+    return min(1.0, max(shares)) if shares else None
+
+
 def resume_command(directory: str, status: Status) -> tuple[str, str]:
     """Return the command that continues a crawl, and what follows `continues` in a sentence: a crawl that ended at a
     limit would end there again.

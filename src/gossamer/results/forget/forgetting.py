@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 import msgspec
@@ -315,13 +316,9 @@ class _NoneLeftError(ConfigError):
 def _prolong(config: Config, directory: Path, asked: ForgetRequest, now: float) -> ForgottenEntry:
     """Enter what was forgotten before with another date or reason; the same again changes nothing."""
     entry = _entry(asked, now, {})
+    stated = attrgetter("pattern", "until", "reason", "whom")
     for known in read_forgotten(directory / FORGOTTEN):
-        if (known.pattern, known.until, known.reason, known.whom) == (
-            entry.pattern,
-            entry.until,
-            entry.reason,
-            entry.whom,
-        ):
+        if stated(known) == stated(entry):
             return known
     for path in _lists(config, directory):
         _enter(path, entry)

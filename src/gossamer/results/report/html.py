@@ -49,23 +49,17 @@ def as_html(report: Report, title: str) -> str:
 
 
 def _seeds(report: Report) -> str:
-    if not report.seeds_not_fetched:
-        return ""
     rows = ((_text(one.url), _text(one.state), _text(one.reason)) for one in report.seeds_not_fetched)
     return _table("Seeds", "No seed could be fetched.", ("URL", "state", "reason"), rows, wide=True)
 
 
 def _waiting_hosts(report: Report) -> str:
-    if not report.awaited:
-        return ""
     rows = ((_text(one.host), f"{one.queued:,}", f"{instant(one.at)} UTC", _text(one.reason)) for one in report.awaited)
     said = "The crawl ended without these hosts (crawl.patience_s); gossamer resume requests them later."
     return _table("Not waited for", said, ("host", "URLs", "next request", "reason"), rows, wide=True)
 
 
 def _lasting_hosts(report: Report) -> str:
-    if not report.lasting:
-        return ""
     rows = ((_text(one.host), ";<br>".join(map(_text, one.says.split("; ")))) for one in report.lasting)
     return _table("Hosts that outlast all others", "As of the last run.", ("host", "time"), rows, wide=True)
 
@@ -82,10 +76,17 @@ def _sections(report: Report) -> Iterator[str]:
     cost = f" {cost}." if (cost := rendering_cost(report.rendering)) else ""
     yield _bars("Rendering", f"Pages fetched that were to be rendered, by what became of it.{cost}", report.rendered)
     yield _bars("Rendered because of", "Why pages were chosen (crawl.render = auto).", report.render_reasons)
+    sizes = [(bucket_name(bucket, of_bytes=True), bucket) for bucket in report.document_sizes]
     yield _figure(
         "Document sizes",
         "Pages fetched by bytes of decoded content; each column holds sizes up to twice its label.",
-        svg.columns([_column(bucket) for bucket in report.document_sizes], "pages"),
+        svg.columns(
+            [
+                (name, bucket.count, f"from {name}: {bucket.count:,} pages, {size(bucket.sum)}")
+                for name, bucket in sizes
+            ],
+            "pages",
+        ),
     )
     yield _figure(
         "Depth",
@@ -256,11 +257,6 @@ def _commit_note(commits: Commits) -> str:
         f"The longest in each step. {commits.count:,} commits took {seconds(commits.mean_s)} on average and "
         f"{seconds(commits.p99_s)} in 99 % of cases; one stalled the crawl for {seconds(commits.cut_max_s)} at most."
     )
-
-
-def _column(bucket: Bucket) -> tuple[str, float, str]:
-    name = bucket_name(bucket, of_bytes=True)
-    return name, bucket.count, f"from {name}: {bucket.count:,} pages, {size(bucket.sum)}"
 
 
 def _log_log(title: str, said: str, buckets: Sequence[Bucket], *, of_bytes: bool) -> str:
