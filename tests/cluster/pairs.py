@@ -9,6 +9,7 @@ from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, configure
 from gossamer.model.links import Link
 from gossamer.world.clock import WallClock
+from tests.cluster.arrived import take_arrived
 
 SITE = "big.example"
 
@@ -46,4 +47,4 @@ def carry(giver: Shard, taker: Shard) -> None:
             for _, frame in list(sender.membership.exchange.outgoing(now)):
                 went = True
                 receiver.membership.exchange.take(frame, now)
-            receiver.membership.exchange.take_arrived()
+            take_arrived(receiver.membership.exchange)

@@ -26,6 +26,7 @@ from gossamer.url.canonical import Canonicalizer
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.clock import WallClock
+from tests.cluster.arrived import take_arrived
 
 NAMER = Namer(Canonicalizer())
 PARTITIONS = PartitionMap.even(2)
@@ -141,7 +142,7 @@ def carry(one: Member, other: Member, now: float = 100.0, rounds: int = 6) -> No
             for _, frame in list(sender.exchange.outgoing(now)):
                 to.exchange.take(frame, now)
         for member in (one, other):
-            member.exchange.take_arrived()
+            take_arrived(member.exchange)
             member.commit()
 
 
@@ -221,7 +222,7 @@ def test_a_receiver_that_dies_before_its_commit_is_sent_the_rest(pair: tuple[Mem
     one.commit()
     for _, frame in list(one.exchange.outgoing(100.0)):
         other.exchange.take(frame, 100.0)
-    other.exchange.take_arrived()
+    take_arrived(other.exchange)
     assert len(other.taken) == 100
     other.die()
     assert other.taken == []
@@ -415,7 +416,7 @@ def test_cash_arrives_once_whoever_dies_and_that_of_a_lost_epoch_does_not(pair: 
         for sender, to in ((one, other), (other, one)):
             for _, frame in list(sender.exchange.outgoing(now)):
                 to.exchange.take(frame, now)
-    other.exchange.take_arrived()
+    take_arrived(other.exchange)
     assert other.ring.cash == {host: 0.75}
     other.die()
     carry(one, other, 102.0)

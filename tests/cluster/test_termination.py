@@ -18,6 +18,7 @@ from gossamer.cluster.reports import ScopeFinal, ShardReport, Termination
 from gossamer.config import configure
 from gossamer.model.links import Prerequisite
 from gossamer.url.site import PARTITIONS
+from tests.cluster.arrived import take_arrived
 
 
 class Shard(msgspec.Struct):
@@ -222,7 +223,7 @@ async def active_and_passive(directory: Path) -> None:
         exchange.take(encode(Frame(1, 1, first=1, batches=[batch])), now)
         await commit()
         assert not membership.report().passive, "it came, and is not taken"
-        assert exchange.take_arrived() == 1
+        assert take_arrived(exchange) == 1
         await commit()
         assert membership.report().passive
         exchange.send_cash("b.example", PARTITIONS - 1, 0.5)

@@ -31,6 +31,7 @@ from gossamer.state.epoch import Epochs
 from gossamer.url.name import Namer
 from gossamer.world.clock import WallClock
 from gossamer.world.dice import Dice
+from tests.cluster.arrived import take_arrived
 from tests.cluster.crawls import config_of
 from tests.faults.shards import Shards, Wire
 from tests.further import with_further
@@ -110,7 +111,7 @@ def deliver(members: list[Member], dice: random.Random, lost: float = 0.0) -> bo
     for to, data in frames:
         for _ in range(0 if dice.random() < lost else 1 + (dice.random() < lost)):
             members[to].exchange.take(data, members[to].now)
-            members[to].exchange.take_arrived()
+            take_arrived(members[to].exchange)
     return bool(frames)
 
 

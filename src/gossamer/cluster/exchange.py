@@ -340,14 +340,6 @@ class Exchange:
             self._arrivals.stirred.clear()
             await self._arrivals.stirred.wait()
 
-    def take_arrived(self) -> int:
-        """Pass all arrived batches to the ring at once; return their number. For callers without an event loop."""
-        assert self._ring is not None
-        batches = 0
-        while self._take_next(self._ring):
-            batches += 1
-        return batches
-
     # ---- reports
 
     @property

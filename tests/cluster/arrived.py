@@ -1,0 +1,14 @@
+"""Passes what has arrived at a shard to its ring, without an event loop."""
+
+from __future__ import annotations
+
+from gossamer.cluster.exchange import Exchange
+
+
+def take_arrived(exchange: Exchange) -> int:
+    """Pass all arrived batches at once; return their number."""
+    assert exchange._ring is not None
+    batches = 0
+    while exchange._take_next(exchange._ring):
+        batches += 1
+    return batches
