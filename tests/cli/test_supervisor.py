@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from gossamer.cli.job import AGAIN
-from gossamer.cli.supervisor import CONTENT_DEATHS, Patience, Supervisor, SupervisorSlots
+from gossamer.cli.supervisor import Patience, Supervisor, SupervisorSlots
+from gossamer.state.slots import CONTENT_DEATHS
 
 # A child takes signals as the real one does: it starts with them blocked and unblocks once it has handlers.
 COUNTING = """

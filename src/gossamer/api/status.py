@@ -36,6 +36,7 @@ from gossamer.model.status import (
     ShardHealth,
     Status,
     WaitingReason,
+    left_s,
     limit_reached,
     read_status,
     resume_command,
@@ -133,7 +134,7 @@ def running_status(shard: Shard, *, detail: bool = False, sandbox: SandboxState 
     status.concurrency_says = loop.brakes.why or UNSET
     status.closings = [Closing(host=host, reason=reason) for host, reason in frontier.closings]
     status.uploads = msgspec.structs.asdict(uploads.counts) if uploads is not None else None
-    status.eta_s = _eta_s(status) if status.state == "running" else None
+    status.eta_s = left_s(status) if status.state == "running" else None
     if detail:
         status.course = counters.course.rates()
         status.disk_bytes = disk_bytes(shard.kept.storage.journals.directory)
@@ -370,17 +371,6 @@ def _why_stopped(config: Config, directory: Path, status: Status) -> str:
     why = {"low_water": few, "limit": status.ended_says, "patience": awaited}.get(status.ended, "nothing runs")
     command, how = resume_command(str(directory), status)
     return f"{why}; `{command}` continues{how}"
-
-
-def _eta_s(status: Status) -> float | None:
-    left = []
-    if status.max_time_s is not None:
-        left.append(status.max_time_s - status.elapsed_s)
-    if status.max_pages is not None and status.pages_s:
-        left.append((status.max_pages - status.pages) / status.pages_s)
-    if status.max_bytes is not None and status.bytes_s:
-        left.append((status.max_bytes - status.wire_bytes) / status.bytes_s)
-    return max(0.0, min(left)) if left else None
 
 
 def waiting(ring: CrawlRing, uploads: Uploads | None, telemetry: Telemetry) -> WaitingReason | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,27 +91,17 @@ class Queries:
         return await self._looking.course()
 
 
+@dataclass(frozen=True, slots=True)
 class Commands:
     """Verbs that change the crawl. Each takes its request and returns the answer."""
 
-    def __init__(
-        self,
-        ring: CrawlRing,
-        controls: Controls,
-        seeding: Seeding,
-        setting: Setting,
-        status: Status,
-        checkpoint: Checkpoint,
-        stop: Callable[..., None],
-    ) -> None:
-        self._loop = ring.loop
-        self._ring = ring
-        self._controls = controls
-        self._seeding = seeding
-        self._setting = setting
-        self._status = status
-        self._checkpoint = checkpoint
-        self._stop = stop
+    _ring: CrawlRing
+    _controls: Controls
+    _seeding: Seeding
+    _setting: Setting
+    _status: Status
+    _checkpoint: Checkpoint
+    _stop: Callable[..., None]
 
     async def seed(self, request: Seed) -> object:
         """Add seeds, all or none; durable when the answer comes."""
@@ -121,7 +112,7 @@ class Commands:
             added = self._seeding.add(addresses, SEED_ARGUMENT)
         except ConfigError as error:
             raise RefusedError(str(error)) from error
-        await self._loop.commit()
+        await self._ring.loop.commit()
         return msgspec.structs.asdict(added)
 
     async def exclude(self, request: ExcludeHosts) -> object:
@@ -132,7 +123,7 @@ class Commands:
             raise RefusedError(str(error)) from error
         for host in request.hosts:
             self._ring.scope.exclusions.add(host)
-        await self._loop.commit()
+        await self._ring.loop.commit()
         return {"excluded": request.hosts}
 
     async def release(self, request: Release) -> object:
@@ -140,8 +131,8 @@ class Commands:
         released = await release(self._ring, request.name, self._controls.telemetry.clock)
         if not released:
             raise RefusedError(no_trap(self._ring.scope.traps, request.name))
-        await self._loop.commit()
-        self._loop.stir()
+        await self._ring.loop.commit()
+        self._ring.loop.stir()
         return {"released": released}
 
     async def set(self, request: Set) -> object:
@@ -160,15 +151,15 @@ class Commands:
             changes = await setting
         except ConfigError as error:
             raise make_refusal(error, self._setting.directory) from error
-        self._loop.stir()
+        self._ring.loop.stir()
         return {"changed": [change._asdict() for change in changes]}
 
     async def pause(self, _: Nothing) -> object:
-        self._loop.pause()
+        self._ring.loop.pause()
         return self._status()
 
     async def unpause(self, _: Nothing) -> object:
-        self._loop.unpause()
+        self._ring.loop.unpause()
         return self._status()
 
     async def checkpoint(self, _: Nothing) -> object:

@@ -323,14 +323,13 @@ def judges_again(chain: Chain, epochs: Epochs) -> bool:
     return begun is not None and begun != chain.made_of
 
 
-LEARNED = "gossamer.features.render.choice:evidence_of"
-
-
 def rendering_explainer(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:
     """Return a function that explains which pages like a URL are rendered; imports nothing if that is not learned."""
     if config.crawl.render != "auto":
         return lambda _: []
-    return partial(cast("Callable[[Epochs, Url], list[str]]", component(LEARNED, "crawl.render")), epochs)
+    from gossamer.features.render.choice import evidence_of  # noqa: PLC0415 - as the docstring says
+
+    return partial(evidence_of, epochs)
 
 
 def policy_of(name: str) -> RevisitPolicy:

@@ -7,6 +7,7 @@ with a plan does not start.
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -71,18 +72,10 @@ from gossamer.world.files import sync_directory, write_whole
 STEP_KEYS_MAX: Final = 20_000
 """Keys moved in one commit of the receiving store: 60 ms, with a sync at its end."""
 STEP_BYTES_MAX: Final = 8 << 20
-CROWD: Final = frozenset(
-    (
-        "lock",
-        "maintenance",
-        "control.sock",
-        "partitions.json",
-        "coordinator.json",
-        "coordinator.lock",
-        "scaling.json",
-        "index.json",
-    )
-)
+CROWD: Final = frozenset((
+    "lock", "maintenance", "control.sock", "partitions.json", "coordinator.json", "coordinator.lock", "scaling.json",
+    "index.json",
+))  # fmt: skip
 """Files in `state/` that belong to the whole crawl."""
 
 
@@ -512,7 +505,8 @@ def _finish(directory: Path, plan: ScalingPlan, target: PartitionMap, write_conf
     for rest in directory.glob("remainder*.parquet"):  # Of an offline crawl, by the numbers of shards.
         rest.unlink()
     for number in range(plan.after, plan.before):
-        _remove(Home(directory, number, 2).state)
+        if (state := Home(directory, number, 2).state).exists():
+            shutil.rmtree(state)
     if plan.after == 1:
         _move_out(directory)
     (directory / RECORD_FILE).unlink(missing_ok=True)  # Quotas of a limit are granted again.
@@ -522,16 +516,6 @@ def _finish(directory: Path, plan: ScalingPlan, target: PartitionMap, write_conf
     if plan.after == 1:  # Last, because the file shows until then that everything else is done.
         (directory / FILE).unlink(missing_ok=True)
     sync_directory(directory / "state")
-
-
-def _remove(path: Path) -> None:
-    for inner in sorted(path.rglob("*"), reverse=True) if path.exists() else ():
-        if inner.is_dir():
-            inner.rmdir()
-        else:
-            inner.unlink()
-    if path.exists():
-        path.rmdir()
 
 
 def _put(store: Store, family: str, pairs: Mapping[bytes, bytes]) -> None:

@@ -22,8 +22,6 @@ from gossamer.cli.start import FORWARDED, Started
 from gossamer.state import slots
 from gossamer.world.clock import WallClock
 
-# Deaths that web content can cause, in a parser or a codec. SIGKILL can come from any process and blames no page.
-CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
 CHOSEN = frozenset(Exit)
 """Exit statuses with which the child ends by its own choice: it is not started again."""
 HUNG_UP = signal.SIGHUP
@@ -267,7 +265,7 @@ class Supervisor:
                     return Exit.INTERRUPTED if was_silent else Exit.REFUSED
                 if status in CHOSEN:
                     return status
-                if overran or -status in CONTENT_DEATHS:
+                if overran or -status in slots.CONTENT_DEATHS:
                     self._slots.accuse()
                 starts_again = status == AGAIN or self._slots.held()
                 while self._slots.held() and not self._signals:  # A command that dies holds nothing.

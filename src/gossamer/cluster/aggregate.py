@@ -7,7 +7,7 @@ from typing import Any
 
 from gossamer.model.modules import sum_modules
 from gossamer.model.outcomes import SUCCEEDED
-from gossamer.model.status import MachineState, fields_together
+from gossamer.model.status import MachineState, fields_together, left_s, read_status
 
 Status = Mapping[str, object]
 
@@ -86,7 +86,7 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["mode"] = next((mode for status in statuses if (mode := status.get("mode"))), "batch")
     found["revisits"] = _revisits([one for status in statuses if isinstance(one := status.get("revisits"), Mapping)])
     found["uploads"] = _uploads(statuses)
-    found["eta_s"] = _eta_s(found) if found.get("state") == "running" else None
+    found["eta_s"] = left_s(read_status(found)) if found["state"] == "running" else None
     found["sandbox"] = None  # Only in a crawl of one shard.
     found["workers"] = len(statuses)
     found["shards"] = [{**brief(number, status), "idle": number in idle} for number, status in enumerate(statuses)]
@@ -96,18 +96,9 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
 def brief(number: int, status: Status) -> dict[str, object]:
     """Return the fields of one shard that the status lists beside the sums."""
     keys = (
-        "state",
-        "pages",
-        "queued",
-        "in_flight",
-        "pages_s",
-        "wire_bytes",
-        "runs",
-        "node",
-        "deaths",
-        "restored",
+        "state", "pages", "queued", "in_flight", "pages_s", "wire_bytes", "runs", "node", "deaths", "restored",
         "heard_s",
-    )
+    )  # fmt: skip
     health = next((one for one in _list(status.get("shards")) if isinstance(one, Mapping)), {})
     return {
         "shard": number,
@@ -240,16 +231,6 @@ def _uploads(statuses: Sequence[Status]) -> dict[str, object] | None:
         **{name: sum(_number(part.get(name)) for part in parts) for name in counts},
         "error": next((error for part in parts if (error := part.get("error"))), ""),
     }
-
-
-def _eta_s(status: Status) -> float | None:
-    left = []
-    for done, most, rate in (("pages", "max_pages", "pages_s"), ("wire_bytes", "max_bytes", "bytes_s")):
-        if (bound := _number(status.get(most))) and (speed := _number(status.get(rate))):
-            left.append((bound - _number(status.get(done))) / speed)
-    if bound := _number(status.get("max_time_s")):
-        left.append(bound - _number(status.get("elapsed_s")))
-    return max(0.0, min(left)) if left else None
 
 
 def figures_of(status: Mapping[str, Any]) -> dict[str, float]:

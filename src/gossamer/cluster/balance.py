@@ -60,7 +60,9 @@ class Balance:
         for is_behind, rounds in self._rounds.items():
             those = [report.shard for report in reports if report.behind is is_behind and report.hosts_left is not None]
             self._rounds[is_behind] = Counter({shard: rounds[shard] + 1 for shard in those})
-        givers, free = ([one for one in reports if self._lasts(one, is_so)] for is_so in (True, False))
+        givers, free = (
+            [one for one in reports if self._rounds[is_so][one.shard] >= self._rounds_min] for is_so in (True, False)
+        )
         if not givers or not free:
             self._asked = None
             return None
@@ -75,9 +77,6 @@ class Balance:
         to = min(free, key=lambda one: (one.hosts_left or 0, one.shard)).shard
         most = sum(hosts for _, hosts in giver.waiting) // (len(free) + 1)
         return Uneven(giver, to, giver.waiting, most)
-
-    def _lasts(self, report: ShardReport, is_behind: bool) -> bool:
-        return self._rounds[is_behind][report.shard] >= self._rounds_min
 
 
 def runs_to_give(

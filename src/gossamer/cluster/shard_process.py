@@ -28,8 +28,6 @@ from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import Clock
 from gossamer.world.process import child_environment
 
-CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
-"""Deaths that web content can cause. SIGKILL can come from any process and blames no page."""
 WATCH_S = 0.5
 REAP_S = 0.01
 """Interval of looks at a process that has closed its line, and so is about to end."""
@@ -130,7 +128,7 @@ class ShardProcess:
                 if self._conclude(status):
                     return
                 self.deaths += 1
-                if overran or -status in CONTENT_DEATHS:
+                if overran or -status in slots.CONTENT_DEATHS:
                     slots.accuse(self._start.slots, since)
                 reached = slots.progress(self._start.slots)
                 fruitless = 1 if reached > committed else fruitless + 1
@@ -165,7 +163,9 @@ class ShardProcess:
     async def look(self, shard: int, node: str, question: Look, limit_s: float) -> ShardAnswer:
         """Return the shard's answer to a round's question, or an answer by its parent."""
         state = self.state
-        answer = None if state in ("done", "failed", "refused") else await self.ask(_question_of(question), limit_s)
+        answer = None
+        if state not in ("done", "failed", "refused"):
+            answer = await self.ask({"verb": LOOK, "look": msgspec.to_builtins(question)}, limit_s)
         notes = [self.notes.popleft() for _ in range(len(self.notes))]
         if answer is not None:
             self._last_status = cast("dict[str, object]", answer.pop("status"))
@@ -301,10 +301,6 @@ def _spawn(start: ShardStart, end: socket.socket) -> subprocess.Popen[bytes]:
         process.stdin.write(start.job(end.fileno()))
         process.stdin.close()
     return process
-
-
-def _question_of(look: Look) -> dict[str, object]:
-    return {"verb": LOOK, "look": msgspec.to_builtins(look)}
 
 
 # ---- the line between a shard's process and its parent, over one pair of sockets

@@ -251,6 +251,16 @@ def limit_share(status: Status) -> float | None:
     return min(1.0, max(shares)) if shares else None
 
 
+def left_s(status: Status) -> float | None:
+    """Return the seconds until the nearest limit at the present rates; None without a limit."""
+    left = []
+    for limit, rate in zip(LIMITS, (status.pages_s, status.bytes_s, 1.0), strict=True):
+        bound = getattr(status, limit.bound)
+        if bound is not None and rate:
+            left.append((bound - getattr(status, limit.measured)) / rate)
+    return max(0.0, min(left)) if left else None
+
+
 def resume_command(directory: str, status: Status) -> tuple[str, str]:
     """Return the command that continues a crawl, and what follows `continues` in a sentence: a crawl that ended at a
     limit would end there again.

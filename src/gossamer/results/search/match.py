@@ -69,7 +69,7 @@ class QueryMatcher:
             if group.is_any and not is_wanted:
                 query = Query.boolean_query([(Occur.Must, _everything()), (Occur.MustNot, query)])
                 is_wanted = True
-            parts.append((_occur(is_wanted, is_any=group.is_any), query))
+            parts.append((Occur.Should if group.is_any else Occur.Must if is_wanted else Occur.MustNot, query))
         if parts and all(occur == Occur.MustNot for occur, _ in parts):
             parts.append((Occur.Must, _everything()))
         return Query.boolean_query(parts)
@@ -136,12 +136,6 @@ def _any(queries: Iterable[Query]) -> Query:
 
 def _everything() -> Query:
     return Query.const_score_query(Query.all_query(), 0.0)
-
-
-def _occur(is_wanted: bool, *, is_any: bool) -> Occur:
-    if is_any:
-        return Occur.Should
-    return Occur.Must if is_wanted else Occur.MustNot
 
 
 @cache
