@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +18,7 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.nginx import free_port
 from tests.acceptance.test_workers import answer, begun, crawl_of, gossamer
-from tests.cluster.nodes import Nodes
+from tests.cluster.nodes import KEEPER, SHARD, Nodes, command_of
 from tests.crash.harvest import Harvest
 from tests.ring.crawls import until
 
@@ -150,6 +152,24 @@ def test_rays_metrics_are_those_of_the_status(web: SimwebProcess, tmp_path: Path
             assert isinstance(outcomes, dict)
             failed = sum(outcomes.values()) - sum(outcomes.get(one, 0) for one in ("fetched", "redirected"))
             assert sum(exported(port, "gossamer_failed_attempts").values()) == failed
+        finally:
+            running.kill()
+            running.wait()
+
+
+def test_nothing_of_a_crawl_outlives_the_ray_of_its_machine(web: SimwebProcess, tmp_path: Path) -> None:
+    """As when the system kills it for its memory, or it ends itself after its machine was cut off for a while."""
+    directory = tmp_path / "crawl"
+    with Nodes() as nodes:
+        lost = nodes.add()
+        slowly = ("politeness.delay_s_min=0.5",)
+        running = begun(*crawl_of(web, directory, 2, *slowly, politeness="weak"), "--cluster", nodes.address)
+        try:
+            until(lambda: len(nodes.processes(lost, SHARD)) == 2 or running.poll() is not None, 90)
+            left = [pid for name in (SHARD, KEEPER) for pid in nodes.processes(lost, name)]
+            assert len(left) == 4
+            os.kill(nodes.raylets[lost], signal.SIGKILL)
+            until(lambda: not any(command_of(pid) for pid in left), 30)
         finally:
             running.kill()
             running.wait()

@@ -56,6 +56,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Names:
     found = Names()
     monkeypatch.setattr(actors.ray, "get_actor", found.get)
     monkeypatch.setattr(actors.ray, "nodes", list)
+    monkeypatch.setattr(actors, "die_with_parent", lambda _: None)  # This process is no actor.
     return found
 
 

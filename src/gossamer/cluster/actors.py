@@ -23,6 +23,7 @@ from gossamer.cluster.job import ClusterPlan
 from gossamer.cluster.shard_process import ShardProcess, start_of
 from gossamer.cluster.spreading import room_on
 from gossamer.world.clock import WallClock
+from gossamer.world.process import die_with_parent
 
 CARRY_S_MAX = 10.0
 """A frame that has not arrived after this time counts as lost and is sent again."""
@@ -41,6 +42,7 @@ class ShardActor:
     """Runs one shard. After a failure Ray restarts the actor on any machine; the shard's state is on disk."""
 
     def __init__(self, plan: bytes, shard: int, namespace: str) -> None:
+        die_with_parent(os.getppid())  # Ray's process of this machine, without which an actor would stay for good.
         self._plan = msgspec.json.decode(plan, type=ClusterPlan)
         self._shard = shard
         self._namespace = namespace
@@ -95,6 +97,7 @@ class CoordinatorActor(Coordinator):
     """The coordinator as an actor: reaches the shards by their actors."""
 
     def __init__(self, plan: bytes, namespace: str) -> None:
+        die_with_parent(os.getppid())
         super().__init__(msgspec.json.decode(plan, type=ClusterPlan))
         self._namespace = namespace
         self._shards: dict[int, Any] = {}
