@@ -112,6 +112,12 @@ def test_an_index_becomes_one_file_and_so_needs_a_directory(crawl: Path) -> None
         export_on_cluster(order, "127.0.0.1:9", lambda *_: None)
 
 
+def test_the_address_of_something_else_is_named(crawl: Path, tmp_path: Path) -> None:
+    order = ShareOrder(str(crawl), str(tmp_path / "out"), "jsonl", OPTIONS)
+    with pytest.raises(ConfigError, match=r"--cluster http:.*: expected HOST:PORT of the head of a Ray"):
+        export_on_cluster(order, "http://127.0.0.1:9", lambda *_: None)
+
+
 def test_files_are_shared_by_the_number_of_their_shard() -> None:
     names = ["gossamer-000-0001-000001.warc.gz", "pages-005-0002-000010.parquet", "items.book-007-0001-000001.parquet"]
     assert [[Share(number, 3).has(name) for number in range(3)] for name in names] == [

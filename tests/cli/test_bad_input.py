@@ -70,6 +70,7 @@ CRAWLS = [
     ([*LOCAL, "--set", "delay=3"], "write --set section.key=value; the key is politeness.delay_s_min"),
     ([*LOCAL, "--set", "frobnicate"], "write --set section.key=value"),
     ([*LOCAL, "--cluster", "nonsense"], '--cluster "nonsense": expected HOST:PORT of the head of a Ray cluster'),
+    ([*LOCAL, "--cluster", "ray://10.0.0.1:1"], '--cluster "ray://10.0.0.1:1": expected HOST:PORT of the head of a'),
     # Files.
     ([*LOCAL, "-c", "broken.toml"], "broken.toml is not TOML"),
     ([*LOCAL, "-c", "bare.toml"], 'bare.toml is not TOML: invalid value (at line 2, column 9); write scope = "host"\n'),

@@ -15,10 +15,11 @@ from msgspec.structs import replace
 from gossamer.cluster.coordination import Limits
 from gossamer.cluster.job import HERE, ClusterPlan, environment_of_a_cluster, no_cluster, reach
 from gossamer.cluster.local import LocalEngine
-from gossamer.cluster.options import ClusterOptions
+from gossamer.cluster.options import ClusterOptions, check_head
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config, effective_toml
 from gossamer.engine.options import LimitsOptions
+from gossamer.model.errors import ConfigError
 from gossamer.model.verbs import ConflictError, RefusedError, VerbRequest
 
 if TYPE_CHECKING:
@@ -119,6 +120,10 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> Engine:
 
 def prepare_to_join(address: str) -> None:
     """Set what Ray reads from the environment when it is imported. Raises ConfigError: no cluster is there."""
+    try:
+        check_head(address)
+    except ValueError as error:
+        raise ConfigError(f"--cluster {address}: {error}") from error
     try:
         reach(address)  # Before Ray reads whether the cluster requires a token, which it does once.
     except (OSError, ValueError) as error:

@@ -6,9 +6,10 @@ from gossamer.options import Key, Section
 from gossamer.world.process import processors, usable_bytes
 
 
-def _is_head(address: str) -> str:
+def check_head(address: str) -> str:
+    """Return the address of the head of a cluster, or an empty one. Raises ValueError: it is neither."""
     host, _, port = address.rpartition(":")
-    if address and not (host and port.isdecimal()):
+    if address and ("/" in address or not (host and port.isdecimal())):
         raise ValueError("expected HOST:PORT of the head of a Ray cluster, such as 10.0.0.1:6379")
     return address
 
@@ -44,7 +45,7 @@ class ClusterOptions(Section, frozen=True):
             "The Ray cluster to run on, as HOST:PORT of its head; it needs gossamer[cluster]. Empty: in a Ray job that "
             "job's cluster, else this machine, without Ray.",
             basic=True,
-            check=_is_head,
+            check=check_head,
         ),
     ] = ""
     runtime_env: Annotated[
