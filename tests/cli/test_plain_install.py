@@ -209,8 +209,13 @@ def test_commands_where_nothing_runs(run: Gossamer, site: str, commands: dict[st
 def test_a_site_is_checked_and_watched(run: Gossamer, site: str) -> None:
     """None of its pages says what it is about; the second is a copy of the first."""
     status, out, err = run("check", site, "--allow-private", "-o", "checked", "--quiet")
-    assert (status, err) == (Exit.FAILED, "")
+    advice = "gossamer: a server of yours needs no delay between requests: --politeness own checks it faster\n"
+    assert (status, err) == (Exit.FAILED, advice)
     assert "Pages without description: 1" in out
+    status, out, err = run("check", site, "--allow-private", "-o", "soon", "--politeness", "own")
+    assert (status, err) == (Exit.FAILED, "")
+    assert "gossamer report soon --html FILE " in out
+    assert "gossamer serve soon" not in out, "it needs an extra"
     status, _, err = run("watch", site, "--allow-private", "-o", "watched", "--quiet", "--max-time", "2")
     assert (status, err) == (Exit.FINISHED, "")
 

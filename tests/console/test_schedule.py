@@ -47,6 +47,9 @@ def following(text: str, now: float, count: int = 1) -> list[str]:
         ("every mon, fri at 0:05", ["12-03 23:05", "12-06 23:05"]),
         ("every weekday at 2", ["12-01 01:00", "12-02 01:00"]),
         ("every month on day 1 at 23:59", ["12-01 22:59", "01-01 22:59"]),
+        ("every Monday at 3am", ["11-30 02:00", "12-07 02:00"]),
+        ("every day at 12:30 AM", ["11-30 23:30", "12-01 23:30"]),
+        ("every day at 6:30 pm", ["11-30 17:30", "12-01 17:30"]),
         ("every month on day 28 at 3", ["12-28 02:00", "01-28 02:00"]),
     ],
 )
@@ -68,7 +71,7 @@ def test_a_time_that_is_skipped_comes_an_hour_later_and_one_that_occurs_twice_on
         "", " ", "every", "at", "every at 3", "Monday at 3", "every Monday", "every Mondy at 3", "every Mo at 3",
         "every Monday at 24", "every Monday at 3:60", "every Monday at three", "every Monday at -1",
         "every day at \uff13",
-        "every month on day 31 at 3", "every month on day 0 at 3", "every month at 3", "0 3 * * 1", "every at at at 3",
+        "every month on day 31 at 3", "every month on day 0 at 3", "every month at 3", "every at at at 3",
         "every day at 3 " + "x" * 150, "every month on day \u00b2 at 3", "and and and",
     ],
 )  # fmt: skip
@@ -76,6 +79,24 @@ def test_a_text_that_says_no_schedule_is_one_line_with_those_that_do(text: str) 
     with pytest.raises(RefusedError, match=r"is no schedule; write 'every day at 3:00', ") as refused:
         read_schedule(text)
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("0 3 * * 1", "write 'every Monday at 3:00'"),
+        ("5 18 * * 0", "write 'every Sunday at 18:05'"),
+        ("30 3 * * *", "write 'every day at 3:30'"),
+        ("every hour", 'with crawl.mode = "continuous"'),
+        ("every 6 hours", 'with crawl.mode = "continuous"'),
+        ("every day at 13pm", "write 'every day at 3:00'"),
+        ("every day at 0am", "write 'every day at 3:00'"),
+    ],
+)
+def test_a_schedule_as_cron_has_it_or_more_often_than_daily_is_answered(text: str, meant: str) -> None:
+    with pytest.raises(RefusedError) as refused:
+        read_schedule(text)
+    assert meant in str(refused.value)
 
 
 def wish(run: Commands, name: str, **values: object) -> Any:
@@ -95,7 +116,7 @@ def names(call: Caller) -> list[str]:
 def test_a_run_that_was_missed_is_made_up_for_once(run: Commands, web: str) -> None:
     call, server = run.served("serve", "--port", "0")
     call.post("/api/crawls", name="one", config=config_of(web, limits={"max_pages": 2}), start=False)
-    assert "is no schedule; write" in call.post("/api/crawls/one/schedule", when="0 3 * * 1").error
+    assert "write 'every Monday at 3:00'" in call.post("/api/crawls/one/schedule", when="0 3 * * 1").error
     assert call.post("/api/crawls/none/schedule", when="every day at 3").status == 404
     wrong = call.post("/api/crawls", name="two", config=config_of(web), when="every Mondy at 3")
     assert "is no schedule; write" in wrong.error

@@ -192,6 +192,7 @@ def test_crawls_are_created_run_and_listed(run: Commands, web: str) -> None:
     assert call.post("/api/crawls/two/seed", urls=[web]).status == 409
     pages = crawl_of(call, "two")["pages"]
     assert "did you mean limits.max_pages" in call.post("/api/crawls/two/resume", values={"limits.max_page": 1}).error
+    assert "max_pages: write section.key" in call.post("/api/crawls/two/resume", values={"max_pages": 1}).error
     assert "null may stand" in call.post("/api/crawls/two/resume", values={"scope.include": [None]}).error
     resumed = call.post("/api/crawls/two/resume", values={"limits.max_pages": pages + 1})
     assert resumed.status == 200
@@ -203,6 +204,29 @@ def test_crawls_are_created_run_and_listed(run: Commands, web: str) -> None:
     assert ended(server) == 0
     assert json.loads(run("status", "one", "--json")[1])["ended"] == "stopped"
     assert run("status", "two")[0] == 0
+
+
+@pytest.mark.heavy
+def test_a_crawl_that_starts_is_not_said_to_be_stopped(run: Commands, web: str) -> None:
+    call, _ = run.served("serve", "--port", "0")
+    assert call.post("/api/crawls", name="one", config=config_of(web)).json["state"] == "starting"
+    assert "runs already" in call.post("/api/crawls/one/resume").error
+    paused = call.post("/api/crawls/one/pause")
+    assert paused.status == 200 or paused.error == "'one' is starting; try again in a moment"
+
+
+def test_mistakes_name_keys_and_addresses(folder: Caller, web: str) -> None:
+    config = config_of(web, resolve={"allow_private": False})
+    assert "add resolve.allow_private to visit" in folder.post("/api/crawls", name="one", config=config).error
+    config = config_of("https://example.org/")
+    assert "add operator.contact with a URL" in folder.post("/api/crawls", name="one", config=config).error
+    for fields in ({"url": web}, {"seeds": [web]}, {"config": {"max_pages": 1}}):
+        wrong = folder.post("/api/crawls", name="one", **fields)
+        assert wrong.status == 422
+        assert '"config": {"seeds": {"urls": ["https://docs.example.org/"]}}' in wrong.error
+    assert "/api/openapi.json lists" in folder.get("/api").error
+    answer = folder.get("/crawls/one")
+    assert (answer.status, answer.headers["location"]) == (307, "one/")
 
 
 @pytest.mark.heavy
@@ -271,7 +295,7 @@ def test_names_lead_nowhere_else(folder: Caller, web: str, name: str) -> None:
         ({"preset": "nonsense", "seeds": {"urls": ["http://127.0.0.1/"]}}, "nonsense"),
         ({"seeds": {"file": "-"}}, "no standard input"),
         ({"seeds": {"file": "/nonexistent"}}, "/nonexistent"),
-        ({"seeds": {"urls": ["http://a.example/"]}}, "--contact"),
+        ({"seeds": {"urls": ["http://a.example/"]}}, "add operator.contact"),
         ({'x"]\n[seeds': {}}, "config"),
     ],
 )

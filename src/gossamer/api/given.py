@@ -5,14 +5,13 @@ from __future__ import annotations
 import inspect
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from gossamer.config import Config
-from gossamer.config.flags import BY_NAME, FLAGS, Options
+from gossamer.config.flags import BY_NAME, FLAGS, Options, rename_options
 from gossamer.config.sections import key_of
 from gossamer.config.synonyms import missing_attribute
 from gossamer.config.toml import to_toml
@@ -82,7 +81,7 @@ def with_options(call: Call) -> Call:
     ]
     call.__signature__ = own.replace(parameters=[*fixed, *named])  # type: ignore[attr-defined]
     said = {flag.name: flag.help.replace(" (repeatable)", "") for flag in FLAGS if flag.name in Options.__annotations__}
-    lines = [f"    {name}: {_name_keywords(text)}" for name, text in said.items()]
+    lines = [f"    {name}: {rename_options(text, _KEYWORDS)}" for name, text in said.items()]
     call.__doc__ = "\n".join([inspect.cleandoc(call.__doc__ or ""), "", "Options:", *lines])
     return call
 
@@ -109,14 +108,11 @@ def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
         yield
     except ConfigError as error:
         missing = 'no seeds: give an address, or a list of them: ["https://example.org/"]'
-        raise ConfigError(missing if str(error).startswith("no seeds") else _name_keywords(str(error))) from None
+        raise ConfigError(
+            missing if str(error).startswith("no seeds") else rename_options(str(error), _KEYWORDS)
+        ) from None
 
 
-def _name_keywords(text: str) -> str:
-    return _OPTION.sub(lambda match: _KEYWORDS.get(match[1], match[0]), text)
-
-
-_OPTION = re.compile(r"--([a-z][a-z-]*)")
 _KEYWORDS = {flag.option: flag.name for flag in FLAGS} | {"set": "settings"}
 
 

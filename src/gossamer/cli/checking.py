@@ -16,10 +16,11 @@ from gossamer.config import Config, configure
 from gossamer.config.flags import FLAGS
 from gossamer.config.gather import reopen
 from gossamer.config.lists import check_lists
-from gossamer.config.seeds import check_seeds
+from gossamer.config.seeds import check_seeds, is_private
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.url.join import absolute
+from gossamer.url.name import host_of
 from gossamer.world.files import there_before
 from gossamer.world.inputs import open_input
 
@@ -72,7 +73,17 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
             else "that names an option"
         )
         raise ConfigError(f"-o {directory}: {says}; name a directory with -o DIR, as in -o {directory.stem.strip('-')}")
+    if request.recipe == "check":
+        _advise_own(config)
     return _to_begin(directory, config, spool)
+
+
+def _advise_own(config: Config) -> None:
+    """Name the preset for one's own servers, if a check of private addresses names none."""
+    urls = config.seeds.urls
+    is_chosen = any(config.origin(f"politeness.{key}") != "default" for key in ("preset", "delay_s_min", "per_host"))
+    if urls and not is_chosen and all(is_private((host_of(url, None) or "").strip("[]")) for url in urls):
+        complain("a server of yours needs no delay between requests: --politeness own checks it faster")
 
 
 def _to_begin(directory: Path, config: Config, spool: Spool) -> tuple[CrawlJob, Config]:

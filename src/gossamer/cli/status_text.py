@@ -11,6 +11,7 @@ from typing import TextIO
 from msgspec import UNSET
 
 from gossamer.cli.output import harmless, obeys_escapes
+from gossamer.model.extras import missing
 from gossamer.model.outcomes import SUCCEEDED
 from gossamer.model.status import Status, resume_command
 from gossamer.model.words import count, counted, duration, shell_word, size
@@ -254,7 +255,11 @@ def next_commands(word: str, status: Status, made: Collection[str], recipe: str 
     """Return commands worth typing after a crawl that made some outputs, and what each shows. After a recipe, those
     that go on from what it makes.
     """
-    commands = [(f"gossamer report {word}", "statistics"), (f"gossamer serve {word}", "dashboard")]
+    commands = [(f"gossamer report {word}", "statistics")]
+    if missing("starlette", "") is None and missing("uvicorn", "") is None:
+        commands.append((f"gossamer serve {word}", "dashboard"))
+    else:
+        commands.append((f"gossamer report {word} --html FILE", "statistics as a page"))
     if errors_of(status):
         commands.append((f"gossamer why {word} URL", "why a URL was not fetched"))
     command, needs, says = NEXT.get(recipe, NEXT[""])

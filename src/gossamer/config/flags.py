@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, NamedTuple, TypedDict
@@ -91,6 +93,12 @@ FLAGS = (
 )  # fmt: skip
 
 BY_NAME = {flag.name: flag for flag in FLAGS}
+_OPTION = re.compile(r"--([a-z][a-z-]*)")
+
+
+def rename_options(text: str, names: Mapping[str, str]) -> str:
+    """Replace options in a text (`--max-pages`) by the names that a caller knows them by."""
+    return _OPTION.sub(lambda match: names.get(match[1], match[0]), text)
 
 
 class Options(TypedDict, total=False):

@@ -137,7 +137,9 @@ class _StoppedCrawl(Directory):
         if is_end and self._fleet.runs(self._name):
             return await self._fleet.stop(self._name, request, super().ask)
         if not self._fleet.folder.is_begun(self._name):
-            return {"ok": False, "error": f"{self._name!r} was never begun; start begins it", "kind": "conflict"}
+            is_starting = self._fleet.runs(self._name)
+            says = "is starting; try again in a moment" if is_starting else "was never begun; start begins it"
+            return {"ok": False, "error": f"{self._name!r} {says}", "kind": "conflict"}
         return await super().ask(request)
 
 
@@ -230,13 +232,16 @@ class Fleet:
     async def resume(self, name: str, again: ResumeRequest) -> CrawlSummary:
         """Continue a crawl that does not run. Raises ConflictError: it runs, was never begun, or too many run."""
         self.folder.directory(name)
+        entry = self._entry(name)
+        if entry.is_attended and entry.wish.runs:  # It may not have begun yet.
+            raise ConflictError(f"{name!r} runs already")
         if not self.folder.is_begun(name):
             raise ConflictError(f"{name!r} was never begun; start begins it")
         try:
             sets = as_assignments(again.values)
             await asyncio.to_thread(reopen, self.folder.path / name / "crawl.toml", sets=sets)
         except ConfigError as error:
-            raise RefusedError(str(error)) from error
+            raise RefusedError(str(error).replace("--set ", "")) from error
         await self._begin(name, self._resuming(name, sets))
         return await self.summary(name)
 

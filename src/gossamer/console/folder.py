@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from gossamer.config import configure
+from gossamer.config.flags import FLAGS, rename_options
 from gossamer.config.lists import check_lists
 from gossamer.config.seeds import check_seeds
 from gossamer.config.toml import to_toml, whole
@@ -23,6 +24,7 @@ from gossamer.world.process import DirectoryLock, birth_of
 
 OWN = ".gossamer"
 """Folder of the server's own files; no crawl can have this name."""
+KEYS = {flag.option: flag.key for flag in FLAGS}
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 CRAWLS_MAX = 1_000
 Content = Mapping[str, Mapping[str, Any] | str]
@@ -186,4 +188,5 @@ def _check(draft: Path, directory: Path) -> None:
         check_lists(config)
         check_seeds(config)
     except ConfigError as error:
-        raise RefusedError(str(error).replace(str(draft), "config").replace(draft.name, "config")) from error
+        says = str(error).replace(str(draft), "config").replace(draft.name, "config")
+        raise RefusedError(rename_options(says, KEYS)) from error

@@ -53,6 +53,8 @@ class Operation(NamedTuple):
     run: Run
     status: int = 200
     """When all is well."""
+    example: str = ""
+    """Fields that an answer about wrong ones shows."""
 
 
 class _RefusedError(Exception):
@@ -123,7 +125,12 @@ async def _fields(request: Request, operation: Operation, bounds: Bounds) -> Fie
     else:
         fields = _decode(await _body(request, bounds), operation.name)
         is_text = False
-    checked = verbs.check_request(operation.name, operation.takes, fields, from_texts=is_text)
+    try:
+        checked = verbs.check_request(operation.name, operation.takes, fields, from_texts=is_text)
+    except verbs.InvalidError as error:
+        if not operation.example:
+            raise
+        raise verbs.InvalidError(f"{error}; write {operation.example}") from error
     return msgspec.to_builtins(checked)  # type: ignore[no-any-return]
 
 

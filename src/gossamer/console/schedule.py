@@ -18,7 +18,9 @@ FORMS = (
     "'every day at 3:00', 'every Monday at 3', 'every Monday and Thursday at 18:30', 'every weekday at 6' or "
     f"'every month on day 1 at 3' (days 1 to {MONTH_DAY_MAX})"
 )
-_CLOCK = re.compile(r"([01]?[0-9]|2[0-3])(?::([0-5][0-9]))?")
+_CLOCK = re.compile(r"([01]?[0-9]|2[0-3])(?::([0-5][0-9]))?(am|pm)?")
+_CRON = re.compile(r"([0-5]?[0-9]) ([01]?[0-9]|2[0-3]) \* \* ([*0-7])")
+_OFTEN = re.compile(r"every\b.*\b(?:second|minute|hour)s?|hourly|@hourly")
 
 
 class CrawlSchedule(msgspec.Struct, frozen=True):
@@ -46,17 +48,35 @@ class CrawlSchedule(msgspec.Struct, frozen=True):
 
 def read_schedule(text: str) -> CrawlSchedule:
     """Return the schedule that a text such as `every Monday at 3` says. Raises RefusedError: it says none."""
-    words = [word for word in text.lower().replace(",", " ").split() if word != "and"]
-    clock = _CLOCK.fullmatch(words[-1]) if words else None
-    if clock is not None and words[0] == "every" and words[-2] == "at":
-        at = time(int(clock[1]), int(clock[2] or 0))
-        days = words[1:-2]
+    words = text.lower().replace(",", " ").replace(" am", "am").replace(" pm", "pm").split()
+    at = _time_of(words[-1]) if words else None
+    if at is not None and words[0] == "every" and words[-2] == "at":
+        days = [word for word in words[1:-2] if word != "and"]
         if days[:3] == ["month", "on", "day"] and len(days) == 4 and _is_month_day(days[3]):
             return CrawlSchedule((), int(days[3]), at)
         weekdays = [number for word in days for number in _weekdays(word)]
         if days and all(_weekdays(word) for word in days):
             return CrawlSchedule(tuple(weekdays), 0, at)
-    raise RefusedError(f"{text!r} is no schedule; write {FORMS}")
+    meant = FORMS
+    if cron := _CRON.fullmatch(" ".join(words)):
+        minute, hour, day = cron.groups()
+        meant = f"'every {'day' if day == '*' else WEEKDAYS[int(day) - 1].capitalize()} at {hour}:{minute:0>2}'"
+    elif _OFTEN.fullmatch(" ".join(words)):
+        meant = f'{FORMS}; a crawl with crawl.mode = "continuous" fetches changed pages more often than daily'
+    raise RefusedError(f"{text!r} is no schedule; write {meant}")
+
+
+def _time_of(word: str) -> time | None:
+    """Return a time of day, such as `18:30`, `6:30pm` or `3`; None if it is none."""
+    clock = _CLOCK.fullmatch(word)
+    if clock is None:
+        return None
+    hour = int(clock[1])
+    if clock[3] is not None:
+        if not 1 <= hour <= 12:
+            return None
+        hour = hour % 12 + (12 if clock[3] == "pm" else 0)
+    return time(hour, int(clock[2] or 0))
 
 
 def _is_month_day(word: str) -> bool:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from gossamer.config import configure
@@ -48,6 +48,11 @@ if TYPE_CHECKING:
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 PORT_OPTION = "--port"
+CRAWL_SERVED = "Dashboard; the JSON API is below /api/. Ctrl-C ends this server, not the crawl."
+FOLDER_SERVED = (
+    "List of crawls, with a form for new ones; the JSON API is below /api/. Ctrl-C stops the crawls with everything "
+    "saved, and the next server resumes them."
+)
 Say = Callable[[str], None]
 
 
@@ -63,7 +68,7 @@ async def serve_crawl(directory: Path, options: ConsoleOptions, port: int, say: 
             ) as address,
             serve_replay(lambda _: directory, service, options, address),
         ):  # fmt: skip
-            say(f"{address}/#token={access.token}")
+            say(f"{address}/#token={access.token}\n{CRAWL_SERVED}")
             await asked.wait()
 
 
@@ -84,7 +89,7 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
                     serve_replay(folder.directory, service, options, address),
                 ):
                     fleet.find_again()
-                    say(f"{address}/#token={access.token}")
+                    say(f"{address}/#token={access.token}\n{FOLDER_SERVED}")
                     await asked.wait()
                     await fleet.end(again)
     except BaseExceptionGroup as errors:
@@ -178,6 +183,7 @@ def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
             loop.remove_signal_handler(number)
 
 
+NEW_EXAMPLE = '{"name": "docs", "config": {"seeds": {"urls": ["https://docs.example.org/"]}}}'
 LIST = "/api/crawls"
 ONE = "/api/crawls/{name}"
 PAGE = "/crawls/{name}/"
@@ -192,7 +198,12 @@ def fleet_app(fleet: Fleet, access: Access, service: Service) -> Starlette:
     own = [*operations(fleet), *crawl.operations(f"{ONE}/", crawl_of, service)]
     # A page's own addresses are relative to it: the same operations are there once more.
     below_page = [*steering(fleet, f"{PAGE}api/"), *crawl.operations(f"{PAGE}api/", crawl_of, service)]
+
+    async def to_page(request: Request) -> Response:
+        return RedirectResponse(f"{request.path_params['name']}/")
+
     all_routes = [
+        Route(PAGE.rstrip("/"), to_page, methods=["GET"]),
         *routes((*own, *below_page), access.bounds, service.under_way),
         *crawl.beside(PAGE, crawl_of, service),
         crawl.metrics_route(f"{ONE}/{METRICS}", crawl_of, service),
@@ -213,7 +224,9 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
     says = "All keys of a new crawl, with defaults."
     yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", crawls)
     yield Operation("GET", "/api/config", "defaults", verbs.Nothing, Configuration, says, defaults)
-    yield Operation("POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", create, 201)
+    yield Operation(
+        "POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", create, 201, NEW_EXAMPLE
+    )
     says = "What differs between an earlier crawl and this one, by the last visit of each to a URL."
     yield Operation("GET", f"{ONE}/compare", "compare", ComparisonOf, Comparison, says, compare)
     yield Operation("GET", ONE, "crawl", verbs.Nothing, CrawlSummary, "Return the state of a crawl, in short.", summary)
@@ -259,7 +272,7 @@ def _metrics(fleet: Fleet, service: Service) -> Route:
 
 
 DESCRIPTION = "/api/openapi.json"
-MISSING = {404: "there is nothing here", 405: "this method is not for this address"}
+MISSING = {404: f"there is nothing here; {DESCRIPTION} lists what there is", 405: "this method is not for this address"}
 
 
 def console_app(desk: CrawlHandle, access: Access, service: Service) -> Starlette:

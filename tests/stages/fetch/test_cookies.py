@@ -192,6 +192,9 @@ def test_a_recorded_browser_session() -> None:
         Cookie("b", "", "co.uk", "/", NOW),
     ]
     assert of_file(NETSCAPE, "cookies.txt", NOW) == of_netscape(NETSCAPE, "cookies.txt", NOW)
+    listed = {"name": "sid", "value": "1", "domain": ".a.test", "expirationDate": NOW + 9.5, "sameSite": None}
+    [cookie] = of_file(json.dumps([{**listed, "hostOnly": False, "storeId": "0"}]), "extension.json", NOW)
+    assert (cookie.name, cookie.domain, cookie.expires_at, cookie.host_only) == ("sid", "a.test", NOW + 9.5, False)
     for text in ("{}", '{"cookies": [{"name": "s3cret"}]}', '{"cookies": "s3cret"}'):
         with pytest.raises(ConfigError, match=r"^state\.json: no storage state of a browser: .*; save it") as found:
             of_file(text, "state.json", NOW)

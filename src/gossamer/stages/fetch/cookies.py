@@ -321,9 +321,11 @@ class _StateCookie(msgspec.Struct, rename="camel"):
     domain: str
     path: str = "/"
     expires: float = -1.0
+    expiration_date: float = 0.0
+    """As extensions write `expires`."""
     http_only: bool = False
     secure: bool = False
-    same_site: str = ""
+    same_site: str | None = None
 
 
 @decodable
@@ -333,19 +335,20 @@ class _StorageState(msgspec.Struct):
 
 def of_file(text: str, name: str, now: float) -> list[Cookie]:
     """Return the cookies of a file: of Netscape's format, or of a browser session that Playwright recorded (its storage
-    state, JSON).
+    state, JSON), or a list of cookies in JSON, as extensions of browsers write it.
 
     Raises:
         ConfigError: as `of_netscape`; the message does not have the file's content.
     """
     text = text.removeprefix("\ufeff")
-    if not text.lstrip().startswith("{"):
+    if not text.lstrip().startswith(("{", "[")):
         return of_netscape(text, name, now)
     try:
-        state = msgspec.json.decode(text, type=_StorageState)
+        state = msgspec.json.decode(text, type=_StorageState | list[_StateCookie])
     except msgspec.DecodeError as error:
         raise ConfigError(f"{name}: no storage state of a browser: {error}; save it with Playwright") from error
-    made = [_of_state(one, now) for one in state.cookies if one.name and not _CONTROL.search(one.name + one.value)]
+    cookies = state if isinstance(state, list) else state.cookies
+    made = [_of_state(one, now) for one in cookies if one.name and not _CONTROL.search(one.name + one.value)]
     for number, cookie in enumerate(made, 1):
         _require_prefix(cookie, f"{name} cookie {number}")
     return [cookie for cookie in made if not cookie.is_over(now)]
@@ -354,9 +357,10 @@ def of_file(text: str, name: str, now: float) -> list[Cookie]:
 def _of_state(one: _StateCookie, now: float) -> Cookie:
     domain = one.domain.removeprefix(".").lower()
     below = one.domain.startswith(".") and not is_suffix(domain) and not _ADDRESS.fullmatch(domain)
+    expires_at = max(one.expires, one.expiration_date, 0.0)
     return Cookie(
-        one.name, one.value.encode().decode("latin-1"), domain, one.path or "/", now, max(one.expires, 0.0), not below,
-        one.secure, one.http_only, _SAME_SITE.get(one.same_site.lower(), ""),
+        one.name, one.value.encode().decode("latin-1"), domain, one.path or "/", now, expires_at, not below,
+        one.secure, one.http_only, _SAME_SITE.get((one.same_site or "").lower(), ""),
     )  # fmt: skip
 
 
