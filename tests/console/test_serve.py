@@ -225,6 +225,7 @@ def test_mistakes_name_keys_and_addresses(folder: Caller, web: str) -> None:
         assert wrong.status == 422
         assert '"config": {"seeds": {"urls": ["https://docs.example.org/"]}}' in wrong.error
     assert "/api/openapi.json lists" in folder.get("/api").error
+    assert (folder.get("/crawls/one/").status, folder.get("/crawls/one/").error) == (404, "no crawl is called 'one'")
     answer = folder.get("/crawls/one")
     assert (answer.status, answer.headers["location"]) == (307, "one/")
 

@@ -75,7 +75,7 @@ def beside(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Route]:
     yield metrics_route(f"{prefix}{METRICS}", crawl_of, service)
     yield events.route(f"{prefix}api/events", lambda path: crawl_of(path).feed, service.streams)
     yield exports.route(f"{prefix}{exports.PATH}", lambda path: crawl_of(path).desk.directory, service)
-    yield from pages.routes(prefix, replay=service.replay)
+    yield from pages.routes(prefix, replay=service.replay, require=crawl_of)
 
 
 def metrics_route(path: str, crawl_of: CrawlOf, service: Service) -> Route:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -37,9 +38,15 @@ HEADERS = {
 }
 
 
-def routes(prefix: str, first: str = "index.html", replay: Replay | None = None) -> list[Route]:
+def routes(
+    prefix: str,
+    first: str = "index.html",
+    replay: Replay | None = None,
+    require: Callable[[Mapping[str, str]], object] | None = None,
+) -> list[Route]:
     """Return the routes of a page, a crawl's or the one named `first`, and of what it loads. All of it is read here,
-    once: about 120 KB. Frames of the page show archived pages of `replay`, and nothing else.
+    once: about 120 KB. Frames of the page show archived pages of `replay`, and nothing else. `require` raises
+    RefusedError for the parts of an address that have no page.
     """
     folder = files("gossamer.console") / "page"
     found = {
@@ -49,6 +56,8 @@ def routes(prefix: str, first: str = "index.html", replay: Replay | None = None)
     }
 
     async def page(request: Request) -> Response:
+        if require is not None:
+            require(request.path_params)
         answer = _answer(*found[first])
         host = HOST.fullmatch(request.headers.get("host", ""))
         if replay is not None and replay.port and host is not None:

@@ -136,3 +136,9 @@ def test_the_page_is_bounded_and_says_what_it_leaves_out() -> None:
     text = as_html(SiteCheck(ROOT, faults))
     assert "… and 7 more, which the CSV and JSON files list." in text
     assert "No faults were found." in as_html(SiteCheck(ROOT, []))
+
+
+def test_a_table_of_one_row_has_nothing_to_sort() -> None:
+    assert "<table data-sort" not in as_html(SiteCheck(ROOT, [SiteFault("missing_title", ROOT)]))
+    both = [SiteFault("missing_title", f"{ROOT}{number}") for number in range(2)]
+    assert as_html(SiteCheck(ROOT, both)).count("<table data-sort") > 1

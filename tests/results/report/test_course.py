@@ -10,7 +10,7 @@ import pytest
 
 from gossamer.model.counters import Counters
 from gossamer.model.pages import EpochRow
-from gossamer.results.report.figures import Cache, Commits, Dns, Silence, TimelineFigures, TimelineStep
+from gossamer.results.report.figures import Cache, Commits, Dns, Report, Silence, TimelineFigures, TimelineStep
 from gossamer.results.report.html import as_html
 from gossamer.results.report.report import summary
 from gossamer.results.report.sections import STEPS_MAX, step_length_s
@@ -103,3 +103,11 @@ def test_the_queue_is_summed_over_shards_and_caches_over_commits(tmp_path: Path)
     assert "75.0% of 8 found in memory" in text
     assert re.search(r"seen URLs +87\.5% of 8 found in memory", text)
     assert "Queue length" in as_html(report, "x")
+
+
+def test_the_axis_of_a_crawl_of_less_than_a_second_is_in_milliseconds() -> None:
+    steps = tuple(TimelineStep(at_s, 1, 1, 100) for at_s in (0.0, 0.1))
+    text = as_html(Report(attempts=2, course=TimelineFigures(0.1, steps), hosts=1, hosts_answered=1, sites=1), "x")
+    assert all(f">{label} ms<" in text for label in (0, 17, 33, 50, 67, 83, 100))
+    assert "host that answered" in text
+    assert "of 1 site<" in text

@@ -2,7 +2,7 @@
 
 import * as compare from "./compare.js";
 import { by, cell, choices, fill, make, prose, say, text } from "./dom.js";
-import { count, decimal, harmless } from "./words.js";
+import { count, counted, decimal, harmless } from "./words.js";
 import { ask, hasToken, whenTokenComes } from "./wire.js";
 
 const LOOK_MS = 2_000;
@@ -33,7 +33,7 @@ function stand(state, says) {
 }
 
 function show(answer) {
-  say(by("counts"), `${count(answer.crawls.length)} crawls, ${count(answer.running)} running. At most ${count(answer.crawls_max)} run at once.`);
+  say(by("counts"), `${counted(answer.crawls.length, "crawl")}, ${count(answer.running)} running. At most ${count(answer.crawls_max)} run at once.`);
   say(by("zone"), harmless(answer.zone));
   const rows = answer.crawls.map((crawl) => {
     const isOver = crawl.state === "finished" || crawl.state === "stopped";

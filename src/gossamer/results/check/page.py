@@ -155,7 +155,8 @@ def _table(name: str, heading: str, total: int, said: str, heads: Sequence[str],
     lines = "".join(f"<tr>{''.join(_cells(heads, row))}</tr>" for row in islice(rows, ROWS_MAX))
     left = total - ROWS_MAX
     rest = f"<p>… and {left:,} more, which the CSV and JSON files list.</p>" if left > 0 else ""
-    table = f"<table data-sort><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+    sorting = " data-sort" if total > 1 else ""
+    table = f"<table{sorting}><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
     if name != "causes" and total > LISTED_MAX:
         table = f"<details><summary>Show {min(total, ROWS_MAX):,} rows</summary>{table}</details>"
     return (

@@ -6,7 +6,7 @@ import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 
-from gossamer.model.words import bit_rate, cost_text, duration, size
+from gossamer.model.words import bit_rate, cost_text, counted, duration, size
 from gossamer.results.report import svg
 from gossamer.results.report.figures import Bucket, Commits, Count, HostFigures, Report, TimelineFigures
 from gossamer.results.report.text import (
@@ -197,7 +197,11 @@ def _cards(report: Report) -> str:
         ),
         ("pages a second", f"{report.pages_per_s:,.1f}", bit_rate(report.bits_per_s)),
         ("received", size(report.wire_bytes), f"{size(report.body_bytes)} decoded, {size(report.warc_bytes)} archived"),
-        ("hosts that answered", f"{report.hosts_answered:,}", f"of {report.hosts:,} named, of {report.sites:,} sites"),
+        (
+            "host that answered" if report.hosts_answered == 1 else "hosts that answered",
+            f"{report.hosts_answered:,}",
+            f"of {report.hosts:,} named, of {counted(report.sites, 'site')}",
+        ),
         ("links", f"{report.links:,}", f"{report.links / max(1, report.fetched):,.1f} a page"),
         ("copies", f"{report.duplicates:,}", f"{size(report.duplicate_bytes)}{near}"),
         ("cut", f"{report.truncated:,}", f"{report.trapped:,} URLs in traps"),
@@ -213,7 +217,8 @@ def _course(course: TimelineFigures) -> Iterator[str]:
     if len(course.steps) < 2:
         return
     last_s = course.steps[-1].at_s
-    labels = [duration(last_s * index / (TIME_LABELS - 1), 1) for index in range(TIME_LABELS)]
+    times = [last_s * index / (TIME_LABELS - 1) for index in range(TIME_LABELS)]
+    labels = [duration(time_s, 1) if last_s >= 1 else f"{1000 * time_s:.0f} ms" for time_s in times]
     silent = [(silence.at_s, silence.at_s + silence.lasted_s) for silence in course.silences]
     said = (
         f" Shaded: nothing ended for {course.silence_s_min:.0f} s or more, {duration(course.silent_s, 1)} in all."
