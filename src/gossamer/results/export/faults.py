@@ -75,9 +75,15 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
         for _ in range(CLICKS_MAX):
             database.execute(click)
         found = list(_chains(database.execute(questions.pop("redirects")).fetchall()))
+        loops = [one.detail.split(ARROW) for one in found if one.kind == "redirect_loop"]
+        looped = frozenset(url for loop in loops for url in loop)
         for kind, question in questions.items():
             rows = database.execute(question).fetchall()
-            found += [SiteFault(kind, url, detail or "", pages or []) for url, detail, pages in rows]
+            # A permanent redirect into a loop has no better address to link to.
+            left_out = looped if kind == "redirect_permanent" else frozenset()
+            found += [
+                SiteFault(kind, url, detail or "", pages or []) for url, detail, pages in rows if url not in left_out
+            ]
     order = {kind: number for number, kind in enumerate(KINDS)}
     return sorted(found, key=lambda one: (order[one.kind], one.url, one.detail))
 
@@ -102,6 +108,9 @@ def _open_tables(database: duckdb.DuckDBPyConnection, tables: Mapping[str, Seque
     database.execute("SET VARIABLE no_place = ?", [NO_PLACE.pattern])
 
 
+ARROW = " → "
+
+
 def _chains(rows: Sequence[tuple[Any, ...]]) -> Iterator[SiteFault]:
     """Yield chains of two and more redirects, from their first URL, and loops, each once."""
     following = {key: (target, url, to_url) for key, target, url, to_url, _ in rows}
@@ -117,7 +126,7 @@ def _chains(rows: Sequence[tuple[Any, ...]]) -> Iterator[SiteFault]:
             if at in way:
                 break
             way.add(at)
-        shown = " → ".join(path)
+        shown = ARROW.join(path)
         if at in following:  # It came round.
             if not way & looped:
                 looped |= way
