@@ -148,3 +148,9 @@ def test_names_of_the_module(name: str, told: str) -> None:
     assert told in str(caught.value)
     with pytest.raises(ImportError):
         exec(f"from gossamer import {name}", {})
+
+
+def test_a_notebook_shows_what_a_crawl_and_a_table_are(tmp_path: Path) -> None:
+    crawl = gossamer.crawl(HERE, output=tmp_path, allow_private=True)
+    assert repr(crawl) == f"<Crawl {tmp_path}: starting, 0 pages>"
+    assert repr(crawl.pages).startswith(f"<Table pages of {tmp_path}: to_pandas(), ")

@@ -60,6 +60,9 @@ class Table(NamesWhatIsMeant):
         self._directory = directory
         self._name = name
 
+    def __repr__(self) -> str:
+        return f"<Table {self._name} of {self._directory}: to_pandas(), to_polars(), to_arrow(), to_duckdb()>"
+
     def to_arrow(self, where: str = "") -> pa.Table:
         """Return the rows as an Arrow table; with `where`, an SQL condition (DuckDB) over the columns, those that meet
         it.
@@ -119,6 +122,10 @@ class Crawl(Tables):
         """The crawler that runs; its `config` is the effective one."""
         self._is_read = False
 
+    def __repr__(self) -> str:
+        state = self.status()
+        return f"<Crawl {self.directory}: {state['state']}, {state.get('pages', 0)} pages>"
+
     def status(self) -> dict[str, object]:
         """Return counts, rates and state, also after the loop."""
         return self.crawler.status()
@@ -136,7 +143,10 @@ class Crawl(Tables):
             OSError: the disk refused; everything up to the last commit is saved.
         """
         if self._is_read:
-            raise ConfigError(f"this crawl was read before; Crawler.resume({str(self.directory)!r}) continues it")
+            raise ConfigError(
+                f"this crawl was read before; Tables({str(self.directory)!r}).pages has its pages, and "
+                f"Crawler.resume({str(self.directory)!r}) continues it"
+            )
         self._is_read = True
         loop = loop_factory()()
         thread = Thread(target=loop.run_forever, name="gossamer-crawl", daemon=True)
