@@ -175,6 +175,8 @@ def test_the_last_words_say_what_to_do() -> None:
     for command in ("report 'my dir'", "serve 'my dir'", "why 'my dir' URL", "export 'my dir' --to wacz"):
         assert f"  gossamer {command}" in said
     assert "  gossamer report ./-dir" in summary_of(read_status(STATUS), "-dir", "finished")
+    long = [line for line in summary_of(read_status(STATUS), "d" * 60, "finished").split("\n") if "  gossamer " in line]
+    assert all("  " in line[3:] for line in long), "a command and what it shows are apart"
     fetched_at_last = {**STATUS, "outcomes": {"fetched": 5, "timeout": 2}, "terminal_outcomes": {"fetched": 5}}
     assert "why" not in summary_of(read_status(fetched_at_last), "d", "finished")
 

@@ -247,7 +247,9 @@ def summary_of(status: Status, directory: str, ended: str, recipe: str = "") -> 
     made = [name for name in OUTPUTS if (Path(directory) / name).exists()] or OUTPUTS
     lines.append(f"Output: {harmless(directory)} ({', '.join(made)}).")
     word = harmless(shell_word(directory))
-    lines += [f"  {command:<{COMMAND_COLUMNS}} {says}" for command, says in next_commands(word, status, made, recipe)]
+    commands = next_commands(word, status, made, recipe)
+    width = max(COMMAND_COLUMNS, *(len(command) + 1 for command, _ in commands))
+    lines += [f"  {command:<{width}} {says}" for command, says in commands]
     return "\n".join(lines)
 
 
