@@ -319,7 +319,8 @@ class Fleet:
             asked = [group.create_task(summary(name)) for name in names]
         crawls = tuple(one for task in asked if (one := task.result()) is not None)
         now = datetime.now().astimezone()
-        zone = f"{now.tzname()}, UTC{now.isoformat()[-len('+00:00') :]}"
+        name = now.tzname()
+        zone = "UTC" if name == "UTC" else f"{name}, UTC{now.isoformat()[-len('+00:00') :]}"
         return CrawlSummaries(crawls=crawls, running=self._running(), crawls_max=self._crawls_max, zone=zone)
 
     async def compare(self, name: str, asked: ComparisonOf) -> Comparison:
