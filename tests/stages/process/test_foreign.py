@@ -8,7 +8,7 @@ import pytest
 from gossamer.stages.process.chain import Modules
 from gossamer.stages.process.content import MainText, Markdown
 from gossamer.stages.process.embeds import resources_in
-from gossamer.stages.process.foreign import closes_itself
+from gossamer.stages.process.foreign import closes_itself, end_of_plain_root
 from gossamer.stages.process.html import Markup, TreeMarkup
 from gossamer.stages.process.metadata import json_ld
 from gossamer.stages.process.options import ProcessOptions
@@ -154,6 +154,16 @@ def test_the_text_of_a_drawing_is_what_it_shows() -> None:
 )
 def test_a_slash_after_a_bare_value_is_part_of_it(tag: bytes, closes: bool) -> None:
     assert closes_itself(tag) is closes
+
+
+@pytest.mark.parametrize(
+    ("comment", "is_plain"),
+    [("<!-- a notice -->", True), ("<!---->", True), ("<!-- <title> -->", False), ("<!-->", False), ("<!-- x", False)],
+)
+def test_a_drawing_with_a_comment_is_passed_over_in_one_step(comment: str, is_plain: bool) -> None:
+    """Icon fonts have a notice in each drawing. What a comment hides, or whether it ends, must not be guessed."""
+    drawing = f"<svg>{comment}<path d='m0'/></svg>".encode()
+    assert end_of_plain_root(drawing + b"<p>", 0) == is_plain * len(drawing)
 
 
 def test_of_a_script_with_too_many_comments_the_next_end_tag_counts() -> None:

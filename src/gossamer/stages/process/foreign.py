@@ -48,7 +48,7 @@ _UNQUOTED = re.compile(rb"=[\t\n\f\r ]*[^\t\n\f\r \"'<>=]*\Z")
 def _plain_roots() -> Any:  # RE2 has no types.
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
-    content = rf"(?:[^<]|</?(?:{_SHAPES}){_ATTRIBUTES})*"
+    content = rf"(?:[^<]|</?(?:{_SHAPES}){_ATTRIBUTES}|<!--[^<>]*-->)*"
     return re2.compile(  # type: ignore[no-untyped-call]
         "|".join(rf"<{name}{_ATTRIBUTES}{content}</{name}>" for name in ("svg", "math")).encode(), options
     )
