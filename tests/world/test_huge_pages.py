@@ -98,7 +98,8 @@ def test_a_mapping_that_the_kernel_will_not_move_is_not_tried_page_by_page() -> 
     gather_all(pages)
     held = mapped(memory)
 
-    assert len([begin for begin in asked if held.begin <= begin < held.end]) == REFUSED_MAX + 1
+    # A round that was out of time begins with the same ones again.
+    assert len({begin for begin in asked if held.begin <= begin < held.end}) == REFUSED_MAX + 1
 
 
 def test_it_takes_a_hundredth_of_the_time_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
