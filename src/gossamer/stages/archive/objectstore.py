@@ -140,7 +140,7 @@ class ObjectStore:
         publish(aside, target)
 
     async def has(self, name: str, length: int, sha256: str = "") -> bool:
-        """Return whether there is an object of a length and, if given, a SHA-256. Raises StoreError: no answer."""
+        """Return whether there is an object of a length; it is read if a SHA-256 is given. Raises StoreError."""
         with _store_errors(), suppress(FileNotFoundError, exceptions.PermissionDeniedError):
             if sha256:
                 return await self._digest(name) == sha256
