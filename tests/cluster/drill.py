@@ -282,8 +282,8 @@ class Drill:
         happens()
         calm_at: float | None = None
         while calm_at is None or time.time() - max(calm_at, begins_at + EFFECT_S.get(fault, 5.0)) < LASTS_S:
-            now = time.time()
             is_disturbed = self.is_disturbed()
+            now = time.time()
             if noticed_s is None and is_disturbed:
                 noticed_s = round(now - begins_at, 1)
             is_calm = self.moves() and not is_disturbed

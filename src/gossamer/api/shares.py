@@ -178,6 +178,8 @@ def build_index_in_store(uri: str, sets: tuple[str, ...], address: str, progress
         ConfigError: a mistake that the operator can fix.
         CrawlFailedError: the cluster was lost.
     """
+    if address:
+        require("ray", "--cluster")
     require("tantivy", INDEX)
     config = asyncio.run(stored_config(uri, sets))
     order = ShareOrder(uri, f"{uri}/{FOLDER}", INDEX, {}, sets, config.cluster.workers)
