@@ -73,7 +73,7 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
             else "that names an option"
         )
         raise ConfigError(f"-o {directory}: {says}; name a directory with -o DIR, as in -o {directory.stem.strip('-')}")
-    if request.recipe == "check":
+    if request.recipe == "check" and config.progress.style != "quiet":
         _advise_own(config)
     return _to_begin(directory, config, spool)
 
