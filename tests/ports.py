@@ -66,6 +66,7 @@ WHEN: Mapping[str, str] = {
     "VisitMiddleware.judges": START,
     "VisitMiddleware.judges_unresolved": START,
     "VisitMiddleware.judge": "before a request, after exclusions, traps, robots.txt and logins allowed it",
+    "VisitMiddleware.judge_visit": "in place of `judge`, where the URL is that of a visit",
     "VisitMiddleware.judge_resource": "before a rendered page gets a resource",
     "VisitMiddleware.reserve": "when all have allowed a request",
     "VisitMiddleware.wait": "when its own verdict makes a URL wait",

@@ -65,13 +65,17 @@ class VisitMiddleware:
     reads_body = False
     """Whether `answered` needs the decoded body of a reply of success."""
     judges = True
-    """Whether `judge`, if a class has it, is called at all."""
+    """Whether `judge` and `judge_visit`, if a class has them, are called at all."""
     judges_unresolved = False
-    """Whether `judge` is also called before the address of a URL's host is looked up."""
+    """Whether `judge_visit` is also called before the address of a URL's host is looked up."""
 
     def judge(self, url: Url, now: float) -> Verdict:
         """Return whether a URL may be requested now. Pure: the first verdict that is not allowed counts."""
         return ALLOWED
+
+    def judge_visit(self, visit: Visit, now: float) -> Verdict:
+        """Return what `judge` does, for a visit: the path that led to its URL may matter. Pure."""
+        return self.judge(visit.url, now)
 
     def judge_resource(self, url: Url, now: float) -> Verdict:
         """Return what `judge` does, for a resource of a rendered page, whose visit is not over."""

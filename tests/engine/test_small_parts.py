@@ -182,7 +182,7 @@ def checks(excluded: ExcludedHost, robots: SayingRobots) -> Middlewares:
 def test_what_robots_txt_says_becomes_a_verdict(
     said: Said, allowed: bool, prerequisite: bool, wait_until: float, outcome: str
 ) -> None:
-    verdict = checks(ExcludedHost(), SayingRobots(said)).judge(url_of(ROOT), 1.0)
+    verdict = checks(ExcludedHost(), SayingRobots(said)).judge(visit(1), 1.0)
     assert verdict.allowed is allowed
     assert (verdict.prerequisite is not None) is prerequisite
     assert (verdict.wait_until, verdict.outcome) == (wait_until, outcome)
@@ -192,7 +192,7 @@ def test_the_exclusion_list_goes_before_robots_txt() -> None:
     excluded = ExcludedHost()
     excluded.add("a.example")
     robots = SayingRobots(Said("allowed"))
-    assert checks(excluded, robots).judge(url_of(ROOT), 1.0).outcome == "excluded"
+    assert checks(excluded, robots).judge(visit(1), 1.0).outcome == "excluded"
     assert not robots.asked
 
 

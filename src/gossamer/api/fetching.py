@@ -20,7 +20,7 @@ from gossamer.config import Config
 from gossamer.engine.delivery import Delivery
 from gossamer.engine.shard import End
 from gossamer.model.errors import ConfigError
-from gossamer.model.links import EMBED, Found, Link
+from gossamer.model.links import EMBED, Found, Link, Visit
 from gossamer.model.modules import ModuleError
 from gossamer.model.pages import PageRow
 from gossamer.stages.scope.chain import Chain
@@ -149,7 +149,8 @@ class _OnePage(Crawler):
         if rule:
             detail = chain.detail(link)
             return f"the filter {rule} rejects it{f': {detail}' if detail else ''}"
-        verdict = shard.ring.middlewares.judge(url, WallClock().now())
+        visit = Visit(url, link.depth, 0, link.link_type, page.url)
+        verdict = shard.ring.middlewares.judge(visit, WallClock().now())
         return verdict.reason if verdict.outcome else ""
 
     def why(self) -> str:

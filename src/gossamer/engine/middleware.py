@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from gossamer.engine.optional import ShardExchange
-from gossamer.model.links import ALLOWED, Prerequisite, Verdict
+from gossamer.model.links import ALLOWED, Prerequisite, Verdict, Visit
 from gossamer.model.visits import Failure, Reply
 from gossamer.ports import ExaminedPage, VisitMiddleware
 from gossamer.stages.frontier.scheduler import HostControl
@@ -14,6 +15,8 @@ from gossamer.url.url import Url
 ELSEWHERE_S_MAX = 40.0
 """Longest wait of an origin for a document from another host; then it is requested again. A crash loses the request but
 not the wait, which is in the host record."""
+
+Judged = TypeVar("Judged", Url, Visit)
 
 
 class Middlewares:
@@ -24,9 +27,10 @@ class Middlewares:
         listed = tuple(middlewares)
         backwards = listed[::-1]
         self._by_name = {one.name: one for one in listed}
-        self._judges = tuple(one.judge for one in listed if one.judges and _overrides(one, base.judge))
-        self._resources = tuple(one.judge_resource for one in listed if one.judges and _overrides(one, base.judge))
-        self._unresolved = tuple(one.judge for one in listed if one.judges_unresolved)
+        judging = [one for one in listed if one.judges and _overrides(one, base.judge)]
+        self._judges = tuple(one.judge_visit for one in judging)
+        self._resources = tuple(one.judge_resource for one in judging)
+        self._unresolved = tuple(one.judge_visit for one in listed if one.judges_unresolved)
         self.reserves = tuple(one.reserve for one in listed if _overrides(one, base.reserve))
         self.releases = tuple(one.release for one in listed if _overrides(one, base.release))
         self.before_begin = tuple(one.before_begin for one in listed if _overrides(one, base.before_begin))
@@ -44,17 +48,17 @@ class Middlewares:
         self.concluded = tuple(one.concluded for one in listed if _overrides(one, base.concluded))
         self.moved = tuple(one.moved for one in listed if _overrides(one, base.moved))
 
-    def judge(self, url: Url, now: float) -> Verdict:
-        """Return whether a URL may be requested now. 5 µs if the rules of its site are in memory."""
-        return _first_refusal(self._judges, url, now)
+    def judge(self, visit: Visit, now: float) -> Verdict:
+        """Return whether the URL of a visit may be requested now. 5 µs if the rules of its site are in memory."""
+        return _first_refusal(self._judges, visit, now)
 
     def judge_resource(self, url: Url, now: float) -> Verdict:
         """Return whether a resource of a rendered page may be requested now."""
         return _first_refusal(self._resources, url, now)
 
-    def judge_unresolved(self, url: Url, now: float) -> Verdict:
+    def judge_unresolved(self, visit: Visit, now: float) -> Verdict:
         """Return whether the address of a URL's host is worth a lookup."""
-        return _first_refusal(self._unresolved, url, now)
+        return _first_refusal(self._unresolved, visit, now)
 
     def is_page(self, page: ExaminedPage) -> bool:
         """Say whether a document is the page that was requested."""
@@ -78,9 +82,9 @@ class Middlewares:
         return self._by_name[name]
 
 
-def _first_refusal(judges: Sequence[Callable[[Url, float], Verdict]], url: Url, now: float) -> Verdict:
+def _first_refusal(judges: Sequence[Callable[[Judged, float], Verdict]], judged: Judged, now: float) -> Verdict:
     for judge in judges:
-        verdict = judge(url, now)
+        verdict = judge(judged, now)
         if not verdict.allowed:
             return verdict
     return ALLOWED

@@ -133,7 +133,7 @@ class Ring:
             return False
         if lease.address:
             return self._permit(lease, now)
-        verdict = self._middlewares.judge_unresolved(lease.url, now)
+        verdict = self._middlewares.judge_unresolved(lease.visit, now)
         if not verdict.allowed:
             self._end(lease, Failure(verdict.outcome, verdict.reason, started_at=now), now)
         return verdict.allowed
@@ -154,7 +154,7 @@ class Ring:
             self._end(lease, Failure("excluded", reason, started_at=now), now)
             return False
         url = lease.url
-        verdict = self._middlewares.judge(url, now)
+        verdict = self._middlewares.judge(lease.visit, now)
         if verdict.allowed:
             for reserve in self._middlewares.reserves:
                 reserve(url, now)

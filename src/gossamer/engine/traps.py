@@ -11,7 +11,7 @@ from xxhash import xxh3_64_digest
 from gossamer.engine.copies import Sketcher, is_text
 from gossamer.engine.counters import CrawlCounters
 from gossamer.engine.history import PageHistory
-from gossamer.model.links import ALLOWED, Link, Verdict
+from gossamer.model.links import ALLOWED, Link, Verdict, Visit
 from gossamer.model.pages import PageRow
 from gossamer.model.visits import Content
 from gossamer.ports import VisitMiddleware
@@ -66,6 +66,10 @@ class Trapping(VisitMiddleware):
 
     def judge(self, url: Url, now: float) -> Verdict:
         trap = self.traps.trap_of(url)
+        return Verdict(outcome="trapped", reason=trap.says()) if trap is not None else ALLOWED
+
+    def judge_visit(self, visit: Visit, now: float) -> Verdict:
+        trap = self.traps.trap_on_path(visit)
         return Verdict(outcome="trapped", reason=trap.says()) if trap is not None else ALLOWED
 
     def note_page(self, url: Url, content: Content, row: PageRow, requested: Url | None = None) -> None:

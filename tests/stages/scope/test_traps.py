@@ -13,7 +13,7 @@ from gossamer.model.pages import Sketch
 from gossamer.options import convert
 from gossamer.stages.scope.options import ScopeOptions
 from gossamer.stages.scope.templates import SHINGLES_KEPT
-from gossamer.stages.scope.traps import HOSTS_COUNTED_MAX, WARDS_MAX, Trap, Trapped, Traps
+from gossamer.stages.scope.traps import CREDIT_PAGES, HOSTS_COUNTED_MAX, WARDS_MAX, Trap, Trapped, Traps
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 
@@ -57,6 +57,7 @@ class Crawl:
         self.sprung: list[Trap] = []
         self._known: set[str] = set()
         self._queue: deque[str] = deque()
+        self._paths: dict[str, Link] = {}
 
     def run(self, *paths: str, pages_max: int = 3_000) -> Crawl:
         self._queue.extend(path for path in paths if path not in self._known)
@@ -64,7 +65,7 @@ class Crawl:
         while self._queue and len(self.fetched) < pages_max:
             path = self._queue.popleft()
             url = named(path)
-            if self.traps.trap_of(url) is None:
+            if self.traps.trap_on_path(self._paths.get(path, Link(url, "anchor", 0))) is None:
                 self._fetch(url, path)
         return self
 
@@ -85,16 +86,17 @@ class Crawl:
 
         trap = self.traps.note_page(url, sketch, YEAR, requested=self._requested.get(path))
         self.sprung += [trap] if trap is not None else []
-        links = [Link(named(to), "anchor", 1, 0, url.text) for to in paths]
+        depth = self._paths[path].depth + 1 if path in self._paths else 1
+        links = [Link(named(to), "anchor", depth, 0, url.text) for to in paths]
         admitted = [link for link in links if not Trapped(self.traps).rejects(link)]
         new = [link.url.text not in self._known for link in admitted]
         self._known.update(link.url.text for link in admitted)
         self.traps.note_links(admitted, [int(one) for one in new], url.text)
-        self._queue.extend(
-            link.url.text.removeprefix("http:").removeprefix("//h.example")
-            for link, one in zip(admitted, new, strict=True)
-            if one
-        )
+        for link, one in zip(admitted, new, strict=True):
+            if one:
+                to = link.url.text.removeprefix("http:").removeprefix("//h.example")
+                self._paths[to] = link
+                self._queue.append(to)
 
 
 def frame(*more: object, size: int = 60) -> list[object]:
@@ -473,6 +475,70 @@ def test_a_template_beside_a_trap_is_left_alone() -> None:
     assert len({path for path in crawl.fetched if path.startswith("/item/")}) == 3_000
 
 
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def flat(path: str) -> tuple[list[object], list[str]]:
+    """A pool without end at the root of a site, among whose names are those of a chain of 100 ordinary pages."""
+    name = path[1:]
+    if name.startswith("page"):
+        number = LETTERS.index(name[4]) * 26 + LETTERS.index(name[5])
+        following = f"/page{LETTERS[(number + 1) // 26]}{LETTERS[(number + 1) % 26]}"
+        return own(path), [following] if number < 99 else []
+    if not name:
+        return own(path), ["/pageaa", "/pool"]
+    dice = random.Random(path)
+    return frame(), ["/" + "".join(dice.choices(LETTERS, k=9)) for _ in range(3)]
+
+
+@pytest.mark.promise("What is fetched", "Traps are cut off, and no other page of their host.")
+def test_ordinary_pages_whose_addresses_are_like_those_of_a_trap_are_fetched() -> None:
+    crawl = Crawl(flat).run("/")
+    assert [trap.template for trap in crawl.sprung] == ["/*"]
+    assert sum(path.startswith("/page") for path in crawl.fetched) == 100
+    assert len(crawl.fetched) < 800
+
+
+def by(path: str, link_type: str = "anchor", referrer: str = "/pool", depth: int = 9) -> Link:
+    return Link(named(path), link_type, depth, 0, f"http://h.example{referrer}")
+
+
+def sprung(site: Site, start: str, **options: object) -> tuple[Traps, Trap]:
+    """Return a trap as it is when it is found, as an earlier run stored it."""
+    crawl = Crawl(site, **options).run(start)
+    traps = Traps(ScopeOptions())
+    for partition, _, _, dumped in crawl.traps.take_changed():
+        traps.load(partition, dumped)
+    return traps, traps.all[0]
+
+
+def test_what_a_sitemap_or_a_page_elsewhere_names_is_fetched_as_long_as_it_differs() -> None:
+    traps, trap = sprung(flat, "/")
+    before = trap.pages_spared
+    assert traps.trap_on_path(by("/late")) is trap, "a page of the trap names it"
+    for link in (by("/late", "sitemap"), by("/late", "feed"), by("/late", "seed"), by("/late", referrer="/docs/intro")):
+        assert traps.trap_on_path(link) is None
+    assert traps.trap_on_path(by("/late", depth=1)) is None
+    for number in range(200):
+        words = own(f"late {number}")
+        traps.note_page(named(f"/late{LETTERS[number % 26]}{'x' * number}"), lambda said=words: sketch_of(said), YEAR)
+    assert traps.trap_on_path(by("/more", referrer="/latea")) is None, "a page that differs names it"
+    for _ in range(CREDIT_PAGES):
+        assert traps.trap_on_path(by("/late", "sitemap")) is None
+        traps.note_page(named("/same"), lambda: sketch_of(frame()), YEAR)
+    assert traps.trap_on_path(by("/late", "sitemap")) is trap
+    assert trap.pages_spared == before + 200 + CREDIT_PAGES
+
+
+def test_of_a_maze_few_pages_are_spared() -> None:
+    traps, trap = sprung(maze, "/maze/1", trap_maze_pages_max=1_000)
+    for number in range(CREDIT_PAGES):
+        assert traps.trap_on_path(by("/maze/7", "sitemap")) is None
+        words = own(f"spared {number}")
+        traps.note_page(named(f"/maze/{number}"), lambda said=words: sketch_of(said), YEAR)
+    assert traps.trap_on_path(by("/maze/7", "sitemap")) is trap
+
+
 def test_what_is_exempt_or_switched_off_is_never_cut_off() -> None:
     assert Crawl(calendar, trap_exempt=["/cal/"]).run("/cal/2024/01/").sprung == []
     assert Crawl(calendar, Traps(ScopeOptions(traps=False))).run("/cal/2024/01/").sprung == []
@@ -481,12 +547,12 @@ def test_what_is_exempt_or_switched_off_is_never_cut_off() -> None:
 def test_what_is_released_stays_so() -> None:
     crawl = Crawl(calendar).run("/cal/2024/01/")
     traps = crawl.traps
-    held = Link(named("/cal/1900/01/"), "anchor", 7, 0, "http://h.example/from")
+    held = Link(named("/cal/1900/01/"), "anchor", 7, 0, "http://h.example/cal/1900/02/")
     traps.hold([held, held, Link(named("/elsewhere"), "anchor", 1)])
     assert traps.release("h.example/other", lambda _: 1) == []
     released = traps.release("h.example", lambda _: 1)
     assert [trap.name for trap in released] == ["h.example/cal/{n}/{n}/"]
-    assert released[0].held == [("http://h.example/cal/1900/01/", 7, "http://h.example/from")]
+    assert released[0].held == [("http://h.example/cal/1900/01/", 7, "http://h.example/cal/1900/02/")]
     before = len(crawl.fetched)
     crawl.run("/cal/2300/01/", pages_max=before + 1_000)
     assert len(crawl.fetched) == before + 1_000

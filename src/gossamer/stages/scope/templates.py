@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from array import array
+from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -147,6 +148,7 @@ CALM_BELOW = 0.75 / MEMORY_PAGES
 """The share nine pages after a single stale page."""
 MAZE_MEMORY_PAGES = 64
 """Pages, or new addresses, over which shares of links are averaged."""
+DIFFERENT_MAX = 32
 ANCESTORS_MAX = 32
 """Templates whose descendants are counted for each template."""
 COMMON_MAX = 32
@@ -212,7 +214,7 @@ class TemplateNode:
 
     __slots__ = (
         "_ancestors", "_due", "_due_near", "_found", "_name", "_often", "_together",
-        "branching", "doubted", "fresh_links", "judged", "known", "near", "pages", "stale", "through",
+        "branching", "different", "doubted", "fresh_links", "judged", "known", "near", "pages", "stale", "through",
     )  # fmt: skip
 
     def __init__(self, pages: int = 0) -> None:
@@ -239,6 +241,10 @@ class TemplateNode:
         self._often: dict[int, int] = {}
         """Known addresses that many of its pages link to, with their weight (Misra and Gries 1982)."""
         self.known = array("Q")
+        self.different: deque[int] = deque(maxlen=DIFFERENT_MAX)
+        """The last pages that had something new while it was suspected, by the fingerprints of their addresses. Not
+        stored.
+        """
         self._due = self._due_near = self._found = 0.0
         self._together = 0
 
@@ -314,8 +320,7 @@ class TemplateNode:
         new shingles that the sample does not show: then several pages are judged together, as many as are needed to be
         sure.
         """
-        fresh_min = max(FRESH_SHINGLES_MIN, FRESH_SHARE_MIN * sketch.shingles)
-        near_max = max(fresh_min, min(NEAR_SHINGLES_MAX, NEAR_SHARE_MAX * sketch.shingles))
+        fresh_min, near_max = _bounds(sketch)
         new, share = self._take(sketch)
         self.doubted = new < share * fresh_min / 2
         if share == 1.0:
@@ -333,6 +338,15 @@ class TemplateNode:
             self._together = 0
         return new > 0 and new >= share * fresh_min
 
+    def differs(self, sketch: Sketch) -> bool | None:
+        """Take what a page says into account, and say whether it is neither stale nor near; None if the sample shows
+        nothing of it.
+        """
+        _, near_max = _bounds(sketch)
+        shown = bool(sketch.lowest) and sketch.lowest[0] <= self._reach(sketch)
+        new, share = self._take(sketch)
+        return new > 0 and new >= share * near_max if shown else None
+
     def note(self, *, stale: bool, near: bool, pages: int = 1) -> None:
         """Count pages as stale, near, or neither."""
         self.judged += pages
@@ -343,19 +357,28 @@ class TemplateNode:
         """Return the stored form."""
         return NodeRecord(name, self.pages, self.judged, self.stale, self.near, self.fresh_links, self.known.tobytes())
 
+    def _reach(self, sketch: Sketch) -> int:
+        """Return up to which value each sample is complete: a hash that is missing in a sample is missing in the
+        whole.
+        """
+        ends = [one[-1] for one in (self.known, sketch.lowest) if len(one) == SHINGLES_KEPT]
+        return min(ends, default=_ALL)
+
     def _take(self, sketch: Sketch) -> tuple[int, float]:
         """Return how many of a page's shingles in the sample are new, and the sample's share of all shingles."""
         known = self.known
-        page = sketch.lowest
-        # Up to this value each sample is complete: a hash that is missing in a sample is missing in the whole.
-        reach = known[-1] if len(known) == SHINGLES_KEPT else _ALL
-        if len(page) == SHINGLES_KEPT:
-            reach = min(reach, page[-1])
+        reach = self._reach(sketch)
         before = frozenset(known)
-        new = [one for one in page if one <= reach and one not in before]
+        new = [one for one in sketch.lowest if one <= reach and one not in before]
         if new:
             self.known = array("Q", sorted([*known, *new])[:SHINGLES_KEPT])
         return len(new), (reach + 1) / (_ALL + 1)
+
+
+def _bounds(sketch: Sketch) -> tuple[float, float]:
+    """Return how many new shingles make a page worth its visit, and how many make it differ from others."""
+    fresh_min = max(FRESH_SHINGLES_MIN, FRESH_SHARE_MIN * sketch.shingles)
+    return fresh_min, max(fresh_min, min(NEAR_SHINGLES_MAX, NEAR_SHARE_MAX * sketch.shingles))
 
 
 def node_of(record: NodeRecord) -> TemplateNode:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
-from gossamer.model.links import Link
+from gossamer.model.links import FEED, SEED, SITEMAP, Link, Visit
 from gossamer.model.pages import Sketch
 from gossamer.model.patterns import PatternSet
 from gossamer.ports import NEW
@@ -69,6 +69,15 @@ CHAIN_FACTOR = 2
 YEARS_AHEAD_MAX = 10
 YEAR_MIN = 1500
 WHOLE_HOST = "/**"
+CREDIT_PAGES = 24
+"""Pages of a trap that are fetched although they turn out to be like the others, after the last that differ."""
+SPARED_PAGES_MAX = 10_000
+"""Pages of a trap that are fetched because they differ, or may."""
+SPARED_TOGETHER = 256
+DIFFERENT_MAX = 1_000
+NEAR_DEPTH = 2
+"""Clicks from a seed within which pages are ordinary ones until they prove to be like the others."""
+_NAMED_FROM_OUTSIDE = frozenset((SEED, SITEMAP, FEED))
 
 Recall = Callable[[int, str], bytes | None]
 """Returns the dump of a host, by partition and host; None: there is none."""
@@ -88,6 +97,18 @@ class Trap(msgspec.Struct):
     """Whether it was released: it no longer rejects, permanently."""
     spared: bytes = b""
     """For a farm: fingerprints of the hosts of the site that are not cut off, 8 bytes each."""
+    credit: int = 0
+    """Pages in it that may still be fetched because they may be ordinary ones; one that differs adds to it."""
+    pages_spared: int = 0
+    """Pages that were fetched by that credit."""
+    known: bytes = b""
+    """The sample of what its pages say (`TemplateNode.known`); empty if all of them differ."""
+    known_lately: bytes = b""
+    """The same with the last spared pages: each `SPARED_TOGETHER` pages the sample begins anew, since it shows less of
+    a page the more it is of.
+    """
+    different: set[int] = msgspec.field(default_factory=set)
+    """Pages in it that differ from the others, by the fingerprints of their addresses: what they link to may too."""
 
     @property
     def name(self) -> str:
@@ -98,6 +119,38 @@ class Trap(msgspec.Struct):
     def is_farm(self) -> bool:
         """Whether it consists of hosts: then `host` is `*.` and a site."""
         return self.host.startswith(ANY)
+
+    def spares(self, one: Link | Visit) -> bool:
+        """Say whether an address in it may be an ordinary page: a sitemap, a feed or the operator names it, or a page
+        near the start, or one that is no part of the trap.
+        """
+        if self.credit <= 0:
+            return False
+        if one.link_type in _NAMED_FROM_OUTSIDE:
+            return True
+        if not one.referrer:
+            return False
+        is_near = one.depth <= NEAR_DEPTH
+        return is_near or not self._covers(one.referrer) or fingerprint_of(one.referrer) in self.different
+
+    def note_spared(self, address: str, sketch: Callable[[], Sketch] | None) -> None:
+        """Count a page that was spared. `sketch` as in `Traps.note_page`."""
+        differs: bool | None = False
+        if self.known and sketch is not None:
+            node = TemplateNode()
+            is_new_sample = self.pages_spared % SPARED_TOGETHER == 0
+            node.known.frombytes(self.known if is_new_sample else self.known_lately)
+            differs = node.differs(sketch())
+            self.known_lately = node.known.tobytes()
+        if differs is not False and len(self.different) < DIFFERENT_MAX:
+            self.different.add(fingerprint_of(address))
+        self.pages_spared += 1
+        self.credit = min(CREDIT_PAGES, self.credit + 1) if differs else self.credit - 1
+        if self.pages_spared >= SPARED_PAGES_MAX:
+            self.credit = 0
+
+    def _covers(self, address: str) -> bool:
+        return _host_of(address) == self.host and self.template in (*templates_of(address), WHOLE_HOST)
 
     def says(self) -> str:
         """Return a sentence for people."""
@@ -173,12 +226,17 @@ class Traps:
         names = (*templates_of(url.text), WHOLE_HOST)
         return next((trap for trap in near if trap.template in names), None)
 
+    def trap_on_path(self, one: Link | Visit) -> Trap | None:
+        """Return the trap that keeps a link or a visit from being followed, or None."""
+        trap = self.trap_of(one.url)
+        return None if trap is None or trap.spares(one) else trap
+
     def hold(self, links: Sequence[Link]) -> None:
         """Keep some of the links that a trap rejected, so that the crawl can continue from them if it is released."""
         if not self._traps:
             return
         for link in links:
-            trap = self.trap_of(link.url)
+            trap = self.trap_on_path(link)
             if trap is not None and len(trap.held) < HELD_MAX and all(link.url.text != held[0] for held in trap.held):
                 trap.held.append((link.url.text, link.depth, link.referrer))
                 self._changed[trap.host, trap.template] = (link.url.partition, trap)
@@ -236,7 +294,11 @@ class Traps:
             farm = self._farms.note_page(requested, sketch_but_hosts)
             if farm is not None and (trap := self._confirm_farm(requested, farm)) is not None:
                 return trap
-        ward = self._ward(requested) if self.trap_of(requested) is None else None
+        if (trap := self.trap_of(requested)) is not None:
+            trap.note_spared(url.text, sketch)
+            self._changed[trap.host, trap.template] = (requested.partition, trap)
+            return None
+        ward = self._ward(requested)
         if ward is None:
             return None
         for name in templates_of(requested.text):
@@ -365,7 +427,8 @@ class Traps:
             or node.judged < (EXAMINED_CALM_MIN if node.calm else EXAMINED_MIN)
             or url.fingerprint % (SAMPLED_CALM if node.calm else SAMPLED) == 0
         ):
-            node.judge(sketch())
+            if node.judge(sketch()) and node.is_suspected:
+                node.different.append(fingerprint_of(url.text))
         else:
             return
         ward.dirty = True
@@ -386,6 +449,11 @@ class Traps:
         trap = Trap(url.host, name, found[0], node.pages, found[1])
         if len(traps) >= TRAPS_OF_HOST_MAX:
             trap = Trap(url.host, WHOLE_HOST, found[0], node.pages, f"it has more than {TRAPS_OF_HOST_MAX} traps")
+        else:
+            trap.credit = CREDIT_PAGES
+            if node.stale.score >= SCORE_MIN or node.near.score >= SCORE_MIN:
+                trap.known = node.known.tobytes()
+                trap.different.update(node.different)
         traps.append(trap)
         self._changed[trap.host, trap.template] = (url.partition, trap)
         del ward.nodes[name]
@@ -445,11 +513,11 @@ class Trapped:
         self._traps = traps
 
     def rejects(self, link: Link) -> bool:
-        return self._traps.trap_of(link.url) is not None
+        return self._traps.trap_on_path(link) is not None
 
     def detail(self, link: Link) -> str:
         """Return which trap a link is in, with its score, for people."""
-        trap = self._traps.trap_of(link.url)
+        trap = self._traps.trap_on_path(link)
         return trap.says() if trap is not None else ""
 
 
