@@ -45,6 +45,8 @@ BASE = "http://www.test/a/b"
         ("caf%C3%A9", "text/html", "caf.html"),
         ("x" * 300, "text/html", "x" * 80 + ".html"),
         ("data", "application/x-of-its-own", "data.bin"),
+        ("feed", "application/x-of-its-own+xml", "feed.xml"),
+        ("feed.rss", "application/x-of-its-own+xml", "feed.rss"),
     ],
 )
 def test_a_name_follows_the_url_and_is_safe(path: str, media_type: str, name: str) -> None:
@@ -121,6 +123,11 @@ def body(text: str | bytes, media_type: str = "text/html", charset: str = "utf-8
         ('<script src="/s" integrity="sha256-x" crossorigin></script>', '<script src="HERE/s"></script>'),
         ('<meta http-equiv="refresh" content="3; url=/x">', '<meta http-equiv="refresh" content="3; url=HERE/x">'),
         ('<form action="/go">', '<form action="HERE/go">'),
+        ('<button formaction="/b"></button>', '<button formaction="HERE/b">'),
+        ('<input type=submit formaction="/b">', '<input type="submit" formaction="HERE/b">'),
+        ('<link rel="preload stylesheet" href="/s" as=style>', 'href="HERE/s" as="style">'),
+        ("<link rel=preload href='/s' onload=\"this.rel='stylesheet'\">", 'href="HERE/s" onload='),
+        ("<pre>\n\nx</pre>", "<pre>\n\nx</pre>"),
         ('<svg><image xlink:href="/i"></image></svg>', '<svg><image xlink:href="HERE/i"></image></svg>'),
         ('<iframe srcdoc="<img src=/i>"></iframe>', 'img src=&quot;HERE/i&quot;'),
         ('<script>let a = "/b < c"</script>', '<script>let a = "/b < c"</script>'),
@@ -135,7 +142,8 @@ def test_addresses_of_a_page_are_placed(before: str, after: str) -> None:
 @pytest.mark.parametrize(
     "dropped",
     [
-        "<link rel=preconnect href=//x.test>", "<link rel='dns-prefetch' href=//x.test>",
+        "<link rel=preconnect href=//x.test>", "<link rel=preload as=style href=//x.test/s>",
+        "<link rel='dns-prefetch' href=//x.test>",
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">',
     ],
 )  # fmt: skip
@@ -188,11 +196,23 @@ def test_addresses_of_a_stylesheet_and_of_an_image_are_placed() -> None:
     assert body(svg, "image/svg+xml") == (
         '<svg xmlns=\'http://www.w3.org/2000/svg\'><image xlink:href="HERE/i?a&amp;b"/><use href="#c"/></svg>'
     )
+    sheets = "<style/><style>a{b:url(/i?a&amp;b)}</style><style><![CDATA[a>b{c:url(/i?a&b)}]]></style>"
+    drawn = f"<svg>{sheets}<g style='c:url(/i)'/>"
+    assert body(drawn, "image/svg+xml") == (
+        '<svg><style/><style>a{b:url("HERE/i?a&amp;b")}</style><style><![CDATA[a>b{c:url("HERE/i?a&b")}]]></style>'
+        '<g style="c:url(&quot;HERE/i&quot;)"/>'
+    )
     assert rewritten(Page(BASE, "image/png", "", (), b"\xff\x00url(x)"), place) == b"\xff\x00url(x)"
 
 
 def test_a_page_that_bears_no_tree_has_the_policy() -> None:
-    assert body("<!doctype html>" + "<b>" * 60_000).startswith(f"<!DOCTYPE html>{HEAD}")
+    assert body("<!doctype html>" + "<b>" * 60_000).startswith(f"<!doctype html>{HEAD}")
+    assert body("<b>" * 60_000).startswith(f"{HEAD}<b>")
+
+
+@pytest.mark.parametrize("doctype", ['<!DOCTYPE html PUBLIC "-//W3C//DTD HTML 3.2//EN">', "<!doctype html>", ""])
+def test_a_page_is_laid_out_by_the_rules_that_its_doctype_chooses(doctype: str) -> None:
+    assert body(f"<!-- first -->{doctype}<p>x").startswith(f"<!-- first -->{doctype}<html>")
 
 
 def test_a_mirror_has_a_file_for_each_page(exporting: Exporting, tmp_path: Path) -> None:

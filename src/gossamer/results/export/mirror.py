@@ -59,6 +59,8 @@ _KINDS = {
     "image/x-icon": ".ico", "image/vnd.microsoft.icon": ".ico", "font/woff": ".woff", "font/woff2": ".woff2",
     "text/plain": ".txt", "application/json": ".json", "application/pdf": ".pdf", "video/mp4": ".mp4",
 }  # fmt: skip
+_SUFFIXES = {"xml": ".xml", "json": ".json"}
+"""By the suffix of media types without an extension of their own, such as those of feeds."""
 _SAME = {".htm": ".html", ".jpeg": ".jpg", ".mjs": ".js", ".xhtml": ".html"}
 
 
@@ -208,7 +210,7 @@ def _extension(stem: str, media_type: str) -> str:
     wanted = wanted if _EXTENSION.fullmatch(wanted) else ""
     if own and _SAME.get(own, own) == wanted:
         return own
-    return wanted or own or ".bin"
+    return wanted or own or _SUFFIXES.get(media_type.rpartition("+")[2], ".bin")
 
 
 def _index(plan: Path, names: Names) -> str:

@@ -6,6 +6,7 @@ Scripts are not changed: their other requests fail.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Callable, Mapping
 
@@ -25,16 +26,21 @@ HEAD = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" conten
 SRCDOC_DEPTH_MAX = 2
 _ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     **SOURCES, "a": ("href", "xlink:href"), "area": ("href",), "link": ("href",), "form": ("action",), "q": ("cite",),
-    "blockquote": ("cite",), "ins": ("cite",), "del": ("cite",),
+    "button": ("formaction",), "input": (*SOURCES["input"], "formaction"), "blockquote": ("cite",), "ins": ("cite",),
+    "del": ("cite",),
 }  # fmt: skip
 _CONNECTING = frozenset(("preconnect", "dns-prefetch", "prefetch", "prerender", "modulepreload", "preload"))
-"""Relations of links that only request early."""
+"""Relations of links that only request early. One that is a stylesheet too, or that a script makes one, stays."""
 _REPLACED = frozenset(("content-type", "content-security-policy", "content-security-policy-report-only"))
 _UNUSED = ("integrity", "crossorigin", "ping", "nonce")
 """Attributes that compare bytes, ask for CORS, which files cannot answer, or send requests."""
+_LINED = frozenset(("pre", "textarea", "listing"))
+DOCTYPE_BYTES_MAX = 10_000
+"""Where a doctype is sought, which only comments can precede."""
+_DOCTYPE = re.compile(rb"<!doctype[^<>]*+>", re.IGNORECASE)
 _BASE = re.compile(rb"<base[\t\n\f\r />]", re.IGNORECASE)
 _CHARSET = re.compile(r'^@charset "[^"]*";')
-_SVG_HREF = re.compile(r"""(\b(?:xlink:)?href\s*=\s*)(?:"([^"<]*)"|'([^'<]*)')""")
+_SVG_ADDRESS = re.compile(r"""(\b(?:(?:xlink:)?href|(style))\s*=\s*)(?:"([^"<]*)"|'([^'<]*)')""")
 
 
 def rewritten(page: Page, place: Place) -> bytes:
@@ -54,14 +60,17 @@ def rewritten(page: Page, place: Place) -> bytes:
     if page.media_type == SVG:
         return _svg(document.utf8().decode("utf-8", "replace"), _Placing(base, place)).encode("utf-8", "replace")
     tree = document.tree
+    declared = _DOCTYPE.search(document.utf8(), 0, DOCTYPE_BYTES_MAX)
+    doctype = declared[0].decode("utf-8", "replace") if declared is not None else ""
     if tree is None:
-        return b"<!DOCTYPE html>" + HEAD.encode() + document.utf8()
+        return (doctype + HEAD).encode("utf-8", "replace") + document.utf8()
     if _BASE.search(document.utf8()):  # Few pages have one, and the markup is another tree.
         base = Base(page.url, base_href(document.markup.elements()), document.charset)
     _rewrite(tree, _Placing(base, place), 0)
     if tree.head is not None:
         tree.head.inner_html = HEAD + (tree.head.inner_html or "")
-    return (tree.html or "").encode("utf-8", "replace")
+    # The tree has only the doctype's name; the rest decides by which rules browsers lay out a page.
+    return (tree.html or "").replace("<!DOCTYPE html>", doctype, 1).encode("utf-8", "replace")
 
 
 class _Placing:
@@ -88,7 +97,15 @@ def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> None:
         if _is_dropped(tag, node):
             node.decompose()
             continue
+        if tag in _LINED:
+            _keep_line_break(node.first_child)
         _element(tag, node, placed, depth)
+
+
+def _keep_line_break(first: LexborNode | None) -> None:
+    """Add the line break that parsers drop at the beginning of an element, where a text begins with another one."""
+    if first is not None and first.tag == "-text" and first.text()[:1] == "\n":
+        first.insert_before("\n")
 
 
 def _is_dropped(tag: str, node: LexborNode) -> bool:
@@ -97,7 +114,10 @@ def _is_dropped(tag: str, node: LexborNode) -> bool:
         return True
     if tag == "meta":
         return "charset" in node.attributes or (node.attributes.get("http-equiv") or "").strip().lower() in _REPLACED
-    return tag == "link" and not _CONNECTING.isdisjoint((node.attributes.get("rel") or "").lower().split())
+    if tag != "link" or "stylesheet" in (node.attributes.get("onload") or ""):
+        return False
+    relations = (node.attributes.get("rel") or "").lower().split()
+    return not _CONNECTING.isdisjoint(relations) and "stylesheet" not in relations
 
 
 def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
@@ -138,7 +158,20 @@ def _refresh(content: str, changed: object, placed: _Placing) -> None:
 
 def _svg(text: str, placed: _Placing) -> str:
     def one(match: re.Match[str]) -> str:
-        new = placed((match[2] or match[3] or "").replace("&amp;", "&"))
-        return f'{match[1]}"{new.replace("&", "&amp;").replace(chr(34), "%22")}"'
+        before, style, double, single = match.groups()
+        value = html.unescape(double or single or "")
+        return f'{before}"{html.escape(with_addresses(value, placed) if style else placed(value))}"'
 
-    return _SVG_HREF.sub(one, text)
+    first, *others = text.split("<style")
+    pieces = [_SVG_ADDRESS.sub(one, first)]
+    for other in others:
+        tag, mark, rest = other.partition(">")
+        sheet, end, after = rest.partition("</style")
+        if not end or tag.endswith("/"):
+            pieces.append(f"<style{tag}{mark}{_SVG_ADDRESS.sub(one, rest)}")
+            continue
+        is_raw = "<![CDATA[" in sheet
+        new = with_addresses(sheet if is_raw else html.unescape(sheet), placed)
+        new = new if is_raw else html.escape(new, quote=False)
+        pieces.append(f"<style{tag}{mark}{new}{end}{_SVG_ADDRESS.sub(one, after)}")
+    return "".join(pieces)
