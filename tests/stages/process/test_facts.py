@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 
@@ -104,6 +105,19 @@ def test_open_graph_has_columns_of_its_own() -> None:
     columns = found(Metadata(), body + "<meta property=og:site_name content='The  Site'>").columns
     assert (columns["og_type"], columns["og_site_name"]) == ("article", "The Site")
     assert columns["og_image"] == "https://example.org/i.png"
+
+
+def test_a_meta_element_can_have_several_names_and_an_empty_one_says_nothing() -> None:
+    body = (
+        "<html xml:lang=de><meta name=description content=' '><meta property=og:image content=''>"
+        "<meta name=Description property='og:description twitter:description' content=Words>"
+        "<meta property=og:image content=/i.png><meta name=author property=article:author content=Ann>"
+    )
+    columns = found(Metadata(), body).columns
+    assert (columns["description"], columns["byline"], columns["declared_language"]) == ("Words", "Ann", "de")
+    assert columns["og_image"] == "https://example.org/i.png"
+    graph = cast("dict[str, list[str]]", columns["open_graph"])
+    assert graph["og:description"] == graph["twitter:description"] == ["Words"]
 
 
 @pytest.mark.parametrize(

@@ -77,11 +77,12 @@ class Metadata(TypedModule):
         base = Base(page.url, base_href(elements), document.charset)
         for tag, found in elements:
             if tag == "meta":
-                name = (found.get("property") or found.get("name") or found.get("itemprop") or "").strip().lower()
                 content = found.get("content") or ""
-                self._meta(name, content, graph, columns)
-                if (key := bare(name)) in MEANING and len(held := metas.setdefault(key, [])) < AUTHORS_MAX:
-                    held.append(collapse_spaces(content, self._options.title_bytes_max))
+                for name in dict.fromkeys(_names(found)):
+                    self._meta(name, content, graph, columns)
+                for key in dict.fromkeys(map(bare, _names(found))):
+                    if key in MEANING and len(held := metas.setdefault(key, [])) < AUTHORS_MAX:
+                        held.append(collapse_spaces(content, self._options.title_bytes_max))
             elif tag == "link" and found.get("rel"):
                 self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
         if graph:
@@ -118,13 +119,13 @@ class Metadata(TypedModule):
     def _set_open_graph(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
         """Set the columns that come from Open Graph, if it has values for them."""
         for column, name in _TYPED.items():
-            value = next(iter(graph.get(name, ())), "")
+            value = next(filter(None, graph.get(name, ())), "")
             value = base.join(value) or "" if value and column == "og_image" else value
             if value:
                 columns[column] = value
 
     def _meta(self, name: str, content: str, graph: dict[str, list[str]], columns: dict[str, object]) -> None:
-        if name == "description":
+        if name == "description" and content.strip():
             columns.setdefault("description", collapse_spaces(content, self._options.title_bytes_max))
         elif name.startswith(_PREFIXES) and len(name) <= 64 and len(graph) < PROPERTIES_MAX:
             values = graph.setdefault(name, [])
@@ -133,8 +134,8 @@ class Metadata(TypedModule):
 
     def _read_json_ld(self, body: bytes, columns: dict[str, object], times: list[Mapping[str, str]]) -> list[object]:
         def note_element(name: str, found: Mapping[str, str]) -> None:
-            if name == "html" and found.get("lang"):
-                columns.setdefault("declared_language", found["lang"].strip()[:35])
+            if name == "html" and (language := found.get("lang") or found.get("xml:lang")):
+                columns.setdefault("declared_language", language.strip()[:35])
             elif len(times) < TIMES_MAX and (
                 name == "time" or ((name == "abbr" or "itemprop" in found) and any(meaning_of(found)))
             ):
@@ -144,6 +145,12 @@ class Metadata(TypedModule):
         if blocks:
             columns["json_ld"] = blocks
         return blocks
+
+
+def _names(found: Mapping[str, str | None]) -> list[str]:
+    """Return the names of a `meta` element: those of its `property`, its `name`, or else its `itemprop`."""
+    names = [*(found.get("property") or "").split(), (found.get("name") or "").strip()]
+    return [one.lower() for one in names if one] or [(found.get("itemprop") or "").strip().lower()]
 
 
 def json_ld(body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str]], None] | None = None) -> list[object]:
