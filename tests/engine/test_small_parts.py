@@ -16,10 +16,11 @@ from gossamer.engine.options import CrawlOptions
 from gossamer.engine.ring import Retries
 from gossamer.engine.stages import levels_by
 from gossamer.features.permit import Exclusions, RobotsTxt
-from gossamer.model.links import Link, Prerequisite, Visit
+from gossamer.model.links import ALLOWED, Link, Prerequisite, Verdict, Visit
 from gossamer.model.pages import PageRow
 from gossamer.model.standing import DownloadHistory, LastVisit, Standing
 from gossamer.model.visits import Failure, Reply
+from gossamer.ports import VisitMiddleware
 from gossamer.stages.scope.lists import ExcludedHost
 from gossamer.testing import FakeClock, page, reply
 from gossamer.testing.fakes import Answers
@@ -194,6 +195,15 @@ def test_the_exclusion_list_goes_before_robots_txt() -> None:
     robots = SayingRobots(Said("allowed"))
     assert checks(excluded, robots).judge(visit(1), 1.0).outcome == "excluded"
     assert not robots.asked
+
+
+def test_middleware_may_judge_visits_alone() -> None:
+    class OneAttempt(VisitMiddleware):
+        def judge_visit(self, visit: Visit, now: float) -> Verdict:
+            return Verdict(outcome="excluded") if visit.attempt > 1 else ALLOWED
+
+    judged = Middlewares([OneAttempt()])
+    assert [judged.judge(visit(attempt), 1.0).outcome for attempt in (1, 2)] == ["", "excluded"]
 
 
 # ---- prerequisites

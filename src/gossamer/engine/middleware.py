@@ -27,7 +27,9 @@ class Middlewares:
         listed = tuple(middlewares)
         backwards = listed[::-1]
         self._by_name = {one.name: one for one in listed}
-        judging = [one for one in listed if one.judges and _overrides(one, base.judge)]
+        judging = [
+            one for one in listed if one.judges and (_overrides(one, base.judge) or _overrides(one, base.judge_visit))
+        ]
         self._judges = tuple(one.judge_visit for one in judging)
         self._resources = tuple(one.judge_resource for one in judging)
         self._unresolved = tuple(one.judge_visit for one in listed if one.judges_unresolved)
