@@ -64,17 +64,21 @@ _INSIDE = dict.fromkeys((*_NAMED, *WATCHED))
 """What is looked at within a drawing or formula."""
 _BREAKER = breaker(_NAMED)
 _INSIDE_BREAKER = breaker(_INSIDE)
-# Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first group is the href of
-# an anchor as most are written: lower case, double quotes, neither rel nor a label, no reference.
-_OTHERS = r"""(?>(?:[ \n](?!href=|rel=|title=|aria-label=)[a-z-]++="[^"<>]*+")*)"""
+# Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first groups are the href of
+# an anchor as most are written: lower case, double quotes, no rel, no reference; without a label, or with text in front.
+_UNLABELED = r"""(?>(?:[ \n](?!href=|rel=|title=|aria-label=)[a-z-]++="[^"<>]*+")*)"""
+_OTHERS = r"""(?>(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*)"""
 _ANCHOR = re.compile(
     (
         rf"""<[aA](?=[{_SPACE}/])"""
-        rf"""(?:{_OTHERS}[ \n]href="([^"&]++)"{_OTHERS}>"""
+        rf"""(?:{_UNLABELED}[ \n]href="([^"&]++)"{_UNLABELED}>"""
+        rf"""|{_OTHERS}[ \n]href="([^"&]++)"{_OTHERS}>(?=[^<{_SPACE}])"""
         rf"""|({PLAIN_TAG})>)"""
         rf"""([^<]*+(?>(?:<(?!/?[aA][{_SPACE}/>])[^<]*+)*))(?=(<?))"""
     ).encode()
 )
+_Anchor = tuple[bytes, bytes, bytes, bytes, bytes]
+"""The groups of `_ANCHOR`."""
 _ANCHOR_EDGE = re.compile(rf"</?[aA](?=[{_SPACE}/>])".encode())
 _NEEDED = {**{name.encode(): "cite" for name in _CITING}, b"object": "data", b"embed": "src"}
 """Attributes without which an element of these names is of no interest."""
@@ -309,13 +313,14 @@ class ScannedMarkup:
     def _long_line(self, start: int, end: int) -> Iterator[None]:
         found = islice(_ANCHOR.finditer(self._body, start, end), max(0, ANCHORS_MAX - len(self._anchors)))
         while some := [match.groups(b"") for match in islice(found, ANCHORS_AT_ONCE)]:
-            self._take(cast("list[tuple[bytes, bytes, bytes, bytes]]", some), end)
+            self._take(cast("list[_Anchor]", some), end)
             yield
 
-    def _take(self, found: Iterable[tuple[bytes, bytes, bytes, bytes]], end: int) -> None:
+    def _take(self, found: Iterable[_Anchor], end: int) -> None:
         """Add the anchors of a line that ends at `end`."""
         anchors = self._anchors
-        for usual, tag, markup, edge in found:
+        for unlabeled, texted, tag, markup, edge in found:
+            usual = unlabeled or texted
             if usual:
                 href = usual.decode("utf-8", "replace")
                 rel = ""
