@@ -90,20 +90,34 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     those that take longest, so that no processor waits at the end for another's.
     """
     long = sorted((item for item in items if item.get_closest_marker("long")), key=lambda item: item.nodeid)
-    for item in long[FIRST::EVERY]:
+    apart = [item for item in long if not item.get_closest_marker("together")]
+    modules = sorted({item.path for item in long if item.get_closest_marker("together")})[FIRST::EVERY]
+    for item in (*apart[FIRST::EVERY], *(one for one in long if one.path in modules)):
         item.add_marker("today")
     yield
-    slow = sorted(filter(_patience_s, items), key=_patience_s, reverse=True)
+    slow = _deal(items, getattr(config, "workerinput", {}).get("workercount", 1))
     others = [item for item in items if not _patience_s(item)]
     # Each worker gets a part of the list. Tests of a module stay together: they share what it makes.
-    workers = getattr(config, "workerinput", {}).get("workercount", 1)
     total = len(items)
     items.clear()
-    for number in range(workers):
-        first = slow[number::workers]
-        room = (total - len(items)) // (workers - number) - len(first)
+    for number, first in enumerate(slow):
+        room = max((total - len(items)) // (len(slow) - number) - len(first), 0)
         items += [*first, *others[:room]]
         del others[:room]
+    items += others
+
+
+def _deal(items: list[pytest.Item], workers: int) -> list[list[pytest.Item]]:
+    """Return for each worker the tests that take long, those with the longest first; one has all of a module that is
+    marked `together`.
+    """
+    groups: dict[object, list[pytest.Item]] = {}
+    for item in sorted(filter(_patience_s, items), key=_patience_s, reverse=True):
+        groups.setdefault(item.path if item.get_closest_marker("together") else item.nodeid, []).append(item)
+    dealt: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for group in groups.values():
+        min(dealt, key=len).extend(group)
+    return dealt
 
 
 def _patience_s(item: pytest.Item) -> float:

@@ -23,7 +23,7 @@ from tests.cluster.nodes import Nodes
 from tests.crash.crawls import environment
 from tests.stages.archive.bucket import KEYS, NAME, Bucket
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.long, pytest.mark.timeout(300)]
 SHARDS = 3
 WEB = SimwebOptions(
     seed=4, hosts=12, hosts_per_site=1, pages=400, bytes_median=2_000, behaviours=("redirects", "copies", "compressed")

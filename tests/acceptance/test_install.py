@@ -14,7 +14,7 @@ from gossamer.model.product import __version__
 from tests.docs.shown import Place, blocks, served
 from tests.test_release import ROOT, build
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.timeout(600)]
 EXTRAS_THERE = (
     "import sys; from importlib.util import find_spec; print([one for one in sys.argv[1:] if find_spec(one)])"
 )

@@ -22,7 +22,7 @@ from tests.cluster.nodes import KEEPER, SHARD, Nodes, command_of
 from tests.crash.harvest import Harvest
 from tests.ring.crawls import until
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.timeout(300)]
 
 WEB = SimwebOptions.plain(seed=4, hosts=12, hosts_per_site=1, pages=120, bytes_median=2_000)
 MODULE = """

@@ -18,7 +18,7 @@ from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest, differences
 from tests.ring.crawls import until
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.timeout(300)]
 
 UNHURRIED = '{"env_vars": {"RAY_JOB_STOP_WAIT_TIME_S": "60"}}'
 RAY = str(Path(sys.executable).with_name("ray"))

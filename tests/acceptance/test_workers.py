@@ -29,7 +29,7 @@ from tests.crash.harvest import Harvest, differences
 from tests.ring.crawls import until
 from tests.stages.archive.bucket import KEYS, Bucket
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.timeout(300)]
 
 WEB = SimwebOptions(
     seed=4, hosts=24, hosts_per_site=1, pages=500, latency_s=0.02, bytes_median=3_000,
