@@ -134,9 +134,7 @@ def nearest(name: str, known: Iterable[str], otherwise: str = "", write: Callabl
 _in_seconds = re.compile(r"(?!.*(?:bytes|per)_s).*_s(_(min|max|mean|first))?").fullmatch
 _NUMBERS = (float, int, float | None, int | None)
 SECONDS_MAX = 1e9
-"""Largest value of a key that is in seconds, as its name says: 31 years. Clocks and libcurl do not take all larger
-ones.
-"""
+"""Largest value of a key in seconds, as its name says: 31 years. Clocks and libcurl refuse some larger ones."""
 S = TypeVar("S", bound=Section)
 _ANY = Key()
 

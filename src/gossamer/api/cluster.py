@@ -257,9 +257,7 @@ class ClusterCrawler(BaseCrawler):
             await ControlSocket(self.directory / "state", verbs, logs).serve()
 
     async def _write_down(self) -> ClusterPlan:
-        """Write the files that shards and coordinator read, before any is started; return the plan for starting
-        them.
-        """
+        """Write the files that shards and coordinator read, before any is started; return the plan for their start."""
         make_directory(self.directory / "state")
         # What was moved while the crawl ran before becomes the map that it is started with.
         partitions = map_of(self.config, self.directory)

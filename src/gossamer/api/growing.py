@@ -92,9 +92,7 @@ def require_arrived(directory: Path, *, ordered: bool = False) -> None:
 async def keep_copies(
     engine: Engine, config: Config, directory: Path, is_copied: Callable[[], bool], tell: Callable[[str], None]
 ) -> None:
-    """Copy planned moves of partitions to the place of the shards' checkpoints before they are ordered, until
-    cancelled.
-    """
+    """Copy planned moves of partitions to the place of the shards' checkpoints before their order, until cancelled."""
     is_told = False
     while True:
         await asyncio.sleep(LOOK_S)

@@ -125,9 +125,7 @@ def make_refusal(error: ConfigError, directory: Path) -> RefusedError:
 
 
 def assignments_of(request: Set) -> list[str]:
-    """Return the settings of a request as `key=value` texts. Raises RefusedError: a value has a type that no key
-    has.
-    """
+    """Return the settings of a request as `key=value` texts. Raises RefusedError: no key has a value's type."""
     try:
         return [*as_assignments(request.values), *request.assignments]
     except ConfigError as error:

@@ -46,9 +46,7 @@ class _Planned(msgspec.Struct):
 
 
 def half_forgotten(directory: Path) -> str:
-    """Return a line about an interrupted removal of pages, with the command that finishes it; empty if there is
-    none.
-    """
+    """Return a line about an interrupted removal of pages, with the command that finishes it; empty without one."""
     try:
         planned = msgspec.json.decode((directory / FORGETTING).read_bytes(), type=_Planned)
     except FileNotFoundError:

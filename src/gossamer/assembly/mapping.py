@@ -22,9 +22,7 @@ from gossamer.world.files import write_whole
 
 @decodable
 class MovesKept(msgspec.Struct):
-    """The part of `CoordinatorRecord` that commands write while no coordinator runs: a plain crawl does not load the
-    rest.
-    """
+    """The part of `CoordinatorRecord` that commands write while no coordinator runs; plain crawls load no more."""
 
     moves: MovesRecord = msgspec.field(default_factory=MovesRecord)
     paused: bool = False

@@ -77,9 +77,7 @@ def reader_of(config: Config) -> Reader:
 
 
 def walls_of(config: Config) -> Walls:
-    """Return the recognition of replies that are not pages. Raises ConfigError if the operator's rules cannot be
-    read.
-    """
+    """Return the recognition of replies that are not pages. Raises ConfigError if the operator's rules are invalid."""
     file = config.process.walls_file
     return Walls.read(read_text(Path(file)), file) if file else Walls.ours()
 
@@ -118,9 +116,7 @@ def choose_modules(config: Config, watch: Watch | None = None) -> Chosen:
 
 
 def item_modules(config: Config) -> Chosen:
-    """Return the modules that extract items, without those that every crawl has. Raises ConfigError as
-    `choose_modules`.
-    """
+    """Return the modules that extract items, without those of every crawl. Raises ConfigError as `choose_modules`."""
     process = replace(config.process, types=dict.fromkeys(DEFAULT_TYPES, ()), isolated=())
     return choose_modules(replace(config, process=process))
 

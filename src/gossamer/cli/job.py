@@ -99,9 +99,7 @@ def encode_words(words: Sequence[str]) -> bytes:
 
 
 def read_words(read: Callable[[int], bytes]) -> list[str] | None:
-    """Decode the output of `encode_words`; `read` returns at most as many bytes as asked for. None: the stream
-    ended.
-    """
+    """Decode the output of `encode_words`; `read` returns at most as many bytes as wanted. None: the stream ended."""
     parts: list[bytes] = []
     for size in (8, 0):
         size = size or int.from_bytes(parts[0])

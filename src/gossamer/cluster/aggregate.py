@@ -170,9 +170,7 @@ def _watch(statuses: Sequence[Status]) -> dict[str, object]:
 
 
 def _revisits(parts: Sequence[Status]) -> dict[str, object] | None:
-    """Return the sums over all shards; freshness is weighted by importance, and a promise is counted once for all
-    shards.
-    """
+    """Return the sums over all shards; freshness is weighted by importance, and a promise counts once for all."""
     if not parts:
         return None
     found: dict[str, object] = {name: sum(_number(part.get(name)) for part in parts) for name in REVISIT_SUMS}

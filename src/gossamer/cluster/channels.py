@@ -96,9 +96,7 @@ class Outbox:
         return any(packing.seeds for packing in self._packing.values())
 
     def cut(self) -> dict[int, int]:
-        """Put the new links into the open epoch; return the last number per receiver, which may be sent after the
-        commit.
-        """
+        """Put the new links into the open epoch; return the last number per receiver, to be sent after the commit."""
         for to, packing in self._packing.items():
             self._put(to, packing)
         self._packing.clear()
@@ -304,9 +302,7 @@ class Sending:
 
 
 class RecentlySent:
-    """Recently sent URLs of other shards, with their paths: 12 bytes each; a new entry replaces an old one in its
-    slot.
-    """
+    """Recently sent URLs of other shards, with their paths: 12 bytes each; a new entry replaces that in its slot."""
 
     def __init__(self, urls_max: int) -> None:
         places = 1 << max(urls_max.bit_length() - 1, 0)

@@ -109,9 +109,7 @@ class Limits(msgspec.Struct, frozen=True):
     max_time_s: float | None = None
     max_bytes: int | None = None
     hosts_min: int = 0
-    """The crawl ends if fewer hosts than this are left in all shards, after there were at least as many; 0: no such
-    limit.
-    """
+    """The crawl ends if fewer hosts than this are left in all shards, after there were as many; 0: no such limit."""
     asks_seeds: bool = False
     """More seeds can be requested: few hosts, or none, are no end until there are none."""
 

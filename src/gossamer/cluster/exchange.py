@@ -464,9 +464,7 @@ class Exchange:
                 self.send_cash(cash.host, cash.partition, cash.amount)
 
     def _take_links(self, batch: Batch, ring: LinkReceiver) -> None:
-        """Discover links. Links to partitions that have moved away, or have not arrived yet, are sent on, perhaps
-        again.
-        """
+        """Discover links. Those to partitions that have moved away, or not arrived yet, are sent on, perhaps again."""
         links = links_of(batch, self._namer.names([url for run in batch.runs for url in run.urls]))
         self.links_taken += len(links)
         for link in links:

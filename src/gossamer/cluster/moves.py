@@ -54,8 +54,7 @@ class MovesRecord(msgspec.Struct):
     places: list[tuple[int, MovedRun]] = msgspec.field(default_factory=list)
     """Moved runs, each partition once, with the serial number of its last completed move."""
     balanced: list[tuple[int, int]] = msgspec.field(default_factory=list)
-    """Runs, as [first, end), that moved automatically. None moves automatically again before the number of shards
-    changes."""
+    """Runs, as [first, end), that moved automatically: none does again before the number of shards changes."""
 
     @property
     def is_moving(self) -> bool:

@@ -56,9 +56,7 @@ class PlacesRecord(msgspec.Struct, array_like=True):
 
 
 class Places:
-    """The map as one shard knows it. Its own moves are durable with its commits; the rest comes from the
-    coordinator.
-    """
+    """The map as one shard knows it. Own moves are durable with its commits; the rest comes from the coordinator."""
 
     def __init__(self, shard: int, partitions: PartitionMap, epochs: Epochs, *, needs_cover: bool, fresh: bool) -> None:
         """`needs_cover`: only a checkpoint is safe, not a commit. `fresh`: the store was just restored from a

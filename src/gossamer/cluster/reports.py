@@ -123,9 +123,7 @@ class Quotas:
     """The limit, and the share of each shard."""
 
     def __init__(self, pages_max: int, shards: int, shares: Sequence[LimitShare] = ()) -> None:
-        """`shares` is the last saved value of the attribute `shares`, which must be saved before instructions are
-        sent.
-        """
+        """`shares` is the last saved value of that attribute, which must be saved before instructions are sent."""
         self.pages_max = pages_max
         self.shares = list(shares)
         assert len(self.shares) in (0, shards), "a share for each shard"

@@ -73,9 +73,7 @@ class Guard:
     """Refuses requests that are not allowed."""
 
     def __init__(self, app: ASGIApp, token: str, *, is_local: bool, public: tuple[str, ...]) -> None:
-        """Guard `app`. Paths that begin as `public` says need no token; on loopback (`is_local`) none is needed to
-        read.
-        """
+        """Guard `app`. Paths that begin as `public` says need no token, nor, on loopback (`is_local`), does reading."""
         self._app = app
         self._token = token.encode()
         self._is_local = is_local

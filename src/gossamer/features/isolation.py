@@ -20,9 +20,7 @@ from gossamer.world.spill import Spill
 from gossamer.world.workers import DiedError, OverdueError, WorkerError
 
 WALL_FACTOR = 10.0
-"""Limit of a module's wall time, as a multiple of the limit of its processor time, since a busy machine runs other work
-too.
-"""
+"""Limit of a module's wall time, as a multiple of that of its processor time: a machine runs other work too."""
 ANSWER_BYTES_MAX = 64 << 20
 """A process with a longer answer is killed."""
 PAGES_WAITING_MAX = 2

@@ -189,9 +189,7 @@ class Usage(VisitMiddleware):
     # ---- after it
 
     def settle_document(self, page: ExaminedPage, now: float) -> Conclusion | None:
-        """Write the statements of a page, its headers and its site into its row. A copy that was not read allows
-        nothing.
-        """
+        """Write what a page, its headers and its site state into its row. A copy that was not read allows nothing."""
         url = page.visit.url
         row = page.row
         found = page.findings.statements

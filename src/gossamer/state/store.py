@@ -230,9 +230,7 @@ class Store(Redo):
 
 @contextmanager
 def _link_files(path: Path) -> Iterator[Path]:
-    """Yield a folder with symbolic links to the same files: rocksdict writes a file into the folder even if it only
-    reads.
-    """
+    """Yield a folder with symbolic links to the same files: rocksdict writes into a folder even if it only reads."""
     with tempfile.TemporaryDirectory(prefix="gossamer-store-") as name:
         for file in path.iterdir():
             if file.name == "rocksdict-config.json":

@@ -21,9 +21,7 @@ Steps = Mapping[str, Rule]
 """Rules by name, in the order in which they run."""
 
 STABLE_ROUNDS_MAX = 64
-"""Rounds of rules, after which an address that still changes is left as it is; no address of permitted length needs as
-many.
-"""
+"""Rounds of rules, after which an address stays as it is; none of permitted length needs as many."""
 
 HOSTS_MAX: Final = 16_384
 """Entries of each cache by host (rules, and names by host rules): about 3 MB each."""
@@ -145,9 +143,7 @@ def _steps_of(rules: Sequence[str]) -> Steps:
 
 
 def is_plain(url: str) -> bool:
-    """Say whether certainly no default rule changes this address, for the fast path. False can be wrong, True never
-    is.
-    """
+    """Say whether certainly no default rule changes this address, for the fast path. False can be wrong, True not."""
     end = url.find("/", 8)
     return end > 0 and "%" not in url and "#" not in url and is_plain_start(url[:end])
 
@@ -168,9 +164,7 @@ def check_rules(rules: Iterable[str]) -> frozenset[str]:
 
 
 def check_site(name: str) -> str:
-    """Return a site's name as in `Url.site`. Raises ValueError if it is not a site, with the site that it belongs
-    to.
-    """
+    """Return a site's name as in `Url.site`. Raises ValueError, with the site that it belongs to, if it is none."""
     whole = absolute(f"http://{name}/")
     host = (whole or "")[len("http://") : -1].removesuffix(".")
     if not host or any(mark in name for mark in "/?#@ ") or (":" in host and not host.endswith("]")):

@@ -1,6 +1,4 @@
-"""Url: an address with its key and other derived values, the 64-bit fingerprint of a key, and the parts of an
-address.
-"""
+"""Url: an address with its key and other derived values, the 64-bit fingerprint of a key, parts of an address."""
 
 from __future__ import annotations
 

@@ -156,9 +156,7 @@ class FormLogins(VisitMiddleware):
             self._logins[name] = self._load_login(name, rule, url)
 
     def moved(self, first: int, end: int) -> None:
-        """Read logins again from the store. One that was in progress begins again in the shard that has its
-        partition.
-        """
+        """Read logins again from the store. One that was in progress begins again in its partition's shard."""
         for name, login in self._logins.items():
             if first <= login.url.partition < end:
                 self._on_given_up(name, "")

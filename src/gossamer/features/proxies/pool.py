@@ -87,9 +87,7 @@ class ProxyPool(VisitMiddleware):
         return self._choose(url, now).out_until <= now
 
     def _choose(self, url: Url, now: float) -> PooledProxy:
-        """Return the proxy of a URL's site while it works, else another one; if none works, that which is tried first
-        again.
-        """
+        """Return the proxy of a URL's site while it works, else another; if none works, the first to be tried again."""
         label = self._label(url.host)
         kept = self._by_site.get((url.site, label))
         if kept is not None and kept.out_until <= now:

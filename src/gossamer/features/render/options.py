@@ -11,9 +11,7 @@ BehaviorName = Literal["details", "more", "scroll", "routes"]
 
 
 PROGRAMS: Final = ("chromium-headless-shell", "chrome-headless-shell", "chromium")
-"""Browsers in the order in which they are looked for: a headless shell makes a tab in an eighth of the processor
-time.
-"""
+"""Browsers in the order of the search: a headless shell makes a tab in an eighth of the processor time."""
 
 
 class RenderOptions(Section, frozen=True):

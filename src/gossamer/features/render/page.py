@@ -30,8 +30,7 @@ LEADS_TO_MAX: Final = 100
 """Addresses to which scripts would have navigated, of each page."""
 HELD_MIN = 100
 HELD_FACTOR = 10
-"""A page that makes more requests than both 100 and ten times `render.requests_max`, refused ones included, is given
-up."""
+"""A page is given up after more requests than 100 and ten times `render.requests_max`, with refused ones."""
 STARVATION_TASKS: Final = 10_000
 """Tasks at one virtual instant after which time goes on."""
 WALL_FACTOR: Final = 10.0

@@ -294,9 +294,7 @@ class SitemapHints(VisitMiddleware, Hints):
         return self._vouch(target, {sitemap.host, *self._sources.get(sitemap).vouchers} - {target.host})
 
     def vouched(self, link: Link) -> bool:
-        """Give a sitemap that another shard has named authority over the host that names it; say whether it was read
-        before.
-        """
+        """Give a sitemap that another shard named authority over the host that names it; say whether it was read."""
         referrer = self._name(link.referrer)
         return referrer is not None and referrer.host != link.url.host and self._vouch(link.url, (referrer.host,))
 

@@ -68,9 +68,7 @@ _CONFIRMED = f"""
 
 
 class Browsed:
-    """The table of pages of one crawl, open for questions. Each reads the columns that it needs: about 0.1 s a million
-    rows.
-    """
+    """A crawl's table of pages, open for questions. Each reads the columns that it needs: 0.1 s a million rows."""
 
     def __init__(self, pieces: Sequence[ExportPiece], folder: Path) -> None:
         """Take the files of the table, and a folder for what does not fit in memory. Raises DamagedError."""

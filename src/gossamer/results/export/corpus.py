@@ -221,9 +221,7 @@ def _list(copies: Path, target: Path) -> None:
 
 
 def _fingerprints(target: Path, source: RowSource | None, kept: Any) -> None:
-    """Write hashes and signatures of this export's texts, by which a later export recognizes them: about 280 bytes
-    each.
-    """
+    """Write hashes and signatures of this export's texts, by which a later one recognizes them: 280 bytes each."""
     with pq.ParquetWriter(target, SIGNATURES, compression="zstd", write_page_checksum=True) as writer:
         number = 0
         for position, batch in source.batches(0, SIGNATURES.names) if source is not None else ():

@@ -355,9 +355,7 @@ class Report(msgspec.Struct, frozen=True):
     dns: Dns = Dns()
     caches: tuple[Cache, ...] = ()
     link_checks: tuple[Count, ...] = ()
-    """Links submitted, by what ended their duplicate check; share of those. A link that waited for a comparison counts
-    once.
-    """
+    """Links submitted, by what ended their duplicate check; share of those. A link that waited counts once."""
     copied: tuple[CopyFigures, ...] = ()
     troubles: tuple[Trouble, ...] = ()
 

@@ -423,9 +423,7 @@ def _types(rel: str, media_type: str = "") -> list[str]:
 
 
 def _may_be_html(media_type: str) -> bool:
-    """Say whether a link's `type` lets its target be a page: a search has descriptions too, a license a form for
-    machines.
-    """
+    """Say whether a link's `type` lets its target be a page: searches have descriptions, licenses forms for machines."""
     return _media_type(media_type) in ("", *HTML_TYPES)
 
 

@@ -242,9 +242,7 @@ class TemplateNode:
         """Known addresses that many of its pages link to, with their weight (Misra and Gries 1982)."""
         self.known = array("Q")
         self.different: deque[int] = deque(maxlen=DIFFERENT_MAX)
-        """The last pages that had something new while it was suspected, by the fingerprints of their addresses. Not
-        stored.
-        """
+        """The last pages with something new while it was suspected, by fingerprints of their addresses. Not stored."""
         self._due = self._due_near = self._found = 0.0
         self._together = 0
 
@@ -358,9 +356,7 @@ class TemplateNode:
         return NodeRecord(name, self.pages, self.judged, self.stale, self.near, self.fresh_links, self.known.tobytes())
 
     def _reach(self, sketch: Sketch) -> int:
-        """Return up to which value each sample is complete: a hash that is missing in a sample is missing in the
-        whole.
-        """
+        """Return up to which value each sample is complete: a hash that a sample lacks is missing in the whole."""
         ends = [one[-1] for one in (self.known, sketch.lowest) if len(one) == SHINGLES_KEPT]
         return min(ends, default=_ALL)
 

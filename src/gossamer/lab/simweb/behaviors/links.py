@@ -156,9 +156,7 @@ HOSTS_A_PAGE = 50
 
 
 def directory(place: PagePlace) -> dict[str, Made]:
-    """Return pages of host 0 that list all hosts, so that one seed reaches the whole web: an index and lists of fifty
-    hosts.
-    """
+    """Return pages of host 0 by which one seed reaches the whole web: an index and lists of fifty hosts."""
     found: dict[str, Made] = {}
     for first in range(0, len(place.hosts), HOSTS_A_PAGE):
         name = f"{first // HOSTS_A_PAGE}.html"
