@@ -22,7 +22,7 @@ from gossamer.stages.archive.cdxj import INDEX, faults_of_index
 from gossamer.stages.archive.logs import table_of
 from gossamer.state.journals import DIFFERS, STATE, ManifestEntry, Phase, differs, lacking
 from gossamer.state.redo import DamagedStoreError
-from gossamer.state.schema import FAMILIES, MANIFEST
+from gossamer.state.schema import MANIFEST
 from gossamer.state.slots import progress
 from gossamer.state.store import Store
 from gossamer.world.clock import pause
@@ -266,8 +266,7 @@ def note_elsewhere(config: Config, home: Home, elsewhere: Mapping[str, tuple[Pha
 
 
 def _commit_manifest(store: Store, entries: Sequence[ManifestEntry]) -> None:
-    store.commit(store.epoch + 1, [], {FAMILIES.index("meta"): {MANIFEST: msgspec.msgpack.encode(entries)}})
-    store.apply(store.epoch)
+    store.put("meta", {MANIFEST: msgspec.msgpack.encode(entries)})
 
 
 def require_files(config: Config, directory: Path) -> None:

@@ -16,7 +16,7 @@ from gossamer.config import Config
 from gossamer.engine.counters import Totals
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import ConfigError
-from gossamer.state.schema import FAMILIES, SEEN_FORM, TOTALS
+from gossamer.state.schema import SEEN_FORM, TOTALS
 from gossamer.world.files import write_whole
 
 
@@ -77,7 +77,4 @@ def begin_shard(config: Config, directory: Path, number: int) -> None:
         undo.callback(store.close)
         if store.get("meta", TOTALS) is None:
             totals = Totals(incarnation=last_incarnation(directory, number))
-            epoch = store.epoch + 1
-            known = {TOTALS: encode(totals), SEEN_FORM: config.seen.backend.encode()}
-            store.commit(epoch, [], {FAMILIES.index("meta"): known})
-            store.apply(epoch)
+            store.put("meta", {TOTALS: encode(totals), SEEN_FORM: config.seen.backend.encode()})

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -45,7 +45,6 @@ from gossamer.stages.seen.moved import Cursor, MovedUrls
 from gossamer.stages.seen.offers import FOLDER as SEEN_FOLDER
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import ManifestEntry, Phase
-from gossamer.state.redo import Range
 from gossamer.state.schema import (
     ABSORBED,
     ENROLLED,
@@ -236,24 +235,24 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
     }
     for number in range(plan.before, plan.after):
         fresh = Totals(incarnation=max(last_incarnation(directory, number), latest), ended=totals[0].ended)
-        _put(stores[number], "meta", {**known, TOTALS: encode(fresh)})
+        stores[number].put("meta", {**known, TOTALS: encode(fresh)})
     if plan.after < plan.before and store_says(stores[0]) != plan.version:
         leaving = [stores[number] for number in range(plan.after, plan.before)]
         # In one commit with the mark that this is done, because sums must not be added twice.
         sums = {one.key: ADD[one.key](stores[0], leaving) for one in with_sharing(Sharing.ADDED)}
         known = {key: value for key, value in sums.items() if value}
-        _put(stores[0], "meta", {**known, ABSORBED: encode(plan.version)})
+        stores[0].put("meta", {**known, ABSORBED: encode(plan.version)})
     for store, state in zip(stores, align([_visits_of(store) for store in stores]), strict=False):
-        _put(store, "meta", {REVISIT_STATE: encode_state(state)})
+        store.put("meta", {REVISIT_STATE: encode_state(state)})
     if any(store.get("meta", ENROLLED) is not None for store in stores):
         # Enrolled pages are skipped, so beginning too early does no harm.
         lowest = min(store.get("meta", ENROLLED) or PARTITIONED[0] for store in stores[: plan.before])
         for store in stores:
-            _put(store, "meta", {ENROLLED: lowest})
+            store.put("meta", {ENROLLED: lowest})
     # A number may belong to another shard than before.
     cleared = [(FAMILIES.index(one.family), *one.range) for one in with_sharing(Sharing.CLEARED)]
     for store in stores:
-        _commit(store, cleared, {})
+        store.change(cleared, {})
 
 
 def store_says(store: Store) -> int:
@@ -408,19 +407,19 @@ def _pour(pairs: Iterator[tuple[bytes, bytes]], store: Store, family: str) -> in
         step[key] = value
         size += len(value)
         if len(step) >= STEP_KEYS_MAX or size >= STEP_BYTES_MAX:
-            _put(store, family, step)
+            store.put(family, step)
             keys = keys + len(step)
             step = {}
             size = 0
     if step:
-        _put(store, family, step)
+        store.put(family, step)
     return keys + len(step)
 
 
 def _clear(config: Config, stores: list[Store], partitions: PartitionMap, target: PartitionMap) -> None:
     for begin, end, source, _ in _moves(partitions, target):
         ranges = [(FAMILIES.index(family), *partition_range(begin, end)) for family in _moving(config)]
-        _commit(stores[source], ranges, {})
+        stores[source].change(ranges, {})
 
 
 def _recount(stores: list[Store]) -> list[float]:
@@ -438,7 +437,7 @@ def _recount(stores: list[Store]) -> list[float]:
             counts.deferred += record.index_family == "deferred"
         counts.discovered = counts.pending + sum(counts.terminal.values())
         scope = beyond_counted(store.scan("scope", *PARTITIONED))
-        _put(store, "meta", {FRONTIER_COUNTS: encode(counts), PENDING_SCOPE: encode(scope)})
+        store.put("meta", {FRONTIER_COUNTS: encode(counts), PENDING_SCOPE: encode(scope)})
     return weights
 
 
@@ -448,7 +447,7 @@ def _recount_visits(stores: list[Store]) -> None:
         if (kept := _visits_of(store)) is not None:
             rhythms = (decode_rhythm(data) for _, data in store.scan("rhythm", *PARTITIONED))
             memories = (decode_memory(data) for _, data in store.scan("revisit", *PARTITIONED))
-            _put(store, "meta", {REVISIT_STATE: encode_state(recount(kept, rhythms, memories))})
+            store.put("meta", {REVISIT_STATE: encode_state(recount(kept, rhythms, memories))})
 
 
 # ---- links on their way
@@ -463,7 +462,7 @@ def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, nam
             continue
         heir = store if number < plan.after else stores[0]
         repacked = Repacked(
-            load(heir, OUTBOX, OutboxRecord, OutboxRecord()), partial(_put, heir, "outbox"), keep=heir is not store
+            load(heir, OUTBOX, OutboxRecord, OutboxRecord()), partial(heir.put, "outbox"), keep=heir is not store
         )
         for to, channel in kept.channels.items():
             for at in range(channel.first, channel.last + 1):
@@ -471,14 +470,14 @@ def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, nam
                 if data is not None:
                     _repack(decode_batch(data), to, repacked, target, namer)
         # From this commit on the new batches are valid, and the old ones are not.
-        _put(heir, "meta", {OUTBOX: encode(repacked.finish())})
+        heir.put("meta", {OUTBOX: encode(repacked.finish())})
         if heir is store:
             ranges = [
                 (outbox, batch_key(to, channel.first), batch_key(to, channel.last + 1))
                 for to, channel in kept.channels.items()
                 if channel.first <= channel.last
             ]
-            _commit(store, ranges, {})
+            store.change(ranges, {})
 
 
 def _repack(batch: Batch, receiver: int, repacked: Repacked, target: PartitionMap, namer: Namer) -> None:
@@ -516,13 +515,3 @@ def _finish(directory: Path, plan: ScalingPlan, target: PartitionMap, write_conf
     if plan.after == 1:  # Last, because the file shows until then that everything else is done.
         (directory / FILE).unlink(missing_ok=True)
     sync_directory(directory / "state")
-
-
-def _put(store: Store, family: str, pairs: Mapping[bytes, bytes]) -> None:
-    _commit(store, [], {FAMILIES.index(family): pairs})
-
-
-def _commit(store: Store, ranges: list[Range], changes: Mapping[int, Mapping[bytes, bytes]]) -> None:
-    epoch = store.epoch + 1
-    store.commit(epoch, ranges, changes)
-    store.apply(epoch)

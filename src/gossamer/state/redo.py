@@ -139,6 +139,15 @@ class Redo(ABC):
                 give_way()
             self._forget_redo(epoch, len(chunks))
 
+    def change(self, ranges: Sequence[Range], changes: Mapping[int, Mapping[bytes, bytes | None]]) -> None:
+        """Commit and apply at once, where no crawl runs. Blocks."""
+        self.commit(self.epoch + 1, ranges, changes)
+        self.apply(self.epoch)
+
+    def put(self, family: str, changes: Mapping[bytes, bytes]) -> None:
+        """Commit and apply keys of one family at once, where no crawl runs. Blocks."""
+        self.change([], {FAMILIES.index(family): changes})
+
     def _recover(self, *, writable: bool) -> int:
         word = self.get("meta", COMMITTED)
         committed = msgspec.msgpack.decode(word, type=CommitRecord) if word is not None else CommitRecord(0, 0)

@@ -22,7 +22,7 @@ from gossamer.model.paths import is_of_crawl
 from gossamer.model.words import shell_word
 from gossamer.stages.scope.forgotten import Matching
 from gossamer.state.journals import DIFFERS, ManifestEntry, Phase, differs
-from gossamer.state.schema import FAMILIES, MANIFEST, TOTALS
+from gossamer.state.schema import MANIFEST, TOTALS
 from gossamer.state.sums import PIECE_BYTES, Sums, pieces_of, sums_of
 from gossamer.url.name import Namer
 from gossamer.world.files import publish, write_whole
@@ -148,8 +148,7 @@ class Holdings:
 
     def commit(self, changes: Mapping[bytes, bytes]) -> None:
         """Put keys of the shard itself, in one commit."""
-        self.store.commit(self.store.epoch + 1, [], {FAMILIES.index("meta"): changes})
-        self.store.apply(self.store.epoch)
+        self.store.put("meta", changes)
 
     @property
     def totals(self) -> Totals:

@@ -56,7 +56,8 @@ def _answer(asked: reads.ArchiveQuestion) -> msgspec.Struct:
             case reads.ReadItems():
                 return _items(directory, asked.question, Path(folder))
             case reads.ReadHost(host):
-                return _history(directory, host, Path(folder))
+                with Browsed(_tables(directory, ["pages"], Path(folder))["pages"], Path(folder)) as pages:
+                    return pages.history(host.lower())
             case reads.ReadComparison():
                 return _comparison(directory, asked.question, Path(folder))
             case reads.ReadReplay():
@@ -65,11 +66,6 @@ def _answer(asked: reads.ArchiveQuestion) -> msgspec.Struct:
 
 def _tables(directory: Path, names: list[str], folder: Path) -> dict[str, list[ExportPiece]]:
     return inputs_of(crawl_in(directory), names, folder).tables
-
-
-def _history(directory: Path, host: str, folder: Path) -> archived.HostHistory:
-    with Browsed(_tables(directory, ["pages"], folder)["pages"], folder) as pages:
-        return pages.history(host.lower())
 
 
 def _items(directory: Path, asked: reads.ReadItems, folder: Path) -> archived.ItemList:
