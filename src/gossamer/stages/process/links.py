@@ -423,7 +423,7 @@ def _types(rel: str, media_type: str = "") -> list[str]:
 
 
 def _may_be_html(media_type: str) -> bool:
-    """Say whether a link's `type` lets its target be a page: searches have descriptions, licenses forms for machines."""
+    """Say whether a link's `type` lets it lead to a page: searches have descriptions, licenses forms for machines."""
     return _media_type(media_type) in ("", *HTML_TYPES)
 
 

@@ -65,8 +65,8 @@ _INSIDE = dict.fromkeys((*_NAMED, *WATCHED))
 _BREAKER = breaker(_NAMED)
 _INSIDE_BREAKER = breaker(_INSIDE)
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first two groups are the
-# href of an anchor as most are written: lower case, double quotes, no rel, no reference; without a label, or with text in
-# front of all else.
+# href of an anchor as most are written: lower case, double quotes, no rel, no reference; without a label, or beginning
+# with text.
 _UNLABELED = r"""(?>(?:[ \n](?!href=|rel=|title=|aria-label=)[a-z-]++="[^"<>]*+")*)"""
 _OTHERS = r"""(?>(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*)"""
 _ANCHOR = re.compile(
