@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 
-from tests.growth.measuring import EXPONENT_MAX, Read, growth
+from tests.growth.measuring import EXPONENT_MAX, TRIES, Read, growth
 from tests.growth.readers import READERS
 from tests.growth.shapes import Shape, shapes
 from tests.sampled import EVERY, FIRST
@@ -53,7 +53,9 @@ def test_the_catalogue_is_large() -> None:
 @pytest.mark.parametrize("pattern", [rb"[/ ]*([^/ >])=", rb"<!--.*?-->", rb"x[0-9]+[0-9.]*;"])
 def test_a_quadratic_reader_is_found(pattern: bytes) -> None:
     tried = [Shape("slashes", b"x", b"/", b""), Shape("marks", b"", b"<!--", b""), Shape("digits", b"x", b"1", b"")]
-    assert len(faults(re.compile(pattern, re.DOTALL).findall, tried, bytes_max=16_384)) == 1
+    read = re.compile(pattern, re.DOTALL).findall
+    # Other processes can hide the growth of one measurement, hardly of all.
+    assert any(len(faults(read, tried, bytes_max=16_384)) == 1 for _ in range(TRIES))
 
 
 def test_a_linear_reader_is_not() -> None:

@@ -95,9 +95,7 @@ class Table(NamesWhatIsMeant):
     def to_duckdb(
         self, where: str = "", connection: duckdb.DuckDBPyConnection | None = None
     ) -> duckdb.DuckDBPyRelation:
-        """Return the rows as a relation of DuckDB, in a database of its own or that of `connection`. Raises as
-        `to_arrow`.
-        """
+        """Return the rows as a relation of DuckDB, in a database of its own or `connection`. Raises as `to_arrow`."""
         import duckdb  # noqa: PLC0415
 
         return (connection or duckdb.connect(":memory:")).from_arrow(self.to_arrow(where))

@@ -54,7 +54,7 @@ class Balance:
         self._asked = None
 
     def take_round(self, reports: Sequence[ShardReport]) -> Uneven | None:
-        """Process a round's reports. If partitions should move, return between which shards, and count anew."""
+        """Process a round's reports. If partitions should move, return between which shards, and reset counts."""
         for is_behind, rounds in self._rounds.items():
             those = [report.shard for report in reports if report.behind is is_behind and report.hosts_left is not None]
             self._rounds[is_behind] = Counter({shard: rounds[shard] + 1 for shard in those})

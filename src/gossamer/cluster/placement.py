@@ -52,7 +52,7 @@ class Placement:
         self._weighed = None
 
     def take_round(self, reports: Sequence[ShardReport], now: float) -> Uneven | None:
-        """Process a round's reports. If partitions should move, return between which shards, and measure anew."""
+        """Process a round's reports. If partitions should move, return between which shards, and reset rates."""
         giver = max(reports, key=lambda one: (one.requests_s, one.shard), default=None)
         # A shard that has no free request, or none to make, is no receiver.
         free = [one for one in reports if one.behind is False and one.hosts_left is not None]

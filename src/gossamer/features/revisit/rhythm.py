@@ -136,7 +136,7 @@ class Pool(msgspec.Struct, array_like=True):
     """Number of visits at which the rate is computed again."""
 
     def prior(self, above: float) -> float:
-        """Return changes per second; `above` is the rate of a larger pool. Computed anew with a tenth more visits."""
+        """Return changes per second; `above` is the rate of a larger pool. Computed again a tenth more visits later."""
         visits = self.history.visits
         if not visits:
             return above

@@ -70,7 +70,8 @@ def rewritten(page: Page, place: Place) -> bytes:
     if tree.head is not None:
         tree.head.inner_html = HEAD + (tree.head.inner_html or "")
     # The tree has only the doctype's name; the rest decides by which rules browsers lay out a page.
-    return (tree.html or "").replace("<!DOCTYPE html>", doctype, 1).encode("utf-8", "replace")
+    copied = tree.html or ""
+    return (copied.replace("<!DOCTYPE html>", doctype, 1) if doctype else copied).encode("utf-8", "replace")
 
 
 class _Placing:

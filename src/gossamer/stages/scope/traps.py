@@ -104,7 +104,7 @@ class Trap(msgspec.Struct):
     known: bytes = b""
     """The sample of what its pages say (`TemplateNode.known`); empty if all of them differ."""
     known_lately: bytes = b""
-    """The same with the last spared pages: each `SPARED_TOGETHER` pages the sample begins anew, since it shows less of
+    """The same with the last spared pages: each `SPARED_TOGETHER` pages the sample begins again, since it shows less of
     a page the more it is of.
     """
     different: set[int] = msgspec.field(default_factory=set)
