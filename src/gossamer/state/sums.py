@@ -21,9 +21,7 @@ class Sums(msgspec.Struct, frozen=True):
 
 
 crc: Callable[..., int] = isal_zlib.crc32
-"""Returns the CRC-32 of data. A second argument, the CRC-32 of preceding data, continues that checksum. About 0.02 µs a
-KB.
-"""
+"""Returns the CRC-32 of data. A second argument, that of preceding data, continues it. About 0.02 µs a KB."""
 
 
 def crc_of(path: Path, length: int | None = None) -> int:

@@ -4,6 +4,8 @@ import contextlib
 import signal
 from pathlib import Path
 
+CONTENT_DEATHS = frozenset({signal.SIGSEGV, signal.SIGABRT})
+
 
 def death(status: int) -> str:
     return f"ended with status {status}" if status >= 0 else f"died of {signal.Signals(-status).name}"

@@ -35,9 +35,7 @@ VALIDATOR_CHARACTERS_MAX = 1_000
 
 
 class Revisiting(VisitMiddleware):
-    """Connects the ring to the schedule. In addition to the schedule's cost about 150 µs a visit, for the digest of
-    words.
-    """
+    """Connects the ring to the schedule. Costs about 150 µs a visit beside the schedule, for the digest of words."""
 
     name = "revisits"
 

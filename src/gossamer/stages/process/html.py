@@ -19,7 +19,7 @@ from gossamer.stages.process.charset import to_utf8
 from gossamer.stages.process.hidden import without_hidden
 from gossamer.stages.process.options import ProcessOptions
 from gossamer.stages.process.raw import RAW
-from gossamer.stages.process.scan import XLINK_HREF, Element, ScannedMarkup, anchor_text_of, is_shadow_root
+from gossamer.stages.process.scan import XLINK_HREF, Element, ScannedMarkup, anchor_text_of, divides, is_shadow_root
 from gossamer.stages.process.tokens import VOID
 from gossamer.stages.process.walk import ElementWalk
 
@@ -78,7 +78,9 @@ class TreeMarkup:
         much as the rest of a link: call it once per address.
         """
         markup = within.inner_html or ""
-        text: str = anchor_text_of(markup.encode("utf-8", "replace")) if "<" in markup else within.text()
+        text: str = within.text()
+        if "<" in markup and (not text or text.isspace() or divides(markup)):
+            text = anchor_text_of(markup.encode("utf-8", "replace"))
         if text and not text.isspace():
             return text
         label: str = within.attrs.get("aria-label") or within.attrs.get("title") or text

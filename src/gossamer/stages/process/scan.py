@@ -65,15 +65,15 @@ _INSIDE = dict.fromkeys((*_NAMED, *WATCHED))
 _BREAKER = breaker(_NAMED)
 _INSIDE_BREAKER = breaker(_INSIDE)
 # Within a line of plain tags: an anchor's attributes and all markup up to where it ends. The first two groups are the
-# href of an anchor as most are written: lower case, double quotes, no rel, no reference; without a label, or beginning
-# with text.
+# href of an anchor as most are written: lower case, double quotes, no rel, no reference; without a label, or with text.
 _UNLABELED = r"""(?>(?:[ \n](?!href=|rel=|title=|aria-label=)[a-z-]++="[^"<>]*+")*)"""
 _OTHERS = r"""(?>(?:[ \n](?!href=|rel=)[a-z-]++="[^"<>]*+")*)"""
 _ANCHOR = re.compile(
     (
         rf"""<[aA](?=[{_SPACE}/])"""
         rf"""(?:{_UNLABELED}[ \n]href="([^"&]++)"{_UNLABELED}>"""
-        rf"""|{_OTHERS}[ \n]href="([^"&]++)"{_OTHERS}>(?=[^<{_SPACE}])"""
+        rf"""|{_OTHERS}[ \n]href="([^"&]++)"{_OTHERS}>"""
+        rf"""(?=(?>(?:<(?!/?[aA][{_SPACE}/>])[^<>]*+>|[{_SPACE}]++)*)[^<{_SPACE}])"""
         rf"""|({PLAIN_TAG})>)"""
         rf"""([^<]*+(?>(?:<(?!/?[aA][{_SPACE}/>])[^<]*+)*))(?=(<?))"""
     ).encode()
@@ -117,6 +117,8 @@ _BREAK = re.compile(
     rb"[lL](?i:egend|i)|[mM](?i:ain|enu)|[nN](?i:av)|[oO](?i:l|ption)|[pP](?i:|re)|[sS](?i:ection|ummary)|"
     rb"[tT](?i:able|body|d|foot|h|head|itle|r)|[uU](?i:l))(?:[\t\n\f\r /][^<>]*)?>"
 )
+divides = re.compile(f"{_BREAK.pattern.decode()}|<(?:script|style)[ />]").search
+"""Finds what makes the text of an element in a tree another one than `anchor_text_of` its markup."""
 _REFERENCE = re.compile(r"&(?:#[0-9]{1,9};?|#[xX][0-9a-fA-F]{1,9};?|[A-Za-z][A-Za-z0-9]{0,40};?)")
 
 _EMPHASIS = automaton(r"(?i)</?(?:h[1-6]|b|strong)[\t\n\f\r />]")
