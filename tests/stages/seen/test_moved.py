@@ -93,6 +93,27 @@ def test_urls_of_moved_partitions_are_known_and_others_are_not(form: str, tmp_pa
 
 
 @pytest.mark.parametrize("form", LISTING)
+def test_what_is_fetched_while_partitions_are_listed_is_known(form: str, tmp_path: Path) -> None:
+    giver = Opened(form, tmp_path / "giver", SMALL)
+    receiver = Opened(form, tmp_path / "receiver", SMALL)
+    giver.offer(MOVING, depth=3)
+    giver.epochs.put_many("queue", {key_of(url): b"" for url in MOVING})
+    giver.commit()
+    cursor: tuple[int, bytes] | None = (0, b"")
+    queued = list(MOVING)
+    while cursor is not None:
+        cursor = moved_of(giver.seen).list_known(FIRST, END, cursor, STEP, urls_of)
+        for key in [key_of(queued.pop()) for _ in range(min(STEP, len(queued)))]:
+            giver.epochs.delete("queue", key)
+            giver.epochs.put("page", key, b"")
+        giver.epochs.close_at_once()
+    give(giver, receiver)
+    assert set(receiver.offer(MOVING, depth=3)) == {KNOWN}, "or they would be fetched twice"
+    giver.crash()
+    receiver.crash()
+
+
+@pytest.mark.parametrize("form", LISTING)
 def test_what_is_offered_while_partitions_leave_goes_with_them(form: str, tmp_path: Path) -> None:
     giver = visited(form, tmp_path / "giver")
     receiver = Opened(form, tmp_path / "receiver", SMALL)

@@ -70,9 +70,7 @@ class RevisitMoves:
         return [(one.pattern, one.age_s_max) for one in self._state.promises]
 
     def release(self, first: int, end: int, copied: CopiedSums) -> bytes:
-        """Drop partitions, after this epoch's `cut`, when `copied` is complete; return their sums in the form that is
-        sent.
-        """
+        """Drop partitions, after this epoch's `cut`, when `copied` is complete; return their sums as they are sent."""
         self._rhythms.forget(first, end)
         is_like_ours = copied.state.spans() == self._state.spans()
         sums = copied.state if is_like_ours else self._count_partitions(first, end)

@@ -14,8 +14,10 @@ from gossamer.state.epoch import Epochs
 from gossamer.state.schema import LISTED, PARTITIONED
 from gossamer.url.url import Url
 
-SOURCES: Final = ("page", "queue", "due")
-"""Families that together have each URL that was offered and may still be requested."""
+SOURCES: Final = ("queue", "due", "page")
+"""Families that together have each URL that was offered, in the order in which a URL gets from one to the next: what is
+fetched while they are read one after the other must not be missed in both.
+"""
 
 UrlsOf = Callable[[str, bytes, bytes], list[tuple[int, int]]]
 """From family, key and value: partition and fingerprint of each URL in them."""
