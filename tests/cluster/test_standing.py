@@ -47,7 +47,8 @@ def test_each_shard_tells_how_it_is() -> None:
 
 
 def test_alarms_and_closings_of_all_are_reported_within_a_bound() -> None:
-    alarm, closing = {"name": "disk", "since": 1.0, "says": "full"}, {"host": "a.test", "reason": "gone"}
+    alarm = {"name": "disk", "since": 1.0, "says": "full"}
+    closing = {"host": "a.test", "reason": "gone"}
     found = whole([shard(1, alarms=[alarm]), shard(2, alarms=[alarm], closings=[closing] * 100)])
     assert found["alarms"] == [alarm, alarm]
     assert found["closings"] == [closing] * LISTED_MAX

@@ -58,9 +58,8 @@ class Balance:
         for is_behind, rounds in self._rounds.items():
             those = [report.shard for report in reports if report.behind is is_behind and report.hosts_left is not None]
             self._rounds[is_behind] = Counter({shard: rounds[shard] + 1 for shard in those})
-        givers, free = (
-            [one for one in reports if self._rounds[is_so][one.shard] >= self._rounds_min] for is_so in (True, False)
-        )
+        givers = [one for one in reports if self._rounds[True][one.shard] >= self._rounds_min]
+        free = [one for one in reports if self._rounds[False][one.shard] >= self._rounds_min]
         if not givers or not free:
             self._asked = None
             return None

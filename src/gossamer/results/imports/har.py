@@ -7,6 +7,7 @@ import codecs
 import json
 import re
 from collections.abc import Iterator
+from itertools import chain
 
 import msgspec
 
@@ -79,11 +80,10 @@ def captures_of_har(source: Source, unpacked: Unpacked, after: CapturePlace | No
 
 def in_utf8(pieces: Iterator[bytes]) -> Iterator[bytes]:
     """Yield JSON in UTF-8, as shells of Windows write it in UTF-16 with a byte order mark."""
-    decode = None
-    for piece in pieces:
-        if decode is None:
-            is_wide = piece.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-            decode = codecs.getincrementaldecoder("utf-16" if is_wide else "latin-1")("replace").decode
+    first = next(pieces, b"")
+    decode = codecs.getincrementaldecoder("utf-16")("replace").decode
+    is_wide = first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    for piece in chain((first,), pieces):
         yield decode(piece).encode("utf-8", "replace") if is_wide else piece
 
 
