@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from math import log2
 from typing import NamedTuple
 
@@ -13,8 +15,10 @@ ENOUGH_S = 0.005
 """Shorter times are noise: the input grows until the largest run takes as long, or has `BYTES_MAX`."""
 BYTES_FIRST, BYTES_MAX = 4_096, 131_072
 REPEATS = 3
-TRIES = 3
-"""A suspected growth is measured again: other processes can disturb one measurement, hardly all."""
+PLAIN_S = 1.0
+"""What takes as long is not measured again: noise is short."""
+TRIES = 5
+"""A suspected growth is measured again, each time twice as often: other processes can disturb few runs, hardly all."""
 
 Read = Callable[[bytes], object]
 
@@ -34,17 +38,28 @@ def growth(read: Read, shape: Callable[[int], bytes], bytes_max: int = BYTES_MAX
         size *= 2
     if seconds < ENOUGH_S:
         return Growth(size, seconds, 0.0)
-    found = [_growth(read, shape, size)]
+    found = [_growth(read, shape, size, REPEATS)]
     while found[-1].exponent > EXPONENT_MAX and len(found) < TRIES:
-        found.append(_growth(read, shape, size))
+        found.append(_growth(read, shape, size, REPEATS << len(found)))
     return min(found, key=lambda one: one.exponent)
 
 
-def _growth(read: Read, shape: Callable[[int], bytes], size: int) -> Growth:
-    times = [_seconds(read, shape(part), REPEATS) for part in (size // 4, size // 2, size)]
+def _growth(read: Read, shape: Callable[[int], bytes], size: int, repeats: int) -> Growth:
+    with _uncollected():
+        times = [_seconds(read, shape(part), repeats) for part in (size // 4, size // 2, size)]
     # Over both steps, so that a jump of the caches at one size is no growth; and where the last step is milder, that.
     exponent = min(log2(times[2] / times[0]) / 2, log2(times[2] / times[1]))
     return Growth(size, times[2], exponent)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Keep the collector from reading all objects of the process in the largest run alone."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _seconds(read: Read, data: bytes, repeats: int) -> float:
@@ -53,6 +68,6 @@ def _seconds(read: Read, data: bytes, repeats: int) -> float:
         began = time.thread_time()
         read(data)
         least = min(least, time.thread_time() - began)
-        if least > 1.0:
+        if least > PLAIN_S:
             break
     return max(least, 1e-7)
