@@ -29,12 +29,7 @@ FEATURES = {
         "assembly.scaling",
         "cli.job",
     ),
-    "results": (
-        "results",
-        "api.search",
-        "cli.exporting",
-        "cli.segment",
-    ),
+    "results": ("results", "api.search", "cli.exporting", "cli.segment"),
     "the laboratory": ("lab", "testing", "cli.demo", "cli.simulating"),
     "the dashboard and server": ("console", "cli.serving"),
 }

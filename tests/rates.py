@@ -35,12 +35,7 @@ class HostRate(msgspec.Struct, frozen=True):
 
 
 def rates(
-    log: Iterable[Logged],
-    promise: Promise,
-    web: Web,
-    *,
-    restarts: Sequence[float] = (),
-    since: float = 0.0,
+    log: Iterable[Logged], promise: Promise, web: Web, *, restarts: Sequence[float] = (), since: float = 0.0
 ) -> dict[str, HostRate]:
     """Return the rate of every host in the log.
 

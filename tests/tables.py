@@ -15,11 +15,7 @@ from gossamer.options import DeclaredKey, Section, keys_of
 from tests.ports import PORTS, members_of, types_of
 
 ROOT = Path(__file__).parents[1]
-PAGES = (
-    ROOT / "docs/reference/simulate.md",
-    ROOT / "docs/reference/simweb.md",
-    ROOT / "docs/how-to/components.md",
-)
+PAGES = (ROOT / "docs/reference/simulate.md", ROOT / "docs/reference/simweb.md", ROOT / "docs/how-to/components.md")
 OF_A_CRAWL = ("preset", "politeness", "frontier", "seen", "simweb")
 """Fields of a simulation that other pages describe."""
 

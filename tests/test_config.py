@@ -266,8 +266,7 @@ WHOLE = effective_toml(configure(options={"max_pages": 5}))
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["", "\n \n", "# The configuration of this crawl\n", "\ufeff", "format = 1\n", "\0" * 4096, "[seeds]\n"],
+    "text", ["", "\n \n", "# The configuration of this crawl\n", "\ufeff", "format = 1\n", "\0" * 4096, "[seeds]\n"]
 )
 def test_a_configuration_that_was_emptied_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "crawl.toml").write_text(text, encoding="utf-8")

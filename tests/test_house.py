@@ -30,7 +30,7 @@ PACKAGES = sorted(
     if (path.parent.name not in GROUPS if path.parent.parent == ROOT else path.parent.parent.name in GROUPS)
 )
 CARD = ["Takes", "Gives", "Keeps", "Imports", "Touches", "Never"]
-LINES_ALL_MAX = 114_459
+LINES_ALL_MAX = 114_319
 """Of the whole product: what is added takes the place of something."""
 LINE_MAX = 120
 FUNCTION_LINES_MAX = 70
@@ -300,8 +300,7 @@ def test_every_module_can_be_imported_alone() -> None:
 
 @pytest.mark.promise("Operation", "`import gossamer` and `gossamer --help` load no native library.")
 @pytest.mark.parametrize(
-    "statement",
-    ["import gossamer", "from gossamer.cli.main import status_of_command as run; run(['--help'])"],
+    "statement", ["import gossamer", "from gossamer.cli.main import status_of_command as run; run(['--help'])"]
 )
 def test_importing_the_doors_is_cheap(statement: str) -> None:
     answer = subprocess.run(
@@ -329,11 +328,7 @@ def test_the_supervisor_reads_no_configuration() -> None:
     """What the parent imports is paid for a second time: its child needs it."""
     code = "import json, sys, gossamer.cli.entry, gossamer.cli.supervisor; print(json.dumps(sorted(sys.modules)))"
     answer = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={"PYTHONPATH": str(ROOT.parent)},
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONPATH": str(ROOT.parent)}
     )
     loaded = set(json.loads(answer.stdout))
     unused = {"asyncio", "importlib.abc", "inspect", "msgspec", "tempfile", "typer"}

@@ -16,10 +16,7 @@ from warcio.archiveiterator import ArchiveIterator
 import gossamer
 from tests.ring.hostile import MIB, Answer, HostileServer, bomb, noise, whole
 
-pytestmark = [
-    pytest.mark.acceptance,
-    pytest.mark.promise("Bounds", "Every page takes bounded time and memory."),
-]
+pytestmark = [pytest.mark.acceptance, pytest.mark.promise("Bounds", "Every page takes bounded time and memory.")]
 
 LARGE_MB = 300
 RSS_BYTES_MAX = 300 * MIB

@@ -75,10 +75,7 @@ os.write(old, b"never")
 def started(series: Series) -> subprocess.Popen[bytes]:
     """Start a worker on its share of the operations."""
     worker = subprocess.Popen(
-        [sys.executable, "-m", "tests.acceptance.power"],
-        env=preloaded(),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, "-m", "tests.acceptance.power"], env=preloaded(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert worker.stdin is not None
     worker.stdin.write(msgspec.json.encode(series))

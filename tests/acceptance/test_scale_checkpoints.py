@@ -16,14 +16,7 @@ from pathlib import Path
 import pytest
 
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.acceptance.test_scale_kill import (
-    RUNNING,
-    has_ordered,
-    has_pages,
-    repeated,
-    set_delay,
-    slow_crawl,
-)
+from tests.acceptance.test_scale_kill import RUNNING, has_ordered, has_pages, repeated, set_delay, slow_crawl
 from tests.acceptance.test_workers import begun, crawl_of, gossamer, left
 from tests.cluster.crawls import is_divided
 from tests.cluster.nodes import descendants

@@ -18,10 +18,7 @@ from bench_simulate import TOLERANCE, compare, predicted, real
 
 pytestmark = pytest.mark.acceptance
 
-SHORT = {
-    "simweb-even": ("simweb.pages=800",),
-    "simweb-uneven": ("simweb.pages=450",),
-}
+SHORT = {"simweb-even": ("simweb.pages=800",), "simweb-uneven": ("simweb.pages=450",)}
 """Fewer pages than `benchmarks/bench_simulate.py` takes: half a minute each."""
 EARLY = frozenset({"half_s"})
 """Half of so few pages are fetched within seconds, while the crawl still starts up."""

@@ -17,15 +17,7 @@ import pytest
 
 import gossamer
 from gossamer import Crawler
-from gossamer.api import (
-    ClusterCrawler,
-    about_of,
-    release_of,
-    sample_of,
-    scale_crawl,
-    status_of,
-    why_of,
-)
+from gossamer.api import ClusterCrawler, about_of, release_of, sample_of, scale_crawl, status_of, why_of
 from gossamer.api.search import search_of
 from gossamer.api.views import export_of
 from gossamer.config.flags import Options

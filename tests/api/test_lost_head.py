@@ -21,11 +21,7 @@ from tests.api.conftest import Run
 
 def crawler_in(directory: Path, port: int) -> ClusterCrawler:
     return ClusterCrawler(
-        ["https://a.example/"],
-        workers=2,
-        contact="a@example.org",
-        output=directory,
-        cluster=f"127.0.0.1:{port}",
+        ["https://a.example/"], workers=2, contact="a@example.org", output=directory, cluster=f"127.0.0.1:{port}"
     )
 
 

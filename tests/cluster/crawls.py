@@ -36,12 +36,7 @@ BACKENDS = (
 
 
 def config_of(
-    simweb: SimwebProcess,
-    directory: Path,
-    shards: int,
-    *sets: str,
-    seeds: tuple[str, ...] = (),
-    **options: object,
+    simweb: SimwebProcess, directory: Path, shards: int, *sets: str, seeds: tuple[str, ...] = (), **options: object
 ) -> Config:
     """Return the configuration of a crawl of a made web by so many shards."""
     given = {

@@ -15,15 +15,7 @@ import pytest
 from gossamer.assembly.building import assemble
 from gossamer.cluster.coordination import Coordination, CoordinatorRecord, Limits, ShardAnswer
 from gossamer.cluster.partitions import PartitionMap
-from gossamer.cluster.placement import (
-    EXCESS_MIN,
-    HOUR_S,
-    LASTS_S,
-    RATIO_MIN,
-    SETTLES_S,
-    STEPS_AN_HOUR_MAX,
-    Placement,
-)
+from gossamer.cluster.placement import EXCESS_MIN, HOUR_S, LASTS_S, RATIO_MIN, SETTLES_S, STEPS_AN_HOUR_MAX, Placement
 from gossamer.cluster.reports import ShardReport
 from gossamer.lab.simweb.judge import Promise, judge
 from gossamer.lab.simweb.options import SimwebOptions

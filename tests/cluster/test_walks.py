@@ -36,14 +36,7 @@ from tests.cluster.crawls import config_of
 from tests.faults.shards import Shards, Wire
 from tests.further import with_further
 from tests.stages.frontier.names import named
-from tests.stages.frontier.test_walk import (
-    Walking,
-    Web,
-    check_samples,
-    chi_square,
-    generated,
-    web_by_popularity,
-)
+from tests.stages.frontier.test_walk import Walking, Web, check_samples, chi_square, generated, web_by_popularity
 
 
 def owners_of(web: Web, shards: int) -> PartitionMap:

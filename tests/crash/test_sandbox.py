@@ -227,8 +227,7 @@ def test_what_the_configuration_names_is_there(tmp_path: Path) -> None:
     with Site(SITE).serving() as site:
         (tmp_path / "lists/seeds").write_text(f"{site.url('/')}\n{(tmp_path / 'root/page.html').as_uri()}\n")
         crawl = Crawl(
-            tmp_path / "crawl",
-            ["--seeds", str(tmp_path / "lists/seeds"), "--politeness", "own", "--allow-private"],
+            tmp_path / "crawl", ["--seeds", str(tmp_path / "lists/seeds"), "--politeness", "own", "--allow-private"]
         )
         for setting in (
             "process.sandbox=on", 'scope.schemes=["http", "file"]', f"fetch.file_roots=['{tmp_path / 'root'}']",

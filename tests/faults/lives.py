@@ -178,10 +178,7 @@ def check_books(machine: Machine, assembled: Shard, config: Config) -> None:
             machine.world.faulty.append(f"commit {epoch}: {frontier.active_hosts} hosts in memory, {hosts_max} allowed")
         machine.world.faulty += [
             f"commit {epoch} of shard {machine.number}: {one}"
-            for one in (
-                *wrong_state(storage.store, machine.number, owners),
-                *files_of.wrong(),
-            )
+            for one in (*wrong_state(storage.store, machine.number, owners), *files_of.wrong())
         ]
         note(epoch)
 

@@ -165,10 +165,7 @@ def scalings_of(seed: int) -> list[Fault]:
         )
         for _ in range(dice.below(SCALINGS_MAX) if scalings else 0)
     ]
-    return [
-        *kills,
-        *(Fault("scale", dice.below(REQUESTS), 1 + dice.below(SHARDS_MAX)) for _ in range(scalings)),
-    ]
+    return [*kills, *(Fault("scale", dice.below(REQUESTS), 1 + dice.below(SHARDS_MAX)) for _ in range(scalings))]
 
 
 def _fault(dice: Dice, seed: int) -> Fault:

@@ -31,16 +31,7 @@ from tests.faults.agreement import Traffic, disagreements, untaken
 from tests.faults.checks import SEED, wrong_revisits
 from tests.faults.disk import ModelDisk
 from tests.faults.further import Feeds, in_batch, map_of, sets_in
-from tests.faults.lives import (
-    OPTIONS,
-    OTHER_PROMISES,
-    Trial,
-    check_books,
-    is_of,
-    sets_for,
-    unwind,
-    web_faults,
-)
+from tests.faults.lives import OPTIONS, OTHER_PROMISES, Trial, check_books, is_of, sets_for, unwind, web_faults
 from tests.faults.loop import HERE, SimulatedLoop
 from tests.faults.schedule import OF_A_SHARD, is_uneven
 from tests.faults.shards import LabPlace, LabShard, Shards, Wire

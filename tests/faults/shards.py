@@ -112,12 +112,7 @@ class Shards:
     """Rounds in which a shard is behind before it gives partitions to one that is free; 0: it never does."""
 
     def __init__(
-        self,
-        config: Config,
-        directory: Path,
-        shards: int,
-        assemble: Callable[..., Shard],
-        wire: Wire | None = None,
+        self, config: Config, directory: Path, shards: int, assemble: Callable[..., Shard], wire: Wire | None = None
     ) -> None:
         """`assemble` is `assembly.building.assemble`."""
         self.limits = limits_of(config)

@@ -17,17 +17,7 @@ from msgspec.structs import replace
 from gossamer.model.visits import Failure, Located, Reply, Request
 from gossamer.world.dice import Dice
 from tests.faults.disk import ModelDisk
-from tests.faults.web import (
-    HOSTS_MAX,
-    HOSTS_OF_SHARDS,
-    LOGIN,
-    ROBOTS,
-    Session,
-    Use,
-    hash_of,
-    needs_session,
-    site,
-)
+from tests.faults.web import HOSTS_MAX, HOSTS_OF_SHARDS, LOGIN, ROBOTS, Session, Use, hash_of, needs_session, site
 
 BEGIN = 1_767_225_600.0
 BUSY_S = 30.0

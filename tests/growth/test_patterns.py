@@ -67,8 +67,7 @@ def test_the_checker_finds(pattern: str, fault: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern",
-    [r"//+", r"\s+", "x(?>(?:ab)*)c", "<[^<>]*>", "<[a-z]*+>", "(?s)<!--.*?(?:-->|\\Z)", "^[a-z]+="],
+    "pattern", [r"//+", r"\s+", "x(?>(?:ab)*)c", "<[^<>]*>", "<[a-z]*+>", "(?s)<!--.*?(?:-->|\\Z)", "^[a-z]+="]
 )
 def test_the_checker_passes(pattern: str) -> None:
     assert faults(pattern, searched=True) == []

@@ -28,12 +28,7 @@ from tests.rates import rates
 from tests.ring.crawls import BRIEF, Crawled, crawl, states
 
 PROMISE = Promise(delay_s_min=0.1, factor=10, delay_s_max=0.5, address_delay_s=0.01)
-POLITE = (
-    *BRIEF,
-    "politeness.delay_s_min=0.1",
-    "politeness.delay_s_max=0.5",
-    "politeness.address_delay_s=0.01",
-)
+POLITE = (*BRIEF, "politeness.delay_s_min=0.1", "politeness.delay_s_max=0.5", "politeness.address_delay_s=0.01")
 
 
 @contextmanager

@@ -13,8 +13,7 @@ from gossamer.results.offline.build import SegmentOrder, build
 from tests.ring.crawls import OWN, Crawled, crawl
 
 pytestmark = pytest.mark.promise(
-    "Offline crawls",
-    "Rounds of fetching and building end with the pages and links of a live crawl, also after kills.",
+    "Offline crawls", "Rounds of fetching and building end with the pages and links of a live crawl, also after kills."
 )
 
 ROUNDS_MAX = 40

@@ -65,11 +65,7 @@ def name_server() -> Iterator[NameServer]:
 
 
 @pytest.mark.parametrize(
-    "more",
-    [
-        ("politeness.preset='own'",),
-        ("politeness.preset='weak'", "politeness.address_delay_s=0.05"),
-    ],
+    "more", [("politeness.preset='own'",), ("politeness.preset='weak'", "politeness.address_delay_s=0.05")]
 )
 def test_pages_are_fetched_and_queries_are_bounded_by_requests(tmp_path: Path, more: tuple[str, ...]) -> None:
     options = SimwebOptions.plain(hosts=4, pages=40, names_per_address=4, links_per_page=5)

@@ -88,11 +88,7 @@ def test_a_commit_that_was_not_applied_is_applied_at_reopening(opened: Open, tmp
     again = opened(tmp_path / "store")
 
     assert again.epoch == 2
-    assert content(again) == {
-        ("queue", b"\0\0kept"): b"old",
-        ("queue", b"\0\0new"): b"new",
-        ("seen", b"\0\0"): b"x",
-    }
+    assert content(again) == {("queue", b"\0\0kept"): b"old", ("queue", b"\0\0new"): b"new", ("seen", b"\0\0"): b"x"}
     assert notes(again) == []
 
 

@@ -54,15 +54,7 @@ from gossamer.engine.counters import Point, Timeline
 from gossamer.engine.logs import Logs
 from gossamer.engine.shard import End
 from gossamer.model.errors import ConfigError, CrawlFailedError, HeadLostError, NoClusterError
-from gossamer.model.verbs import (
-    VERBS,
-    ConflictError,
-    Nothing,
-    ScaleCrawl,
-    Seed,
-    StopCrawl,
-    VerbRequest,
-)
+from gossamer.model.verbs import VERBS, ConflictError, Nothing, ScaleCrawl, Seed, StopCrawl, VerbRequest
 from gossamer.stages.archive.cdxj import INDEX, entries_of_tables, write_index
 from gossamer.state import slots
 from gossamer.world.clock import WallClock

@@ -100,12 +100,7 @@ class ClusterMember(Crawler):
             self._vault = vault_of(self.config, self._home, self._job.node)
             opening = await self._vault.open()
         shard = assemble(
-            self.config,
-            self.directory,
-            lock=lock,
-            shard=self._job.shard,
-            shards=self._job.shards,
-            opening_min=opening,
+            self.config, self.directory, lock=lock, shard=self._job.shard, shards=self._job.shards, opening_min=opening
         )
         assert shard.membership is not None
         shard.ring.loop.may_begin = self._tenure.holds

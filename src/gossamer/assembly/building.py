@@ -411,12 +411,7 @@ def controls_of(setup: Setup, kept: DurableState, ring: CrawlRing, telemetry: Te
 
 
 def _sessions(
-    setup: Setup,
-    storage: Storage,
-    namer: Namer,
-    others: ShardExchange,
-    counters: CrawlCounters,
-    control: HostControl,
+    setup: Setup, storage: Storage, namer: Namer, others: ShardExchange, counters: CrawlCounters, control: HostControl
 ) -> Sessions | None:
     """Return the sessions of a shard; None, without importing them, if there are none."""
     config = setup.config

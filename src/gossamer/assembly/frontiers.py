@@ -31,11 +31,7 @@ BIAS = "components.bias"
 
 
 def frontier_for(
-    setup: Setup,
-    storage: Storage,
-    prioritizer: Prioritizer,
-    namer: Namer,
-    travelling: Sequence[tuple[int, int]] = (),
+    setup: Setup, storage: Storage, prioritizer: Prioritizer, namer: Namer, travelling: Sequence[tuple[int, int]] = ()
 ) -> Frontier:
     """Return the frontier of a crawl; `travelling`: see `HostRecords`.
 

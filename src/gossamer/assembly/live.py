@@ -91,13 +91,7 @@ def measuring(
 
 
 def watchdogs_of(
-    config: Config,
-    directory: Path,
-    brakes: Brakes,
-    committer: Committer,
-    telemetry: Telemetry,
-    *,
-    alone: bool,
+    config: Config, directory: Path, brakes: Brakes, committer: Committer, telemetry: Telemetry, *, alone: bool
 ) -> Watchdogs:
     """Return the watchdogs; without `alone` our parent process serves other shards too."""
     names = (".", "warc", "state", "state/spill", "search", "pages")

@@ -71,12 +71,7 @@ class PartitionMoves:
     """What a shard does for the moves that the coordinator orders."""
 
     def __init__(
-        self,
-        exchange: Exchange,
-        ring: CrawlRing,
-        frontier: Frontier,
-        epochs: Epochs,
-        pending_scope: PendingScope,
+        self, exchange: Exchange, ring: CrawlRing, frontier: Frontier, epochs: Epochs, pending_scope: PendingScope
     ) -> None:
         self._exchange = exchange
         self._places = exchange.places

@@ -215,12 +215,7 @@ def traps_of(config: Config, epochs: Epochs) -> Traps:
     )
 
 
-def copies_of(
-    config: Config,
-    epochs: Epochs,
-    content_seen: ContentSeen,
-    urls: UrlMemory,
-) -> CopyMarks:
+def copies_of(config: Config, epochs: Epochs, content_seen: ContentSeen, urls: UrlMemory) -> CopyMarks:
     """Return the tests for copies and near-duplicates."""
     near_seen = near_seen_of(config, epochs)
     crawl = config.crawl

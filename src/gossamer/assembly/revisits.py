@@ -63,11 +63,7 @@ def patient(rules: Politeness, config: Config) -> Politeness:
 
 
 def schedule_of(
-    config: Config,
-    epochs: Epochs,
-    frontier: Frontier,
-    dice: Dice,
-    is_ours: Callable[[Url], bool] = lambda _: True,
+    config: Config, epochs: Epochs, frontier: Frontier, dice: Dice, is_ours: Callable[[Url], bool] = lambda _: True
 ) -> Schedule | None:
     """Return the schedule of a continuous crawl; `is_ours` is true for URLs of this shard.
 

@@ -80,9 +80,7 @@ COMMANDS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "sample": ("pages", "Sample pages of a random-walk crawl near-uniformly."),
         "rank": ("pages", "Compute the PageRank of all URLs that a crawl found."),
     },
-    "Identify": {
-        "identity": ("identity", "Manage the keys that sign requests, and publish who crawls."),
-    },
+    "Identify": {"identity": ("identity", "Manage the keys that sign requests, and publish who crawls.")},
     "Configure": {
         "init": ("configuring", "Write a configuration file that explains its keys."),
         "config": ("configuring", "Check and show configurations."),
@@ -207,8 +205,7 @@ def _first(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def top(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False,
+    context: typer.Context, version: Annotated[bool, typer.Option("--version", "-V", help="Print the version.")] = False
 ) -> None:
     """Print help when no command is given."""
     if version:
@@ -219,9 +216,7 @@ def top(
 
 
 @commands.command("completion")
-def completion(
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="Shell: bash, zsh or fish.")],
-) -> None:
+def completion(shell: Annotated[str, typer.Argument(metavar="SHELL", help="Shell: bash, zsh or fish.")]) -> None:
     """Print the completion script of a shell."""
     from typer.completion import get_completion_script  # type: ignore[attr-defined]
 

@@ -39,8 +39,7 @@ def serve(
         Path | None, typer.Argument(metavar="DIR", help="The crawl to show; without it, all crawls of a folder.")
     ] = None,
     folder: Annotated[
-        Path | None,
-        typer.Option("--folder", metavar="FOLDER", help="Folder of crawls; new crawls are created there."),
+        Path | None, typer.Option("--folder", metavar="FOLDER", help="Folder of crawls; new crawls are created there.")
     ] = None,
     port: Annotated[str, typer.Option("--port", metavar="N", help="Port; 8817 by default, 0 chooses a free one.")] = "",
     address: Annotated[

@@ -132,12 +132,7 @@ def _sensitivity(preset: str, options: Mapping[str, str | None], sets: Sequence[
 
 
 def _simulate(
-    preset: str,
-    options: Mapping[str, str | None],
-    sets: Sequence[str],
-    figure: Path | None,
-    *,
-    as_json: bool,
+    preset: str, options: Mapping[str, str | None], sets: Sequence[str], figure: Path | None, *, as_json: bool
 ) -> int:
     """Simulate a crawl and print its progress; `options` are texts by dotted key.
 

@@ -226,11 +226,7 @@ def summary_of(status: Status, directory: str, ended: str, recipe: str = "") -> 
         "low_water": "ended with few hosts left, the rest saved",
         "patience": f"finished but for {counted(status.queued, 'URL')} of {counted(status.hosts_left, 'host')}",
     }.get(ended, "stopped, everything saved")
-    sums = [
-        counted(status.pages, "page"),
-        size(status.wire_bytes),
-        counted(status.hosts_known, "host"),
-    ]
+    sums = [counted(status.pages, "page"), size(status.wire_bytes), counted(status.hosts_known, "host")]
     lines = [f"The crawl {how}: {', '.join(sums)} in {duration(status.elapsed_s)}."]
     if errors := errors_of(status):
         lines.append("Not fetched: " + ", ".join(f"{name} {count(n)}" for name, n in errors.items()) + ".")

@@ -25,16 +25,7 @@ ROUNDS_MAX = 3
 class Addresses:
     """Both sides of one shard (`frontier.tokens.Leases`)."""
 
-    def __init__(
-        self,
-        shard: int,
-        shards: int,
-        terms: Terms,
-        now: float,
-        *,
-        is_new: bool,
-        added: int = 0,
-    ) -> None:
+    def __init__(self, shard: int, shards: int, terms: Terms, now: float, *, is_new: bool, added: int = 0) -> None:
         """`is_new`: the crawl has never run here, so no shard holds a lease of ours. `added`: number of shards beyond
         `shards`, which own no addresses but hold leases like the others.
         """

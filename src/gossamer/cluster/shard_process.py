@@ -290,11 +290,7 @@ class ShardProcess:
 
 def _spawn(start: ShardStart, end: socket.socket) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(  # noqa: S603 - ourselves
-        [*start.command],
-        stdin=subprocess.PIPE,
-        pass_fds=[end.fileno()],
-        process_group=0,
-        env=dict(start.environment),
+        [*start.command], stdin=subprocess.PIPE, pass_fds=[end.fileno()], process_group=0, env=dict(start.environment)
     )
     assert process.stdin is not None
     with suppress(OSError):  # It died before it could read; its exit status shows this.

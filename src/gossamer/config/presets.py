@@ -34,7 +34,7 @@ PRESETS = {
             "fetch.decoded_bytes_max": 1_000_000,
             "crawl.concurrency": 1_024,
         },
-    ),
+    )
 }
 
 

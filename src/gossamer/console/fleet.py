@@ -83,8 +83,7 @@ class ScheduleRequest(VerbRequest, frozen=True):
     """When a crawl runs again."""
 
     when: Annotated[
-        str,
-        Meta(max_length=200, description=f"In the local time of the server: {FORMS}; empty: no longer."),
+        str, Meta(max_length=200, description=f"In the local time of the server: {FORMS}; empty: no longer.")
     ]
 
 

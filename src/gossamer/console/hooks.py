@@ -24,14 +24,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from gossamer.api.identity import (
-    DIRECTORY_PATH,
-    PAGE_PATH,
-    CrawlPage,
-    crawl_page,
-    directory_of_files,
-    key_directory,
-)
+from gossamer.api.identity import DIRECTORY_PATH, PAGE_PATH, CrawlPage, crawl_page, directory_of_files, key_directory
 from gossamer.config.gather import reopen, reopen_text
 from gossamer.config.lists import read_text
 from gossamer.console.directory import CrawlHandle
@@ -91,8 +84,7 @@ def routes(crawl: CrawlHandle, bytes_max: int, request_s_max: float) -> list[Rou
         Route(MENTIONS_PATH, mention, methods=["POST"]),
         Route(PREFIX + "{token}", hook, methods=["GET", "POST"]),
         *_public_routes(
-            lambda: crawl_page(_configuration(file)).html(),
-            lambda _: key_directory(_configuration(file), time.time()),
+            lambda: crawl_page(_configuration(file)).html(), lambda _: key_directory(_configuration(file), time.time())
         ),
     ]
 

@@ -224,10 +224,7 @@ def openapi(operations: Iterable[Operation], *, reads_need_token: bool) -> dict[
         "openapi": "3.1.0",
         "info": {"title": "Gossamer", "version": __version__, "description": "Requests that a crawl answers."},
         "paths": paths,
-        "components": {
-            "schemas": components,
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": components, "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}}},
     }
 
 

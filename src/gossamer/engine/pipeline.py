@@ -60,12 +60,7 @@ class Pipeline:
         self.commit: Callable[[], Awaitable[None]] = _no_commit
         """Closes the open epoch, and returns once it is durable."""
         self.discovery = Discovery(
-            stages,
-            self._outcomes.widen,
-            self._outcomes.widen_here,
-            clock,
-            counters,
-            follows=options.mode != "offline",
+            stages, self._outcomes.widen, self._outcomes.widen_here, clock, counters, follows=options.mode != "offline"
         )
         self.documents = DocumentReader(stages, self._outcomes, self.discovery, clock, logs, self._handle_error)
         self.lookups = 0
@@ -76,11 +71,7 @@ class Pipeline:
         """Fingerprints of leased URLs, if a URL may be queued more than once."""
         self._middlewares = stages.middlewares
         self.prerequisites = Prerequisites(
-            stages.middlewares,
-            stages.frontier.control,
-            stages.excludes,
-            self._look_into_sitemaps,
-            stages.exchange,
+            stages.middlewares, stages.frontier.control, stages.excludes, self._look_into_sitemaps, stages.exchange
         )
         self._ring = Ring(
             stages.frontier,

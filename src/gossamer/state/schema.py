@@ -45,9 +45,7 @@ WALKED: Final = FamilyPart("walk", b"pni", "gossamer.stages.frontier.walked")
 LISTED: Final = FamilyPart("walk", b"s", "gossamer.stages.seen.moved")
 """In a family of its own, older versions could not open the store."""
 SUBSCRIBED: Final = FamilyPart(
-    "websub",
-    b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz",
-    "gossamer.features.revisit.websub",
+    "websub", b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz", "gossamer.features.revisit.websub"
 )
 MENTIONED: Final = FamilyPart("websub", b"\0", "gossamer.features.mentions.mentions")
 SHARED_FAMILIES: Final = (WALKED, LISTED, SUBSCRIBED, MENTIONED)

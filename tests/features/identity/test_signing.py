@@ -84,9 +84,7 @@ def test_the_directory_vector_of_the_draft(key: SigningKey) -> None:
     assert headers["Content-Digest"] == "sha-256=:CADMT2aBdV/rqQr/NIru64ERQkCobVvllA4V0fLFDu0=:"
     covered = [('"@authority";req', "signature-agent.test"), ('"content-digest"', headers["Content-Digest"])]
     _, signed = signature(
-        key,
-        covered,
-        f';created=1735689600;expires=4889289600;keyid="{KEYID}";tag="http-message-signatures-directory"',
+        key, covered, f';created=1735689600;expires=4889289600;keyid="{KEYID}";tag="http-message-signatures-directory"'
     )
     assert signed == (":l6P8R67tm3kujAxbHWio7ll01qrEZ0dKD/WWlGhNYEmTnFZM8Wt0VQ9zqGfvo7T/UMkBxsigzChM1Gpz7gOVBg==:")
     # Ours differs from the vector in its times alone.

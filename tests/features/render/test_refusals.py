@@ -22,10 +22,7 @@ def config_of(*settings: str) -> Config:
 
 
 @pytest.mark.parametrize(
-    ("settings", "says"),
-    [
-        (("render.program=no-such-browser",), "there is no 'no-such-browser': install it"),
-    ],
+    ("settings", "says"), [(("render.program=no-such-browser",), "there is no 'no-such-browser': install it")]
 )
 def test_a_crawl_that_cannot_render_does_not_begin(tmp_path: Path, settings: tuple[str, ...], says: str) -> None:
     (tmp_path / "state").mkdir()

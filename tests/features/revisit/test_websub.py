@@ -53,12 +53,7 @@ def judge(hub: Url, now: float) -> Verdict:
 
 def made(epochs: Epochs, judge: Callable[[Url, float], Verdict] = judge, **options: object) -> Subscriptions:
     return Subscriptions(
-        epochs,
-        convert(WebsubOptions, options),
-        "https://me.example/hooks",
-        NAMER.name,
-        judge,
-        unguessable,
+        epochs, convert(WebsubOptions, options), "https://me.example/hooks", NAMER.name, judge, unguessable
     )
 
 

@@ -61,11 +61,7 @@ def test_chunks_have_the_headings_above_them() -> None:
     assert [(one.headings, one.text, unquote(one.fragment)) for one in chunks_of(PAGE, TOKENS_MAX)] == [
         ((), "Before all headings.", "#:~:text=Before all headings."),
         (("The guide",), "Two lines\nof one paragraph.", "#:~:text=The guide"),
-        (
-            ("The guide", "Install"),
-            "- one\n- two\n\n```sh\n# no heading\n\npip install x\n```",
-            "#:~:text=Install",
-        ),
+        (("The guide", "Install"), "- one\n- two\n\n```sh\n# no heading\n\npip install x\n```", "#:~:text=Install"),
         (("The guide", "See here"), "Last.", "#:~:text=See here"),
     ]
 

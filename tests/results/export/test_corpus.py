@@ -100,10 +100,7 @@ def removed(folder: Path) -> dict[str, tuple[str, str]]:
     [
         ("", {}),
         ("exact", {"again": ("first", "exact"), "short-too": ("short", "exact")}),
-        (
-            "near",
-            {"again": ("first", "exact"), "nearly": ("first", "near"), "short-too": ("short", "exact")},
-        ),
+        ("near", {"again": ("first", "exact"), "nearly": ("first", "near"), "short-too": ("short", "exact")}),
     ],
 )
 def test_copies_are_left_out_and_listed(

@@ -9,16 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import run
-from tests.results.imports.archives import (
-    HOST,
-    Stored,
-    do_import,
-    packed,
-    record,
-    site,
-    write_wacz,
-    write_warc,
-)
+from tests.results.imports.archives import HOST, Stored, do_import, packed, record, site, write_wacz, write_warc
 
 PAGES = 6
 ROBOTS = Stored(f"{HOST}/robots.txt", b"User-agent: *\nDisallow: /no\n", headers="Content-Type: text/plain\r\n")

@@ -233,8 +233,7 @@ def test_a_304_with_its_original_is_a_revisit_of_its_own_kind(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("begins", "headers"),
-    [*((begins, ()) for begins in records.COMPRESSED), (b"\x8b", (("Content-Encoding", "br"),))],
+    ("begins", "headers"), [*((begins, ()) for begins in records.COMPRESSED), (b"\x8b", (("Content-Encoding", "br"),))]
 )
 @pytest.mark.parametrize("size", [9, 15_000, records.STORED_BYTES_MAX - 4, records.STORED_BYTES_MAX + 1, 200_000])
 def test_what_is_compressed_already_is_stored_as_it_is(

@@ -35,11 +35,7 @@ def opened(tmp_path: Path) -> Iterator[Open]:
         active_hosts_first: int = 1_000,
         **budget: Any,
     ) -> Shard:
-        options = {
-            "window_urls_max": 4,
-            "active_hosts_max": active_hosts_max,
-            "active_hosts_first": active_hosts_first,
-        }
+        options = {"window_urls_max": 4, "active_hosts_max": active_hosts_max, "active_hosts_first": active_hosts_first}
         rules = PolitenessOptions(preset=preset, per_host=per_host)
         shard = Shard(tmp_path, rules, budget=BudgetOptions(**budget), **options)
         shard.open(T0)

@@ -642,9 +642,7 @@ def test_an_origin_that_never_answered_is_given_up_within_ten_minutes_after_a_ha
     assert requests == 6
     assert shard.frontier.counts.terminal == {"host_closed": 100}
     assert now - T0 == pytest.approx(600, rel=0.06)
-    assert shard.frontier.closings == [
-        ("http://a.test", "it never answered: refused (6 attempts within 600 s)"),
-    ]
+    assert shard.frontier.closings == [("http://a.test", "it never answered: refused (6 attempts within 600 s)")]
 
 
 # ---- prerequisites

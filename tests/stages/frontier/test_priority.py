@@ -12,14 +12,7 @@ from gossamer.model.standing import Standing
 from gossamer.ports import Prioritizer
 from gossamer.stages.frontier.index import LevelBias
 from gossamer.stages.frontier.options import PolitenessOptions
-from gossamer.stages.frontier.priority import (
-    BestFirst,
-    BreadthFirst,
-    Combined,
-    HostOpic,
-    LargerSites,
-    PageImportance,
-)
+from gossamer.stages.frontier.priority import BestFirst, BreadthFirst, Combined, HostOpic, LargerSites, PageImportance
 from gossamer.stages.frontier.record import LEVELS
 from gossamer.testing import check_prioritizer
 from gossamer.world.dice import Dice

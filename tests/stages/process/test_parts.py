@@ -50,18 +50,12 @@ NOTES = {
             " one.</p></div></div>"
         ),
     ),
-    "raised": (
-        '<sup><a href="#n1">1</a></sup>',
-        '<hr><p id="n1">1. NOTE one.</p>',
-    ),
+    "raised": ('<sup><a href="#n1">1</a></sup>', '<hr><p id="n1">1. NOTE one.</p>'),
     "raised and listed": (
         '<sup><a href="#n1">1</a></sup>',
         '<hr><ol><li id="n1">NOTE one. <a href="#r1">↩</a></li></ol>',
     ),
-    "named": (
-        ' <a href="#1">[1]</a>',
-        '<p><a name="1">[1]</a> NOTE one.</p>',
-    ),
+    "named": (' <a href="#1">[1]</a>', '<p><a name="1">[1]</a> NOTE one.</p>'),
     "sphinx": (
         (
             '<a class="footnote-reference brackets" href="#id2" id="id1" role="doc-noteref"><span'
@@ -95,10 +89,7 @@ NOTES = {
             " NOTE one.</div></div>"
         ),
     ),
-    "dl": (
-        '<a href="#fn:1" rel="footnote">1</a>',
-        '<dl><dt>1</dt><dd id="fn:1">NOTE one.</dd></dl>',
-    ),
+    "dl": ('<a href="#fn:1" rel="footnote">1</a>', '<dl><dt>1</dt><dd id="fn:1">NOTE one.</dd></dl>'),
 }
 """By the program or people that write them: a reference and the note."""
 

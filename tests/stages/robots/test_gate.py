@@ -11,13 +11,7 @@ from hypothesis import strategies as st
 from gossamer.model.counters import Counters
 from gossamer.model.outcomes import ANSWERED
 from gossamer.model.visits import Failure, Reply
-from gossamer.stages.robots.gate import (
-    PARSE_INTERVAL_S,
-    RETRY_AFTER_S_MAX,
-    RobotsGate,
-    delay_asked_s,
-    robots_url,
-)
+from gossamer.stages.robots.gate import PARSE_INTERVAL_S, RETRY_AFTER_S_MAX, RobotsGate, delay_asked_s, robots_url
 from gossamer.stages.robots.options import RobotsOptions
 from gossamer.stages.robots.record import VERSION, AnswerKind, RobotsRecord, decode, encode
 from gossamer.stages.robots.rules import RobotsRules

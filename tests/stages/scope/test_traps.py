@@ -38,11 +38,7 @@ class Crawl:
     """A crawl of a made site, breadth first, with nothing but the watch."""
 
     def __init__(
-        self,
-        site: Site,
-        traps: Traps | None = None,
-        redirects: Callable[[str], str] = lambda _: "",
-        **options: object,
+        self, site: Site, traps: Traps | None = None, redirects: Callable[[str], str] = lambda _: "", **options: object
     ) -> None:
         """`redirects` returns the path to which another one redirects; empty if it is a page."""
         self._redirects = redirects

@@ -21,15 +21,7 @@ from msgspec.structs import replace
 from gossamer.config import Config
 from gossamer.config.live import FILE
 from gossamer.engine.examine import Examined, Examiner, dead
-from gossamer.results.imports.capture import (
-    Capture,
-    CapturePlace,
-    ImportRequest,
-    Item,
-    Refused,
-    Room,
-    Source,
-)
+from gossamer.results.imports.capture import Capture, CapturePlace, ImportRequest, Item, Refused, Room, Source
 from gossamer.results.imports.reading import captures_of
 from gossamer.world.pool import WorkerPool
 from gossamer.world.process import child_environment, processors

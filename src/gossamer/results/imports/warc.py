@@ -15,14 +15,7 @@ from gossamer.results.imports.capture import LINK_TYPE, Capture, CapturePlace, I
 from gossamer.results.imports.content import date_of, keep, take_head
 from gossamer.results.imports.texts import PREFIXES
 from gossamer.stages.archive.chunks import Dechunked, is_chunked
-from gossamer.stages.archive.foreign import (
-    CAPTURES,
-    Block,
-    Fault,
-    ForeignRecord,
-    RecordStream,
-    UnreadableError,
-)
+from gossamer.stages.archive.foreign import CAPTURES, Block, Fault, ForeignRecord, RecordStream, UnreadableError
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 

@@ -9,15 +9,7 @@ import msgspec
 
 from gossamer.model.modules import whole
 from gossamer.model.visits import Content, Reply, lower_names
-from gossamer.stages.fetch.codings import (
-    ERRORS,
-    KNOWN,
-    STREAMS,
-    Spilling,
-    coding_of,
-    is_zlib,
-    require_brotli,
-)
+from gossamer.stages.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, coding_of, is_zlib, require_brotli
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.world.spill import Spills
 

@@ -66,11 +66,7 @@ class Accounts:
     """
 
     def __init__(
-        self,
-        epochs: Epochs,
-        cached_max: int,
-        remembered: Remembered | None = None,
-        split: frozenset[str] = frozenset(),
+        self, epochs: Epochs, cached_max: int, remembered: Remembered | None = None, split: frozenset[str] = frozenset()
     ) -> None:
         """`split` are sites whose hosts have a partition each: each shard has a separate account for them."""
         self._epochs = epochs

@@ -428,13 +428,7 @@ def _describe(account: Account, number: int, budget: Budget) -> dict[str, object
 class Ledger:
     """Budgets, reputation and host levels. Parts that are not configured are None and cost nothing."""
 
-    def __init__(
-        self,
-        epochs: Epochs,
-        rules: FrontierRules,
-        now: float,
-        remembered: Remembered | None = None,
-    ) -> None:
+    def __init__(self, epochs: Epochs, rules: FrontierRules, now: float, remembered: Remembered | None = None) -> None:
         self.options = options = rules.budget
         self._epochs = epochs
         self._remembered = remembered

@@ -47,12 +47,7 @@ class Frontier:
     """
 
     def __init__(
-        self,
-        records: HostRecords,
-        rules: FrontierRules,
-        name_url: Callable[[str], Url | None],
-        dice: Dice,
-        now: float,
+        self, records: HostRecords, rules: FrontierRules, name_url: Callable[[str], Url | None], dice: Dice, now: float
     ) -> None:
         store = records.store
         epochs = records.epochs

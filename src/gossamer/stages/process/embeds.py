@@ -34,8 +34,7 @@ _QUOTED = rf"""\\.|"{_DOUBLE}"?|'{_SINGLE}'?"""
 _OTHER = rf"{_QUOTED}|url\({_BARE}\)?|@namespace\b[^;]*"
 _NAMED = re.compile(rf"{_URL}|@import[\t\n\f\r ]*+{_STRING}|{_OTHER}", re.IGNORECASE | re.DOTALL)
 _COMMENT = re.compile(
-    rf"/\*.*?(?:\*/|\Z)|(?<![\w-])url\([\t\n\f\r ]*+(?![\"']){_BARE}\)?|{_QUOTED}",
-    re.IGNORECASE | re.DOTALL,
+    rf"/\*.*?(?:\*/|\Z)|(?<![\w-])url\([\t\n\f\r ]*+(?![\"']){_BARE}\)?|{_QUOTED}", re.IGNORECASE | re.DOTALL
 )
 """A comment, or what may hold the beginning of one: only in a text or a URL it is none."""
 _NAME_CHARACTER = re.compile(r"[\w(\\-]")
