@@ -61,6 +61,8 @@ class Digests:
         self._running: Counter[str] = Counter()
         self._overlapped: set[str] = set()
         """Origins with requests under way that were not alone: the nonce of one may have been replaced by another."""
+        self._doubtful: set[str] = set()
+        """Of the origins with challenges, those whose nonce may not be the newest: replies may overtake each other."""
 
     @asynccontextmanager
     async def turn(self, url: str) -> AsyncIterator[None]:
@@ -103,6 +105,7 @@ class Digests:
             if following not in ("", challenge.nonce):
                 challenge.nonce = following
                 challenge.answers = 0
+                self._keep(origin, challenge)
         return False
 
     def handle_challenge(self, url: str, headers: Iterable[tuple[str, str]], answer: str = "") -> bool:
@@ -114,24 +117,30 @@ class Digests:
             return False
         origin = origin_of(url)
         before = self._challenges.get(origin)
+        is_rejected = False
         if answer and before is not None:
-            is_first = before.answers == 1 and _nonce_in(before, answer) and origin not in self._overlapped
-            if not challenge.stale and (is_first or before.nonce == challenge.nonce):
-                return False
-            if not is_first:
+            is_sure = origin not in self._overlapped and origin not in self._doubtful
+            is_first = before.answers == 1 and _nonce_in(before, answer) and is_sure
+            is_rejected = not challenge.stale and (is_first or before.nonce == challenge.nonce)
+            if not is_first and not is_rejected:
                 self._turns.setdefault(origin, asyncio.Lock())
                 if len(self._turns) > CHALLENGES_MAX:
                     self._turns.popitem(last=False)
         if before is not None and before.nonce == challenge.nonce:
             challenge.answers = before.answers  # A server may reject a count that it has seen before.
         self._keep(origin, challenge)
-        return True
+        return not is_rejected
 
     def _keep(self, origin: str, challenge: Challenge) -> None:
         self._challenges[origin] = challenge
         self._challenges.move_to_end(origin)
+        if origin in self._overlapped:
+            self._doubtful.add(origin)
+        else:
+            self._doubtful.discard(origin)
         if len(self._challenges) > CHALLENGES_MAX:
-            self._challenges.popitem(last=False)
+            left, _ = self._challenges.popitem(last=False)
+            self._doubtful.discard(left)
 
 
 def _nonce_in(challenge: Challenge, answer: str) -> bool:
