@@ -133,19 +133,10 @@ class ClusterOptions(Section, frozen=True):
     resend_s: Annotated[float, Key("A batch without confirmation is sent again after this long", gt=0, le=3_600)] = 5.0
     address_term_s: Annotated[
         float,
-        Key(
-            "How long a shard may use an address, or token of a split site, without hearing from its owner",
-            gt=0,
-            le=3_600,
-        ),
+        Key("How long a shard may use an address, or split site's token, without word of its owner", gt=0, le=3_600),
     ] = 15.0
     address_turn_s: Annotated[
-        float,
-        Key(
-            "How long a shard uses an address, or token of a split site, for itself when others wait for it",
-            gt=0,
-            le=3_600,
-        ),
+        float, Key("How long a shard keeps an address, or split site's token, that others wait for", gt=0, le=3_600)
     ] = 2.0
 
     @property

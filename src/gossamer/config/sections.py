@@ -63,20 +63,10 @@ class SeedsOptions(Section, frozen=True):
         ),
     ] = ""
     requests_file: Annotated[
-        str,
-        Key(
-            "A file of requests, one JSON object a line: url, method, headers, body, idempotent.",
-            basic=True,
-            path="read",
-        ),
+        str, Key("Requests, one JSON object a line: url, method, headers, body, idempotent.", basic=True, path="read")
     ] = ""
     domains_file: Annotated[
-        str,
-        Key(
-            "A file of domains, one a line; the front page of each, stripped of its subdomains, is a seed.",
-            basic=True,
-            path="read",
-        ),
+        str, Key("Domains, one a line; the front page of each registrable domain is a seed.", basic=True, path="read")
     ] = ""
     segments: Annotated[
         tuple[str, ...], Key("Segments that an offline crawl fetches, in order.", basic=True, path="read")
@@ -90,12 +80,7 @@ class SeedsOptions(Section, frozen=True):
         ),
     ] = ""
     watch_s_max: Annotated[
-        float | None,
-        Key(
-            "How long it waits for a segment there when it has nothing to fetch, in seconds; none: "
-            "until it is stopped.",
-            ge=0,
-        ),
+        float | None, Key("Seconds that it waits there with nothing to fetch; none: until it is stopped.", ge=0)
     ] = None
 
 
@@ -131,12 +116,7 @@ class OperatorOptions(Section, frozen=True):
     """Who crawls: what server operators see in their logs."""
 
     contact: Annotated[
-        str,
-        Key(
-            "A URL or mail address where you can be reached; public addresses are not visited without it.",
-            basic=True,
-            check=_one_word,
-        ),
+        str, Key("URL or mail address of yours; without it, no public address is visited.", basic=True, check=_one_word)
     ] = ""
     agent: Annotated[
         str, Key("The User-Agent header; empty: gossamer/VERSION (+CONTACT).", basic=True, check=_one_header)
@@ -167,19 +147,10 @@ class IdentityOptions(Section, frozen=True):
     """How the crawl proves who sends its requests, and what its own page says."""
 
     key_file: Annotated[
-        str,
-        Key(
-            "Key file of `gossamer identity new`: each HTTP request is signed (Web Bot Auth). Empty: no "
-            "request is signed.",
-            path="read",
-        ),
+        str, Key("Key of `gossamer identity new`, which signs HTTP requests (Web Bot Auth); empty: none.", path="read")
     ] = ""
     directory: Annotated[
-        str,
-        Key(
-            "The https origin that publishes the public keys, as `gossamer identity directory` writes them.",
-            check=_is_origin,
-        ),
+        str, Key("The https origin of the public keys that `gossamer identity directory` writes.", check=_is_origin)
     ] = ""
     signature_s: Annotated[
         int, Key("How long a signature is valid. Clocks of servers may differ by minutes.", ge=10, le=86_400)
@@ -267,20 +238,11 @@ class ConsoleOptions(Section, frozen=True):
         int | None, Key("Serve on this port; 0 takes any. None: not served.", ge=0, le=65_535, basic=True)
     ] = None
     public_url: Annotated[
-        str,
-        Key(
-            "URL at which the console is reached from outside, through your proxy; hubs call back there.",
-            basic=True,
-            check=web_address,
-        ),
+        str, Key("URL of the console from outside, through your proxy; hubs call it.", basic=True, check=web_address)
     ] = ""
     address: Annotated[
         str,
-        Key(
-            "Serve on this address. On any but a loopback address every request needs the token.",
-            basic=True,
-            check=_is_ours,
-        ),
+        Key("Serve on this address; on all but loopback, each request needs the token.", basic=True, check=_is_ours),
     ] = "127.0.0.1"
     body_bytes_max: Annotated[int, Key("A longer body of a request is refused.", ge=1_024)] = 4 << 20
     crawls_max: Annotated[int, Key("How many crawls `gossamer serve` without a directory runs at once.", ge=1)] = 4

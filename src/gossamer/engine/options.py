@@ -58,11 +58,7 @@ class WatchOptions(Section, frozen=True):
     ] = 256 << 20
     memory_share_max: Annotated[
         float,
-        Key(
-            "Share of memory.budget_bytes above which the crawl sends fewer requests and commits earlier",
-            gt=0,
-            live=True,
-        ),
+        Key("Share of memory.budget_bytes above which a crawl requests less and commits earlier", gt=0, live=True),
     ] = 0.95
     files_share_max: Annotated[
         float, Key("Share of the limit of open files above which the crawl sends fewer requests", gt=0, le=1, live=True)

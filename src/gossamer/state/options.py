@@ -35,9 +35,5 @@ class StateOptions(Section, frozen=True):
     ] = ""
     checkpoint_s: Annotated[
         float,
-        Key(
-            "Time between two checkpoints of a shard, in seconds: the most work that the loss of a machine costs.",
-            gt=0,
-            le=604_800,
-        ),
+        Key("Seconds between checkpoints of a shard: the most work that losing a machine costs.", gt=0, le=604_800),
     ] = 300.0

@@ -18,11 +18,7 @@ class RenderOptions(Section, frozen=True):
     """How pages are rendered where `crawl.render` says so: see docs/how-to/javascript.md."""
 
     program: Annotated[
-        str,
-        Key(
-            "The browser: a path, or a name to look up in PATH; empty: Chromium's headless shell if it is installed, "
-            "else chromium"
-        ),
+        str, Key("The browser: a path, or a name in PATH; empty: Chromium's headless shell if installed, else chromium")
     ] = ""
     user: Annotated[str, Key("The user that browsers run as if the crawler runs as root; empty: user ID 65534")] = ""
     unsandboxed: Annotated[

@@ -48,12 +48,7 @@ class RevisitOptions(Section, frozen=True):
         float, Key("Share of visits for new pages, if new and known pages wait at a host", ge=0, le=1)
     ] = 0.5
     importance: Annotated[
-        dict[str, float],
-        Key(
-            "Regular expressions (RE2) and by how much a match multiplies a page's importance",
-            basic=True,
-            check=_factors,
-        ),
+        dict[str, float], Key("Factors of a page's importance by regular expression (RE2)", basic=True, check=_factors)
     ] = {}
     max_age_s: Annotated[
         dict[str, float],

@@ -41,23 +41,14 @@ class ArchiveOptions(Section, frozen=True):
         int, Key("Rows of a Parquet file's row group in memory, three times while it is written.", ge=1 << 16)
     ] = 12 << 20
     store: Annotated[
-        str,
-        Key(
-            "Object store to which finished files are copied: s3://BUCKET/PREFIX, gs://, az://, file:///PATH.",
-            basic=True,
-        ),
+        str, Key("Object store to which finished files go: s3://BUCKET/PREFIX, gs://, az://, file:///PATH.", basic=True)
     ] = ""
     store_options: Annotated[
         dict[str, str],
         Key("Options of the store, as obstore names them: endpoint, region, allow_http …", basic=True, secret=True),
     ] = {}
     store_secrets_file: Annotated[
-        str,
-        Key(
-            "TOML file with secret options of the store, which are not archived: secret_access_key …",
-            basic=True,
-            path="read",
-        ),
+        str, Key("TOML file of secret options of the store, not archived: secret_access_key …", basic=True, path="read")
     ] = ""
     store_keep_warc: Annotated[
         bool,

@@ -49,11 +49,7 @@ class FetchOptions(Section, frozen=True):
     http_versions: Annotated[Literal["1.1", "2"], Key("The newest version to offer; 2 over TLS only.")] = "2"
     connections_max: Annotated[int, Key("Connections kept open for the next request, in all.", ge=1)] = 1000
     connections_per_host: Annotated[
-        int,
-        Key(
-            "Connections kept open to one address; more while as many requests to it are under way; 0: any number.",
-            ge=0,
-        ),
+        int, Key("Connections kept open to one address; more while requests need them; 0: any number.", ge=0)
     ] = 8
     connection_idle_s: Annotated[int, Key("How long an idle connection may be used again.", ge=1)] = 60
     accept: Annotated[str, Key("The Accept header.")] = (

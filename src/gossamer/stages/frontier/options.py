@@ -142,12 +142,7 @@ class FrontierOptions(Section, frozen=True):
     host_sleep_s_max: Annotated[float, Key("Longest wait of such an origin", ge=0, live=True)] = 3_600.0
     host_sleeps_max: Annotated[int, Key("Waits in a row before such an origin is given up", ge=0, live=True)] = 5
     errors_remembered_s: Annotated[
-        float,
-        Key(
-            "How long an origin that was given up stays closed; also how long failures in state.hosts_store count "
-            "for later crawls",
-            ge=0,
-        ),
+        float, Key("How long an origin given up stays closed, and failures in state.hosts_store count later", ge=0)
     ] = 86_400.0
     unanswered_s_max: Annotated[
         float,
@@ -168,12 +163,7 @@ class FrontierOptions(Section, frozen=True):
         ),
     ] = 5
     hosts_min: Annotated[
-        int,
-        Key(
-            "When fewer hosts than this have URLs left, get more seeds, or stop and save the remaining URLs",
-            ge=0,
-            basic=True,
-        ),
+        int, Key("With fewer hosts that have URLs left, get more seeds, or stop and save these URLs", ge=0, basic=True)
     ] = 0
     more_seeds_command: Annotated[
         tuple[str, ...],
@@ -238,12 +228,7 @@ class BudgetOptions(Section, frozen=True):
         None
     )
     growth_max: Annotated[
-        float,
-        Key(
-            "Factor by which budgets of a site grow with the number of other sites that link to it: 1 "
-            "without links, this for the most",
-            ge=1,
-        ),
+        float, Key("Budgets of a site grow with the other sites that link to it: from 1 times to this factor", ge=1)
     ] = 1.0
     round_s: Annotated[
         float | None, Key("Seconds after which a round ends; none: when all other hosts are done", gt=0, live=True)

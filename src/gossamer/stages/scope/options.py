@@ -91,12 +91,7 @@ class ScopeOptions(Section, frozen=True):
     """Which links are followed."""
 
     scope: Annotated[
-        Mode,
-        Key(
-            "What each seed adds to the scope: its directory (prefix), host, registrable domain, or the whole web "
-            "(any).",
-            basic=True,
-        ),
+        Mode, Key("What each seed adds to the scope: its directory (prefix), host, domain, or all (any).", basic=True)
     ] = "host"
     seed_redirects: Annotated[
         SeedRedirects,
@@ -146,12 +141,7 @@ class ScopeOptions(Section, frozen=True):
     include_file: Annotated[str, Key("A file of further include patterns, one a line, # a comment.", path="read")] = ""
     exclude_file: Annotated[str, Key("A file of further exclude patterns, one a line, # a comment.", path="read")] = ""
     exclude_hosts_file: Annotated[
-        str,
-        Key(
-            "A file of further excluded hosts, one a line, # a comment; read again when it changes.",
-            basic=True,
-            path="replaced",
-        ),
+        str, Key("File of further excluded hosts, one a line; read again when it changes.", basic=True, path="replaced")
     ] = ""
     exclude_hosts_reread_s: Annotated[
         float, Key("How often exclude_hosts_file is checked for changes, in seconds.", gt=0, le=3_600)
@@ -165,12 +155,7 @@ class ScopeOptions(Section, frozen=True):
         ),
     ] = ()
     forgotten_file: Annotated[
-        str,
-        Key(
-            "A list of forgotten pages that crawls share; `gossamer forget` adds to it, and a crawl reads it "
-            "when it starts.",
-            path="read",
-        ),
+        str, Key("Forgotten pages, for all crawls: `gossamer forget` adds to it, starting crawls read it.", path="read")
     ] = ""
     whitelist_file: Annotated[
         str, Key("A file of domains, one a line, # a comment; only their sites are visited.", basic=True, path="read")
@@ -231,27 +216,14 @@ class ScopeOptions(Section, frozen=True):
     ] = ()
     embeds: Annotated[
         bool,
-        Key(
-            "Also fetch the files that pages need (images, scripts, stylesheets, fonts, media, frames), one hop "
-            "beyond the scope.",
-            basic=True,
-        ),
+        Key("Fetch what pages need, one hop beyond the scope: images, scripts, styles, fonts, media …", basic=True),
     ] = False
     outlinks: Annotated[
-        bool,
-        Key(
-            "Also request the pages outside the scope that pages link to, only to get their status: their content "
-            "and links are not used."
-        ),
+        bool, Key("Also request pages outside the scope that pages link to, for their status alone, not their content.")
     ] = False
 
     traps: Annotated[
-        bool,
-        Key(
-            "Cut off spider traps and host farms: URL templates, and hosts of a site, that grow without end and "
-            "have nothing new.",
-            basic=True,
-        ),
+        bool, Key("Cut off spider traps and host farms: endless URL templates, or hosts, with nothing new.", basic=True)
     ] = True
     trap_pages_min: Annotated[
         int, Key("Pages of a template, or hosts of a site, fetched before these may be called a trap.", ge=40)
