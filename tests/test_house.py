@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import gossamer
+from tests.mutation import PACKAGES as MUTATED
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "benchmarks"))
 
@@ -180,6 +181,11 @@ def test_figures_see_what_they_count() -> None:
 def test_what_counts_as_a_feature_exists() -> None:
     places = [place for some in figures.FEATURES.values() for place in some]
     assert [place for place in places if not any(figures.is_below(name, (place,)) for name in figures.LINES)] == []
+
+
+def test_what_is_mutated_exists_and_has_its_tests() -> None:
+    folders = [root / package for package in MUTATED for root in (ROOT, REPOSITORY / "tests")]
+    assert [folder for folder in folders if not [*folder.glob("*.py")]] == []
 
 
 def test_modules_and_public_names_have_docstrings() -> None:

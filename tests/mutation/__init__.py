@@ -1,4 +1,4 @@
-"""Mutants by sample: small changes of frontier, crawl, revisit, state and cluster, and how many the tests find.
+"""Mutants by sample: small changes of frontier, engine, revisit, state and cluster, and how many the tests find.
 
     make mutants [COUNT=300] [SEED=1]
 
@@ -8,3 +8,6 @@ which lines each of them reaches. One more copy for each mutant replaces the cod
 alone, and runs the tests that reach the line: those of the package first, the fastest first, until one fails.
 `known.toml` lists the survivors that are known, each with its reason.
 """
+
+PACKAGES = ("stages/frontier", "engine", "features/revisit", "state", "cluster")
+"""Folders of the package, and of its tests."""

@@ -24,7 +24,8 @@ import coverage
 import pytest
 from hypothesis import Phase, settings
 
-from tests.mutation.mutants import PACKAGES, SOURCE, Mutant, sample
+from tests.mutation import PACKAGES
+from tests.mutation.mutants import SOURCE, Mutant, sample
 
 FOLDERS = (*PACKAGES, "ring", "lab")
 """Of the tests that are run."""
@@ -157,7 +158,7 @@ def _chosen(session: pytest.Session, mutant: Mutant, measured: dict) -> list[pyt
     lines = measured["lines"].get(str(mutant.file), {})
     seconds = measured["seconds"]
     reached = set(lines.get(str(mutant.line), ())) or set(lines.get(str(_statement(mutant)), ()))
-    folder = f"tests/{mutant.file.parent.name}/"
+    folder = f"tests/{mutant.file.parent.relative_to(SOURCE)}/"
     found = [item for item in session.items if item.nodeid in reached and item.nodeid in seconds]
     found.sort(key=lambda item: seconds[item.nodeid] * (1 if item.nodeid.startswith(folder) else 3))
     chosen, left = [], SECONDS_MAX

@@ -13,8 +13,9 @@ from cosmic_ray.ast import ast_nodes, get_ast
 from cosmic_ray.mutating import MutationVisitor
 from cosmic_ray.operators.provider import OperatorProvider
 
+from tests.mutation import PACKAGES
+
 SOURCE = Path(__file__).parents[2] / "src" / "gossamer"
-PACKAGES = ("frontier", "crawl", "revisit", "state", "cluster")
 APART = {"__init__.py", "options.py", "ray.py"}
 """Modules without mutants: declarations, and what runs in processes of Ray alone."""
 LEFT_OUT = ("VariableReplacer", "VariableInserter", "RemoveDecorator")
