@@ -1,12 +1,17 @@
-"""Answering: what small HTTP servers of tests have in common."""
+"""Answering: what small servers of tests have in common."""
 
 from __future__ import annotations
 
+import secrets
+import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler
 from socketserver import BaseServer
 from threading import Thread
+
+PORTS = range(20_000, 32_000)
+"""Below those that Linux gives to connections, and to servers that have it choose."""
 
 
 class Answering(BaseHTTPRequestHandler):
@@ -43,3 +48,12 @@ def serving(*servers: BaseServer) -> Iterator[None]:
             for end in (server.server_close, thread.join, server.shutdown):
                 stack.callback(end)
         yield
+
+
+def free_port() -> int:
+    """Return a port of 127.0.0.1 that nobody listens on: for a server that begins later, or for none."""
+    while True:
+        with socket.socket() as one, suppress(OSError):
+            port = secrets.choice(PORTS)  # Tests of all workers begin with the same seed of `random`.
+            one.bind(("127.0.0.1", port))
+            return port

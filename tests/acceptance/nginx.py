@@ -13,6 +13,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
+from tests.answering import free_port
+
 NGINX = shutil.which("nginx", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/sbin"]))
 PORTS_TRIED = 5
 DEADLINE_S = 10.0
@@ -162,11 +164,3 @@ class Nginx:
         """End it and wait."""
         self._process.terminate()
         self._process.wait(DEADLINE_S)
-
-
-def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 import gossamer
-from tests.acceptance.nginx import free_port
+from tests.answering import free_port
 
 PROJECT = Path(gossamer.__file__).parents[2]
 VENV = PROJECT / os.environ.get("REPLAY", ".venv-replay")

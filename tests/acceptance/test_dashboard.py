@@ -20,7 +20,7 @@ from playwright.sync_api import Browser, Page, Route, expect, sync_playwright
 
 from gossamer.cli.output import Exit
 from tests.acceptance.endless import SCRIPT, WAIT_S_MAX, Endless, until
-from tests.acceptance.nginx import free_port
+from tests.answering import free_port
 from tests.chromium import launch_chromium
 from tests.crash.crawls import environment
 

@@ -19,8 +19,8 @@ import yaml
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.acceptance.nginx import free_port
 from tests.acceptance.test_workers import begun, crawl_of
+from tests.answering import free_port
 from tests.test_deploy import DEPLOY, RULES, expressions
 
 WEB = SimwebOptions(seed=4, hosts=8, hosts_per_site=1, pages=12_000, bytes_median=2_000, behaviours=("errors",))

@@ -24,6 +24,7 @@ from warcio.archiveiterator import ArchiveIterator
 
 import gossamer
 from tests.acceptance.conftest import Crawl
+from tests.answering import free_port
 from tests.stages.fetch.ftp_server import ftp_server
 
 pytestmark = pytest.mark.acceptance
@@ -130,9 +131,7 @@ def test_files(tree: Path, tmp_path: Path, command: Crawl) -> None:
 def pygopherd(root: Path, at: Path) -> Iterator[int]:
     """Debian's Gopher server, on a free port of 127.0.0.1, with Debian's configuration but for its place."""
     assert PYGOPHERD.exists(), "install pygopherd (make acceptance does)"
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     at.mkdir()
     text = Path("/etc/pygopherd/pygopherd.conf").read_text()
     for key, value in {

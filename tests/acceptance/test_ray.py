@@ -16,8 +16,8 @@ import pytest
 
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.acceptance.nginx import free_port
 from tests.acceptance.test_workers import answer, begun, crawl_of, gossamer
+from tests.answering import free_port
 from tests.cluster.nodes import KEEPER, SHARD, Nodes, command_of
 from tests.crash.harvest import Harvest
 from tests.ring.crawls import until

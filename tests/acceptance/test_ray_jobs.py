@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gossamer.lab.simweb.process import SimwebProcess
-from tests.acceptance.nginx import free_port
 from tests.acceptance.test_ray import WEB
 from tests.acceptance.test_workers import answer, crawl_of
+from tests.answering import free_port
 from tests.cluster.nodes import Nodes, command_of, descendants
 from tests.crash.crawls import environment
 from tests.crash.harvest import Harvest, differences

@@ -15,7 +15,7 @@ from gossamer.api.cluster import ClusterCrawler
 from gossamer.cli.child import run_guarded
 from gossamer.cli.job import AGAIN, CrawlJob
 from gossamer.model.errors import HeadLostError, NoClusterError
-from tests.acceptance.nginx import free_port
+from tests.answering import free_port
 from tests.api.conftest import Run
 
 

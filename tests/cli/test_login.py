@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 import stat
 import subprocess
 import sys
@@ -12,17 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
+from tests.answering import free_port
 from tests.chromium import require_chromium
 from tests.commands import run
 from tests.guarded import PAGES, PASSWORD, USER, Site, served
 from tests.ring.crawls import OWN, crawl, rows
 from tests.ring.test_secrets import contents
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 def fill_in(page: Page) -> None:
@@ -56,7 +50,7 @@ def log_in(directory: Path, ours: Site, *, closes: bool) -> str:
                 running.stdin.write("\n")
                 running.stdin.flush()
             says = running.stdout.read()
-        assert running.wait(20) == 0
+        assert running.wait(100) == 0
     return says
 
 

@@ -14,7 +14,7 @@ import pytest
 from gossamer.api.status import seeds_state
 from gossamer.cli.output import Exit
 from gossamer.engine.counters import SeedCounters
-from tests.answering import Answering, serving
+from tests.answering import Answering, free_port, serving
 from tests.cli.conftest import Gossamer, Real
 
 pytestmark = pytest.mark.promise(
@@ -68,14 +68,6 @@ def run(tmp_path: Path) -> Iterator[Gossamer]:
 def crawl(run: Gossamer, *words: str) -> tuple[int, str, str]:
     sets = [word for key in QUICK for word in ("--set", key)]
     return run("crawl", *words, "--allow-private", "--hosts", "hosts", "--politeness", "own", "--quiet", *sets)
-
-
-def unused_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-        assert isinstance(port, int)
-        return port
 
 
 @pytest.fixture
@@ -156,7 +148,7 @@ def assert_failed(ended: tuple[int, str, str], seed: str, reason: str) -> None:
 @pytest.mark.heavy
 @pytest.mark.parametrize("more", [[], ["--no-robots"]], ids=["with robots.txt", "without"])
 def test_a_refused_port_is_named_and_a_limit_makes_no_success_of_it(run: Gossamer, more: list[str]) -> None:
-    seed = f"http://127.0.0.1:{unused_port()}/"
+    seed = f"http://127.0.0.1:{free_port()}/"
     status, _, err = crawl(run, seed, "--max-time", "2", *more)
     assert status == Exit.NOTHING
     assert f"{seed}: " in err

@@ -16,11 +16,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from socket import socket
 from typing import NamedTuple
 
 import gossamer
-from tests.answering import serving
+from tests.answering import free_port, serving
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "docs/index.md", *ROOT.glob("docs/[!d]*/*.md")])
@@ -155,9 +154,7 @@ class Place:
         directory.mkdir(exist_ok=True)
         bin_ = directory.parent / f"{directory.name}-bin"
         bin_.mkdir()
-        with socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._swaps = {SHOWN: f"http://{HOST}:{port}/", "8817": str(free.getsockname()[1])}
+        self._swaps = {SHOWN: f"http://{HOST}:{port}/", "8817": str(free_port())}
         self._swaps['"seeds": {'] = f'"resolve": {{"allow_private": true, "hosts_file": "{bin_}/hosts"}}, "seeds": {{'
         (bin_ / "hosts").write_text(f"127.0.0.1 {HOST}\n")
         for name, program in (("gossamer", GOSSAMER), ("python", PYTHON)):

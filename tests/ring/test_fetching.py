@@ -9,8 +9,8 @@ import pytest
 
 from gossamer.cli.shell import configure_page, fetch_page, prompt
 from tests import commands
+from tests.answering import free_port
 from tests.ring.hostile import Answer, HostileServer, whole
-from tests.ring.test_broken_hosts import closed_port
 
 HOME = b"""<!doctype html><title>Home</title><nav><a href=/a>A</a> <a href=/private/x>secret</a>
 <a href=http://other.example/>other</a> <a href=/n rel=nofollow>n</a> <a href=/print/1>print</a></nav>
@@ -79,7 +79,7 @@ def test_a_page_that_cannot_be_fetched_is_one_line_and_status_3(server: HostileS
 
 def test_a_dead_proxy_is_named_and_not_waited_for() -> None:
     status, _, err = commands.run(
-        "fetch", "http://127.0.0.1/", *OPTIONS, "--set", f"fetch.proxy=socks5://a:b@127.0.0.1:{closed_port()}",
+        "fetch", "http://127.0.0.1/", *OPTIONS, "--set", f"fetch.proxy=socks5://a:b@127.0.0.1:{free_port()}",
         "--set", "limits.max_time_s=20",
     )  # fmt: skip
     assert status == 2

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gossamer.api.status import why_of
-from tests.answering import Answering, serving
+from tests.answering import Answering, free_port, serving
 from tests.ring.crawls import BRIEF, Crawled, crawl
-from tests.ring.test_broken_hosts import closed_port, silent
+from tests.ring.test_broken_hosts import silent
 
 pytestmark = pytest.mark.promise(
     "Politeness",
@@ -81,7 +81,7 @@ def check_innocent(crawled: Crawled, site: Website) -> None:
 def test_links_to_a_dead_port_of_the_host_end_by_name_and_nothing_waits_for_them(
     tmp_path: Path, scope: str, robots: str
 ) -> None:
-    port = closed_port()
+    port = free_port()
     dead = [f"http://127.0.0.1:{port}/{number}" for number in range(20)]
     with website(*dead) as site:
         crawled = crawled_from(site, tmp_path, f"robots.obey={robots}", scope=scope)
@@ -97,7 +97,7 @@ def test_links_to_a_dead_port_of_the_host_end_by_name_and_nothing_waits_for_them
 def test_https_where_only_http_works_and_http_where_nothing_answers(tmp_path: Path) -> None:
     with (
         silent() as mute,
-        website("https://127.0.0.1:{0}/a".replace("{0}", str(closed_port())), f"http://127.0.0.1:{mute}/") as site,
+        website("https://127.0.0.1:{0}/a".replace("{0}", str(free_port())), f"http://127.0.0.1:{mute}/") as site,
     ):
         crawled = crawled_from(site, tmp_path, "fetch.request_s_max=0.3", "fetch.connect_s_max=0.3")
     check_innocent(crawled, site)
@@ -127,7 +127,7 @@ def test_a_page_that_names_a_thousand_dead_ports_costs_no_more_than_a_few(tmp_pa
 
 
 def test_why_names_the_state_of_the_origin(tmp_path: Path) -> None:
-    port = closed_port()
+    port = free_port()
     with website(f"http://127.0.0.1:{port}/a", f"http://127.0.0.1:{port}/b") as site:
         crawled = crawled_from(site, tmp_path, "robots.obey=false", "frontier.attempts_max=9")
     told = why_of(crawled.directory, f"http://127.0.0.1:{port}/b")

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.acceptance.nginx import free_port
+from tests.answering import free_port
 from tests.ring.crawls import OWN, CommandLine, command_line, until
 from tests.ring.hostile import Answer, HostileServer, whole
 from tests.ring.test_websub import ask, status

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.nginx import free_port
+from tests.answering import free_port
 from tests.hub import Hub
 from tests.ring.crawls import OWN, CommandLine, command_line, until
 from tests.ring.hostile import Answer, HostileServer, whole
