@@ -16,7 +16,7 @@ import gossamer
 from tests import commands
 
 FAKES = Path(__file__).parent / "fakes"
-DEADLINE_S = 30.0
+DEADLINE_S = 100.0
 
 
 def until(condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:

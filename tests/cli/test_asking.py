@@ -182,7 +182,7 @@ def test_simweb_serves_until_a_signal(run: Gossamer) -> None:
     process.stdout.readline()
     assert "--hosts" in process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 0
+    assert process.wait(100) == 0
     assert (run.directory / "simweb/closed").exists()
 
 

@@ -42,7 +42,7 @@ class Answerer:
                     return
                 self.requests.append(json.loads(line))
                 if self.reply is None:
-                    self._done.wait(30)
+                    self._done.wait(100)
                 else:
                     client.sendall(self.reply)
 
@@ -124,7 +124,7 @@ def test_a_crawl_that_begins_is_waited_for(directory: Path) -> None:
         (directory / "state/control.sock").unlink()
         begun = Answerer(directory)
         try:
-            assert answer.result(10) == {"n": 1}
+            assert answer.result(100) == {"n": 1}
         finally:
             begun.close()
             lock.release()

@@ -127,7 +127,7 @@ def test_seeds_come_through_a_pipe_that_the_shell_names(run: Gossamer, form: str
         named = f"/dev/fd/{ours}"
         words = (form, named) if form == "--seeds" else (f"{form}={named}",)
         process = run.start("crawl", *words, seed("pages/1"), LOCAL, "-o", "one", pass_fds=(ours,))
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=100)
         assert (process.returncode, err) == (0, "")
     assert (run.directory / "one/seeds.txt").read_text() == f"{seed('y')}\n"
 
@@ -143,7 +143,7 @@ def test_one_signal_stops_gently(run: Gossamer, number: signal.Signals) -> None:
     process = run.start("crawl", seed("forever"), LOCAL)
     child_of(run)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=100)
     assert (process.returncode, err) == (130, "")
     assert "finishing what is in flight" in out
     assert "stopped, everything saved" in out
@@ -156,7 +156,7 @@ def test_two_signals_stop_at_once(run: Gossamer) -> None:
     process.send_signal(signal.SIGINT)
     until((run.directory / "crawl/state/asked").exists)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=100)
     assert process.returncode == 130
     assert (run.directory / "crawl/state/asked").read_text() == "gently now"
 
@@ -165,7 +165,7 @@ def test_stop_is_an_interruption_too(run: Gossamer) -> None:
     process = run.start("crawl", seed("forever"), LOCAL, "--quiet")
     child_of(run)
     assert run("stop", "crawl")[0] == 0
-    process.communicate(timeout=30)
+    process.communicate(timeout=100)
     assert process.returncode == 130
 
 
@@ -230,7 +230,7 @@ def test_a_reader_that_goes_away_does_not_end_the_crawl(run: Gossamer) -> None:
     time.sleep(0.3)
     assert alive(child)
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130
+    assert process.wait(100) == 130
 
 
 def test_on_a_terminal_there_is_a_live_view_and_the_cursor_comes_back(run: Gossamer) -> None:
@@ -247,7 +247,7 @@ def test_on_a_terminal_there_is_a_live_view_and_the_cursor_comes_back(run: Gossa
             shown += os.read(ours, 65536)
         except OSError:  # Everybody has closed the other end.
             break
-    assert process.wait(30) == 130
+    assert process.wait(100) == 130
     os.close(ours)
     text = shown.decode()
     for word in ("pages", "rate", "queued", "hosts", "3 active", "timeout 2", "1.2 MB", "0 of 10"):
@@ -268,7 +268,7 @@ def test_on_a_terminal_that_cannot_redraw_there_are_plain_lines(run: Gossamer) -
         except OSError:  # Everybody has closed the other end.
             break
     os.close(ours)
-    assert process.wait(30) == 0
+    assert process.wait(100) == 0
     assert b"\x1b" not in shown
     assert b"5 pages" in shown
 
@@ -335,7 +335,7 @@ def test_files_in_the_current_directory_are_not_imported(run: Gossamer) -> None:
         env=run.environment,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=100,
     )
     assert (process.returncode, process.stderr) == (0, "")
 

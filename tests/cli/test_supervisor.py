@@ -21,8 +21,11 @@ from gossamer.state.slots import CONTENT_DEATHS
 COUNTING = """
 import os, pathlib, signal, sys, time
 count = []
+def take(number, frame):
+    count.append(number)
+    pathlib.Path(sys.argv[1] + f".{len(count)}").touch()
 for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, lambda n, frame: count.append(n))
+    signal.signal(number, take)
 pathlib.Path(sys.argv[1]).touch()
 signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
 while len(count) < int(sys.argv[2]):
@@ -159,10 +162,14 @@ def test_a_stage_that_overruns_is_killed_and_accused() -> None:
     assert "hung" in watched.said[0]
 
 
+def wait_for(path: Path) -> None:
+    while not path.exists():
+        time.sleep(0.01)
+
+
 def when(ready: Path, act: Callable[[], None]) -> threading.Thread:
     def wait() -> None:
-        while not ready.exists():
-            time.sleep(0.01)
+        wait_for(ready)
         act()
 
     thread = threading.Thread(target=wait)
@@ -180,10 +187,9 @@ def test_each_signal_is_forwarded_once(tmp_path: Path, number: signal.Signals, t
     watched.arguments = [str(ready), str(times)]
 
     def act() -> None:
-        for sent in range(times):
+        for sent in range(1, times + 1):
             os.kill(os.getpid(), number)
-            if sent + 1 < times:
-                time.sleep(0.2)  # Two at the same instant are one to the system.
+            wait_for(tmp_path / f"ready.{sent}")  # Two at the same instant are one to the system.
 
     thread = when(ready, act)
     assert watched.run() == 130
@@ -194,11 +200,18 @@ def test_each_signal_is_forwarded_once(tmp_path: Path, number: signal.Signals, t
 
 @pytest.mark.promise("Operation", "Each signal reaches the crawl once, also one sent while the crawl starts.")
 def test_a_signal_before_the_child_has_handlers_is_not_lost(tmp_path: Path) -> None:
-    early = "import signal; assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())\n"
-    watched = Watched(early + "import time; time.sleep(0.5)" + COUNTING)
+    early = """
+import pathlib, signal, sys, time
+assert signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+pathlib.Path(sys.argv[1]).with_name("begun").touch()
+while signal.SIGINT not in signal.sigpending():
+    time.sleep(0.01)
+"""
+    watched = Watched(early + COUNTING)
     watched.arguments = [str(tmp_path / "ready"), "1"]
-    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+    thread = when(tmp_path / "begun", lambda: os.kill(os.getpid(), signal.SIGINT))
     assert watched.run() == 130
+    thread.join()
 
 
 @pytest.mark.promise(
@@ -242,9 +255,10 @@ def test_a_child_that_takes_no_signal_is_killed_by_the_third(tmp_path: Path) -> 
     watched.arguments = [str(tmp_path / "ready"), "99"]
 
     def act() -> None:
-        for _ in range(3):
+        for taken in (1, 2):
             os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(0.2)
+            wait_for(tmp_path / f"ready.{taken}")
+        os.kill(os.getpid(), signal.SIGINT)
 
     thread = when(tmp_path / "ready", act)
     assert watched.run() == 130

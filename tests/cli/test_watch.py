@@ -110,7 +110,7 @@ def test_a_crawl_fills_the_screen_until_q_and_its_status_stays(run: Gossamer) ->
         while part := os.read(leader, 1 << 16):
             shown += part
     os.close(leader)
-    assert process.wait(30) == 0
+    assert process.wait(100) == 0
     on_screen, _, after = shown.decode().partition(watching.ALTERNATE_OFF)
     for part in ("gossamer  crawl", "outcomes", "timeout 2", "3 active"):
         assert part in on_screen, part

