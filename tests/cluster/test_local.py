@@ -171,7 +171,9 @@ def test_a_program_that_blocks_its_loop_does_not_delay_the_coordinator(tmp_path:
 
 @pytest.mark.promise("Several shards", "Shards on one machine need no Ray, and end with the pages of one shard.")
 @pytest.mark.heavy
-def test_a_program_crawls_with_several_shards_without_ray(tmp_path: Path) -> None:
+def test_a_program_crawls_with_several_shards_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "ray", raising=False)  # Modules of other tests import it when they are collected.
+
     async def pages(crawler: ClusterCrawler) -> list[str]:
         async with crawler:
             return [page.url async for page in crawler]
