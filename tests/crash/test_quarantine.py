@@ -119,7 +119,7 @@ def test_a_kill_accuses_no_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.long
 def test_a_death_outside_of_pages_accuses_nobody_and_ends_the_crawl(tmp_path: Path) -> None:
     with Site(linked({}, ORDINARY)).serving() as site:
-        crawl = crawl_of_site(site, tmp_path, f'components.prioritizer="{DEADLY}:Fatal"')
+        crawl = crawl_of_site(site, tmp_path, f'components.prioritizer="{DEADLY}:Fatal"', "crawl.commit_s=60")
         assert crawl.finish() == 1
         last = crawl.complaints.splitlines()[-1]
         assert "without progress" in last
