@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ from gossamer.config import Config, effective_toml
 from gossamer.model.errors import ConfigError
 from gossamer.results.export import several
 from gossamer.results.export.bodies import ArchivedPage, MarkdownPage
+from gossamer.results.export.pages import PAGES_MIN
 from gossamer.results.isolated.contents import ContentProcesses
 from gossamer.results.search.documents import IndexedPage
 from gossamer.results.search.index import IndexWriter
@@ -52,6 +53,12 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return pages
 
 
+@pytest.fixture
+def find_here(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Have the exports that follow find contents in this process, as those of few pages do: no process starts."""
+    return lambda: monkeypatch.setattr("gossamer.results.export.pages.PAGES_MIN", PAGES_MIN)
+
+
 def files_in(folder: Path) -> dict[str, bytes]:
     if folder.is_file():
         return {"": folder.read_bytes()}
@@ -61,7 +68,9 @@ def files_in(folder: Path) -> dict[str, bytes]:
 @pytest.mark.promise(
     "Files and exports", "Several formats at once hold what each holds alone, and find each page's content once."
 )
-def test_several_formats_are_what_each_is_alone(crawled: Path, tmp_path: Path, found: list[str]) -> None:
+def test_several_formats_are_what_each_is_alone(
+    crawled: Path, tmp_path: Path, found: list[str], find_here: Callable[[], None]
+) -> None:
     shown: list[str] = []
     done = export_of(
         crawled, ",".join(FORMATS), tmp_path / "all", progress=lambda name, _done, _rows: shown.append(name)
@@ -69,6 +78,7 @@ def test_several_formats_are_what_each_is_alone(crawled: Path, tmp_path: Path, f
     assert len(found) == len(set(found)) > 40
     assert set(shown) >= {"markdown: pages", "bulk: pages", "parquet: links"}
     assert done.rows["texts as bulk"] == done.rows["texts as datasets"] > 0
+    find_here()
     for to in FORMATS:
         export_of(crawled, to, tmp_path / to)
         together = tmp_path / "all" / ("pages.jsonl" if to == "jsonl" else to)
@@ -80,7 +90,7 @@ def test_several_formats_are_what_each_is_alone(crawled: Path, tmp_path: Path, f
     "Files and exports", "`search` among several formats builds the index of the texts found for them."
 )
 def test_search_among_formats_indexes_what_was_found_for_them(
-    crawled: Path, tmp_path: Path, found: list[str], monkeypatch: pytest.MonkeyPatch
+    crawled: Path, tmp_path: Path, found: list[str], monkeypatch: pytest.MonkeyPatch, find_here: Callable[[], None]
 ) -> None:
     monkeypatch.setattr("gossamer.results.search.build.PAGES_MIN", 1)
     documents: list[list[str]] = [[], []]
@@ -104,6 +114,7 @@ def test_search_among_formats_indexes_what_was_found_for_them(
     assert len(found) == len(set(found)) > 40
     assert documents[-1] == documents[1]
     assert sorted(path.name for path in (tmp_path / "all").iterdir()) == ["bulk", "markdown"]
+    find_here()
     for to in ("bulk", "markdown"):
         export_of(crawled, to, tmp_path / to)
         assert files_in(tmp_path / to) == files_in(tmp_path / "all" / to)
@@ -114,7 +125,7 @@ def test_search_among_formats_indexes_what_was_found_for_them(
 
 
 def test_one_that_was_interrupted_keeps_what_it_found(
-    crawled: Path, tmp_path: Path, found: list[str], monkeypatch: pytest.MonkeyPatch
+    crawled: Path, tmp_path: Path, found: list[str], monkeypatch: pytest.MonkeyPatch, find_here: Callable[[], None]
 ) -> None:
     monkeypatch.setattr(several, "PAGES_A_COMMIT", 5)
     target = tmp_path / "all"
@@ -140,6 +151,7 @@ def test_one_that_was_interrupted_keeps_what_it_found(
     before = len(found)
     assert export_of(crawled, "markdown, datasets", target).resumed
     assert len(found) == before, "all was found by then"
+    find_here()
     export_of(crawled, "markdown", tmp_path / "markdown")
     assert files_in(target / "markdown") == files_in(tmp_path / "markdown")
 
