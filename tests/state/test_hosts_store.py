@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.state.store import HostsStore
+from gossamer.state.store import HOSTS_SLICE_BYTES_MAX, HostsStore
 
 KEY, OTHER = b"\x01\x02hexample.org\0", b"\x01\x02hexample.net\0"
 
@@ -34,14 +34,18 @@ def test_a_value_is_seen_from_when_it_is_put_and_kept_from_when_it_is_written(tm
     again.close()
 
 
-def test_much_is_written_in_slices_and_all_of_it(tmp_path: Path) -> None:
+def test_much_is_written_in_slices_and_all_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slice has a bound of bytes, too: 4 MB of 2,000 values are 7 slices at least, and would be 4 by their number."""
+    slices: list[int] = []
+    monkeypatch.setattr("gossamer.state.store.give_way", lambda: slices.append(1))
     store = HostsStore(tmp_path)
-    values = {b"\0\0h%d\0" % number: bytes((number % 251 + 1,)) * (number % 3_000 + 1) for number in range(2_000)}
+    values = {b"\0\0h%d\0" % number: bytes((number % 251 + 1,)) * (2 * number + 1) for number in range(2_000)}
     for key, value in values.items():
         store.put(key, value)
     store.cut()
     store.write()
     store.settle()
+    assert len(slices) >= sum(map(len, values.values())) // (HOSTS_SLICE_BYTES_MAX + 4_000)
     assert all(store.get(key) == value for key, value in values.items())
     store.close()
 
@@ -62,7 +66,7 @@ def test_what_was_written_survives_a_killed_process(tmp_path: Path) -> None:
     script = f"""
 import os, signal, sys
 from pathlib import Path
-from gossamer.state.store import HostsStore
+from gossamer.state.store import HOSTS_SLICE_BYTES_MAX, HostsStore
 store = HostsStore(Path(sys.argv[1]))
 store.put({KEY!r}, b"1")
 store.cut()

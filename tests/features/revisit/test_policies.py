@@ -14,8 +14,10 @@ from gossamer.features.revisit.policies import (
     LambdaCrawl,
     Optimal,
     PoissonOptimal,
+    _gains,
     age_s,
     freshness,
+    gain,
 )
 from gossamer.features.revisit.rhythm import Census
 from gossamer.features.revisit.state import Calendar, span_of
@@ -180,6 +182,13 @@ def test_a_census_of_others_is_taken_in_and_out() -> None:
     assert one.price(Optimal(), 0.001) == pytest.approx(census_of(PAGES[:300]).price(Optimal(), 0.001), rel=0.01)
     one.take_in(other, -1)
     assert one.pages == 100
+
+
+@pytest.mark.parametrize("x", [1e-5, 9.999e-4, 1.001e-3, 0.01, 0.3, 2.0, 10.0, 20.0])
+def test_the_inverse_of_the_gain_is_within_a_thousandth(x: float) -> None:
+    exact = 1.0 - (1.0 + x) * math.exp(-x)
+    assert gain(x) == pytest.approx(exact, rel=1e-4), "also where the series is taken"
+    assert _gains.inverse(gain(x)) == pytest.approx(x, rel=1e-3)
 
 
 def test_freshness_and_age_by_simulation() -> None:
