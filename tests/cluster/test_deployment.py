@@ -23,6 +23,7 @@ from gossamer.stages.frontier.options import politeness
 from tests.docs.test_pages import parse
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
+PROGRAM = "/opt/gossamer/bin/gossamer"
 
 
 def fields(required: str, optional: str = "", **known: object) -> dict[str, object]:
@@ -204,15 +205,19 @@ def service_of(name: str) -> configparser.SectionProxy:
 
 def test_the_unit_goes_on_with_what_there_is() -> None:
     service = service_of("gossamer.service")
-    assert "gossamer resume" in service["ExecStart"]
-    assert "gossamer crawl" in service["ExecStart"]
-    assert (service["SuccessExitStatus"], service["RestartPreventExitStatus"]) == ("130", "2")
+    program, *words = shlex.split(service["ExecStart"].replace("%i", "docs"))
+    assert (program, words.pop(), service["Environment"]) == (PROGRAM, "$GOSSAMER_RESUME", "GOSSAMER_RESUME=")
+    options = parse(words)
+    assert options["or_resume"] is True
+    assert (str(options["config"]), str(options["output"])) == ("/etc/gossamer/docs.toml", "/srv/gossamer/docs")
+    # A crawl that ended with 3 or 4 has nothing to do yet: started every ten seconds, it ends at once each time.
+    assert (service["SuccessExitStatus"], service["RestartPreventExitStatus"]) == ("130", "2 3 4")
     assert int(service["TimeoutStopSec"]) > configure(None).crawl.stop_s
 
 
 def test_the_servers_unit_gives_crawls_time_to_end_and_leaves_them_when_it_dies() -> None:
     service = service_of("gossamer-server.service")
-    assert "gossamer serve --folder" in service["ExecStart"]
+    assert f"{PROGRAM} serve --folder" in service["ExecStart"]
     assert (service["KillMode"], service["RestartPreventExitStatus"]) == ("process", "2")
     assert int(service["TimeoutStopSec"]) > STOP_S_MAX
 
