@@ -178,6 +178,16 @@ def test_ten_thousand_dead_ports_cost_a_few_requests_and_little_memory(directory
     crawl.shard.crash()
 
 
+def test_of_many_ports_that_fail_slowly_none_takes_the_place_of_one_whose_url_is_set_aside(directory: Path) -> None:
+    ports = range(1_000, 1_000 + 3 * PORTS_MAX)
+    crawl = Crawl(directory, {f"http:{port}" for port in ports[::3]}, failing_s=2.0)
+    crawl.add(*(f"http://a.test:{port}/{page}" for page in range(2) for port in ports))
+    crawl.run()
+    assert len(crawl.ends) == 2 * len(ports)
+    assert "fetched" in crawl.ends.values()
+    crawl.shard.crash()
+
+
 def test_many_ports_that_answer_all_have_their_turn(directory: Path) -> None:
     ports = range(1_000, 1_000 + 3 * PORTS_MAX)
     crawl = Crawl(directory, {f"http:{port}" for port in ports})

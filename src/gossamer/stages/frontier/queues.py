@@ -9,7 +9,17 @@ from gossamer.model.links import Link
 from gossamer.ports import Bias
 from gossamer.stages.frontier.host import Host, Reading
 from gossamer.stages.frontier.options import FrontierOptions
-from gossamer.stages.frontier.origins import NEVER, free_at, gate, key_of, lane_free_at, none_waits, on_trial, refusal
+from gossamer.stages.frontier.origins import (
+    NEVER,
+    free_at,
+    gate,
+    is_open,
+    key_of,
+    lane_free_at,
+    none_waits,
+    on_trial,
+    refusal,
+)
 from gossamer.stages.frontier.record import (
     LEVELS,
     HostRecord,
@@ -221,7 +231,7 @@ class Queues:
 
     def _has_others(self, host: Host, now: float) -> bool:
         """Say whether a host has URLs of answering origins that may be requested now."""
-        if any(gate(host, key_of(item.url), now, self._remembered_s) == "open" for item in host.window or ()):
+        if any(is_open(host, key_of(item.url)) for item in host.window or ()):
             return True
         return any(not on_trial(host.record, level) for level in self._readable(host, now))
 
