@@ -47,7 +47,9 @@ class ResolveOptions(Section, frozen=True):
     ] = "ipv4_first"
     ttl_s_min: Annotated[float, Key("Shortest lifetime of an answer; overrides a smaller TTL.", ge=0)] = 60.0
     ttl_s_max: Annotated[float, Key("Longest lifetime of an answer; overrides a larger TTL.", ge=1)] = 86400.0
-    failure_ttl_s: Annotated[float, Key("How long a failure counts.", ge=0, le=3600)] = 60.0
+    failure_ttl_s: Annotated[
+        float, Key("How long a failure counts; a temporary one, for a second at most.", ge=0, le=3600)
+    ] = 60.0
     cache_hosts_max: Annotated[int, Key("Hosts whose answers are kept in memory.", ge=1)] = 100_000
     lookups_max: Annotated[int, Key("Lookups under way at once.", ge=1)] = 100
     timeout_s: Annotated[

@@ -24,6 +24,10 @@ _COUNTED: Final = tuple(name for name in Counters.__struct_fields__ if name.star
 _LOCALHOST: Final = ("127.0.0.1", "::1")
 _NOWHERE: Final = ("invalid", "onion")
 """Top-level domains for which name servers must not be queried (RFC 6761, section 6.4; RFC 7686)."""
+_TEMPORARY_S: Final = 1.0
+"""How long a temporary failure counts, the least that RFC 9520, section 3.2, permits: a URL's next attempt, which the
+frontier delays, is for a new lookup.
+"""
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -36,9 +40,10 @@ class DnsResolver:
     """`ports.Resolver`: IP literals, the hosts file, localhost (RFC 6761), then name servers.
 
     Every returned address has passed the guard, from any source. Answers are valid for their TTL, within bounds,
-    failures for `failure_ttl_s`; beyond `cache_hosts_max` the least recently used are dropped. Concurrent requests for
-    one host share one lookup, at most `lookups_max` lookups run at once, and each has a deadline. 1 µs from the cache.
-    A lookup that another name's malformed answer may have failed is repeated alone.
+    failures for `failure_ttl_s`, temporary ones for a second at most; beyond `cache_hosts_max` the least recently used
+    are dropped. Concurrent requests for one host share one lookup, at most `lookups_max` lookups run at once, and each
+    has a deadline. 1 µs from the cache. A lookup that another name's malformed answer may have failed is repeated
+    alone.
     """
 
     def __init__(self, options: ResolveOptions, clock: Clock, on_answer: Callable[[Reply], None] | None = None) -> None:
@@ -189,7 +194,11 @@ class DnsResolver:
 
     def _remember(self, host: str, answer: Located | Failure) -> Located | Failure:
         now = self._clock.now()
-        expires_at = answer.expires_at if isinstance(answer, Located) else now + self._options.failure_ttl_s
+        if isinstance(answer, Located):
+            expires_at = answer.expires_at
+        else:
+            failure_s = self._options.failure_ttl_s
+            expires_at = now + (min(failure_s, _TEMPORARY_S) if answer.retry else failure_s)
         self._known[host] = _Known(answer, expires_at, now)
         self._known.move_to_end(host)
         while len(self._known) > self._options.cache_hosts_max:
