@@ -148,6 +148,17 @@ def test_plain_text_where_tls_was_asked_for(run: Run) -> None:
     run(main())
 
 
+BROKEN_H2 = {
+    b"/upgrade": ("upgrade", "h2,h2c"),
+    b"/connection": ("connection", "keep-alive"),
+    b"/coding": ("transfer-encoding", "chunked"),
+    b"/capitals": ("X-Capitals", "1"),
+    b"/longer": ("content-length", "8000"),
+    b"/shorter": ("content-length", "5"),
+}
+"""By path: a header that a reply over HTTP/2 must not have, as servers send behind others (Apache httpd, IIS)."""
+
+
 class H2Server:
     """Answers each h2 request with its path, in frames as h2 allows."""
 
@@ -164,7 +175,10 @@ class H2Server:
             await writer.drain()
             writer.close()
             return
-        state = h2.connection.H2Connection(h2.config.H2Configuration(client_side=False, header_encoding=None))
+        config = h2.config.H2Configuration(
+            client_side=False, header_encoding=None, validate_outbound_headers=False, normalize_outbound_headers=False
+        )
+        state = h2.connection.H2Connection(config)
         state.initiate_connection()
         writer.write(state.data_to_send())
         with suppress(ConnectionError):
@@ -188,6 +202,10 @@ class H2Server:
             state.reset_stream(stream_id, h2.errors.ErrorCodes.HTTP_1_1_REQUIRED)
             return
         body = headers[b":path"] * 1000
+        if broken := BROKEN_H2.get(headers[b":path"]):
+            state.send_headers(stream_id, [(":status", "200"), ("content-type", "text/html"), broken])
+            state.send_data(stream_id, body, end_stream=True)
+            return
         state.send_headers(stream_id, [(":status", "103"), ("link", "</x>")])
         state.send_headers(
             stream_id,
@@ -247,6 +265,27 @@ def test_a_page_that_requires_http_1_1_is_fetched_where_others_come_over_h2(run:
             assert failed(await fetch("/required")).again, "a kept connection may have closed for another reason"
             assert failed(await fetch("/required")).error == "the server refused the request over HTTP/2"
             assert replied(await fetch("/required")).http_version == "1.1"
+
+    run(main())
+
+
+@pytest.mark.parametrize("path", BROKEN_H2)
+def test_a_reply_that_breaks_the_rules_of_h2_is_fetched_over_http_1_1(
+    run: Run, authority: Authority, path: bytes
+) -> None:
+    async def main() -> None:
+        server = H2Server()
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=authority.h2_context)
+        port = listener.sockets[0].getsockname()[1]
+        async with listener, speaking(ca_bundle=authority.bundle) as module:
+
+            def fetch(path: str) -> Awaitable[Reply | Failure]:
+                return module.fetch(Request(url=f"https://example.test:{port}{path}", ip="127.0.0.1", port=port))
+
+            assert replied(await fetch("/robots.txt")).http_version == "2"
+            failure = failed(await fetch(path.decode()))
+            assert (failure.outcome, failure.again, failure.host_level) == ("protocol_error", True, False)
+            assert replied(await fetch(path.decode())).http_version == "1.1"
 
     run(main())
 

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer.stages.fetch.legacy import LegacyTransfer
 from gossamer.stages.fetch.tolerant import TolerantTransfer
-from gossamer.stages.fetch.transfers import NO_RFC5746, NO_STATUS_LINE, is_ill_chunked, is_partial
+from gossamer.stages.fetch.transfers import NO_RFC5746, NO_STATUS_LINE, breaks_h2, is_ill_chunked, is_partial
 
 if TYPE_CHECKING:
     from gossamer.model.visits import Failure
@@ -59,8 +59,8 @@ class Repeats:
         return TolerantTransfer if left else None
 
     def judge(self, transfer: Transfer, authority: str, failure: Failure, end: End, *, is_repeat: bool) -> Failure:
-        """Return a failure, which asks for the same request once more if the tolerant reader may read the reply, or if
-        a kept connection was closed instead of an answer (RFC 9112, section 9.3.1).
+        """Return a failure, which asks for the same request once more if the tolerant reader may read the reply, if it
+        is one for HTTP/1.1 alone, or if a kept connection was closed instead of an answer (RFC 9112, section 9.3.1).
         """
         request = transfer.request
         is_refused = not isinstance(transfer, TolerantTransfer) and is_refused_reply(transfer, failure, end)
@@ -70,7 +70,8 @@ class Repeats:
         if is_legacy:
             note(self._legacy, authority, True)
         closed = transfer.stopped == "resend" and not transfer.was_refused
-        if not (is_refused or is_legacy or closed) or is_repeat or request.method not in _REPEATABLE:
+        may_succeed = is_refused or is_legacy or closed or breaks_h2(end)
+        if not may_succeed or is_repeat or request.method not in _REPEATABLE:
             return failure
         note(self._urls, request.url, True)
         return replace(failure, again=True)

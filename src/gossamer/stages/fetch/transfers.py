@@ -61,6 +61,8 @@ _MEANING: Final[dict[int, tuple[str, bool, bool]]] = {
 _H2_CODES: Final = frozenset({pycurl.E_HTTP2, _H2_STREAM})
 _H2_WORDS: Final = ("nghttp2 ", "[HTTP2] ")
 """Beginnings of HTTP/2 errors with another code."""
+_BROKEN_H2: Final = ("Invalid HTTP header field was received", "received invalid frame")
+"""nghttp2's errors for a reply that breaks the rules of HTTP/2 (RFC 9113, section 8.1.1)."""
 _LOST: Final = frozenset({pycurl.E_PARTIAL_FILE, pycurl.E_RECV_ERROR, *_H2_CODES})
 
 _SILENT: Final[dict[int, str]] = {
@@ -180,7 +182,16 @@ def is_h2_failure(transfer: Transfer, end: End) -> bool:
 
 def is_stream_failure(transfer: Transfer, end: End) -> bool:
     """Say whether an HTTP/2 failure concerns one request, which may be repeated: its stream was reset or refused."""
-    return transfer.was_refused or (end.code == _H2_STREAM and "PROTOCOL_ERROR" not in end.text)
+    if transfer.was_refused:
+        return True
+    return end.code == _H2_STREAM and "PROTOCOL_ERROR" not in end.text and not breaks_h2(end)
+
+
+def breaks_h2(end: End) -> bool:
+    """Say whether the only error is that a reply is none by the rules of HTTP/2, such as one with `Upgrade: h2,h2c`.
+    Over HTTP/1.1 the same reply is fine.
+    """
+    return bool(end.code) and any(words in end.text for words in _BROKEN_H2)
 
 
 def is_unclosed(end: End) -> bool:
