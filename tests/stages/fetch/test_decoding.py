@@ -44,11 +44,13 @@ PAGE = b" ".join(b"%x" % _words.randrange(1 << 30) for _ in range(30_000))
 every_coding = pytest.mark.parametrize("coding", list(CODINGS))
 
 
-def decode(body: bytes, *codings: str, decoder: BoundedDecoder = DECODER, truncated: str = "") -> Content:
+def decode(
+    body: bytes, *codings: str, decoder: BoundedDecoder = DECODER, truncated: str = "", media_type: str = ""
+) -> Content:
     headers = tuple(("Content-Encoding", coding) for coding in codings)
     reply = Reply(
         url="", status=200, headers=headers, body=body, ip="", started_at=0.0, fetch_s=0.0, wire_bytes=0,
-        truncated=truncated,
+        truncated=truncated, media_type=media_type,
     )  # fmt: skip
     return decoder.decode(reply)
 
@@ -90,6 +92,32 @@ def test_odd_labels_of_gzip_are_understood(label: str, tmp_path: Path) -> None:
     assert not content.error
     assert content.file is not None
     assert content.file.pread(len(PAGE), 0) == PAGE
+
+
+@pytest.mark.parametrize("label", ["deflate", "zstd"])
+def test_gzip_is_decoded_under_another_known_name(label: str) -> None:
+    assert decode(gzip.compress(PAGE), label) == Content(PAGE)
+
+
+def test_deflate_may_be_named_as_gzip_may() -> None:
+    assert decode(zlib.compress(PAGE), "x-deflate") == Content(PAGE)
+
+
+@pytest.mark.parametrize(("times", "labels"), [(1, ()), (2, ("gzip",)), (3, ("gzip", "gzip"))])
+@pytest.mark.parametrize("media_type", ["text/html", "application/xhtml+xml", "application/json"])
+def test_a_text_that_is_gzip_is_decoded_although_no_header_says_so(
+    times: int, labels: tuple[str, ...], media_type: str, tmp_path: Path
+) -> None:
+    body = PAGE
+    for _ in range(times):
+        body = gzip.compress(body)
+    assert decode(body, *labels, media_type=media_type) == Content(PAGE)
+    to_disk = BoundedDecoder(FetchOptions(body_memory_bytes_max=1_000), Spills(tmp_path, "sha1"))
+    content = decode(body, *labels, decoder=to_disk, media_type=media_type)
+    assert content.file is not None
+    assert content.file.pread(len(PAGE), 0) == PAGE
+    left = decode(body, *labels, media_type="application/gzip")
+    assert left.body.startswith(b"\x1f\x8b\x08"), "a file that is gzip"
 
 
 class Brotlipy:
