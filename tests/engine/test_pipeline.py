@@ -126,6 +126,24 @@ def test_a_redirect_that_names_nothing_is_an_error_of_the_page(tmp_path: Path) -
         assert ring.rows[0].error == "HTTP 302 without a Location that can be visited"
 
 
+@pytest.mark.parametrize("headers", [(), (("Location", ""),)], ids=["none", "empty"])
+def test_the_page_of_a_redirect_without_location_is_read(tmp_path: Path, headers: tuple[tuple[str, str], ...]) -> None:
+    shown = msgspec.structs.replace(page("/a"), status=302)
+    shown = msgspec.structs.replace(shown, headers=(*shown.headers, *headers))
+    with Ring(tmp_path, {ROOT: shown, ROOT + "a": page()}) as ring:
+        ring.crawl(ROOT)
+        assert ring.outcomes == {ROOT: "http_error", ROOT + "a": "fetched"}
+        assert ring.rows[0].error == "HTTP 302 without a Location that can be visited"
+
+
+def test_the_page_of_a_redirect_to_what_cannot_be_visited_is_not_read(tmp_path: Path) -> None:
+    left = msgspec.structs.replace(page("/a"), status=302)
+    left = msgspec.structs.replace(left, headers=(*left.headers, ("Location", "mailto:a@b.test")))
+    with Ring(tmp_path, {ROOT: left, ROOT + "a": page()}) as ring:
+        ring.crawl(ROOT)
+        assert ring.outcomes == {ROOT: "http_error"}
+
+
 def test_the_choices_of_a_300_without_location_are_links(tmp_path: Path) -> None:
     choices = msgspec.structs.replace(page("/de", "/fr"), status=300)
     with Ring(tmp_path, {ROOT: choices, ROOT + "de": page(), ROOT + "fr": reply(b"", 300)}) as ring:

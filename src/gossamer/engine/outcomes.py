@@ -217,6 +217,11 @@ class Outcomes:
     def _http_error(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude an HTTP error: archive the reply, and try again later if the error may be temporary."""
         visit = self._visit(lease)
+        row = self._error_row(visit, reply)
+        again = self._plan_retry(lease, row.error, now) if reply.status in AGAIN else None
+        self._conclude(lease, self._digested(visit, reply, row), now, again)
+
+    def _error_row(self, visit: Visit, reply: Reply) -> PageRow:
         row = self._reply_row(visit, reply, REFUSALS.get(reply.status, "http_error"))
         row.error = f"HTTP {reply.status}"
         if reply.status in REDIRECTS:  # A redirect without a target.
@@ -225,8 +230,7 @@ class Outcomes:
             row.offer = offer_of(reply.headers)
             row.error += f": {row.offer}" if row.offer else ""
         self._logs.info(row.outcome, url=row.url, error=row.error, attempt=visit.attempt)
-        again = self._plan_retry(lease, row.error, now) if reply.status in AGAIN else None
-        self._conclude(lease, self._digested(visit, reply, row), now, again)
+        return row
 
     def is_page(self, lease: VisitLease, reply: Reply, examined: Examined) -> bool:
         """Say whether a document is the page that was requested."""
@@ -245,7 +249,8 @@ class Outcomes:
         visit = self._visit(lease)
         url = lease.url
         stages = self._stages
-        row = self._reply_row(visit, reply, "fetched")
+        is_error = reply.status > MULTIPLE_CHOICES
+        row = self._error_row(visit, reply) if is_error else self._reply_row(visit, reply, "fetched")
         if examined.died:
             row.outcome = "process_crashed"
             row.error = "a process died of it twice; archived unparsed"
@@ -405,7 +410,9 @@ class Outcomes:
 
 
 def _is_document(reply: Reply) -> bool:
-    """Say whether a reply that is no redirect is read: a success, or the list of links to choose from that is the
-    content of a 300 (RFC 9110, section 15.4.1).
+    """Say whether a reply that is not followed is read: a success, or the content of a redirect. Browsers show it if
+    there is no Location; that of a 300 is the list of links to choose from (RFC 9110, section 15.4.1).
     """
-    return 200 <= reply.status < MULTIPLE_CHOICES or (reply.status == MULTIPLE_CHOICES and reply.body_bytes > 0)
+    if reply.status in REDIRECTS and reply.body_bytes:
+        return reply.status == MULTIPLE_CHOICES or not (reply.header("location") or "").strip()
+    return 200 <= reply.status < MULTIPLE_CHOICES
