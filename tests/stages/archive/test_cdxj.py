@@ -6,6 +6,8 @@ import gzip
 import json
 import subprocess
 import sys
+import tracemalloc
+from contextlib import ExitStack
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -102,6 +104,17 @@ def test_lines_are_sorted_by_bytes_however_little_fits(tmp_path: Path, monkeypat
     assert lines == sorted(lines)
     assert lines == sorted(_entry(number).line() for number in range(1000))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index.cdxj", "state"], "and the sum of it"
+
+
+def test_the_memory_of_lines_is_bounded_with_that_of_their_objects(tmp_path: Path) -> None:
+    bytes_max = 1_000_000
+    with ExitStack() as stack:
+        tracemalloc.start()
+        stack.callback(tracemalloc.stop)
+        lines = cdxj._sort_lines((b"%d\n" % number for number in range(60_000)), tmp_path, bytes_max, stack)
+        assert sum(1 for _ in lines) == 60_000
+        peak = tracemalloc.get_traced_memory()[1]
+    assert peak < bytes_max * 1.2
 
 
 def test_the_old_index_stands_until_the_new_one_is_whole(tmp_path: Path) -> None:

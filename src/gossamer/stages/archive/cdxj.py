@@ -36,7 +36,11 @@ INDEX = "index.cdxj"
 SEAL = "state/index.json"
 """File with the checksums of `index.cdxj`, in the crawl's directory."""
 FILES_MERGED_MAX = 64
-SORT_BYTES_MAX = 64_000_000
+SORT_BYTES_MAX = 16_000_000
+LINE_BYTES = 50
+"""Memory of a line beside its text: head of the object, what the allocator rounds up, place in the list."""
+READ_BYTES = 1 << 18
+ROWS_AT_ONCE = 1_000
 COLUMNS = [  # Of `pages`, that an entry is made of.
     "url", "fetched_at", "media_type", "status", "digest", "warc_type", "warc_length", "warc_offset", "warc_file",
 ]  # fmt: skip
@@ -216,9 +220,11 @@ def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:
     rendered: Path | None = None
     for path in parquet_files:
         try:
-            with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            with pq.ParquetFile(
+                path, buffer_size=READ_BYTES, pre_buffer=False, page_checksum_verification=True
+            ) as file:
                 more = [name for name in (RENDERED, SENT_TYPE) if name in file.schema_arrow.names]
-                for batch in file.iter_batches(batch_size=10_000, columns=[*COLUMNS, *more], use_threads=False):
+                for batch in file.iter_batches(batch_size=ROWS_AT_ONCE, columns=[*COLUMNS, *more], use_threads=False):
                     yield from entries_of_batch(batch)
                     if RENDERED in more and is_rendered(batch):
                         rendered = path
@@ -346,7 +352,7 @@ def _sort_lines(lines: Iterable[bytes], folder: Path, bytes_max: int, stack: Exi
     made = 0
     for line in lines:
         held.append(line)
-        held_bytes += len(line)
+        held_bytes += len(line) + LINE_BYTES
         if held_bytes >= bytes_max:
             held.sort()
             runs.append(_write_run(folder / f"run-{made}", held))

@@ -78,8 +78,8 @@ class ArchiveOptions(Section, frozen=True):
         float, Key("At the crawl's end, how long to wait for a store that accepts nothing, in seconds.", ge=0)
     ] = 600.0
     index_sort_bytes_max: Annotated[
-        int, Key("Bytes of index lines sorted in memory at once; more are merged from files.", ge=1)
-    ] = 64_000_000
+        int, Key("Memory for index lines that are sorted at once; more are merged from files.", ge=1)
+    ] = 16_000_000
 
 
 class SearchOptions(Section, frozen=True):
