@@ -43,6 +43,24 @@ def test_records_of_a_package_stay_in_it(directory: Path) -> None:
     assert run("verify", str(directory), "--deep")[0] == 0
 
 
+def test_packages_in_a_package_stay_in_it(directory: Path, tmp_path: Path) -> None:
+    outer = tmp_path / "collection.wacz"
+    more = write_wacz(tmp_path / "more.wacz", archive__x_warc_gz=packed(site(PAGES)[4:]))
+    with zipfile.ZipFile(outer, "w") as file:
+        for path in (directory.with_name("my files.wacz"), more):
+            file.write(path, path.name)
+    nested = tmp_path / "nested"
+    do_import(nested, outer)
+    columns = "url, digest, title"
+    assert rows(nested, columns) == rows(directory, columns)
+    assert [path.name for path in (nested / "warc").iterdir()] == ["linked-00000-collection.wacz"]
+    assert run("verify", str(nested), "--deep")[0] == 0
+    target = tmp_path / "again.wacz"
+    assert run("export", str(nested), "--to", "wacz", "-o", str(target))[0] == 0
+    do_import(tmp_path / "again", target)
+    assert rows(tmp_path / "again", columns) == rows(directory, columns)
+
+
 def test_texts_robots_and_forgetting(directory: Path, tmp_path: Path) -> None:
     assert run("export", str(directory), "--to", "markdown", "-o", str(tmp_path / "md"))[0] == 0
     text = "".join(path.read_text() for path in (tmp_path / "md").rglob("*.md"))

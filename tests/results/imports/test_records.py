@@ -66,6 +66,20 @@ def capture(tmp_path: Path, data: bytes) -> Capture:
     return item
 
 
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_versions_in_lower_case(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """As in a file that the tests of JWAT call valid. Readers that know upper case alone get a copy."""
+    data = [record(f"http://a.example/{number}") for number in range(4)]
+    lower = [one.replace(b"WARC/1.0", b"warc/1.0", 1) if number % 2 else one for number, one in enumerate(data)]
+    found = captures_in(write(tmp_path / "a.warc", b"".join(map(pack, lower))))
+    assert [one.place.linkable for one in found] == [True, False, True, False]
+    assert len(captures_in(write(tmp_path / "b.warc", b"".join(map(pack, lower[1:]))))) == 3
+    damaged = lower[0].replace(b"Content-Length: ", b"Content-Length: x")
+    refused, *others = items_of(write(tmp_path / "c.warc", damaged + lower[1]))
+    assert isinstance(refused, Refused)
+    assert len(others) == 1
+
+
 def frames(*parts: bytes) -> bytes:
     return b"".join(map(zstandard.ZstdCompressor(write_checksum=True).compress, parts))
 

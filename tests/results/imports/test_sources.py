@@ -16,7 +16,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.results.imports.capture import Capture, Refused, Room, Skipped
 from gossamer.results.imports.listed import listed_pages
 from gossamer.results.imports.reading import captures_of
-from gossamer.results.imports.sources import UNKNOWN, find_sources
+from gossamer.results.imports.sources import INDEX, PACKED, SAVED, UNKNOWN, find_sources
 from gossamer.results.imports.texts import PageTexts
 from gossamer.world.spill import Spills
 from tests.results.imports.test_records import BODY, captures_in, items_of, record, write
@@ -104,6 +104,67 @@ def test_packages(tmp_path: Path, method: int) -> None:
             data = path.read_bytes()[one.place.offset : one.place.offset + one.place.length]
             assert BODY in (gzip.decompress(data) if one.place.packing else data)
     assert [item.reason for item in items_of(path) if isinstance(item, Refused)] == [UNKNOWN]
+
+
+def nested(path: Path, *, method: int = zipfile.ZIP_STORED, **packages: bytes) -> Path:
+    """Write a package of packages as Browsertrix gives a collection, or a crawl of several files."""
+    with zipfile.ZipFile(path, "w", method) as file:
+        for name, data in packages.items():
+            file.writestr(f"{name}.wacz", data)
+        file.writestr("datapackage.json", '{"profile": "multi-wacz-package"}')
+    return path
+
+
+def test_packages_in_a_package(tmp_path: Path) -> None:
+    pages = b'{"format": "json-pages-1.0"}\n{"url": "http://a.example/2", "title": "Listed"}\n'
+    one = package(tmp_path / "x", **{"archive_a-warc-gz": gzip.compress(record("http://a.example/1"))}).read_bytes()
+    members = gzip.compress(record("http://a.example/2")) + gzip.compress(record("http://a.example/3"))
+    files = {"archive_a-warc-gz": members, "archive_b-warc": record("http://a.example/4"), "pages_pages-jsonl": pages}
+    two = package(tmp_path / "y", **files).read_bytes()
+    packed = package(tmp_path / "z", method=zipfile.ZIP_DEFLATED, archive_a=record()).read_bytes()
+    path = nested(tmp_path / "all.wacz", one=one, two=two, broken=one[:-30], packed=packed)
+    assert [item.url[-1] for item in items_of(path) if isinstance(item, Capture)] == ["1", "2", "3", "4"]
+    assert [item.file.rpartition("!")[2] for item in items_of(path) if isinstance(item, Refused)] == [
+        "broken.wacz", "packed.wacz/archive/a",
+    ]  # fmt: skip
+    for found in captures_in(path):
+        data = path.read_bytes()[found.place.offset : found.place.offset + found.place.length]
+        assert found.place.linkable
+        assert BODY in (gzip.decompress(data) if found.place.packing else data)
+    (source,) = [one for one in find_sources([str(path)]) if one.name.endswith("two.wacz/archive/b.warc")]
+    spills = Spills(tmp_path, "sha1")
+    assert listed_pages(source, Room(spills), PageTexts(spills, 1_000))["http://a.example/2"].title == "Listed"
+    with pytest.raises(ConfigError, match="unpack it"):
+        find_sources([str(nested(tmp_path / "zipped.wacz", method=zipfile.ZIP_STORED))])
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b" CDX N b a m s k r M S V g\na,b)/ 20140103030321 http://b.a/ text/html 200 X - - 1 333 a.warc.gz\n", INDEX),
+        (b"a,b)/ 20140103030321 http://b.a/ text/html 200 X - - 1043 333 a.warc.gz\n", INDEX),
+        (gzip.compress(b'a,b)/ 20140103030321 {"url": "http://b.a/", "filename": "a.warc.gz"}\n'), INDEX),
+        (b"\xef\xbb\xbf<!DOCTYPE html> <html><!--\n Page saved with SingleFile \n url: http://a.example -->", SAVED),
+        (b"From: <Saved by Blink>\r\nMIME-Version: 1.0\r\n", SAVED),
+        (b"\x04\x22\x4d\x18" + bytes(20), PACKED),
+        (b"BZh91AY&SY", PACKED),
+    ],
+)
+def test_other_files_are_named_with_what_to_do(tmp_path: Path, content: bytes, fault: str) -> None:
+    path = write(tmp_path / "any", content)
+    with pytest.raises(ConfigError) as raised:
+        find_sources([str(path)])
+    assert str(raised.value) == f"{path} {fault}"
+    beside = write(tmp_path / "a.warc", record())
+    assert [source.fault for source in find_sources([str(path), str(beside)])] == [fault, ""]
+
+
+def test_a_cache_of_httrack_is_named(tmp_path: Path) -> None:
+    (tmp_path / "hts-cache").mkdir()
+    with zipfile.ZipFile(tmp_path / "hts-cache/new.zip", "w") as file:
+        file.writestr("http://a.example/index.html", "<p>")
+    with pytest.raises(ConfigError, match="httrack2warc"):
+        find_sources([str(tmp_path / "hts-cache/new.zip")])
 
 
 def test_hostile_packages(tmp_path: Path) -> None:

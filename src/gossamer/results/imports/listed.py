@@ -13,7 +13,8 @@ import msgspec
 from gossamer.results.imports.capture import Room, Source
 from gossamer.results.imports.files import open_place
 from gossamer.results.imports.texts import PageTexts
-from gossamer.stages.archive.packages import open_package
+from gossamer.stages.archive.packages import nested_packages, open_package
+from gossamer.world.inputs import part_of
 
 PAGES_MAX = 100_000
 """Pages that are kept; further ones have the depth of their links, and their own title."""
@@ -47,17 +48,12 @@ def listed_pages(source: Source, room: Room, texts: PageTexts) -> dict[str, List
     found: dict[str, ListedPage] = {}
     if not source.is_packaged:
         return found
-    with (
-        suppress(zipfile.BadZipFile),
-        open_place(source.place, room.store, source.size) as file,
-        open_package(file) as package,
-    ):
-        for name, default in _LISTS:
-            # Where a list is missing, damaged or encrypted, the archives count.
-            with suppress(KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
-                for line in _lines(package, name):
-                    depth = 0 if line.seed else default if line.depth is None else line.depth
-                    depth = None if depth is not None and depth < 0 else depth
+    with suppress(zipfile.BadZipFile), open_place(source.place, room.store, source.size) as file:
+        with open_package(file) as package:
+            nested = [part_of(file, one.begin, one.length) for one in nested_packages(package, file) if one.begin >= 0]
+        for one in (file, *nested):
+            with suppress(zipfile.BadZipFile), open_package(one) as package:
+                for line, depth in _listed_lines(package):
                     title = "" if line.title in (None, line.url) else " ".join(line.title.split())
                     page = ListedPage(depth, title[:TITLE_CHARACTERS_MAX])
                     if line.url and line.text:
@@ -65,6 +61,16 @@ def listed_pages(source: Source, room: Room, texts: PageTexts) -> dict[str, List
                     if line.url and page != ListedPage() and len(found) < PAGES_MAX:
                         found.setdefault(line.url.partition("#")[0], page)
     return found
+
+
+def _listed_lines(package: zipfile.ZipFile) -> Iterator[tuple[_Line, int | None]]:
+    """Yield the lines of the lists of a package, with the depth of each page."""
+    for name, default in _LISTS:
+        # Where a list is missing, damaged or encrypted, the archives count.
+        with suppress(KeyError, zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error):
+            for line in _lines(package, name):
+                depth = 0 if line.seed else default if line.depth is None else line.depth
+                yield line, None if depth is not None and depth < 0 else depth
 
 
 def _lines(package: zipfile.ZipFile, name: str) -> Iterator[_Line]:

@@ -30,9 +30,20 @@ from gossamer.world.inputs import part_of
 
 LIST_BYTES_MAX = 64 << 20
 UNKNOWN = "is no WARC, ARC, WACZ or HAR file"
+INDEX = "is an index (CDX); import the archives that it names"
+SAVED = "is a saved page, not an archive; `warcit` makes a WARC file of it"
+HTTRACK = "is a cache of HTTrack; `httrack2warc` makes a WARC file of the folder above it"
+PACKED = "is packed in another way than gzip or Zstandard; unpack it, and import what it holds"
+ZIPPED = (
+    "holds no archive (archive/…), as a WACZ file does; if it holds other archives, unpack it and import the folder"
+)
 _SUFFIXES = (
     ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
 )  # fmt: skip
+_PACKED = (b"\x04\x22\x4d\x18", b"BZh", b"\xfd7zXZ\0")
+"""Beginnings of files of LZ4, bzip2 and xz."""
+_CDX = re.compile(rb" ?CDX |!meta |[^ \n]{1,9000} [0-9]{14} ")
+_PAGE = re.compile(rb"<!doctype html|<html|mime-version:|from: <saved by ", re.IGNORECASE)
 _NAME = re.compile(r"\.(w?arc)(\.gz|\.zst)?(?:\.open)?\Z")
 _NO_OPTIONS = ArchiveOptions()
 _STORES = ("s3://", "gs://", "az://")
@@ -164,7 +175,7 @@ def _recognize(file: BinaryIO, source: Source) -> Source:
             return replace(source, fault=str(error))
         begin = b"?"
     begin = b"".join(in_utf8(iter((begin,)))).removeprefix(codecs.BOM_UTF8).lstrip()
-    if begin.startswith(MARK):
+    if begin[: len(MARK)].upper() == MARK:
         return replace(source, form="warc", packing=packing)
     if arc_fields(begin.partition(b"\n")[0]) is not None:
         return replace(source, form="arc", packing=packing)
@@ -173,7 +184,18 @@ def _recognize(file: BinaryIO, source: Source) -> Source:
     if begin and by_name is not None:
         packed: dict[str, Packing] = {"": "", ".gz": "gzip", ".zst": "zstd"}
         return replace(source, form="arc" if by_name[1] == "arc" else "warc", packing=packed[by_name[2] or ""])
-    return replace(source, fault=UNKNOWN if begin else "is empty")
+    return replace(source, fault=_fault_of(begin))
+
+
+def _fault_of(begin: bytes) -> str:
+    """Return why a file that begins so is no archive, and what to do."""
+    if not begin:
+        return "is empty"
+    if begin.startswith(_PACKED):
+        return PACKED
+    if _CDX.match(begin):
+        return INDEX
+    return SAVED if _PAGE.match(begin) else UNKNOWN
 
 
 def _members(file: BinaryIO, source: Source) -> list[Source]:
@@ -191,8 +213,9 @@ def _members(file: BinaryIO, source: Source) -> list[Source]:
                     begin = io.BytesIO(member.read(ARC_LINE_BYTES_MAX))
                 found.append(replace(_recognize(begin, replace(one, length=len(begin.getbuffer()))), length=-1))
             else:
-                found.append(replace(one, fault="is encrypted, or packed in an unusual way"))
-    return found or [replace(source, fault="holds no archive (archive/…), as a WACZ file does")]
+                found.append(replace(one, fault="is encrypted, damaged, or packed in an unusual way"))
+        is_cache = any(name.startswith(("http://", "https://")) for name in package.namelist())
+    return found or [replace(source, fault=HTTRACK if is_cache else ZIPPED)]
 
 
 def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:

@@ -48,7 +48,7 @@ def captures_of_warc(source: Source, unpacked: Unpacked, room: Room, after: Capt
             except (BrokenMemberError, UnreadableError) as error:
                 fault = stream.refuse(error)
             else:
-                is_one = is_whole and bool(length) and reading.is_regular
+                is_one = is_whole and bool(length) and reading.is_regular and stream.is_standard
                 place = CapturePlace(
                     source.number, source.begin + offset, within, length, unpacked.packing, linkable=is_one
                 )

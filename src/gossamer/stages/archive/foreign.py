@@ -16,7 +16,7 @@ CAPTURES = frozenset(("response", "resource", "revisit"))
 RECORD_BYTES_MAX = 1 << 34
 _BLANK_LINE = (b"\n\r\n", b"\n\n", b"\n\r\r\n")
 _END = b"\r\n\r\n"
-_WARC_MARKS = (b"\nWARC/1.", b"\0WARC/1.")
+_WARC_MARKS = (b"\nWARC/1.", b"\nwarc/1.", b"\0WARC/1.", b"\0warc/1.")
 """A power cut leaves zeros in place of what precedes a record."""
 _ARC_MARKS = (b"\nhttp", b"\nftp:")
 _LENGTH_DIGITS_MAX = 18
@@ -113,6 +113,8 @@ class RecordStream:
         self._is_lost = False
         """The next record of this member is."""
         self._is_direct = not unpacked.packing
+        self.is_standard = True
+        """The last record begins as the standard has it, so that other readers know it."""
         self._after = after or (-1, -1)
         if after is not None:
             unpacked.seek(after[0])
@@ -213,7 +215,9 @@ class RecordStream:
 
     def _begins(self, data: bytes) -> bool:
         """Return whether a record begins with these bytes."""
-        return arc_fields(data.partition(b"\n")[0]) is not None if self._is_arc else data.startswith(MARK)
+        if self._is_arc:
+            return arc_fields(data.partition(b"\n")[0]) is not None
+        return data[: len(MARK)].upper() == MARK  # JWAT takes `warc/1.0` for valid, too.
 
     def _warc_fields(self) -> dict[str, str]:
         unpacked = self._unpacked
@@ -221,12 +225,14 @@ class RecordStream:
         if not 0 < length <= HEAD_BYTES_MAX:
             unpacked.take(1)
             raise BrokenRecordError("has a head without an end" if length else "holds no WARC record")
-        if (cut := unpacked.peek(length).rfind(_WARC_MARKS[0])) >= 0:
+        if (cut := max(map(unpacked.peek(length).rfind, _WARC_MARKS[:2]))) >= 0:
             unpacked.take(cut + 1)
             raise BrokenRecordError("has a head that is cut")
         fields: dict[str, str] = {}
         last = ""
-        for line in unpacked.take(length).decode("utf-8", "replace").split("\n")[1:]:
+        version, *lines = unpacked.take(length).decode("utf-8", "replace").split("\n")
+        self.is_standard = version.startswith("WARC/1.")
+        for line in lines:
             name, colon, value = line.partition(":")
             if line[:1] in (" ", "\t") and last:
                 fields[last] = f"{fields[last]} {line.strip()}".strip()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from os import SEEK_END
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
+
+from gossamer.world.inputs import part_of
 
 ARCHIVES = "archive/"
 DIRECTORY_BYTES_MAX = 64 << 20
@@ -41,8 +44,33 @@ def open_package(file: BinaryIO) -> zipfile.ZipFile:
 
 
 def packed_files(package: zipfile.ZipFile, file: BinaryIO) -> list[PackedFile]:
-    """Return the files in `archive/` of the package in `file`, unpacking nothing. Raises BadZipFile: they overlap."""
-    infos = [info for info in package.infolist() if info.filename.startswith(ARCHIVES) and not info.is_dir()]
+    """Return the archives of the package in `file`, unpacking nothing: the files in `archive/`, and those of packages
+    that it stores, as Browsertrix packs a collection (profile `multi-wacz-package`).
+
+    Raises:
+        BadZipFile: they overlap.
+    """
+    found = _locate(package, file, lambda name: name.startswith(ARCHIVES))
+    for nested in nested_packages(package, file):
+        try:
+            with open_package(part := part_of(file, nested.begin, nested.length)) as inner:
+                within = _locate(inner, part, lambda name: name.startswith(ARCHIVES))
+        except (zipfile.BadZipFile, ValueError):
+            found.append(nested._replace(begin=-1))
+            continue
+        for one in within:
+            begin = nested.begin + one.begin if one.begin >= 0 else -1
+            found.append(PackedFile(f"{nested.name}/{one.name}", begin, one.length, is_deflated=False))
+    return found
+
+
+def nested_packages(package: zipfile.ZipFile, file: BinaryIO) -> list[PackedFile]:
+    """Return the packages that the package in `file` holds beside its archives. Raises BadZipFile: they overlap."""
+    return _locate(package, file, lambda name: name.lower().endswith(LINK_SUFFIX) and not name.startswith(ARCHIVES))
+
+
+def _locate(package: zipfile.ZipFile, file: BinaryIO, is_wanted: Callable[[str], bool]) -> list[PackedFile]:
+    infos = [info for info in package.infolist() if is_wanted(info.filename) and not info.is_dir()]
     if sum(info.compress_size for info in infos) > file.seek(0, SEEK_END):
         raise zipfile.BadZipFile("its files overlap")
     found = []
