@@ -50,6 +50,8 @@ class Key(msgspec.Struct, frozen=True, eq=False):
     """Raises ValueError for what cannot be a name in its table."""
     check: Callable[[Any], Any] | None = None
     """Returns the value to keep in place of the converted one; raises ValueError."""
+    example: str = ""
+    """How to write it, for errors about a table with names of the operator's."""
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -334,6 +336,7 @@ class _Conversion:
 
 
 INTEGER_MAX = 2**63 - 1
+_TABLE = '{NAME = "a"}'
 _KINDS: Mapping[Any, tuple[type, ...]] = {
     bool: (bool,), int: (int,), float: (int, float), str: (str,), tuple: (tuple, list), dict: (Mapping,),
 }  # fmt: skip
@@ -361,6 +364,8 @@ def _expectation(given: Any, hint: Any, origin: Any, key: Key) -> str:
     is_right: bool = isinstance(given, _KINDS[kind]) and (kind is bool or not isinstance(given, bool))
     if not is_right:
         words = WORDS[key.unit] if key.unit and kind in (int, float) else _WORDS[kind]
+        if kind is dict and (key.example or get_args(hint)[1] is str):
+            return f"{words}, such as {key.example or _TABLE}"
         return words.replace("a number", "a whole number") if kind is int else words
     if kind is int and abs(given) > INTEGER_MAX:  # What TOML and the store hold.
         return f"{INTEGER_MAX} or less" if given > 0 else f"{-INTEGER_MAX} or more"

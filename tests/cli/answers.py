@@ -221,4 +221,179 @@ ANSWERS = [
         "https://example.org/x.warc.gz is no address of a store; write s3://BUCKET/PATH, gs://, az:// or file:///PATH",
     ),
     (["fetch", SEED], "seed http://127.0.0.1:9/ is at a private address; add --allow-private to visit those"),
+    # Of Scrapy, wget, curl, lychee, browsertrix and Crawl4AI.
+    (
+        [*LOCAL, "--cookie", "sid=ok"],
+        (
+            "no option --cookie for gossamer crawl; use --set 'request.https://HOST/={headers = {Cookie = "
+            '"env:NAME"}}\'; gossamer crawl --help lists them'
+        ),
+    ),
+    (
+        [*LOCAL, "-H", "X-Name: value"],
+        (
+            "no option -H for gossamer crawl; -H of wget is --scope any here, that of curl --set "
+            "'fetch.headers={X-Name = \"value\"}'; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--logfile", "x.log"],
+        "no option --logfile for gossamer crawl; logs are in DIR/logs; gossamer crawl --help lists them",
+    ),
+    (
+        [*LOCAL, "--crawlId", "x"],
+        (
+            "no option --crawlId for gossamer crawl; the name of a crawl is that of its output directory; "
+            "gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--extraHops", "1"],
+        (
+            "no option --extraHops for gossamer crawl; scope.outlinks requests pages of other sites for their "
+            "status alone; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--proxies", "a,b"],
+        (
+            "no option --proxies for gossamer crawl; use --set 'proxies.urls={any = [\"http://HOST:PORT\"]}'; "
+            "gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--accept-status", "200"],
+        (
+            "no option --accept-status for gossamer crawl; every status is recorded in the pages table; gossamer "
+            "check URL judges links; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--screenshot"],
+        (
+            "no option --screenshot for gossamer crawl; use --set 'render.page_records=[\"view\"]' with --render "
+            "always; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--impersonate", "chrome"],
+        (
+            "no option --impersonate for gossamer crawl; Gossamer imitates no browser and avoids no block; "
+            "gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--css-selector", "h1"],
+        (
+            "no option --css-selector for gossamer crawl; rules in the configuration extract fields: "
+            '[extract.NAME.fields] TITLE = "h1"; gossamer crawl --help lists them'
+        ),
+    ),
+    (
+        [*LOCAL, "--no-cache"],
+        (
+            "no option --no-cache for gossamer crawl; a crawl fetches each URL once; gossamer fetch URL and "
+            "gossamer shell URL read one page; gossamer crawl --help lists them"
+        ),
+    ),
+    (
+        [*LOCAL, "--set", "AUTOTHROTTLE_ENABLED=True"],
+        "--set AUTOTHROTTLE_ENABLED: write --set section.key=value; the key is politeness.delay_s_min",
+    ),
+    (
+        [*LOCAL, "--set", 'proxies.urls=["http://p:1"]'],
+        '--set: proxies.urls is "[redacted]", expected a section of keys, such as {any = ["http://HOST:PORT"]}',
+    ),
+    (
+        [*LOCAL, "--set", 'proxies.urls.de=["http://p:1"]'],
+        "--set: no key proxies.urls.de; names in a table are written at once: 'proxies.urls={de = …}'",
+    ),
+    (
+        [*LOCAL, "--set", "proxies.urls={de=[]}"],
+        "--set: proxies: urls: de has no proxy; add one, or leave the label out",
+    ),
+    (
+        [*LOCAL, "--set", "fetch.headers=X-Name: value"],
+        '--set: fetch.headers is "[redacted]", expected a section of keys, such as {NAME = "a"}',
+    ),
+    (
+        ["check", SEED, "--exclude-mail"],
+        (
+            "no option --exclude-mail for gossamer check; addresses of e-mail are not checked; gossamer check "
+            "--help lists them"
+        ),
+    ),
+    (
+        ["check", SEED, "--base-url", "."],
+        (
+            "no option --base-url for gossamer check; a check reads over HTTP: serve files first, as with python "
+            "-m http.server; gossamer check --help lists them"
+        ),
+    ),
+    (
+        ["check", "."],
+        "the seed '.' has no scheme; a path cannot be crawled: give an address such as https://example.org/",
+    ),
+    (["crawl", "urls.txt"], "the seed 'urls.txt' has no scheme; to read seeds from a file, write --seeds urls.txt"),
+    (["parse", "x"], "no command 'parse'; did you mean shell? gossamer --help lists them"),
+    (["bench", "x"], "no command 'bench'; did you mean demo? gossamer --help lists them"),
+    (["stats", "x"], "no command 'stats'; did you mean report? gossamer --help lists them"),
+    (["kill", "x"], "no command 'kill'; did you mean stop? gossamer --help lists them"),
+    (["graph", "x"], "no command 'graph'; did you mean rank? gossamer --help lists them"),
+    (["signin", "x"], "no command 'signin'; did you mean login? gossamer --help lists them"),
+    (
+        ["settings"],
+        (
+            "no command 'settings'; gossamer config show DIR prints the configuration of a crawl; gossamer "
+            "--help lists them"
+        ),
+    ),
+    (
+        ["logs", "x"],
+        "no command 'logs'; logs are in DIR/logs; gossamer status DIR shows a crawl; gossamer --help lists them",
+    ),
+    (
+        ["log", "x"],
+        "no command 'log'; logs are in DIR/logs; gossamer status DIR shows a crawl; gossamer --help lists them",
+    ),
+    (
+        ["diff", "a", "b"],
+        (
+            "no command 'diff'; gossamer changes DIR lists changed pages; gossamer serve --folder FOLDER "
+            "compares two crawls; gossamer --help lists them"
+        ),
+    ),
+    (
+        ["sitemap", "x"],
+        (
+            "no command 'sitemap'; a crawl reads sitemaps itself; --set discovery.sitemaps=always searches for "
+            "them; gossamer --help lists them"
+        ),
+    ),
+    (["version"], "no command 'version'; gossamer --version prints it; gossamer --help lists them"),
+    (
+        ["sql", "x"],
+        (
+            "no command 'sql'; gossamer search DIR QUERY finds pages; gossamer export DIR --to duckdb -o FILE "
+            "takes SQL; gossamer --help lists them"
+        ),
+    ),
+    (
+        ["cron"],
+        "no command 'cron'; gossamer serve --folder FOLDER runs crawls by a schedule; gossamer --help lists them",
+    ),
+    (
+        ["screenshot", "x"],
+        (
+            "no command 'screenshot'; a rendered crawl keeps pictures: --render always --set "
+            "'render.page_records=[\"view\"]'; gossamer --help lists them"
+        ),
+    ),
+    (
+        ["proxy"],
+        (
+            "no command 'proxy'; --set fetch.proxy=URL has a crawl use a proxy, and --set proxies.urls=… a pool "
+            "of them; gossamer --help lists them"
+        ),
+    ),
 ]

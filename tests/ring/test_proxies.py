@@ -117,6 +117,7 @@ def test_what_cannot_be_a_pool_is_refused(tmp_path: Path) -> None:
         (("proxies.urls={de=['nonsense://x']}",), "proxies.urls.de is not the URL of a proxy; write http://HOST:PORT"),
         (("proxies.urls={de=['env:NO_SUCH_PROXY']}",), "the environment variable NO_SUCH_PROXY is not set"),
         (("proxies.urls={de=['http://p:1']}", "proxies.places={'.fr'='fr'}"), "fr has the label 'fr'"),
+        (("proxies.urls={de=[]}",), "urls: de has no proxy; add one"),
         (
             ("proxies.urls={de=['http://p:1']}", "fetch.proxy=http://q:1"),
             "fetch.proxy, and proxy in .request., exclude a",

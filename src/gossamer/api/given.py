@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from gossamer.config import Config
 from gossamer.config.flags import BY_NAME, FLAGS, Options, rename_options
 from gossamer.config.sections import key_of
-from gossamer.config.synonyms import missing_attribute
+from gossamer.config.synonyms import equivalent_of, missing_attribute
 from gossamer.config.toml import to_toml
 from gossamer.model.errors import ConfigError
 
@@ -67,7 +67,9 @@ def sets_of(given: object) -> list[str]:
         raise ConfigError(f'settings is {_shorten(given)}: give keys with values, such as {{"crawl.commit_s": 2.0}}')
     for key in given:
         if not isinstance(key, str) or "." not in key:
-            raise ConfigError(f"settings has the key {_shorten(key)}: expected section.key, such as crawl.commit_s")
+            meant = equivalent_of(key, as_option=False) if isinstance(key, str) else ""
+            expected = f"expected section.key{meant and '; '}{meant or ', such as crawl.commit_s'}"
+            raise ConfigError(f"settings has the key {_shorten(key)}: {expected}")
     return [f"{key}={'none' if value is None else to_toml(value)}" for key, value in given.items()]
 
 
@@ -121,7 +123,7 @@ def require_config(given: object) -> None:
     if given is not None and not isinstance(given, Config):
         raise ConfigError(
             f"config is {_shorten(given)}: give what gossamer.config.configure returns, such as "
-            'configure(Path("gossamer.toml"))'
+            'configure(Path("gossamer.toml")), or give keys as settings={"crawl.commit_s": 2.0}'
         )
 
 

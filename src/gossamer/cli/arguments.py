@@ -156,7 +156,7 @@ def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[s
         # Of `-max-pages` the parser reports the first letter.
         option = next((one for one in typed if one.startswith(option) and near(one, known)), option)
         at_resume = _at_resume(option) if command.endswith(" resume") else ""
-        found = at_resume or near(option, known) or meaning(option, known) or _of_crawl(option, command)
+        found = at_resume or _other_option(option, known) or _of_crawl(option, command)
         if command.endswith(" search") and option[1] != "-":
             found = "; before words to leave out write --: gossamer search DIR -- WORD -WITHOUT"
         return f"no option {option} for {command}{found}{_lists(found, command)}"
@@ -166,7 +166,7 @@ def one_line(error: TyperException, command: str = "gossamer", typed: Sequence[s
             scheme = "" if "://" in name else "https://"
             return f"{name} is no command; gossamer crawl {scheme}{name} crawls it, gossamer --help lists the commands"
         known = list(getattr(getattr(context, "command", None), "commands", {}))
-        found = near(name, known) or _command_for(name, known)
+        found = _command_for(name, known) or near(name, known)
         return f"no command {name!r}{found}{_lists(found, command)}"
     if mistyped := NUMBER.match(message):
         return f"{mistyped[1]}: expected {'a whole number' if mistyped[2] == 'integer' else 'a number'}"
@@ -190,6 +190,16 @@ def near(name: str, known: Iterable[str]) -> str:
 
     written = {one.lstrip("-"): one for one in known}  # Dashes would make short options alike.
     return nearest(name.lstrip("-"), written, write=written.__getitem__)
+
+
+def _other_option(option: str, known: Collection[str]) -> str:
+    """Return what to type instead: what another program means by it comes before a similar name, such as `--cookies`
+    for the `--cookie NAME=VALUE` of curl.
+    """
+    misprint = near(option, known)
+    meant = meaning(option, known)
+    named = misprint.removeprefix("; did you mean ").rstrip("?")
+    return misprint if not meant or (misprint and named in meant) else meant
 
 
 def _command_for(name: str, known: Collection[str]) -> str:

@@ -69,6 +69,9 @@ def _unknown(path: Sequence[str]) -> str:
         return f"no section [{name}]" + (hint or f"; there are {', '.join(sections())}")
     section = path[0]
     inside = keys_of(sections()[section])
+    table, dot, within = name.partition(".")
+    if dot and table in inside:
+        return f"no key {section}.{name}; names in a table are written at once: '{section}.{table}={{{within} = …}}'"
     others = meaning or f"[{section}] has {', '.join(inside)}"
     return f"no key {section}.{name}" + (elsewhere or nearest(name, inside, others, f"{section}.{{}}".format))
 

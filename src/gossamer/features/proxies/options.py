@@ -14,6 +14,7 @@ class ProxiesOptions(Section, frozen=True):
             "Proxy URLs by a label of yours, such as a country; a URL may be env:NAME or file:PATH. Empty: no pool.",
             basic=True,
             secret=True,
+            example='{any = ["http://HOST:PORT"]}',
         ),
     ] = {}
     places: Annotated[
@@ -25,6 +26,9 @@ class ProxiesOptions(Section, frozen=True):
     retry_s_max: Annotated[float, Key("The longest such time.", gt=0)] = 1800.0
 
     def __post_init__(self) -> None:
+        for label, listed in self.urls.items():
+            if not listed:  # Else its sites would have no proxy.
+                raise ValueError(f"urls: {label} has no proxy; add one, or leave the label out")
         for place, label in self.places.items():
             if label not in self.urls:
                 raise ValueError(f"places: {place} has the label {label!r}, and urls has none of it; add it there")

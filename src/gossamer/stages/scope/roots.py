@@ -22,6 +22,8 @@ _LOCAL = re.compile(r"localhost\b|\d+(\.\d+){3}\b|\[").match
 _COLONLESS = re.compile("(https?)/+(.*)", re.IGNORECASE).fullmatch
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]").search
 _SHOWN_CHARACTERS_MAX = 200
+_LISTS = (".txt", ".csv", ".tsv")
+"""Endings of files that are no top-level domains."""
 _ON_REQUEST = frozenset(("ftp", "ftps", "gopher", "file"))
 """Schemes that have a protocol module and are visited if the operator enables them."""
 
@@ -71,8 +73,10 @@ def _hint(scheme: str, rest: str, schemes: Sequence[str]) -> str:
 
 def _suggestion(text: str) -> str:
     example = "give an address such as https://example.org/"
-    if text.startswith(("/", "./", "../")) and not text.startswith("//"):
+    if text in (".", "..") or (text.startswith(("/", "./", "../")) and not text.startswith("//")):
         return f"a path cannot be crawled: {example}"
+    if text.endswith(_LISTS) and "/" not in text:
+        return f"to read seeds from a file, write --seeds {text}"
     colonless = _COLONLESS(text)
     if colonless:
         scheme, rest = colonless.groups()
