@@ -23,6 +23,8 @@ class SmallProxy(ThreadingTCPServer):
         """Host and port of each request or tunnel."""
         self.heads: list[bytes] = []
         self.is_dead = False
+        self.answers = b""
+        """What it answers to every request itself."""
         self.url = f"{'socks5' if kind == 'socks5' else 'http'}://{user}127.0.0.1:{self.server_address[1]}"
 
 
@@ -56,6 +58,9 @@ class Passing(BaseRequestHandler):
                 return
             head += some
         self.server.heads.append(head)
+        if self.server.answers:
+            self.request.sendall(self.server.answers)
+            return
         method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ")
         if method == "CONNECT":
             self.server.passed.append(target)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import http.server
 from collections import Counter
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from gossamer.model.errors import ConfigError
+from gossamer.url.site import site_of
 from tests.answering import Answering, serving
 from tests.proxies import SmallProxy
 from tests.ring.crawls import OWN, Crawled, crawl
@@ -100,6 +102,42 @@ def test_a_proxy_that_fails_is_left_out(tmp_path: Path) -> None:
     assert isinstance(warnings, list)
     assert note in warnings
     assert not [place for place, data in contents(tmp_path / "crawl") if b"s3cretXYZZY" in data and "toml" not in place]
+
+
+def refusing(works: SmallProxy, answer: bytes) -> SmallProxy:
+    """Return a proxy that passes nothing on, and is the first choice of at least two sites."""
+    while True:
+        fails = SmallProxy(works.target)
+        sites = {site_of(host) for host in HOSTS}
+        chosen = [
+            site for site in sites if crc32(f"{site} {fails.url}".encode()) < crc32(f"{site} {works.url}".encode())
+        ]
+        if 2 <= len(chosen) < len(sites):
+            fails.answers = answer
+            return fails
+        fails.server_close()
+
+
+@pytest.mark.parametrize(
+    ("answer", "resolves"),
+    [(b"HTTP/1.1 502 Bad Gateway", "true"), (b"HTTP/1.1 502 Bad Gateway", "false"), (b"HTTP/1.1 403 No", "false")],
+)
+def test_a_proxy_that_reaches_no_host_is_left_out_while_others_do(tmp_path: Path, answer: bytes, resolves: str) -> None:
+    sites = Sites()
+    works = SmallProxy(sites.server_port)
+    fails = refusing(works, answer + b"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+    with serving(sites, works, fails):
+        found = crawled(
+            tmp_path / "crawl", sites, f"any=['{works.url}', '{fails.url}']", f"fetch.proxy_resolves={resolves}",
+            "robots.retry_first_s=0.1", "robots.retry_s_max=0.1", "frontier.retry_s_first=0.1",
+        )  # fmt: skip
+    assert found.end == "finished", found.critical()
+    assert Counter(row["outcome"] for row in found.rows)["fetched"] == len(HOSTS) * PAGES
+    at = fails.url.rpartition("/")[2]
+    [note] = [note for note in found.notes if "left out" in note]
+    assert note.startswith(
+        f"the proxy any {at} is left out for a while: the proxy reaches no host ({at}), while others do"
+    )
 
 
 def test_a_retry_after_holds_whatever_the_proxy(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -325,6 +325,12 @@ def cut(transfer: Transfer, end: End) -> str | Failure:
 
 SILENT_HOSTS_MIN: Final = 5
 """Hosts that answered through a proxy and no longer do, none of them in between, after which it is to blame."""
+UNREACHED_HOSTS_MIN: Final = 2
+"""Hosts after which a proxy is to blame through which none has ever answered, while another proxy passes."""
+GATEWAY_STATUSES: Final = frozenset({502, 504})
+"""What a proxy answers in place of a host that it does not reach. 503 is also a host's own word to wait."""
+_UNTUNNELLED: Final = ("CONNECT tunnel failed", "Proxy CONNECT aborted")
+"""Beginnings of libcurl's errors about a proxy that opens no tunnel."""
 ROUTE_HOSTS_MAX: Final = 10_000
 CLOSED_MIN: Final = 3
 """Requests that a proxy left without an answer when it closed a kept connection, after which it gets a new one for each
@@ -335,12 +341,13 @@ class RouteHealth:
     """Whether requests get through a proxy, or without one.
 
     A proxy that accepts requests and answers none is as silent as one that looks for a dead host. It is to blame when
-    hosts that answered through it before are silent, several in a row and no byte comes for any other.
+    hosts that answered through it before are silent, several in a row and no byte comes for any other. So is one that
+    answers for them itself, and one through which no host ever answered while others answer through another proxy.
     """
 
     def __init__(self, proxy: str) -> None:
         self._proxy = proxy
-        self._answered: dict[str, None] = {}
+        self.answered: dict[str, None] = {}
         """Recent hosts that answered."""
         self._silent: set[str] = set()
         """Those that did not answer since the last byte."""
@@ -357,23 +364,49 @@ class RouteHealth:
         """Note that a kept connection was closed without an answer."""
         self._closed += bool(self._proxy)
 
-    def judge(self, authority: str, result: Reply | Failure) -> Reply | Failure:
-        """Note the result of a request; return it, or the same failure blamed on the proxy."""
+    def judge(
+        self, authority: str, result: Reply | Failure, *, tunnelled: bool = True, routes: Iterable[RouteHealth] = ()
+    ) -> Reply | Failure:
+        """Note the result of a request; return it, or the same failure blamed on the proxy. `routes` are all that
+        there are; where a request is not `tunnelled`, a reply may be the proxy's own.
+        """
         if not self._proxy:
             return result
-        if result.wire_bytes:
-            self._silent.clear()
         if isinstance(result, Reply):
-            self._answered[authority] = None
-            if len(self._answered) > ROUTE_HOSTS_MAX:
-                del self._answered[next(iter(self._answered))]
-        elif result.outcome == "timeout" and not result.wire_bytes and authority in self._answered:
-            self._silent.add(authority)
-        if isinstance(result, Failure) and result.outcome == "timeout" and len(self._silent) >= SILENT_HOSTS_MIN:
-            error = f"the proxy does not answer any more ({_place(self._proxy)}), for no host"
-            result = msgspec.structs.replace(result, by_proxy=True, error=error)
+            is_silent = not tunnelled and result.status in GATEWAY_STATUSES and result.file is None
+        else:
+            is_silent = result.error.startswith(_UNTUNNELLED) or (result.outcome == "timeout" and not result.wire_bytes)
+        is_new = not self.answered and (is_silent or isinstance(result, Failure))
+        if is_new or (is_silent and authority in self.answered):
+            if len(self._silent) < SILENT_HOSTS_MIN:
+                self._silent.add(authority)
+        elif result.wire_bytes and not is_silent:
+            self._silent.clear()
+        if isinstance(result, Reply) and not is_silent:
+            self.answered[authority] = None
+            if len(self.answered) > ROUTE_HOSTS_MAX:
+                del self.answered[next(iter(self.answered))]
+        if self.answered:
+            is_to_blame = is_silent and len(self._silent) >= SILENT_HOSTS_MIN
+        else:
+            others_pass = any(one.passes and one.answered for one in routes)
+            is_to_blame = others_pass and len(self._silent) >= UNREACHED_HOSTS_MIN
+        if is_to_blame:
+            result = self._blame(result)
         self.passes = not (isinstance(result, Failure) and result.by_proxy)
         return result
+
+    def _blame(self, result: Reply | Failure) -> Failure:
+        error = f"the proxy does not answer any more ({_place(self._proxy)}), for no host"
+        if not self.answered:
+            why = f"HTTP {result.status}" if isinstance(result, Reply) else result.error
+            error = f"the proxy reaches no host ({_place(self._proxy)}), while others do: {why}"
+        if isinstance(result, Reply):
+            came = result
+            result = Failure(
+                "connect_error", error, retry=True, host_level=True, ip=came.ip, wire_bytes=came.wire_bytes
+            )
+        return msgspec.structs.replace(result, by_proxy=True, error=error)
 
 
 def _place(proxy: str) -> str:
