@@ -138,6 +138,17 @@ def test_what_is_not_there_or_not_allowed() -> None:
     assert statuses(ask(Crawl(), *asked)) == [404, 404, 405, 405, 404, 404]
 
 
+def test_a_browser_gets_a_page_where_there_is_none_and_a_program_json() -> None:
+    accepts = "Accept: text/html,application/xhtml+xml,*/*;q=0.8"
+    lines = ("GET /nothing", "GET /<b>x</b>/", "GET /api/nothing")
+    pages = ask(Crawl(), *(request(line, f"Authorization: Bearer {TOKEN}", accepts) for line in lines))
+    assert statuses(pages) == [404, 404, 404]
+    assert b"<h1>404</h1>" in pages[0]
+    assert b"content-security-policy: default-src 'self'" in pages[0].lower()
+    assert b"<b>" not in pages[1]
+    assert json.loads(pages[2].partition(b"\r\n\r\n")[2])["error"].startswith("there is nothing here")
+
+
 def test_hubs_come_under_any_name_and_their_challenge_is_text() -> None:
     crawl = Crawl()
     (answer,) = ask(crawl, request(f"GET {HOOK}?hub.challenge=%3Cb%3E&hub.mode=subscribe", host="public.example"))

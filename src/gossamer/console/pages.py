@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,17 @@ def routes(
         return _answer(*found[name])
 
     return [Route(prefix, page, methods=["GET"]), Route(prefix + "static/{file}", static, methods=["GET"])]
+
+
+def problem(status: int, says: str) -> Response:
+    """Return an error as a page, for a browser that was to show another one."""
+    body = (
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Gossamer: {status}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" '
+        f'href="/static/style.css"><header><h1>{status}</h1></header><main><section><p>{escape(says)}.</p>'
+        '<p><a href="/">Go to the dashboard</a></p></section></main></html>'
+    )
+    return Response(body, status, {**HEADERS, "Content-Type": TYPES[".html"]})
 
 
 def _answer(body: bytes, media_type: str) -> Response:

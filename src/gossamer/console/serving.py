@@ -287,6 +287,11 @@ def console_app(desk: CrawlHandle, access: Access, service: Service) -> Starlett
     return app(routes, operations, access, desk.log_error)
 
 
+def _wants_page(request: Request) -> bool:
+    """Say whether a browser is to show the answer, as its `Accept` says, and not a program to read it."""
+    return "text/html" in request.headers.get("accept", "") and "/api/" not in request.url.path
+
+
 def app(
     routes: Iterable[BaseRoute], operations: Sequence[Operation], access: Access, failed: Callable[[Exception], None]
 ) -> Starlette:
@@ -296,12 +301,15 @@ def app(
         failed(mistake)
         return error(500, "an internal error; logs/critical.log says more")
 
-    async def on_refusal(_: Request, mistake: Exception) -> Response:
+    async def on_refusal(request: Request, mistake: Exception) -> Response:
         assert isinstance(mistake, verbs.RefusedError)
-        return answer({"ok": False, "error": str(mistake), "kind": mistake.kind})
+        said = answer({"ok": False, "error": str(mistake), "kind": mistake.kind})
+        return pages.problem(said.status_code, str(mistake)) if _wants_page(request) else said
 
-    async def missing(_: Request, mistake: Exception) -> Response:
+    async def missing(request: Request, mistake: Exception) -> Response:
         assert isinstance(mistake, HTTPException)
+        if mistake.status_code == 404 and _wants_page(request):
+            return pages.problem(404, "There is no such page")
         return error(mistake.status_code, MISSING.get(mistake.status_code, mistake.detail), mistake.headers)
 
     async def describe(_: Request) -> Response:
