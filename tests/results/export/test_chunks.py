@@ -161,11 +161,11 @@ def test_rows_say_which_page_and_which_part(
     exporting: Callable[..., Exported],
     tmp_path: Path,
 ) -> None:
-    exporting("chunks", tmp_path / "out", made, chunk_tokens=64)
+    done = exporting("chunks", tmp_path / "out", made, chunk_tokens=64)
     [file] = (tmp_path / "out/data").iterdir()
     assert pq.read_schema(file).names == list(forms.CHUNK_COLUMNS)
     rows = pq.read_table(file).to_pylist()
-    assert len({row["id"] for row in rows}) == len(rows) > 10
+    assert len({row["id"] for row in rows}) == len(rows) == done.rows["chunks"] > 10
     assert {row["tokens"] <= 64 and row["tokens"] == tokens_of(row["text"]) for row in rows} == {True}
     for row in rows:
         assert 0 <= row["chunk"] < row["chunks"] == sum(one["url"] == row["url"] for one in rows)

@@ -121,7 +121,10 @@ def make_corpus(
     _fingerprints(work.out / FINGERPRINTS, texts, kept)
     removed = {"exact": 0, "near": 0} | counts_of(listed_in(copies), "how")
     write_card(work.out, to, facts, own, copies, removed, memory_bytes_max // 2)
-    return {"texts": int(kept.sum()), **removed}
+    found = {"texts": int(kept.sum())}
+    if to == "chunks":
+        found["chunks"] = sum(pq.read_metadata(file).num_rows for file in (work.out / "data").iterdir())
+    return {**found, **removed}
 
 
 def earlier_export(directory: Path) -> KnownTexts:
