@@ -76,6 +76,7 @@ def test_a_crawl_survives_the_loss_of_machines_and_of_its_head(
             print(f"\ndrill: {told}, {len(found.rows)} pages")
         assert told["status"] == 0, told["errors"]
         assert told["broken"] == []
+        assert max(told["directories"]) == 1, "a machine that joins again keeps its directory"
         assert "(raylet)" not in told["errors"]
         differing = differences(found, alone)
         assert not differing, "\n".join(differing[:20])

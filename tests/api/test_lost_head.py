@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from gossamer.api import cluster
 from gossamer.api.cluster import ClusterCrawler
 from gossamer.cli.child import run_guarded
 from gossamer.cli.job import AGAIN, CrawlJob
-from gossamer.model.errors import HeadLostError, NoClusterError
+from gossamer.cluster.coordination import CoordinatorRecord
+from gossamer.cluster.job import ClusterPlan
+from gossamer.cluster.partitions import RECORD_FILE
+from gossamer.model.errors import CrawlFailedError, HeadLostError, NoClusterError
 from tests.answering import free_port
 from tests.api.conftest import Run
 
@@ -23,6 +29,19 @@ def crawler_in(directory: Path, port: int) -> ClusterCrawler:
     return ClusterCrawler(
         ["https://a.example/"], workers=2, contact="a@example.org", output=directory, cluster=f"127.0.0.1:{port}"
     )
+
+
+class Answering:
+    """An engine whose coordinator gives a status so many times, and then says that the crawl is over."""
+
+    def __init__(self, status: Mapping[str, object], rounds: int) -> None:
+        self._rounds = rounds
+        self._status = status
+
+    async def standing(self) -> dict[str, Any]:
+        self._rounds -= 1
+        over = {"is_copied": False, "notes": [], "departed": [], "wants_seeds": False, "failure": "", "end": "finished"}
+        return {**over, "status": dict(self._status), "is_over": self._rounds < 0}
 
 
 class Lost:
@@ -94,6 +113,56 @@ def test_a_crawl_that_begins_does_not_wait_for_a_cluster(tmp_path: Path, run: Ru
             await crawler._start(await crawler._write_down())
 
     run(begin())
+
+
+async def resume(crawler: ClusterCrawler, kept: CoordinatorRecord) -> ClusterPlan:
+    """Return the plan of a crawl that is resumed after a coordinator left its record."""
+    path = crawler.directory / RECORD_FILE
+    path.parent.mkdir(parents=True)
+    path.write_bytes(msgspec.json.encode(kept))
+    crawler._begun = await crawler._write_down()
+    return crawler._begun
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_shards_go_on_where_their_state_is(tmp_path: Path, run: Run, *, closed: bool) -> None:
+    """A machine of which only the engine's own name is known, and a shard that is no more, name none."""
+    holders = {0: "10.0.0.2-3f9a0c11/71-9.5", 1: "7ba2afb56fe891c7/72-9.5", 2: "10.0.0.3-3f9a0c12/73-9.5"}
+
+    async def check() -> None:
+        plan = await resume(crawler_in(tmp_path / "crawl", 9), CoordinatorRecord(holders=holders, closed=closed))
+        assert plan.former == {0: "10.0.0.2"}
+        assert plan.is_abrupt is not closed
+
+    run(check())
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_an_interrupted_crawl_waits_for_machines_as_for_the_head(tmp_path: Path, run: Run, *, closed: bool) -> None:
+    """After the loss of the head they may come back one after the other, each later than a new crawl would wait."""
+    crawler = crawler_in(tmp_path / "crawl", 9)
+    crawler.config = replace(crawler.config, cluster=replace(crawler.config.cluster, start_s_max=0.01))
+    engine: Any = Answering({**crawler.status(), "shards": [{"state": "starting"}] * 2}, 3)
+
+    async def check() -> None:
+        await resume(crawler, CoordinatorRecord(holders={0: "10.0.0.2-3f9a0c11/71-9.5"}, closed=closed))
+        with pytest.raises(CrawlFailedError, match="Ray has no machine for shards 0, 1") if closed else nullcontext():
+            assert await crawler._until_over(engine) == "finished"
+
+    run(check())
+
+
+def test_a_crawl_says_that_it_waits_for_machines(tmp_path: Path, run: Run) -> None:
+    crawler = crawler_in(tmp_path / "crawl", 9)
+
+    async def wait() -> None:
+        engine: Any = Answering({**crawler.status(), "shards": [{"state": "starting"}, {"node": "one"}]}, 1_000)
+        waiting = asyncio.create_task(crawler._until_over(engine))
+        await asyncio.wait([waiting], timeout=0.1)
+        waiting.cancel()
+
+    run(wait())
+    assert crawler.status()["waiting_for"] == "machines of the Ray cluster: 1 of 2 shards have none"
 
 
 def test_a_lost_head_is_a_failure_that_keeps_the_state() -> None:

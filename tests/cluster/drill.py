@@ -20,8 +20,10 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from gossamer.lab.simweb.judge import Promise, judge
-from gossamer.lab.simweb.log import Logged
+from gossamer.lab.simweb.log import HEADER, Logged
 from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from tests import commands
@@ -93,7 +95,7 @@ class Machine(Service):
     """A machine with a wire to the cluster, another one to the web, and a disk."""
 
     def __init__(self, folder: Path, number: int) -> None:
-        self.spaces = subprocess.Popen(["unshare", "-n", "-m", "sleep", "7200"])
+        self.spaces = subprocess.Popen(["unshare", "-n", "-m", "sleep", "14400"])
         time.sleep(0.3)
         self.wire = f"cluster{number}"
         self.is_on = False
@@ -147,6 +149,27 @@ def lay_wires() -> None:
     sh("sh", "-c", "echo 1 > /proc/sys/net/ipv4/conf/all/route_localnet")
 
 
+class Tail:
+    """The servers' log, read on from where the last reading ended: an hour's log is long, and read twice a second."""
+
+    def __init__(self, log: Path) -> None:
+        self._log = log
+        self._offset = len(HEADER)
+        self._requests: list[Logged] = []
+
+    def requests(self) -> list[Logged]:
+        """Return all requests so far."""
+        with self._log.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._offset += len(whole)
+        names = Logged.__struct_fields__
+        rows = [dict(zip(names, line.split("\t"), strict=True)) for line in whole.decode().splitlines()]
+        self._requests += msgspec.convert(rows, list[Logged], strict=False)
+        return self._requests
+
+
 class Drill:
     """A crawl, the machines that it runs on, and what happens to them."""
 
@@ -154,6 +177,7 @@ class Drill:
         self.folder = folder
         self.directory = folder / "crawl"
         self.web = web
+        self._log = Tail(web.log)
         self.delay_s = delay_s
         head = ("--head", "--node-ip-address", HEAD, "--port", str(PORT), "--num-cpus", "0")
         (folder / "m0").mkdir()
@@ -237,7 +261,7 @@ class Drill:
 
     def hosts(self) -> dict[str, float]:
         """Return when each host was last requested."""
-        return {one.host: one.started_at for one in self.web.requests()}
+        return {one.host: one.started_at for one in self._log.requests()}
 
     def moves(self) -> bool:
         """Say whether all hosts were requested lately."""
@@ -291,7 +315,8 @@ class Drill:
             assert now - begins_at < LIMIT_S, f"{fault}: it stands still: {self.shards()}"
             time.sleep(0.5)
         again_s, longest_s = self.standstill_s(begins_at)
-        self.faults.append({"fault": fault, "noticed_s": noticed_s, "moves_s": again_s, "longest_s": longest_s})
+        found = {"fault": fault, "noticed_s": noticed_s, "moves_s": again_s, "longest_s": longest_s}
+        self.faults.append({**found, "load": round(os.getloadavg()[0], 1)})
         print(json.dumps(self.faults[-1]), file=sys.stderr, flush=True)
 
     def standstill_s(self, since: float) -> tuple[float, float]:
@@ -301,13 +326,24 @@ class Drill:
         before: dict[str, float] = {}
         again_s = 0.0
         longest_s = 0.0
-        for one in self.web.requests():
+        for one in self._log.requests():
             gap_s = one.started_at - before.get(one.host, one.started_at)
             if one.started_at > since and gap_s > STILL * self.delay_s:
                 again_s = max(again_s, one.started_at - since)
                 longest_s = max(longest_s, gap_s)
             before[one.host] = one.started_at
         return round(again_s, 1), round(longest_s, 1)
+
+    def directories(self) -> list[int]:
+        """Return how many directories each machine has on its disk that its shards have worked in."""
+        counts = []
+        for machine in self.machines:
+            within = ["nsenter", "-t", str(machine.spaces.pid), "-m", "find", str(self.folder / "disk")]
+            found = subprocess.run(
+                [*within, "-mindepth", "1", "-maxdepth", "1", "-type", "d"], capture_output=True, check=True
+            )
+            counts.append(len(found.stdout.splitlines()))
+        return counts
 
     def broken(self, asked: Sequence[Logged]) -> list[str]:
         """Return the promises that these requests broke."""
@@ -335,8 +371,9 @@ def main() -> None:
                 assert crawling.poll() is None, "it ended"
             broken = drill.broken(web.requests())
             commands.run("set", str(drill.directory), "politeness.delay_s_min=0", "politeness.delay_s_max=0")
-            status = ended(crawling, folder)
-        told = {"status": status, "faults": drill.faults, "broken": broken}
+            status = ended(crawling, folder, LIMIT_S + seconds / 4)  # With what is left of the web's pages.
+            directories = drill.directories()
+        told = {"status": status, "faults": drill.faults, "broken": broken, "directories": directories}
         print(json.dumps({**told, "errors": (folder / "errors").read_text()[-2000:]}))
     finally:
         end(drill.crawling if drill is not None else None)

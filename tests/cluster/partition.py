@@ -105,10 +105,10 @@ def cut(seconds: float, there: subprocess.Popen[bytes]) -> tuple[int, int]:
     return len(before), len(left)
 
 
-def ended(crawling: subprocess.Popen[bytes], folder: Path) -> int:
+def ended(crawling: subprocess.Popen[bytes], folder: Path, limit_s: float = 150.0) -> int:
     """Wait for the end of a crawl and return its exit status; print the status of one that does not end."""
     try:
-        return crawling.wait(150)
+        return crawling.wait(limit_s)
     except subprocess.TimeoutExpired:
         _, status, mistakes = commands.run("status", str(folder / "crawl"))
         errors = (folder / "errors").read_text()[-2000:]

@@ -41,8 +41,8 @@ from gossamer.assembly.home import homes, lock_directory, refuse_maintained
 from gossamer.assembly.integrity import require_files
 from gossamer.assembly.modules import text_of
 from gossamer.cluster.aggregate import whole
-from gossamer.cluster.coordination import CoordinatorRecord
-from gossamer.cluster.job import address_of_job, reach
+from gossamer.cluster.coordination import CoordinatorRecord, node_of
+from gossamer.cluster.job import address_in, address_of_job, reach
 from gossamer.cluster.local import LocalEngine
 from gossamer.cluster.partitions import RECORD_FILE
 from gossamer.cluster.spreading import machines_for
@@ -256,6 +256,8 @@ class ClusterCrawler(BaseCrawler):
         partitions.save(self.directory)
         slots.note_end(self.directory / "state")
         path = self.directory / RECORD_FILE
+        former: dict[int, str] = {}
+        is_abrupt = False
         if path.exists():  # What ended the run before does not end this one.
             kept = msgspec.json.decode(path.read_bytes(), type=CoordinatorRecord)
             kept.had_hosts = kept.had_hosts and kept.end != "low_water"  # This run fetches the remainder.
@@ -265,12 +267,16 @@ class ClusterCrawler(BaseCrawler):
             kept.held = False
             kept.seeds_over = False
             kept.limits = None
+            former = {shard: address_in(node_of(holder)) for shard, holder in kept.holders.items()}
+            is_abrupt = not kept.closed
             if kept.closed:  # No shard uses its quota any more, and the limit may be another one.
                 kept.shares = []
             write_whole(path, msgspec.json.encode(kept))
         await begin_copies(self.config, self.directory)
         stays = not self._cluster.rebalance or keeps_partitions(self.config) or self._following is not None
-        return plan_of(self.config, self._cluster, self.directory, partitions, balances=not stays)
+        plan = plan_of(self.config, self._cluster, self.directory, partitions, balances=not stays)
+        former = {shard: address for shard, address in former.items() if address and shard < plan.shards}
+        return msgspec.structs.replace(plan, former=former, is_abrupt=is_abrupt)
 
     async def _start(self, plan: ClusterPlan) -> Engine | None:
         """Start the engine. A resumed crawl waits for the head of its cluster; None: it was stopped meanwhile."""
@@ -309,7 +315,7 @@ class ClusterCrawler(BaseCrawler):
     async def _until_over(self, engine: Engine) -> End:
         clock = WallClock()
         heard_at = kept_at = clock.now()
-        self._starts_by = heard_at + self.config.cluster.start_s_max
+        self._starts_by = heard_at + self._place_s_max()
         # A shard that was killed ends cleanly only after it began.
         waits_until = heard_at + PLACE_S if self._cluster.address else self._starts_by
         asked = ""
@@ -347,10 +353,21 @@ class ClusterCrawler(BaseCrawler):
                 return "stopped"
             if not self._is_placed and heard_at > self._starts_by:
                 raise CrawlFailedError(no_room(missing, self._cluster))
+            if not self._is_placed and self._cluster.address:
+                wanted = f"{len(missing)} of {self.config.cluster.workers} shards have none"
+                self._status["waiting_for"] = f"machines of the Ray cluster: {wanted}"
             if heard_at - kept_at > KEEP_S:
                 kept_at = heard_at
                 await asyncio.to_thread(keep_standing, self.directory, self._status)
             await asyncio.sleep(LOOK_S)
+
+    def _place_s_max(self) -> float:
+        """Return how long Ray may take to find machines for shards. Those of a crawl that was interrupted may come back
+        long after the head.
+        """
+        options = self.config.cluster
+        is_abrupt = self._begun is not None and self._begun.is_abrupt
+        return max(options.start_s_max, options.head_s_max) if is_abrupt else options.start_s_max
 
     async def _start_departed(self, engine: Engine, departed: Iterable[tuple[int, str]]) -> None:
         """Start departed shards again, on another machine."""
@@ -416,7 +433,8 @@ class ClusterCrawler(BaseCrawler):
             self.config = with_workers(self.config, shards)
             write_number(self.directory, shards)
             # A cluster has to find room for them too.
-            self._is_placed, self._starts_by = False, WallClock().now() + self.config.cluster.start_s_max
+            self._is_placed = False
+            self._starts_by = WallClock().now() + self._place_s_max()
 
     def _end_of(self, standing: Mapping[str, Any]) -> End:
         if standing["failure"]:

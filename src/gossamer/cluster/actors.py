@@ -19,7 +19,7 @@ from ray.util.metrics import Gauge
 from gossamer.cluster.aggregate import GAUGES, LABELS, figures_of
 from gossamer.cluster.coordination import Look, ShardAnswer
 from gossamer.cluster.coordinator import ASK_S_MAX, Coordinator, decoded, encoded, refusal
-from gossamer.cluster.job import ClusterPlan
+from gossamer.cluster.job import ClusterPlan, name_machine
 from gossamer.cluster.shard_process import ShardProcess, start_of
 from gossamer.cluster.spreading import room_on
 from gossamer.world.clock import WallClock
@@ -47,6 +47,9 @@ class ShardActor:
         self._shard = shard
         self._namespace = namespace
         self._node: str = ray.get_runtime_context().get_node_id()
+        work = self._plan.work
+        address: str = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        self._machine = name_machine(work, address) if work else self._node
         self._peers: dict[int, Any] = {}
         self._process: ShardProcess | None = None
         self._gauges = {name: Gauge(name, what, LABELS) for name, what in GAUGES.items()}
@@ -74,7 +77,7 @@ class ShardActor:
 
     def _ensure_process(self) -> ShardProcess:
         if self._process is None:
-            start = start_of(self._plan, self._shard, self._node)
+            start = start_of(self._plan, self._shard, self._machine)
             self._process = ShardProcess(start, self._carry, WallClock())
             self._keeping = asyncio.create_task(self._process.run())
             self._keeping.add_done_callback(_exit_on_failure)

@@ -120,7 +120,7 @@ class CoordinatorRecord(msgspec.Struct):
 
     shares: list[LimitShare] = []
     holders: dict[int, str] = {}
-    """The process that last had each shard: `NODE/…`."""
+    """The process that last had each shard: `MACHINE/…`."""
     paused: bool = False
     end: End = ""
     had_hosts: bool = False
@@ -158,7 +158,7 @@ class ShardAnswer(msgspec.Struct, frozen=True, kw_only=True):
     state: Literal["starting", "running", "done", "failed", "refused"]
     node: str = ""
     holder: str = ""
-    """The process that holds the shard: `NODE/…`."""
+    """The process that holds the shard: `MACHINE/…`."""
     asked_at: float = 0.0
     """Time of this answer, by the shard's clock: a lease counts from it."""
     renews: bool = False
@@ -282,7 +282,6 @@ class Coordination:
             self.kept.shares = self._quotas.shares
         if self.is_over and all(one.state == "done" for one in self.seen.values()):
             self.kept.closed = True
-            self.kept.holders = {}
         if msgspec.msgpack.encode(self.kept) != before:
             self._save(self.kept)  # Before any instruction that depends on it.
 

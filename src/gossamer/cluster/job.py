@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import secrets
 import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -36,6 +38,25 @@ def no_cluster(address: str, error: Exception) -> NoClusterError:
         f"--cluster {address}: no Ray cluster there that this machine is part of ({says}); "
         f"`ray start --address={address}` joins one, `ray start --head` begins one"
     )
+
+
+def name_machine(work: str, address: str) -> str:
+    """Return the name of the directory in `work` that belongs to the machine with an address, and to this disk: Ray
+    names a machine anew whenever its Ray starts. Another disk has another name, since its shards may be older.
+    """
+    link = Path(work) / address
+    try:
+        link.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # To make a link is atomic: several shards may begin at once.
+            link.symlink_to(f"{address}-{secrets.token_hex(4)}")
+        return str(link.readlink())
+    except OSError:
+        return address  # A shard's process cannot work there either, and names the error.
+
+
+def address_in(name: str) -> str:
+    """Return the address of the machine with a name."""
+    return name.rpartition("-")[0]
 
 
 def address_of_job(environment: Mapping[str, str]) -> str:
@@ -99,6 +120,10 @@ class ClusterPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What Ray reserves for a shard."""
     moves: bool = False
     """Whether shards move automatically to machines that have fewer."""
+    former: dict[int, str] = {}
+    """By shard, the address of the machine whose disk has its state, from an earlier run."""
+    is_abrupt: bool = False
+    """Whether that run did not end as instructed: its machines may be about to join again."""
 
     def directory_on(self, node: str) -> str:
         """Return the directory in which the shards of a machine work."""

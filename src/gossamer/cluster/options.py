@@ -107,13 +107,18 @@ class ClusterOptions(Section, frozen=True):
         ),
     ] = 20.0
     start_s_max: Annotated[
-        float, Key("How long Ray may take to place all shards, in seconds, before the crawl gives up.", gt=0)
+        float,
+        Key(
+            "How long Ray may take to place all shards, in seconds, before the crawl gives up; head_s_max if it was "
+            "interrupted.",
+            gt=0,
+        ),
     ] = 180.0
     head_s_max: Annotated[
         float,
         Key(
-            "How long a crawl that is resumed, or whose cluster lost its head, waits for the head to come back, in "
-            "seconds.",
+            "How long a crawl that is resumed, or whose cluster lost its head, waits for the head, and after it for "
+            "machines, to come back, in seconds.",
             ge=0,
         ),
     ] = 86_400.0

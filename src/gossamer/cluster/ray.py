@@ -29,10 +29,13 @@ from gossamer.cluster.coordinator import decoded, encoded
 from gossamer.cluster.job import ASKED, ClusterPlan, encode, no_cluster, reach
 from gossamer.cluster.options import ClusterOptions
 from gossamer.model.errors import ConfigError
+from gossamer.world.clock import pause, steady_s
 
 COMMON: Any = {"max_restarts": -1, "max_task_retries": 0}
 """Options of all actors. Ray repeats no call: the caller repeats queries, the sender frames."""
 NAME_TRIES_MAX = 100
+MACHINES_LOOK_S = 0.25
+"""Interval of looks for machines that are about to join."""
 LOOPBACK = ("127.", "localhost:", "[::1]:")
 
 
@@ -127,7 +130,7 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> RayEngine:
     namespace = f"gossamer-{os.getpid()}-{secrets.token_hex(4)}"
     connect(options, namespace)
     try:
-        return RayEngine(*_actors(encode(plan), plan.shards, namespace, options), options)
+        return RayEngine(*_actors(plan, namespace, options), options)
     except ray.exceptions.RayError as error:
         with suppress(Exception):
             ray.shutdown()
@@ -137,15 +140,15 @@ def start(plan: ClusterPlan, options: ClusterOptions) -> RayEngine:
         ) from error
 
 
-def _actors(plan: bytes, shards: int, namespace: str, options: ClusterOptions) -> tuple[Any, list[Any]]:
+def _actors(plan: ClusterPlan, namespace: str, options: ClusterOptions) -> tuple[Any, list[Any]]:
     """Start the coordinator on this machine, and the shards where Ray has resources for them, now or later."""
     here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    keepers = [
-        _shard_actor(plan, shard, namespace, place, options) for shard, place in enumerate(_places(shards, options))
-    ]
+    text = encode(plan)
+    places = _places(plan, options)
+    keepers = [_shard_actor(text, shard, namespace, place, options) for shard, place in enumerate(places)]
     coordinating: Any = ray.remote(CoordinatorActor)
     coordinator = coordinating.options(name="coordinator", num_cpus=0, scheduling_strategy=here, **COMMON).remote(
-        plan, namespace
+        text, namespace
     )
     return coordinator, keepers
 
@@ -158,12 +161,30 @@ def _shard_actor(plan: bytes, shard: int, namespace: str, place: Any, options: C
     )
 
 
-def _places(shards: int, options: ClusterOptions) -> list[Any]:
+def _places(plan: ClusterPlan, options: ClusterOptions) -> list[Any]:
     """Return Ray's placement of each shard. A placement group is reserved as a whole, and ends with this program."""
+    shards = plan.shards
     if options.placement == "spread":
-        return ["SPREAD"] * shards
+        there = _former_machines(plan)
+        return [
+            NodeAffinitySchedulingStrategy(there[shard], soft=True) if shard in there else "SPREAD"
+            for shard in range(shards)
+        ]
     group = placement_group([options.ray_resources] * shards, strategy=options.placement.upper())
     return [PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=shard) for shard in range(shards)]
+
+
+def _former_machines(plan: ClusterPlan) -> dict[int, str]:
+    """Return the machines that have the state of shards on their disks, by shard. After the loss of the head they are
+    about to join again. To wait for them costs nothing: until a lease ends no other machine can take their shards.
+    """
+    ends_at = steady_s() + (plan.tenure_s if plan.is_abrupt else 0.0)
+    while True:
+        nodes = ray.nodes()  # type: ignore[no-untyped-call]
+        there = {str(node["NodeManagerAddress"]): str(node["NodeID"]) for node in nodes if node["Alive"]}
+        if set(plan.former.values()) <= set(there) or steady_s() >= ends_at:
+            return {shard: there[address] for shard, address in plan.former.items() if address in there}
+        pause(MACHINES_LOOK_S)
 
 
 def connect(options: ClusterOptions, namespace: str) -> None:
