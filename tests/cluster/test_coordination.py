@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from gossamer.cluster.coordination import TENURE_MARGIN_S, Coordination, CoordinatorRecord, Limits, Look, ShardAnswer
-from gossamer.cluster.coordinator import QUICK_ROUND_S, QUICK_ROUNDS_MAX, Coordinator
+from gossamer.cluster.coordinator import QUICK_ROUND_S, QUICK_ROUNDS_MAX, Coordinator, decoded, encoded
 from gossamer.cluster.job import HERE, ClusterPlan
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.reports import ShardReport
@@ -102,6 +102,21 @@ class Lonely(Coordinator):
 
     async def _ask(self, shard: int, question: bytes) -> bytes | None:
         return None
+
+
+def test_a_verb_for_a_silent_shard_is_refused_at_once(tmp_path: Path) -> None:
+    """Its commands would wait longer than they may, and say nothing of the shard."""
+    (tmp_path / "state").mkdir()
+    plan = ClusterPlan(
+        directory=str(tmp_path), shards=2, partitions=PartitionMap.even(2).encode(), config="", node=HERE,
+        tenure_s=20.0, round_s=0.5, answer_s_max=1.0, process_s_max=60.0,
+    )  # fmt: skip
+    coordinator = Lonely(plan)
+    coordinator.coordination.took([seen(0), seen(1)], 100.0)
+    coordinator.coordination.took([seen(0)], 113.0)
+    first, second = map(decoded, asyncio.run(coordinator.ask(encoded({"verb": "recent"}), [0, 1])))
+    assert first["error"] == "shard 0 is restarting; try again"
+    assert second == {"ok": False, "error": "shard 1 has not answered for 13 s; try again when it does"}
 
 
 @pytest.mark.parametrize("round_s", [30.0, 0.01])

@@ -55,6 +55,8 @@ async def main():
             verb = read(rest)["verb"]
             if verb == "end":
                 os._exit(0)
+            if verb == "stop":
+                os.kill(os.getpid(), 19)
             if verb == "send":
                 line.send(said.FRAME, 5, b"x" * 100)
             answer = {"state": "running", "holder": "me", "asked_at": 1.0, "renews": True, "status": {"pages": 3}}
@@ -66,7 +68,9 @@ asyncio.run(main())
 """
 
 
-def keeper_of(tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitable[bool]] | None = None) -> ShardProcess:
+def keeper_of(
+    tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitable[bool]] | None = None, silent_s_max: float = 60.0
+) -> ShardProcess:
     ShardSlots(tmp_path).close()
 
     def job(line: int) -> bytes:
@@ -76,7 +80,7 @@ def keeper_of(tmp_path: Path, *ways: str, carry: Callable[[int, bytes], Awaitabl
         return False
 
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
-    start = ShardStart([sys.executable, "-c", CHILD], job, environment, tmp_path, 0.3)
+    start = ShardStart([sys.executable, "-c", CHILD], job, environment, tmp_path, 0.3, silent_s_max)
     return ShardProcess(start, carry or nowhere, WallClock())
 
 
@@ -100,6 +104,40 @@ def test_a_process_that_hangs_in_a_page_is_ended_and_the_page_accused(tmp_path: 
     asyncio.run(keeper.run())
     assert "hung in a page" in keeper.notes[0]
     assert len(ShardSlots(tmp_path).take_suspects()) == 1
+
+
+async def until_answered(keeper: ShardProcess) -> None:
+    while await keeper.ask({"verb": "hello"}, 5.0) is None:  # noqa: ASYNC110 - a process of its own begins
+        await asyncio.sleep(0.01)
+
+
+def test_a_process_that_does_not_answer_is_ended_and_starts_again(tmp_path: Path) -> None:
+    """It may hang in the system, where neither the end of its lease nor an order reaches it. No page is accused."""
+
+    async def run() -> None:
+        keeper = keeper_of(tmp_path, "serve", "serve", silent_s_max=0.2)
+        keeping = asyncio.create_task(keeper.run())
+        await until_answered(keeper)
+        assert await keeper.ask({"verb": "stop"}, 30.0) is None
+        await until_answered(keeper)
+        assert (keeper.deaths, keeper.state) == (1, "starting")
+        assert keeper.notes[0] == "its process did not answer for 0 s and was ended; it continues from its last commit"
+        await keeper.ask({"verb": "end"}, 5.0)
+        await keeping
+
+    asyncio.run(run())
+    assert ShardSlots(tmp_path).take_suspects() == []
+
+
+def test_a_process_may_take_long_to_start(tmp_path: Path) -> None:
+    async def run() -> None:
+        keeper = keeper_of(tmp_path, "serve", silent_s_max=0.0)
+        keeping = asyncio.create_task(keeper.run())
+        await until_answered(keeper)
+        assert keeper.deaths == 0
+        keeping.cancel()
+
+    asyncio.run(run())
 
 
 @pytest.mark.heavy
@@ -135,8 +173,7 @@ def test_frames_are_carried_and_what_became_of_them_is_reported(tmp_path: Path, 
     async def run() -> list[str]:
         keeper = keeper_of(tmp_path, "serve", carry=carry)
         keeping = asyncio.create_task(keeper.run())
-        while await keeper.ask({"verb": "hello"}, 5.0) is None:  # noqa: ASYNC110 - a process of its own begins
-            await asyncio.sleep(0.01)
+        await until_answered(keeper)
         assert await keeper.ask({"verb": "send"}, 5.0) == {"ok": True, "said": "send"}
         both = await asyncio.gather(*(keeper.ask({"verb": verb}, 5.0) for verb in ("one", "two")))
         assert both == [{"ok": True, "said": "one"}, {"ok": True, "said": "two"}]

@@ -366,6 +366,10 @@ class Coordination:
         """Whether all shards have ended."""
         return len(self.seen) == self.shards and all(one.state in _ENDED for one in self.seen.values())
 
+    def silent_s(self, shard: int) -> float | None:
+        """Return for how long a shard has not answered, of those that are shown as silent."""
+        return self._now - self._heard_at[shard] if shard in self._silent else None
+
     @property
     def failure(self) -> tuple[str, bool]:
         """Return why the crawl cannot go on, and whether the operator can fix that; empty if it can go on."""
@@ -384,8 +388,8 @@ class Coordination:
                 continue
             state = answer.status.get("state", "starting") if answer.state != "starting" else "starting"
             status = {**answer.status, "state": state, "node": answer.node, "deaths": answer.deaths}
-            if shard in self._silent:
-                status |= {"state": SILENT, "heard_s": self._now - self._heard_at[shard], "in_flight": 0}
+            if (silent_s := self.silent_s(shard)) is not None:
+                status |= {"state": SILENT, "heard_s": silent_s, "in_flight": 0}
                 status |= {"pages_s": 0.0, "bytes_s": 0.0}
             statuses.append(status)
         limits = msgspec.structs.asdict(self._limits)

@@ -155,6 +155,8 @@ class Coordinator(ABC):
     # ---- inside
 
     async def _answer(self, shard: int, question: bytes) -> bytes:
+        if (silent_s := self.coordination.silent_s(shard)) is not None:
+            return encoded(refusal(f"shard {shard} has not answered for {silent_s:.0f} s; try again when it does"))
         answer = await self._ask(shard, question)
         return answer if answer is not None else encoded(refusal(f"shard {shard} is restarting; try again"))
 

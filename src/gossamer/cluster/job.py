@@ -8,7 +8,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -16,6 +15,7 @@ import msgspec
 from gossamer.cluster.coordination import Limits
 from gossamer.model.decodable import decodable
 from gossamer.model.errors import NoClusterError
+from gossamer.world.files import keep_name
 
 CONNECT_S_MAX = 5.0
 KNOCK_S_MAX = 20.0
@@ -44,12 +44,8 @@ def name_machine(work: str, address: str) -> str:
     """Return the name of the directory in `work` that belongs to the machine with an address, and to this disk: Ray
     names a machine anew whenever its Ray starts. Another disk has another name, since its shards may be older.
     """
-    link = Path(work) / address
     try:
-        link.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):  # To make a link is atomic: several shards may begin at once.
-            link.symlink_to(f"{address}-{secrets.token_hex(4)}")
-        return str(link.readlink())
+        return keep_name(Path(work) / address, f"{address}-{secrets.token_hex(4)}")
     except OSError:
         return address  # A shard's process cannot work there either, and names the error.
 

@@ -7,6 +7,7 @@ the parent itself dies, its child dies too, and the next parent starts a new chi
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import socket
@@ -57,6 +58,8 @@ class ShardStart(msgspec.Struct, frozen=True):
     slots: Path
     """The directory of its slots."""
     process_s_max: float
+    silent_s_max: float = math.inf
+    """Time without an answer after which the process is killed: longer than the lease without which it must end."""
 
 
 def start_of(plan: ClusterPlan, shard: int, node: str) -> ShardStart:
@@ -85,6 +88,7 @@ def start_of(plan: ClusterPlan, shard: int, node: str) -> ShardStart:
         environment={"OPENBLAS_NUM_THREADS": "1"} | FRUGAL | child_environment(),
         slots=plan.state_on(node, shard),
         process_s_max=plan.process_s_max,
+        silent_s_max=plan.tenure_s + plan.answer_s_max,
     )
 
 
@@ -99,6 +103,10 @@ class ShardProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._asked: dict[int, asyncio.Future[dict[str, object]]] = {}
         self._number = 0
+        self._has_spoken = False
+        """Whether the process has sent a message: its start may take long on a busy machine."""
+        self._silent_since: float | None = None
+        """When the first question was sent that came after its last message."""
         self._out: dict[int, deque[bytes]] = {}
         self._held_bytes: dict[int, int] = {}
         self._carriers: dict[int, asyncio.Task[None]] = {}
@@ -124,6 +132,8 @@ class ShardProcess:
         fruitless = 0
         try:
             while True:
+                self._has_spoken = False
+                self._silent_since = None
                 status, overran, since = await self._one_life()
                 if self._conclude(status):
                     return
@@ -134,6 +144,8 @@ class ShardProcess:
                 fruitless = 1 if reached > committed else fruitless + 1
                 committed = max(committed, reached)
                 how = "hung in a page and was ended" if overran else slots.death(status)
+                if self._is_silent() and not overran:
+                    how = f"did not answer for {self._start.silent_s_max:.0f} s and was ended"
                 if fruitless > RESTARTS_MAX:
                     self.state = "failed"
                     self.failure = f"its process {how}, for the {fruitless}th time without progress"
@@ -149,6 +161,8 @@ class ShardProcess:
             return None
         self._number = (self._number + 1) & 0xFFFFFFFF
         number = self._number
+        if self._has_spoken and self._silent_since is None:
+            self._silent_since = self._clock.now()
         answer = self._asked[number] = asyncio.get_running_loop().create_future()
         self._line.say(QUESTION, number, dict(question))
         try:
@@ -217,6 +231,8 @@ class ShardProcess:
                 if not overran and slots.overdue(self._start.slots, self._clock.now(), limit_s, since):
                     overran = True
                     process.kill()
+                elif self._is_silent():  # It hangs in the system, such as on a disk that has failed.
+                    process.kill()
             with suppress(TimeoutError):  # Its last message may still be in the socket.
                 async with asyncio.timeout(WATCH_S):
                     await listening
@@ -234,6 +250,11 @@ class ShardProcess:
         status = process.returncode
         return status, overran and status == -signal.SIGKILL, since
 
+    def _is_silent(self) -> bool:
+        """Say whether the process has left questions unanswered for too long."""
+        since = self._silent_since
+        return since is not None and self._clock.now() - since > self._start.silent_s_max
+
     def _conclude(self, status: int) -> bool:
         refused, why = self._last_words
         if status == 0:
@@ -248,6 +269,8 @@ class ShardProcess:
     async def _listen(self, line: FrameLine) -> None:
         while (message := await line.receive()) is not None:
             kind, number, rest = message
+            self._has_spoken = True
+            self._silent_since = None
             if kind == FRAME:
                 self._take(number, rest)
             elif kind == ANSWER:

@@ -36,6 +36,14 @@ def write_refusal(error: OSError, path: object) -> str:
     return f"cannot write to {path}: {error.strerror}; see that you may write there, or work on a copy"
 
 
+def keep_name(path: Path, name: str) -> str:
+    """Return the name that is kept at a path: this one, unless a process has kept another there before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):  # To make a link is atomic.
+        path.symlink_to(name)
+    return str(path.readlink())
+
+
 class AppendFile:
     """A file that only grows. Nothing is durable before `sync`."""
 
