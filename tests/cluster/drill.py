@@ -64,7 +64,11 @@ class Service:
         environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
         environment |= {"RAY_TMPDIR": str(self._temporary), "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"}
         environment |= {f"RAY_{name}": str(value) for name, value in SYSTEM.items()}
-        loop = f"while :; do {shlex.join([RAY, 'start', '--block', *STORE, *self._words])}; sleep 1; done"
+        # All machines share a table of processes here, where Ray would find the others' and refuse to start a head.
+        known = shlex.quote(str(self._temporary / "ray/ray_current_cluster"))
+        loop = (
+            f"while :; do rm -f {known}; {shlex.join([RAY, 'start', '--block', *STORE, *self._words])}; sleep 1; done"
+        )
         within = ["nsenter", "-t", str(self._inside), "-n", "-m"] if self._inside else []
         with self.log.open("ab") as log:
             self._running = subprocess.Popen([*within, "sh", "-c", loop], env=environment, stdout=log, stderr=log)

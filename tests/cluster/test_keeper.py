@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gossamer.cluster import shard_process
 from gossamer.cluster.coordination import Look
 from gossamer.cluster.reports import Orders
 from gossamer.cluster.shard_process import RESTARTS_MAX, ShardProcess, ShardStart
@@ -45,6 +46,10 @@ async def main():
         line.send(said.LAST_WORDS, 1, b"a mistake of yours")
         await line.flush()
         os._exit(2)
+    if way == "full":
+        line.send(said.LAST_WORDS, 0, b"the disk is full")
+        await line.flush()
+        os._exit(said.FULL_DISK)
     if way.startswith("signal "):
         os.kill(os.getpid(), int(way.split()[1]))
     if way == "hang":
@@ -155,6 +160,35 @@ def test_a_mistake_of_the_operators_is_not_tried_again(tmp_path: Path) -> None:
     keeper = keeper_of(tmp_path, "refuse")
     asyncio.run(keeper.run())
     assert (keeper.state, keeper.failure, keeper.deaths) == ("refused", "a mistake of yours", 0)
+
+
+@pytest.mark.promise(
+    "Several shards", "A full disk of one machine ends no crawl: its shards wait for room, others go on."
+)
+def test_a_shard_whose_disk_is_full_is_started_again_until_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_process, "ROOM_S", 0.01)
+    keeper = keeper_of(tmp_path, *["full"] * (RESTARTS_MAX + 3), "end")
+    asyncio.run(keeper.run())
+    assert (keeper.state, keeper.failure, keeper.deaths) == ("done", "", 0)
+    assert list(keeper.notes) == ["the disk is full; it is started again every 0 s, and the other shards go on"]
+
+
+def test_a_crawl_can_be_stopped_while_a_shard_waits_for_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shard_process, "ROOM_S", 0.01)
+
+    async def run() -> None:
+        keeper = keeper_of(tmp_path, "full")
+        keeping = asyncio.create_task(keeper.run())
+        while not keeper.notes:  # noqa: ASYNC110 - a process of its own ends
+            await asyncio.sleep(0.01)
+        assert (await keeper.look(1, "node", Look(orders=Orders()), 5.0)).state == "starting"
+        await keeper.look(1, "node", Look(orders=Orders(end="stopped")), 5.0)
+        await keeping
+        assert keeper.state == "done"
+
+    asyncio.run(run())
 
 
 def test_a_death_is_said_in_words_whatever_the_signal() -> None:

@@ -1,8 +1,9 @@
 """Member: one shard of several, in a separate process, under a `ShardProcess`.
 
 `python -m gossamer.api.member` reads its job on standard input. It exits with 0 when the coordinator has ended the
-crawl and everything is saved, with 2 after a mistake of the operator, with 1 after an internal error, and with
-`TENURE_LOST` when its lease of the shard expires: another process may have the shard by then.
+crawl and everything is saved, with 2 after a mistake of the operator, with 1 after an internal error, with
+`FULL_DISK` when its machine, one of several, has no room on its disk, and with `TENURE_LOST` when its lease of the
+shard expires: another process may have the shard by then.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from gossamer.assembly.home import Home
 from gossamer.assembly.values import Shard
 from gossamer.cluster import shard_process as said
 from gossamer.cluster.coordination import Look, Tenure
-from gossamer.cluster.job import ShardJob
+from gossamer.cluster.job import HERE, ShardJob
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.cluster.shard_process import LOOK, FrameLine
 from gossamer.config import Config
@@ -212,7 +213,8 @@ async def _crawl(job: ShardJob) -> int:
     except Exception as error:  # noqa: BLE001 - sent to the parent
         line.send(said.LAST_WORDS, 0, _log_error(error, Path(job.directory)).encode())
         await line.flush()
-        return FAILED
+        is_full = isinstance(error, OSError) and error.errno in NO_ROOM
+        return said.FULL_DISK if is_full and job.node != HERE else FAILED
     return 0
 
 

@@ -32,6 +32,10 @@ from gossamer.world.process import child_environment
 WATCH_S = 0.5
 REAP_S = 0.01
 """Interval of looks at a process that has closed its line, and so is about to end."""
+FULL_DISK = 76
+"""Exit status of a shard whose disk is full: it is started again until there is room."""
+ROOM_S = 10.0
+"""Interval of these starts."""
 RESTARTS_MAX = 5
 """Restarts in a row without a new commit; one more and the shard has failed."""
 NOTES_HELD_MAX = 100
@@ -103,6 +107,10 @@ class ShardProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._asked: dict[int, asyncio.Future[dict[str, object]]] = {}
         self._number = 0
+        self._is_ending = False
+        """Whether the whole crawl has ended."""
+        self._no_room = ""
+        """Why it waited last for room on its disk."""
         self._has_spoken = False
         """Whether the process has sent a message: its start may take long on a busy machine."""
         self._silent_since: float | None = None
@@ -132,11 +140,18 @@ class ShardProcess:
         fruitless = 0
         try:
             while True:
+                self._last_words = (False, "")
                 self._has_spoken = False
                 self._silent_since = None
                 status, overran, since = await self._one_life()
                 if self._conclude(status):
                     return
+                if status == FULL_DISK and self._is_ending:  # Its last commit is all that it has.
+                    self.state = "done"
+                    return
+                if status == FULL_DISK:
+                    await self._wait_for_room()
+                    continue
                 self.deaths += 1
                 if overran or -status in slots.CONTENT_DEATHS:
                     slots.accuse(self._start.slots, since)
@@ -178,6 +193,7 @@ class ShardProcess:
         """Return the shard's answer to a round's question, or an answer by its parent."""
         state = self.state
         answer = None
+        self._is_ending = bool(question.orders.end)
         if state not in ("done", "failed", "refused"):
             answer = await self.ask({"verb": LOOK, "look": msgspec.to_builtins(question)}, limit_s)
         notes = [self.notes.popleft() for _ in range(len(self.notes))]
@@ -250,6 +266,15 @@ class ShardProcess:
         status = process.returncode
         return status, overran and status == -signal.SIGKILL, since
 
+    async def _wait_for_room(self) -> None:
+        """Wait before the next start, and note why, once."""
+        _, why = self._last_words
+        if why != self._no_room:
+            self.notes.append(f"{why}; it is started again every {ROOM_S:.0f} s, and the other shards go on")
+        self._no_room = why
+        self.state = "starting"
+        await asyncio.sleep(ROOM_S)
+
     def _is_silent(self) -> bool:
         """Say whether the process has left questions unanswered for too long."""
         since = self._silent_since
@@ -262,7 +287,6 @@ class ShardProcess:
         elif status in (1, 2):
             self.state, self.failure = ("refused" if refused else "failed"), why or slots.death(status)
         else:
-            self._last_words = (False, "")
             return False
         return True
 
