@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from gossamer.stages.process.facts import moment
+from gossamer.stages.process.facts import date_within, moment
 from gossamer.stages.process.metadata import Metadata
 
 from .test_content_modules import found
@@ -53,7 +53,16 @@ def test_meta_elements_and_links_come_second() -> None:
         ("<time pubdate datetime=2024-01-02><time class='updated' datetime=2024-01-03>", (1, 2), (1, 3)),
         ("<p><time datetime=2024-01-02>one</time> and <time datetime=2024-01-02>again</time>", (1, 2), None),
         ("<time datetime=2024-01-02><time datetime=2024-01-03>", None, None),
-        ("<time datetime=P2D><time>2024-01-02</time>", None, None),
+        ("<time datetime=P2D><p class=date>Friday", None, None),
+        ("<time>2024-01-02</time>", (1, 2), None),
+        ("<time class=published><b>Jan</b> 2nd, 2024</time><time class=updated>3. Jänner 2024</time>", (1, 2), None),
+        ("<span class=entry-date>am Dienstag, 2. Januar 2024</span>", (1, 2), None),
+        ("<p class=date>2/1/2024</p><p class='post-date'>Updated on January 3, 2024</p>", None, (1, 3)),
+        ("<i class=date>02.01.2024</i><i class=date>03.01.2024</i>", None, None),
+        ("<i class=date>02.01.2024</i><i class=comment-date>03.01.2024</i>", (1, 2), None),
+        ("<time datetime=2024-01-02>a</time><i class=date>03.01.2024</i>", (1, 2), None),
+        ("<i property='schema:dateCreated' content=2024-01-02></i><i property=dc:date>2023-01-01</i>", (1, 2), None),
+        ("<time itemprop=datePublished datetime='02/01/2024'>2 January 2024</time>", (1, 2), None),
         ("<time class='entry-date published updated' datetime=2024-01-02>", (1, 2), (1, 2)),
         (
             "<time class='updated entry-date' datetime=2024-01-03><time class=published datetime=2024-01-02>",
@@ -163,12 +172,46 @@ def test_a_meta_element_can_have_several_names_and_an_empty_one_says_nothing() -
         ("2567-05-06", datetime(2024, 5, 6, tzinfo=UTC)),
         ("1403/02/17", None),
         ("1445-10-27", None),
+        ("6th May 2024", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("Monday, May 6th, 2024 at 3:04 PM", datetime(2024, 5, 6, 15, 4, tzinfo=UTC)),
+        ("20240506T070809+0200", datetime(2024, 5, 6, 5, 8, 9, tzinfo=UTC)),
+        ("20240506070809", datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC)),
+        ("2024/5/6 7:08", datetime(2024, 5, 6, 7, 8, tzinfo=UTC)),
+        ("2024. 05. 06. 14:30", datetime(2024, 5, 6, 14, 30, tzinfo=UTC)),
+        ("31/05/2024", datetime(2024, 5, 31, tzinfo=UTC)),
+        ("5/31/2024 3:04:05 PM", datetime(2024, 5, 31, 15, 4, 5, tzinfo=UTC)),
+        ("5/5/2024", datetime(2024, 5, 5, tzinfo=UTC)),
+        ("06-May-2024", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("2024 May 6", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("Published: May 6, 2024", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("1er mai 2024", datetime(2024, 5, 1, tzinfo=UTC)),
+        ("6 de agosto de 2024", datetime(2024, 8, 6, tzinfo=UTC)),
+        ("6. März 2024, 10:11", datetime(2024, 3, 6, 10, 11, tzinfo=UTC)),
+        ("6 мая 2024 г.", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("6 Ağustos 2024", datetime(2024, 8, 6, tzinfo=UTC)),
+        ("6 May 2024 - 9 May 2024", None),
         ("yesterday", None),
         ("", None),
     ],
 )
 def test_times(written: str, expected: datetime | None) -> None:
     assert moment(written) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Posted by Ann on 6 May 2024 at 10:30 PM in News", datetime(2024, 5, 6, 22, 30, tzinfo=UTC)),
+        ("Janic Cathomen, 01.12.2021 | 3 min", datetime(2021, 12, 1, tzinfo=UTC)),
+        ("発行日2024年5月6日", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("6 May 2024, updated 7 May 2024", None),
+        ("05/06/2024", None),
+        ("call 12.12.2024.555", None),
+        ("6 May 2024" + " and more" * 20, None),
+    ],
+)
+def test_a_date_in_a_short_text(text: str, expected: datetime | None) -> None:
+    assert date_within(text) == expected
 
 
 VIDEO = '{"@type": "VideoObject", "uploadDate": "2020-01-01", "dateModified": "2020-01-02"}'
@@ -183,6 +226,12 @@ ENTRY = "<time class=entry-date datetime=2024-05-06>"
         (f'{{"@graph": [{VIDEO}, {{"@type": ["WebPage", "BlogPosting"]}}]}}', "", None),
         (f'[{VIDEO}, {{"@type": "Recipe"}}]', "<time datetime=2024-05-08>", 8),
         (VIDEO, ENTRY, 6),
+        (
+            '{"@graph": [{"@type": "WebPage", "datePublished": "2024-05-01"}, {"@type": "NewsArticle", '
+            '"datePublished": "2024-05-06"}]}',
+            "",
+            6,
+        ),
         ('{"@type": "ImageObject", "uploadDate": "2020-01-01", "datePublished": "2020-01-01"}', ENTRY, 6),
         ('{"@type": "VideoObject", "uploadDate": "2024-05-09"}', "<time datetime=2020-01-01>", 9),
         ('{"@type": "WebPage", "mainEntity": {"@type": "VideoObject", "uploadDate": "2024-05-09"}}', "", 9),
@@ -201,6 +250,12 @@ def test_an_embedded_video_does_not_date_an_article(block: str, body: str, day: 
         ('{"datePublished": ["2024-05-06", "2024-05-07"]}', "published", datetime(2024, 5, 6, tzinfo=UTC)),
         ('{"author": {"name": [{"@value": "A. Writer"}]}}', "byline", "A. Writer"),
         ('{"author": {"@id": "#writer"}}', "byline", None),
+        ('{"author": {"name": "Tom &amp; Jerry O&#39;Neil"}}', "byline", "Tom & Jerry O'Neil"),
+        ('{"author": {"name": "By <a href=/x>Ann</a>"}}', "byline", "Ann"),
+        ('{"author": {"givenName": "Ann", "familyName": "Bee"}}', "byline", "Ann Bee"),
+        ('{"author": null, "creator": ["Ann", "Bob"]}', "byline", "Ann, Bob"),
+        ('{"datePublished": "2024-05-06T10:00:00&#43;02:00"}', "published", datetime(2024, 5, 6, 8, tzinfo=UTC)),
+        ('[{"@type": "WebPage", "author": "Site"}, {"@type": "Article", "author": "Ann"}]', "byline", "Ann"),
         ('{"license": ["https://l.example/a", "https://l.example/b"]}', "license", "https://l.example/a"),
         ('{"license": [], "author": [], "datePublished": {}}', "license", None),
         ('{"@type": ["schema:Article", "https://schema.org/Article", 3, null]}', "schema_types", ["Article"]),
@@ -279,6 +334,8 @@ def test_a_date_after_the_fetch_is_that_of_an_event(body: str) -> None:
             "A, B",
         ),
         ("<meta name=author content=A><meta name=author content='By A'><meta name=author content=''>", "A"),
+        ("<meta name=author content='Author: A'><meta name=byl content=www.p.example/b>", "A"),
+        ("<meta name=author content=262588213843476><meta property=article:author content='By B'>", "B"),
         ("<meta name=citation_authors content='Doe, Jane; Roe, Ann'>", "Doe, Jane; Roe, Ann"),
     ],
 )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
 
 from gossamer.stages.process.zones import mail_date, without_zone
@@ -34,31 +35,63 @@ MEANING = frozenset((*_PUBLISHED, *_MODIFIED, *_AUTHORS, *_LICENSES))
 """Names of `meta` elements that `facts` knows, as `bare` makes them."""
 _MARKS = str.maketrans("", "", ":.-_ ")
 _ISO = re.compile(
-    r"(\d{4})([-/]?)(\d{2})\2(\d{2})(?!\d)(?:[T ](\d{2}:\d{2}(?::\d{2})?)(?:\.\d+)?\s*(Z|[+-]\d{2}:?\d{2})?)?", re.ASCII
-)
-_NUMBERS = re.compile(
-    r"(?:(\d{4})([-/.]|(?: ?[年년] ?))(\d{1,2})(?:\2| ?[月월] ?)(\d{1,2})(?: ?[日일])?"
-    r"|(\d{1,2})\.(\d{1,2})\.(\d{4}))(?!\d)",
+    r"(\d{4})([-/]?)(\d{2})\2(\d{2})"
+    r"(?:(?:[T ]\s*|(?=\d{6}(?!\d)))(\d{1,2}:?\d{2}(?::?\d{2})?)(?:\.\d+)?\s*(Z|[+-]\d{2}:?\d{2})?|(?!\d))",
     re.ASCII,
 )
 _ERAS = {"令和": 2018, "平成": 1988, "昭和": 1925, "大正": 1911, "明治": 1867, "民國": 1911, "民国": 1911}
 _ERA = re.compile(rf"({'|'.join(_ERAS)}) ?(元|\d{{1,3}})(?= ?年)", re.ASCII)
 _YEARS = range(1500, 2100)  # Below, they are of the Persian or the Islamic calendar, or stand for no date at all.
 _HALF_DAY = re.compile(r"\b(\d{1,2})(:\d{2}(?::\d{2})?)\s?([ap])\.?m\b\.?", re.IGNORECASE | re.ASCII)
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_IN_WORDS = re.compile(
-    rf"(?:(\d{{1,2}})\.? )?({'|'.join(_MONTHS)})[a-z]{{0,6}}\.?(?: (\d{{1,2}}))?,? (\d{{4}})", re.IGNORECASE | re.ASCII
+_MONTHS = (
+    "jan ene gen янв sty oca", "feb fév fev lut фев şub", "mar mär maa мар", "apr avr abr kwi апр nis",
+    "may mai mei maj mag май мая", "jun juin giu cze июн haz", "jul juil lug lip июл tem", "aug août ago sie авг ağu",
+    "sep set wrz сен eyl", "oct okt ott out paź окт eki", "nov lis ноя kas", "dec dez déc dic gru дек ara",
+)  # fmt: skip
+"""How the months begin in English, German, French, Spanish, Italian, Portuguese, Dutch, the languages of Scandinavia,
+Polish, Russian and Turkish."""
+_MONTH_OF = {begin: number for number, begins in enumerate(_MONTHS, 1) for begin in begins.split()}
+_MONTH = rf"({'|'.join(sorted(_MONTH_OF, key=len, reverse=True))})[^\W\d_]{{0,8}}\.?"
+_DAY = r"([0-3]?[0-9])(?:st|nd|rd|th|er|º|\.)?"
+_DAYS = re.compile(
+    r"(?<![A-Za-z0-9.:/-])(?:"
+    r"([0-9]{4})(-|[/.] ?| ?[年년] ?)([0-9]{1,2})(?:\2| ?[月월] ?)([0-9]{1,2})(?: ?[日일]|\.(?!\d))?"
+    r"|([0-9]{1,2})(?:\. ?([0-9]{1,2})\. ?|/([0-9]{1,2})/|-([0-9]{1,2})-)([0-9]{4})"
+    rf"|{_DAY}[ -](?:(?:of|de) )?{_MONTH}(?:,? |-|,? de )([0-9]{{4}})(?: ?г\.)?"
+    rf"|{_MONTH}[ -]{_DAY}(?:,? ?|-)([0-9]{{4}})|([0-9]{{4}}),?[ -]{_MONTH}[ -]{_DAY}"
+    r")(?!\.?\d)",
+    re.IGNORECASE,
 )
-"""A date in English: the month as a word is never taken for the day."""
-_MEANS_PUBLISHED = re.compile(r"datepublished|\b(?:published|pubdate|(?:entry|post)[-_]date)\b")
-_MEANS_MODIFIED = re.compile(r"datemodified|\b(?:updated|modified)\b")
+"""A day in numbers or words: the month as a word is never taken for the day."""
+_BEFORE_TIME = r"(?:[\s,|·–-]|\b(?:at|um|à|à|kl\.?|klo)\b){1,4}"
+_TIME_OF_DAY = re.compile(rf"{_BEFORE_TIME}(?=[0-9]{{1,2}}:[0-9]{{2}})", re.IGNORECASE)
+_LEADING = re.compile(
+    r"(?>(?:(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?|(?:last |first )?(?:published|posted|updated"
+    r"|modified|created|written)|on|date)[.:,]{0,2}\s++)+)(?=\d|[a-z]{3,9}\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4})",
+    re.IGNORECASE,
+)
+"""Days of the week and words that introduce a date."""
+_LABEL_CHARACTERS_MAX = 150
+"""Length of a text that may be a date and its label."""
+_OF_PUBLISHING = r"(?:pub(?:lish(?:ed|ing)?|lication)?|entry|post(?:ed)?|article|news|story|blog|item|created?)"
+_MEANS_PUBLISHED = re.compile(
+    rf"\bpublished\b|date[-_]?(?:published|created)|\b(?:dc|dcterms):(?:date|created|issued)\b|(?:\b|[-_])pubdate"
+    rf"|{_OF_PUBLISHING}[-_]?(?:post|pub|meta)?[-_]?(?:date|time)(?:\b|[-_])"
+)
+_MEANS_MODIFIED = re.compile(r"date[-_]?(?:modified|updated?)|\b(?:updated|modified)\b|dcterms:modified")
+_MEANS_DATE = re.compile(r"(?<![\w-])(?:[a-z]+[-_]+){0,3}(?:date|datum)(?:[-_]\w+)?(?![\w-])")
+_OF_OTHERS = re.compile(r"comment|related|recent|teaser|widget|history|listing|event|copyright|birth|expir|start|end")
+"""Names of elements whose date is not that of the page."""
+_SAYS_MODIFIED = re.compile(r"updated|modified|revised|edited|aktualisiert|geändert|stand\b|mis à jour", re.IGNORECASE)
 _MEDIA = frozenset(("VideoObject", "AudioObject", "ImageObject", "MediaObject", "Clip"))
 _ARTICLES = ("Article", "Posting", "Review", "Recipe", "Report")
 """Types of pages of which a video or an image is a part, so that its dates are not theirs."""
 COMMONS = re.compile(r"https?://creativecommons\.org/(?:licenses|publicdomain)/[a-z+-]+/[0-9.]+", re.IGNORECASE)
 _LOCAL = re.compile(r"^.*[/#:]", re.DOTALL)
-_BY = re.compile(r"^by\s+", re.IGNORECASE)
-_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+_BY = re.compile(r"(?:(?:posted |written )?by|author)\b:?\s+", re.IGNORECASE)
+_NO_NAME = re.compile(r"(?:https?:)?//|www\.|\w+\.\w+/|[\d\W]+\Z|\{\{", re.IGNORECASE)
+"""Addresses, numbers and the marks of a template."""
+_MARKUP = re.compile(r"<[^<>]*+>")
 
 COLUMNS: Mapping[str, str] = {
     "published": "time",
@@ -92,26 +125,27 @@ def facts(
     """Return the columns for which a page has values: from JSON-LD first, then from `meta` elements, then from links
     and `time` elements.
 
-    `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `times` the attributes of its `time` elements.
+    `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `times` the attributes of its `time` elements and
+    of others that may have a date, with their text under the empty name.
     A date more than a day later than `fetched_at` is that of an event, and neither published nor modified; 0: unknown.
     """
     latest = datetime.fromtimestamp(fetched_at, UTC) + timedelta(days=1) if fetched_at else _NEVER
     held = list(_objects(blocks))
     of_elements = _times(times, latest)
     media = [one for one in held if not _MEDIA.isdisjoint(_types([one]))]
-    others = [one for one in held if one not in media] if media else held
+    others = _article_first([one for one in held if one not in media] if media else held)
     written = [*_dates(others, "datePublished", "dateCreated"), *_meta_values(metas, _PUBLISHED)]
     published = _first(written, latest)
     modified = _first((*_dates(others, "dateModified"), *_meta_values(metas, _MODIFIED)), latest)
     published = published or of_elements.get("published")
-    if published is None and not any(name.endswith(_ARTICLES) for name in _types(others)):
+    if published is None and not any(map(_is_article, others)):
         published = _first(_dates(media, "datePublished", "uploadDate", "dateCreated"), latest)
     unread = next((one for one in written if moment(one) is None), "")
     found: dict[str, object] = {
         "published": published or of_elements.get("only"),
         "published_written": "" if published else unread[:BYLINE_MAX],
         "modified": modified or of_elements.get("modified"),
-        "byline": _byline(held) or _authors(metas) or _clean(linked.author),
+        "byline": _byline(_article_first(held)) or _authors(metas) or _clean(linked.author),
         "license": linked.license or _license(held) or next(iter(_meta_values(metas, _LICENSES)), "") or linked.commons,
         "schema_types": list(dict.fromkeys(_types(held)))[:TYPES_MAX],
     }
@@ -124,20 +158,26 @@ def bare(name: str) -> str:
 
 
 def moment(written: str) -> datetime | None:
-    """Parse a time: ISO 8601 (also with other separators, or without), `6.5.2024`, the format of e-mail, a day in
-    English, Chinese, Japanese (of an era, too) or Korean, also with a time of day such as `10:30 PM`. A Buddhist year
-    is converted. None for anything else, such as `01/02/2024` or a Persian year. Without a zone: UTC.
+    """Parse a time: ISO 8601 (also with other separators, or without), the format of e-mail, a day in numbers or words
+    (`_DAYS`), also with a time of day such as `10:30 PM`. A Buddhist year is converted. None for anything else, such as
+    `01/02/2024` or a Persian year. Without a zone: UTC.
     """
-    written = _NUMBERS.sub(_as_iso, _ERA.sub(_of_era, written.strip()[:60]), count=1)
+    written = _ERA.sub(_of_era, written.strip()[:80])
+    leading = _LEADING.match(written)
+    written = written[leading.end() if leading is not None else 0 :][:60]
+    if (day := _DAYS.match(written)) is not None and (iso := _as_iso(day)):
+        rest = _TIME_OF_DAY.sub(" ", written[day.end() :], count=1)
+        if not (day[1] or day[5]) and rest.strip() and not rest[1:2].isdigit():
+            return None  # A range, or a sentence.
+        written = iso + rest
     written, stated = without_zone(_HALF_DAY.sub(_of_whole_day, written))
     found = _ISO.match(written)
-    words = _IN_WORDS.fullmatch(written)
     try:
         if found is not None:
             zone = (found[6] or "Z").replace("Z", "+00:00")
-            time = datetime.fromisoformat(f"{found[1]}-{found[3]}-{found[4]}T{found[5] or '00:00'}{zone}")
-        elif words is not None and (words[1] is None) != (words[3] is None):
-            time = datetime(int(words[4]), _MONTHS.index(words[2].lower()) + 1, int(words[1] or words[3]), tzinfo=UTC)
+            clock = found[5] or "00:00"
+            clock = "0" * (clock[1] == ":") + clock
+            time = datetime.fromisoformat(f"{found[1]}-{found[3]}-{found[4]}T{clock}{zone}")
         else:
             time = mail_date(written)
         if time.year >= 2443:  # A Buddhist year; that of 1900, or later.
@@ -149,8 +189,30 @@ def moment(written: str) -> datetime | None:
     return time if time.year in _YEARS and time != _EPOCH else None
 
 
+def date_within(text: str) -> datetime | None:
+    """Return the one day in a short text such as `Posted by Ann on 6 May 2024`, with its time of day if that follows."""
+    if len(text) > _LABEL_CHARACTERS_MAX:
+        return None
+    days = list(_DAYS.finditer(text))
+    if len({_as_iso(day) for day in days}) != 1:
+        return None
+    rest = text[days[0].end() :]
+    return moment(days[0][0] + (rest if _TIME_OF_DAY.match(rest) else ""))
+
+
 def _as_iso(found: re.Match[str]) -> str:
-    year, month, day = found.group(1, 3, 4) if found[1] else found.group(7, 6, 5)
+    """Return a day as ISO 8601 has it; empty for one whose month may be the day."""
+    year, _, month, day, first, dotted, slashed, dashed, year_2, *words = found.groups()
+    if first:
+        year, month, day = year_2, dotted or slashed or dashed, first
+        if not dotted and int(month) > 12:
+            month, day = day, month
+        elif not dotted and int(day) <= 12 and day != month:
+            return ""
+    elif not year:
+        day = words[0] or words[4] or words[8]
+        year = words[2] or words[5] or words[6]
+        month = str(_MONTH_OF[(words[1] or words[3] or words[7]).lower()])
     return f"{year}-{month:0>2}-{day:0>2}"
 
 
@@ -165,35 +227,53 @@ def _of_whole_day(found: re.Match[str]) -> str:
 
 def meaning_of(one: Mapping[str, str]) -> tuple[bool, bool]:
     """Say by an element's attributes whether its date is that of publication, and whether that of a modification."""
-    meant = f"{one.get('itemprop', '')} {one.get('class', '')}".lower()
+    meant = _meant(one)
     is_published = "pubdate" in one or _MEANS_PUBLISHED.search(meant) is not None
     return is_published, _MEANS_MODIFIED.search(meant) is not None
+
+
+def may_be_date(one: Mapping[str, str]) -> bool:
+    """Say by an element's attributes whether its date may be that of the page."""
+    meant = _meant(one)
+    return any(meaning_of(one)) or (_MEANS_DATE.search(meant) is not None and _OF_OTHERS.search(meant) is None)
+
+
+def _meant(one: Mapping[str, str]) -> str:
+    return f"{one.get('itemprop', '')} {one.get('property', '')} {one.get('class', '')}".lower()
 
 
 def _times(times: Sequence[Mapping[str, str]], latest: datetime) -> dict[str, datetime]:
     """Return the dates of elements with a known meaning, or as `only` that of a page that has no other.
 
-    An element that means both, as themes have it for an entry that was not changed, yields to one that means one.
+    An element that means both, as themes have it for an entry that was not changed, yields to one that means one. Of
+    dates in texts, which lists of other pages have too, each must be the only one with its meaning.
     """
     found: dict[str, datetime] = {}
     both: datetime | None = None
-    every: set[str] = set()
+    stated: dict[date, datetime] = {}
+    texts: dict[str, dict[date, datetime]] = {"published": {}, "modified": {}, "only": {}}
     for one in times[:TIMES_MAX]:
-        written = one.get("datetime") or one.get("content") or one.get("title", "")
-        time = moment(written)
-        if time is None or time > latest:
-            continue
-        every.add(written)
+        time = moment(one.get("datetime") or one.get("content") or one.get("title", ""))
+        text = one.get("", "")
         is_published, is_modified = meaning_of(one)
-        if is_modified and is_published:
-            both = both or time
-        elif is_modified or is_published:
-            found.setdefault("modified" if is_modified else "published", time)
+        if time is None and (time := date_within(text)) is not None:
+            is_modified = is_modified or _SAYS_MODIFIED.search(text) is not None
+            kind = "modified" if is_modified else "published" if is_published else "only"
+            texts[kind].setdefault(time.date(), time)
+        elif time is not None and time <= latest:
+            stated.setdefault(time.date(), time)
+            if is_modified and is_published:
+                both = both or time
+            elif is_modified or is_published:
+                found.setdefault("modified" if is_modified else "published", time)
     if both is not None:
         found = {"published": both, "modified": both, **found}
-    if not found and len(every) == 1:
-        only = moment(every.pop())
-        return {"only": only} if only is not None else {}
+    if not found and len(stated) == 1:
+        return {"only": next(iter(stated.values()))}
+    if not stated:
+        texts["only"] |= texts["published"]
+        lone = {kind: next(iter(held.values())) for kind, held in texts.items() if len(held) == 1}
+        found = {kind: time for kind, time in lone.items() if time <= latest}
     return found
 
 
@@ -231,6 +311,16 @@ def _objects(blocks: Sequence[object]) -> Iterator[dict[str, object]]:
             waiting.extend(one[key] for key in ("mainEntity", "mainEntityOfPage", "@graph") if key in one)
 
 
+def _is_article(one: dict[str, object]) -> bool:
+    return any(name.endswith(_ARTICLES) for name in _types([one]))
+
+
+def _article_first(held: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Return objects with the article, if there is one, before the page that has it."""
+    articles = [one for one in held if _is_article(one)]
+    return [*articles, *(one for one in held if one is not articles[0])] if len(articles) == 1 else held
+
+
 def _dates(held: Sequence[dict[str, object]], *names: str) -> Iterator[str]:
     return (value for name in names for one in held if (value := _value(one.get(name))))
 
@@ -243,7 +333,7 @@ def _value(written: object, *keys: str) -> str:
         written = next((written[key] for key in (*keys, "@value") if written.get(key)), None)
         written = written[0] if isinstance(written, list) and written else written
         written = written.get("@value") if isinstance(written, dict) else written
-    return written if isinstance(written, str) else ""
+    return html.unescape(written) if isinstance(written, str) else ""
 
 
 def _types(held: Sequence[dict[str, object]]) -> Iterator[str]:
@@ -257,7 +347,7 @@ def _types(held: Sequence[dict[str, object]]) -> Iterator[str]:
 def _byline(held: Sequence[dict[str, object]]) -> str:
     known = {one["@id"]: one for one in held if isinstance(one.get("@id"), str)}
     for one in held:
-        value = one.get("author")
+        value = one.get("author") or one.get("creator")
         names = [_name(author, known) for author in (value if isinstance(value, list) else [value])[:AUTHORS_MAX]]
         if any(names):
             return _join_names(list(dict.fromkeys(name for name in names if name)))
@@ -267,14 +357,20 @@ def _byline(held: Sequence[dict[str, object]]) -> str:
 def _name(author: object, known: Mapping[object, dict[str, object]]) -> str:
     """Return an author's name, which may stand with another object of the same identifier."""
     name = _value(author, "name")
+    if not name and isinstance(author, dict):
+        name = " ".join(filter(None, (_value(author.get("givenName")), _value(author.get("familyName")))))
     if not name and isinstance(author, dict) and isinstance(author.get("@id"), str):
         name = _value(known.get(author["@id"]), "name")
     return _clean(name)
 
 
 def _clean(name: str) -> str:
-    name = _BY.sub("", " ".join(name.split()))
-    return "" if _ADDRESS.match(name) else name[:BYLINE_MAX]
+    if "&" in name or "<" in name:
+        name = _MARKUP.sub("", html.unescape(name))
+    name = " ".join(name.split())
+    by = _BY.match(name)
+    name = name[by.end() :] if by is not None else name
+    return "" if _NO_NAME.match(name) else name[:BYLINE_MAX]
 
 
 def _license(held: Sequence[dict[str, object]]) -> str:

@@ -20,12 +20,13 @@ from gossamer.stages.process.facts import (
     Linked,
     bare,
     facts,
-    meaning_of,
+    may_be_date,
 )
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import Base, base_href, collapse_spaces
 from gossamer.stages.process.options import TypedModule
+from gossamer.stages.process.scan import attributes, text_of
 from gossamer.stages.process.scripted import signal_of
 from gossamer.stages.process.walk import ElementWalk
 
@@ -34,14 +35,14 @@ PROPERTIES_MAX = 200
 BLOCKS_MAX = 50
 """JSON-LD blocks kept of one page."""
 _PREFIXES = ("og:", "article:", "book:", "profile:", "music:", "video:", "twitter:")
-_SEEN = ("html", "time")
-_WALK = ElementWalk(_SEEN)
-_MARKED_NAMES = (*_SEEN, "abbr", "div", "li", "p", "span", "td")
-_MARKED_WALK = ElementWalk(_MARKED_NAMES)
-_MARKED = re.compile(
-    rb"itemprop=[\"']?(?>(?:(?!date)[A-Za-z]++ )*)date(?:Published|Modified)|<abbr class=[\"']?(?:published|updated)"
-).search
-"""Finds what may be a date of microdata, or of hAtom, in another element than `time` or `meta`."""
+_WALK = ElementWalk(("html", "time"))
+_DATED = re.compile(
+    rb"<(?!(?:meta|link|input|body|a|img|svg)\b)([a-zA-Z][a-zA-Z0-9-]*+)"
+    rb"(?=[^<>]*?(?i:date|datum|publish|modified|dc(?:terms)?:|post(?:ed)?-on))([^<>]*+)>"
+)
+"""A tag, but for `time`, that may say that its element has a date."""
+_TEXT_BYTES_MAX = 500
+"""Length of an element that may be a date."""
 _TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site_name"}
 _JSON_LD = re.compile(r"[\t\n\f\r ]*application/ld\+json[\t\n\f\r ]*(?:;.*)?", re.IGNORECASE | re.DOTALL)
 
@@ -133,13 +134,13 @@ class Metadata(TypedModule):
                 values.append(collapse_spaces(content, self._options.title_bytes_max))
 
     def _read_json_ld(self, body: bytes, columns: dict[str, object], times: list[Mapping[str, str]]) -> list[object]:
-        def note_element(name: str, found: Mapping[str, str]) -> None:
+        def note_element(name: str, found: Mapping[str, str], at: int) -> None:
             if name == "html" and (language := found.get("lang") or found.get("xml:lang")):
                 columns.setdefault("declared_language", language.strip()[:35])
-            elif len(times) < TIMES_MAX and (
-                name == "time" or ((name == "abbr" or "itemprop" in found) and any(meaning_of(found)))
-            ):
-                times.append(found)
+            elif name != "html" and len(times) < TIMES_MAX and (name == "time" or may_be_date(found)):
+                if name not in ("time", "abbr"):
+                    found = {key: value for key, value in found.items() if key != "title"}
+                times.append({**found, "": _text_at(body, at, name)})
 
         blocks = json_ld(body, self._options.text_bytes_max, note_element)
         if blocks:
@@ -153,22 +154,32 @@ def _names(found: Mapping[str, str | None]) -> list[str]:
     return [one.lower() for one in names if one] or [(found.get("itemprop") or "").strip().lower()]
 
 
-def json_ld(body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str]], None] | None = None) -> list[object]:
+def _text_at(body: bytes, at: int, name: str) -> str:
+    """Return the text of a short element that begins at a place; empty for a longer one."""
+    piece = body[at : at + _TEXT_BYTES_MAX]
+    end = piece.lower().find(b"</" + name.encode())
+    return " ".join(text_of(piece[:end]).split()) if end > 0 else ""
+
+
+def json_ld(
+    body: bytes, bytes_max: int, seen: Callable[[str, Mapping[str, str], int], None] | None = None
+) -> list[object]:
     """Return the JSON-LD blocks of a page in UTF-8 that can be read (`process.jsonld`), as long as `bytes_max` in all.
-    `seen` is called with name and attributes of each `html` and `time`, and of others that may have dates. Linear.
+    `seen` is called with name, attributes and the place after the tag of each `html` and `time`, and of others that may
+    have dates. Linear.
     """
     blocks: list[object] = []
-    is_marked = seen is not None and _MARKED(body) is not None
-    names = _MARKED_NAMES if is_marked else _SEEN
-    for name, found, start, end in (_MARKED_WALK if is_marked else _WALK).over(body):
-        if name in names:
-            if seen is not None:
-                seen(name, found)
-        elif name == "script" and _JSON_LD.fullmatch(found.get("type", "")) and end - start <= bytes_max:
+    for name, found, start, end in _WALK.over(body):
+        if name == "script" and _JSON_LD.fullmatch(found.get("type", "")) and end - start <= bytes_max:
             blocks += islice(roots(body[start:end]), BLOCKS_MAX - len(blocks))
             bytes_max -= end - start
             if len(blocks) == BLOCKS_MAX:
                 break
+        elif name and seen is not None:
+            seen(name, found, start)
+        elif seen is not None:
+            for tag in _DATED.finditer(body, start, end):
+                seen(tag[1].decode().lower(), attributes(body, tag.start(2))[0], tag.end())
     return blocks
 
 
