@@ -187,7 +187,7 @@ def test_a_meta_element_can_have_several_names_and_an_empty_one_says_nothing() -
         ("1er mai 2024", datetime(2024, 5, 1, tzinfo=UTC)),
         ("6 de agosto de 2024", datetime(2024, 8, 6, tzinfo=UTC)),
         ("6. März 2024, 10:11", datetime(2024, 3, 6, 10, 11, tzinfo=UTC)),
-        ("6 мая 2024 г.", datetime(2024, 5, 6, tzinfo=UTC)),
+        ("6 мая 2024 \u0433.", datetime(2024, 5, 6, tzinfo=UTC)),
         ("6 Ağustos 2024", datetime(2024, 8, 6, tzinfo=UTC)),
         ("6 May 2024 - 9 May 2024", None),
         ("yesterday", None),
@@ -227,8 +227,7 @@ ENTRY = "<time class=entry-date datetime=2024-05-06>"
         (f'[{VIDEO}, {{"@type": "Recipe"}}]', "<time datetime=2024-05-08>", 8),
         (VIDEO, ENTRY, 6),
         (
-            '{"@graph": [{"@type": "WebPage", "datePublished": "2024-05-01"}, {"@type": "NewsArticle", '
-            '"datePublished": "2024-05-06"}]}',
+            '[{"@type": "Page", "datePublished": "2024-05-01"}, {"@type": "Article", "datePublished": "2024-05-06"}]',
             "",
             6,
         ),

@@ -44,36 +44,36 @@ _ERA = re.compile(rf"({'|'.join(_ERAS)}) ?(元|\d{{1,3}})(?= ?年)", re.ASCII)
 _YEARS = range(1500, 2100)  # Below, they are of the Persian or the Islamic calendar, or stand for no date at all.
 _HALF_DAY = re.compile(r"\b(\d{1,2})(:\d{2}(?::\d{2})?)\s?([ap])\.?m\b\.?", re.IGNORECASE | re.ASCII)
 _MONTHS = (
-    "jan ene gen янв sty oca", "feb fév fev lut фев şub", "mar mär maa мар", "apr avr abr kwi апр nis",
-    "may mai mei maj mag май мая", "jun juin giu cze июн haz", "jul juil lug lip июл tem", "aug août ago sie авг ağu",
-    "sep set wrz сен eyl", "oct okt ott out paź окт eki", "nov lis ноя kas", "dec dez déc dic gru дек ara",
+    "jan|ene|gen|янв|sty|oca", "feb|fév|fev|lut|фев|şub", "mar|mär|maa|мар", "apr|avr|abr|kwi|апр|nis",
+    "may|mai|mei|maj|mag|май|мая", "jun|juin|giu|cze|июн|haz", "jul|juil|lug|lip|июл|tem", "aug|août|ago|sier|авг|ağu",
+    "sep|set|wrz|сен|eyl", "oct|okt|ott|out|paź|окт|eki", "nov|lis|ноя|kas", "dec|dez|déc|dic|gru|дек|ara",
 )  # fmt: skip
 """How the months begin in English, German, French, Spanish, Italian, Portuguese, Dutch, the languages of Scandinavia,
 Polish, Russian and Turkish."""
-_MONTH_OF = {begin: number for number, begins in enumerate(_MONTHS, 1) for begin in begins.split()}
+_MONTH_OF = {begin: number for number, begins in enumerate(_MONTHS, 1) for begin in begins.split("|")}
 _MONTH = rf"({'|'.join(sorted(_MONTH_OF, key=len, reverse=True))})[^\W\d_]{{0,8}}\.?"
 _DAY = r"([0-3]?[0-9])(?:st|nd|rd|th|er|º|\.)?"
 _DAYS = re.compile(
     r"(?<![A-Za-z0-9.:/-])(?:"
     r"([0-9]{4})(-|[/.] ?| ?[年년] ?)([0-9]{1,2})(?:\2| ?[月월] ?)([0-9]{1,2})(?: ?[日일]|\.(?!\d))?"
     r"|([0-9]{1,2})(?:\. ?([0-9]{1,2})\. ?|/([0-9]{1,2})/|-([0-9]{1,2})-)([0-9]{4})"
-    rf"|{_DAY}[ -](?:(?:of|de) )?{_MONTH}(?:,? |-|,? de )([0-9]{{4}})(?: ?г\.)?"
+    rf"|{_DAY}[ -](?:(?:of|de) )?{_MONTH}(?:,? |-|,? de )([0-9]{{4}})(?: ?\u0433\.)?"
     rf"|{_MONTH}[ -]{_DAY}(?:,? ?|-)([0-9]{{4}})|([0-9]{{4}}),?[ -]{_MONTH}[ -]{_DAY}"
     r")(?!\.?\d)",
     re.IGNORECASE,
 )
 """A day in numbers or words: the month as a word is never taken for the day."""
-_BEFORE_TIME = r"(?:[\s,|·–-]|\b(?:at|um|à|à|kl\.?|klo)\b){1,4}"
+_BEFORE_TIME = r"(?:[\s,|·\u2013-]|\b(?:at|um|à|kl\.?|klo)\b){1,4}"
 _TIME_OF_DAY = re.compile(rf"{_BEFORE_TIME}(?=[0-9]{{1,2}}:[0-9]{{2}})", re.IGNORECASE)
 _LEADING = re.compile(
-    r"(?>(?:(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?|(?:last |first )?(?:published|posted|updated"
-    r"|modified|created|written)|on|date)[.:,]{0,2}\s++)+)(?=\d|[a-z]{3,9}\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4})",
+    r"(?>(?:(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|satur|sat|sun)(?:day)?|(?:last |first )?(?:published|posted"
+    r"|updated|modified|created|written)|on|date)[.:,]{0,2}\s++)+)(?=\d|[a-z]{3,9}\.? \d{1,2}(?:st|nd|rd|th)?,? \d{4})",
     re.IGNORECASE,
 )
 """Days of the week and words that introduce a date."""
 _LABEL_CHARACTERS_MAX = 150
 """Length of a text that may be a date and its label."""
-_OF_PUBLISHING = r"(?:pub(?:lish(?:ed|ing)?|lication)?|entry|post(?:ed)?|article|news|story|blog|item|created?)"
+_OF_PUBLISHING = r"(?:pub|publish(?:ed|ing)?|publication|entry|post(?:ed)?|article|news|story|blog|item|created?)"
 _MEANS_PUBLISHED = re.compile(
     rf"\bpublished\b|date[-_]?(?:published|created)|\b(?:dc|dcterms):(?:date|created|issued)\b|(?:\b|[-_])pubdate"
     rf"|{_OF_PUBLISHING}[-_]?(?:post|pub|meta)?[-_]?(?:date|time)(?:\b|[-_])"
@@ -82,7 +82,7 @@ _MEANS_MODIFIED = re.compile(r"date[-_]?(?:modified|updated?)|\b(?:updated|modif
 _MEANS_DATE = re.compile(r"(?<![\w-])(?:[a-z]+[-_]+){0,3}(?:date|datum)(?:[-_]\w+)?(?![\w-])")
 _OF_OTHERS = re.compile(r"comment|related|recent|teaser|widget|history|listing|event|copyright|birth|expir|start|end")
 """Names of elements whose date is not that of the page."""
-_SAYS_MODIFIED = re.compile(r"updated|modified|revised|edited|aktualisiert|geändert|stand\b|mis à jour", re.IGNORECASE)
+_SAYS_MODIFIED = re.compile(r"updated|modified|revised|edited|aktualisiert|geändert|stand\b|à jour", re.IGNORECASE)
 _MEDIA = frozenset(("VideoObject", "AudioObject", "ImageObject", "MediaObject", "Clip"))
 _ARTICLES = ("Article", "Posting", "Review", "Recipe", "Report")
 """Types of pages of which a video or an image is a part, so that its dates are not theirs."""
@@ -125,8 +125,8 @@ def facts(
     """Return the columns for which a page has values: from JSON-LD first, then from `meta` elements, then from links
     and `time` elements.
 
-    `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `times` the attributes of its `time` elements and
-    of others that may have a date, with their text under the empty name.
+    `blocks` are its JSON-LD blocks, `metas` its meta elements by name, `times` the attributes of its `time` elements,
+    and of others that may have a date, with their text under the empty name.
     A date more than a day later than `fetched_at` is that of an event, and neither published nor modified; 0: unknown.
     """
     latest = datetime.fromtimestamp(fetched_at, UTC) + timedelta(days=1) if fetched_at else _NEVER
@@ -190,7 +190,7 @@ def moment(written: str) -> datetime | None:
 
 
 def date_within(text: str) -> datetime | None:
-    """Return the one day in a short text such as `Posted by Ann on 6 May 2024`, with its time of day if that follows."""
+    """Return the one day in a short text such as `By Ann on 6 May 2024`, with its time of day if that follows."""
     if len(text) > _LABEL_CHARACTERS_MAX:
         return None
     days = list(_DAYS.finditer(text))
