@@ -16,7 +16,8 @@ from gossamer.cli import start
 from tests.answering import Answering, serving
 
 UNUSED = {
-    "aiodns", "cryptography", "duckdb", "gossamer.api.cluster", "gossamer.api.metrics", "gossamer.api.views",
+    "aiodns", "cryptography", "duckdb", "email.utils", "gossamer.api.cluster", "gossamer.api.metrics",
+    "gossamer.api.views",
     "gossamer.assembly.rendering", "gossamer.assembly.sessions", "gossamer.cli.exporting", "gossamer.cli.inspecting",
     "gossamer.cli.live", "gossamer.cli.pages", "gossamer.cluster.coordination", "gossamer.cluster.exchange",
     "gossamer.config.confinement", "gossamer.config.reference", "gossamer.console", "gossamer.features.identity",
@@ -34,7 +35,7 @@ UNUSED = {
 }  # fmt: skip
 
 CRAWL = """
-import json, sys
+import json, mimetypes, sys
 from gossamer.cli import child
 
 class Supervisor:
@@ -42,7 +43,7 @@ class Supervisor:
     def says_go(self): return True
 
 status = child.run_command_line(sys.argv[1:], Supervisor())
-print(json.dumps([status, sorted(sys.modules)]))
+print(json.dumps([status, sorted(sys.modules), mimetypes.inited]))
 """
 
 
@@ -70,10 +71,11 @@ def test_a_plain_crawl_imports_nothing_that_it_has_no_use_for(port: int, tmp_pat
         timeout=60,
         env={"PYTHONPATH": str(Path(gossamer.__file__).parent.parent)},
     )
-    status, loaded = json.loads(answer.stdout)
+    status, loaded, has_types = json.loads(answer.stdout)
     assert status == 0
     assert (tmp_path / "crawl/pages").is_dir()
     assert UNUSED & set(loaded) == set()
+    assert not has_types, "the table of media types takes 3 ms, and no address here has an extension"
 
 
 def test_an_index_alone_is_made_by_one_process() -> None:

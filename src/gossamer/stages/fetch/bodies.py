@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import mimetypes
 import re
+from functools import cache
 from typing import Final
 
 from gossamer.stages.fetch.options import FetchOptions
@@ -64,8 +65,6 @@ GOPHER_MENU: Final = "application/gopher-menu"
 URI_LIST: Final = "text/uri-list"
 """RFC 2483, section 5."""
 
-# Python's own table and not the system's, so that a crawl has the same types on every machine.
-_TABLE: Final = mimetypes.MimeTypes()
 _CODED: Final = {"gzip": "application/gzip", "bzip2": "application/x-bzip2", "xz": "application/x-xz", "br": ""}
 # MIME Sniffing, section 7.1: a tag ends with a space or >, and may have white space before it.
 _BEGINS_AS_HTML = re.compile(
@@ -107,9 +106,15 @@ _OFFICE: Final = {
 }
 
 
+@cache
+def _types() -> mimetypes.MimeTypes:
+    """Return Python's table and not the system's, which it reads first: a crawl has the same types on every machine."""
+    return mimetypes.MimeTypes()
+
+
 def media_type_of(name: str) -> str:
     """Return the media type of a file by its extension; empty if unknown. About 2 µs."""
-    kind, coding = _TABLE.guess_type("/" + name.rpartition("/")[2])
+    kind, coding = _types().guess_type("/" + name.rpartition("/")[2])
     return _CODED.get(coding, "") if coding else (kind or "")
 
 
