@@ -6,12 +6,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.server import ThreadingHTTPServer
 from pathlib import Path
-from typing import cast
+from typing import BinaryIO, cast
 
 import pytest
 
 import gossamer.api.base as base
+import gossamer.api.seeding as seeding
+import gossamer.config.lists as lists
 import gossamer.stages.resolve.guard as guarded
+from gossamer.config.lists import open_unpacked
 from gossamer.model.errors import ConfigError
 from tests.answering import Answering, serving
 from tests.ring.crawls import OWN, Crawled, crawl
@@ -205,6 +208,28 @@ def test_chains_and_loops_end_within_the_limit_of_hops(site: Site, tmp_path: Pat
     counts = {path: site.asked.count(site.url(f"http://a.test/{path}")) for path in ("self", "loop1", "%7E", "~")}
     assert counts == {"self": 6, "loop1": 1, "%7E": 3, "~": 3}
     assert result.status["queued"] == 0
+
+
+@pytest.mark.parametrize(("kept_max", "reads"), [(1_000, 2), (10, 3)], ids=["few seeds", "many"])
+def test_a_file_of_few_seeds_is_checked_and_then_read_once(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kept_max: int, reads: int
+) -> None:
+    site.pages = {"http://a.test/": "a", "http://b.test/": "b"}
+    opened: list[Path] = []
+
+    @contextmanager
+    def counting(path: Path) -> Iterator[BinaryIO]:
+        opened.append(path)
+        with open_unpacked(path) as file:
+            yield file
+
+    monkeypatch.setattr(lists, "open_unpacked", counting)
+    monkeypatch.setattr(seeding, "KEPT_CHARACTERS_MAX", kept_max)
+    path = tmp_path / "seeds"
+    path.write_text("\n".join(map(site.url, site.pages)))
+    result = crawled(site, tmp_path, sets=(f"seeds.file={path}",), scope="host")
+    assert found(site, result) == {"http://a.test/": "fetched", "http://b.test/": "fetched"}
+    assert opened == [path] * reads
 
 
 def test_a_name_at_a_private_address_is_excluded_unasked(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gossamer.features.requests import Listed, Requests
 
 SEEDS_A_STEP_MAX = 500
+KEPT_CHARACTERS_MAX = 4 << 20
+"""Of the seeds of a file that are kept between the two passes over them: some 9 MB."""
 
 
 class Seeding:
@@ -38,6 +40,8 @@ class Seeding:
         self._schemes = self._config.scope.schemes
         self._done = self._epochs.get("meta", SEEDED) is not None
         self._requests = shard.ring.requests
+        self._of_file: list[str] | None = None
+        """The seeds of the file, between the two passes over them; None: it is read for each."""
 
     def busy(self) -> bool:
         """Return whether seeds remain to be added; while they do, the crawl is not over."""
@@ -59,11 +63,21 @@ class Seeding:
                     self._ring.scope.roots.add_seed(url)
         if not seeds.file:
             return
-        lines = file_seeds(Path(seeds.file), self._schemes)
+        notes: list[str] = []
+        lines = file_seeds(Path(seeds.file), self._schemes, notes.append)
+        kept: list[str] = []
+        characters = 0
         while step := list(islice(lines, SEEDS_A_STEP_MAX)):
             for _ in self._links(step, SEED_FILE):
                 pass
+            characters += sum(map(len, step))
+            if characters <= KEPT_CHARACTERS_MAX:
+                kept += step
             await asyncio.sleep(0)
+        if characters <= KEPT_CHARACTERS_MAX:
+            self._of_file = kept
+            for sentence in notes:
+                self._counters.note(sentence)
 
     async def run(self) -> None:
         """Add all seeds, giving way to the crawl between steps; then wait to be cancelled."""
@@ -74,7 +88,8 @@ class Seeding:
             counted.first = []
             self.add(self._arguments(), SEED_ARGUMENT)
             if seeds.file:
-                await self._add_all(file_seeds(Path(seeds.file), self._schemes, self._counters.note))
+                await self._add_all(self._seeds_of(Path(seeds.file)))
+                self._of_file = None
             if self._requests is not None:
                 await self._add_requests(self._requests)
             if seeds.domains_file:
@@ -83,6 +98,11 @@ class Seeding:
             self._done = True
             self._ring.loop.stir()
         await asyncio.Event().wait()
+
+    def _seeds_of(self, file: Path) -> Iterator[str]:
+        if self._of_file is not None:
+            return iter(self._of_file)
+        return file_seeds(file, self._schemes, self._counters.note)
 
     def _arguments(self) -> Iterator[str]:
         return (seed_url(text, self._schemes) for text in self._config.seeds.urls)
