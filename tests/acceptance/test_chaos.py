@@ -170,7 +170,7 @@ def test_two_minutes_of_faults_of_every_kind_change_no_page(tmp_path: Path, caps
     """Real servers and disks; `make chaos` goes on for an hour."""
     words = ["--seconds", "110", "--seed", "1", "--keep", str(tmp_path / "chaos")]
     command = [sys.executable, "-m", "tests.acceptance.chaos", *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=380, env=environment(), check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=650, env=environment(), check=False)
     with capsys.disabled():
         print(f"\nchaos: {done.stdout.splitlines()[-1:]}")
     assert done.returncode == 0, done.stdout[-5_000:] + done.stderr[-3_000:]
