@@ -19,7 +19,6 @@ from gossamer.assembly.home import Home
 from gossamer.config import Config
 from gossamer.config.seeds import Visitable
 from gossamer.engine.explain import offer_test
-from gossamer.engine.optional import NoOthers
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.model.product import PRODUCT, __version__
@@ -72,7 +71,6 @@ class Feeding:
     """
 
     def __init__(self, shard: Shard) -> None:
-        membership = shard.membership
         telemetry = shard.controls.telemetry
         config = shard.controls.settings.config
         self._ring = shard.ring
@@ -81,8 +79,7 @@ class Feeding:
         self._counters = telemetry.counters
         self._given = [Path(path) for path in config.seeds.segments]
         self._visitable = Visitable(config)
-        self._has: Callable[[Url], bool] = membership.exchange.has if membership is not None else NoOthers().has
-        """Returns whether a URL is this shard's."""
+        self._exchange = shard.ring.pipeline.stages.exchange
         self._busy = bool(self._given)
         directory = config.seeds.watch_directory
         self._directory = Path(directory) if directory else None
@@ -158,7 +155,7 @@ class Feeding:
             taken = self._progress_of(SEGMENTS + identity(path))
             if taken is None or not taken.whole:
                 rest = _rest(path, taken.at if taken is not None else 0)
-                found.append((link, level) for link, level in rest if self._has(link.url))
+                found.append((link, level) for link, level in rest if self._exchange.has(link.url))
         return found
 
     def _waiting(self) -> Path | None:
@@ -180,7 +177,7 @@ class Feeding:
                 continue
             ours.append(Link(url, link.link_type, link.depth, link.hops, link.referrer, link.seed))
             at.append(min(level, LEVEL_MAX))
-        self._counters.count_seeds([link.url.text for link in ours if self._has(link.url)])
+        self._counters.count_seeds([link.url.text for link in ours if self._exchange.has(link.url)])
         self._ring.pipeline.discovery.take_in(ours, at)
 
     def _progress_of(self, key: bytes) -> SegmentProgress | None:

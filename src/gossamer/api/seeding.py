@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gossamer.config.seeds import domain_seeds, file_seeds
-from gossamer.engine.optional import NoOthers
 from gossamer.model.links import SEED_ARGUMENT, SEED_FILE, Link
 from gossamer.model.verbs import Added
 from gossamer.ports import NEW
 from gossamer.stages.scope.roots import seed_url
 from gossamer.state.schema import SEEDED
-from gossamer.url.url import Url
 
 if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
@@ -30,13 +28,11 @@ class Seeding:
     """Adds the configuration's seeds. Until all are committed, a restart adds them again: offers are idempotent."""
 
     def __init__(self, shard: Shard) -> None:
-        membership = shard.membership
         self._config = shard.controls.settings.config
         self._ring = shard.ring
         self._epochs = shard.kept.storage.epochs
         self._counters = shard.controls.telemetry.counters
-        self._has: Callable[[Url], bool] = membership.exchange.seeds_here if membership is not None else NoOthers().has
-        """Returns whether a URL is this shard's."""
+        self._exchange = shard.ring.pipeline.stages.exchange
         self._schemes = self._config.scope.schemes
         self._done = self._epochs.get("meta", SEEDED) is not None
         self._requests = shard.ring.requests
@@ -114,7 +110,7 @@ class Seeding:
             if url is None:
                 continue
             self._ring.scope.roots.add_seed(url)
-            if self._has(url):
+            if self._exchange.seeds_here(url):
                 requests.keep(url, request)
                 self._counters.count_seeds([url.text])
                 self._ring.pipeline.discovery.discover([Link(url, "seed", 0, seed=SEED_FILE)])
@@ -148,5 +144,5 @@ class Seeding:
             url = self._ring.urls.namer.name(address)
             if url is not None:
                 self._ring.scope.roots.add_seed(url)
-                if self._has(url):
+                if self._exchange.seeds_here(url):
                     yield Link(url, "seed", 0, seed=kind)

@@ -24,6 +24,9 @@ class ShardExchange(Protocol):
     def has(self, url: Url) -> bool:
         """Say whether this shard has the partition of a URL."""
 
+    def seeds_here(self, url: Url) -> bool:
+        """Say whether this shard accepts a URL as a seed."""
+
     def own(self, links: Sequence[Link]) -> list[Link]:
         """Return this shard's links, and send the others to their shards."""
 
@@ -47,6 +50,8 @@ class NoOthers:
 
     def has(self, url: Url) -> bool:
         return True
+
+    seeds_here = has
 
     def own(self, links: Sequence[Link]) -> list[Link]:
         return list(links)

@@ -127,7 +127,7 @@ class RevisitRecords(VisitMiddleware):
         if capture.kind != "revisit":
             last = self._seen.find(_key(f"last {url.key}"), url) if capture.status == NOT_MODIFIED else None
             if last is not None and last.fetched_at <= capture.fetched_at:
-                self._conclusion = _same_as(last, {"body_bytes": last.body_bytes})
+                self._conclusion = _held_by(last, "not_modified", last.digest, {"body_bytes": last.body_bytes})
             return capture
         original = capture.original
         at = self._namer.name(original.url) if original is not None and original.url else None
@@ -140,9 +140,8 @@ class RevisitRecords(VisitMiddleware):
         is_same = capture.status == NOT_MODIFIED or original.url == capture.url
         if is_same or 200 <= capture.status < 300:
             columns: dict[str, str | int] = {"digest": capture.digest[:DIGEST_MAX], "body_bytes": known.body_bytes}
-            self._conclusion = replace(_same_as(original, columns), digest=known.digest)
-            if not is_same:
-                self._conclusion = replace(self._conclusion, outcome="fetched")
+            outcome = "not_modified" if is_same else "fetched"
+            self._conclusion = _held_by(original, outcome, known.digest, columns)
             if known.digest:
                 self._seen.remember(_key(f"last {url.key}"), url, known)
         return capture
@@ -296,8 +295,8 @@ class Captures:
         stages.robots.answer(Prerequisite(url, url), reply, body, reply.started_at)
 
 
-def _same_as(original: Original, columns: dict[str, str | int]) -> Conclusion:
-    return Conclusion("not_modified", "", revisit_of=original, digest=original.digest, columns=columns)
+def _held_by(original: Original, outcome: str, digest: bytes, columns: dict[str, str | int]) -> Conclusion:
+    return Conclusion(outcome, "", revisit_of=original, digest=digest, columns=columns)
 
 
 def _key(text: str) -> bytes:
