@@ -205,7 +205,7 @@ def export(
                 crawl.about, inputs.outcomes, inputs.answers, request.chunk_tokens,
             )  # fmt: skip
             removed = corpus.make_corpus(work, crawl.directory, to, facts, means, request.memory_bytes_max, progress)
-            rows = {name: removed.pop(name) for name in ("texts", "chunks") if name in removed}
+            rows = {name: removed.pop(name) for name in [*removed] if name in ("texts", "chunks")}
         else:
             rows = _make(work, crawl, request, means, progress)
         if permitted is not None and to in BODIES_ONLY:
