@@ -11,6 +11,7 @@ from gossamer.model.pages import Original
 from gossamer.model.visits import LargeBody, Reply
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.unpack import Packing
+from gossamer.stages.fetch.bodies import read_as
 from gossamer.world.spill import Spills
 
 LINK_TYPE = "anchor"
@@ -101,7 +102,13 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     depth: int | None = None
     """Links from a seed, from a metadata record."""
     link_type: str = LINK_TYPE
-    """Of the link that led here, from a metadata record of Heritrix. One that is taken for a seed has another."""
+    """Of the link that led here, from a metadata record. One that is taken for a seed has another."""
+    attempt: int = 1
+    fetch_s: float = 0.0
+    wire_bytes: int = 0
+    """What the request took, from a metadata record (Heritrix, Gossamer); 0 if none says it."""
+    authenticated: bool = False
+    """As in `Reply`, of Gossamer's records."""
 
     @property
     def body_bytes(self) -> int:
@@ -111,10 +118,13 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     def reply(self) -> Reply:
         """Return the capture as a reply to a request."""
         media_type, charset = content_type(self.headers)
+        if media_type != "text/html" and self.kind == "response":
+            media_type = read_as(media_type, self.headers, self.body, self.file, self.url)
         return Reply(
-            self.url, self.status, self.headers, self.body, self.ip, self.fetched_at, 0.0, self.body_bytes,
-            http_version=self.http_version, reason=self.reason, request_head=self.request_head,
-            truncated=self.truncated, media_type=media_type, charset=charset, file=self.file,
+            self.url, self.status, self.headers, self.body, self.ip, self.fetched_at, self.fetch_s,
+            self.wire_bytes or self.body_bytes, http_version=self.http_version, reason=self.reason,
+            request_head=self.request_head, truncated=self.truncated, media_type=media_type, charset=charset,
+            file=self.file, authenticated=self.authenticated,
         )  # fmt: skip
 
 

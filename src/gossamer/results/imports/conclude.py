@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from gossamer.engine.examine import Examined, page_of
-from gossamer.engine.history import UNVISITED, PageHistory, PageRecord
+from gossamer.engine.history import UNVISITED, PageHistory, PageRecord, attempt_row
 from gossamer.engine.middleware import Middlewares
-from gossamer.engine.outcomes import Outcomes
+from gossamer.engine.outcomes import REFUSALS, Outcomes
 from gossamer.engine.ring import Retries
 from gossamer.engine.stages import Stages
 from gossamer.model.links import NOT_SEED, SEED, SEED_ARGUMENT, Link, Prerequisite, RevisitPlan, Visit
-from gossamer.model.pages import Archived, Original, Visited
-from gossamer.model.visits import Reply, lower_names
-from gossamer.ports import Conclusion, ContentSeen, PrerequisiteArchive, VisitMiddleware
+from gossamer.model.pages import Archived, Findings, Original, PageRow, Visited
+from gossamer.model.visits import Content, Reply, lower_names
+from gossamer.ports import Conclusion, ContentSeen, ExaminedPage, PrerequisiteArchive, VisitMiddleware
 from gossamer.results.imports.capture import LINK_TYPE, Capture, Refused
 from gossamer.results.imports.listed import ListedPage
 from gossamer.results.imports.texts import complete
@@ -37,6 +37,7 @@ ROBOTS = "/robots.txt"
 OK = 200
 NOT_MODIFIED = 304
 DIGEST_MAX = 200
+USAGE = tuple(name for name in PageRow.__struct_fields__ if name.startswith("usage_"))
 DEADLY = "a process died of its page twice; it is archived unparsed"
 
 
@@ -109,10 +110,11 @@ class RevisitRecords(VisitMiddleware):
 
     name = "revisit_records"
 
-    def __init__(self, seen: ContentSeen, history: PageHistory, namer: Namer) -> None:
+    def __init__(self, seen: ContentSeen, history: PageHistory, namer: Namer, usage: VisitMiddleware) -> None:
         self._seen = seen
         self._history = history
         self._namer = namer
+        self._usage = usage
         self._capture: Capture | None = None
         self._conclusion: Conclusion | None = None
 
@@ -137,12 +139,17 @@ class RevisitRecords(VisitMiddleware):
         if not capture.status:
             record = self._history.get(self._namer.name(original.url) or url)
             capture = replace(capture, status=record.status or OK, headers=(("Content-Type", known.sent_type),))
-        is_same = capture.status == NOT_MODIFIED or original.url == capture.url
-        if is_same or 200 <= capture.status < 300:
+        is_page = 200 <= capture.status < 300
+        is_same = capture.status == NOT_MODIFIED or (is_page and original.url == capture.url)
+        outcome = "not_modified" if is_same else "fetched" if is_page else ""
+        error = ""
+        if capture.status >= 400:  # A server's page about an error, once more.
+            outcome = REFUSALS.get(capture.status, "http_error")
+            error = f"HTTP {capture.status}"
+        if outcome:
             columns: dict[str, str | int] = {"digest": capture.digest[:DIGEST_MAX], "body_bytes": known.body_bytes}
-            outcome = "not_modified" if is_same else "fetched"
-            self._conclusion = _held_by(original, outcome, known.digest, columns)
-            if known.digest:
+            self._conclusion = _held_by(original, outcome, known.digest, columns, error)
+            if known.digest and not error:
                 self._seen.remember(_key(f"last {url.key}"), url, known)
         return capture
 
@@ -162,7 +169,15 @@ class RevisitRecords(VisitMiddleware):
         return ""
 
     def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
-        return self._conclusion
+        """Return the conclusion, with what the site of a copy states of its use: a copy that was not read allows
+        nothing.
+        """
+        conclusion = self._conclusion
+        if conclusion is None or conclusion.outcome != "fetched":
+            return conclusion
+        row = attempt_row(visit, "fetched", reply.started_at)
+        self._usage.settle_document(ExaminedPage(visit, reply, Content(b""), Findings(), row, is_read=False), now)
+        return replace(conclusion, columns={**conclusion.columns, **{name: getattr(row, name) for name in USAGE}})
 
     def concluded(self, visited: Visited, now: float) -> None:
         """Store by which digest, of any kind, revisits refer to a payload, and which one a plain 304 refers to."""
@@ -194,11 +209,12 @@ class Captures:
         self._judges_scope = judges_scope
         self._discovery = pipeline.discovery
         self._clock = shard.controls.telemetry.clock
-        self._revisits = RevisitRecords(stages.content_seen, stages.history, stages.namer)
+        usage = stages.middlewares.of("usage")
+        self._revisits = RevisitRecords(stages.content_seen, stages.history, stages.namer, usage)
         self._archive = PlacedArchive(stages.archive)
         self._stages: Stages = replace(
             stages,
-            middlewares=Middlewares([self._revisits, stages.middlewares.of("usage")]),
+            middlewares=Middlewares([self._revisits, usage]),
             archive=self._archive,
             history=LatestHistory(shard.kept.storage.epochs),
             ending=CapturesEnd(recrawl.revisiting if recrawl is not None else None, stages.history),
@@ -268,7 +284,7 @@ class Captures:
             depth = 0
         # As a revisit, it is no evidence of a trap.
         return QueuedUrl(
-            url, depth, 0, link_type, capture.via, 1, SEED_ARGUMENT if is_seed else NOT_SEED, revisit=True
+            url, depth, 0, link_type, capture.via, capture.attempt, SEED_ARGUMENT if is_seed else NOT_SEED, revisit=True
         )  # fmt: skip
 
     async def _examine(self, visit: Visit, reply: Reply, examined: Examined | None) -> Examined:
@@ -295,8 +311,10 @@ class Captures:
         stages.robots.answer(Prerequisite(url, url), reply, body, reply.started_at)
 
 
-def _held_by(original: Original, outcome: str, digest: bytes, columns: dict[str, str | int]) -> Conclusion:
-    return Conclusion(outcome, "", revisit_of=original, digest=digest, columns=columns)
+def _held_by(
+    original: Original, outcome: str, digest: bytes, columns: dict[str, str | int], error: str = ""
+) -> Conclusion:
+    return Conclusion(outcome, error, revisit_of=original, digest=digest, columns=columns)
 
 
 def _key(text: str) -> bytes:

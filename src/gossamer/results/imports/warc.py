@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer.model.links import EMBED
+from gossamer.model.links import EMBED, LINK_TYPES, OUTLINK
 from gossamer.model.pages import Original
 from gossamer.model.visits import http_date
 from gossamer.results.imports.capture import LINK_TYPE, Capture, CapturePlace, Item, Refused, Room, Skipped, Source
@@ -19,14 +19,19 @@ from gossamer.stages.archive.foreign import CAPTURES, Block, Fault, ForeignRecor
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
 from gossamer.stages.archive.unpack import BrokenMemberError, Unpacked
 
-SCHEMES = frozenset(("http", "https", "ftp", "gemini"))
+SCHEMES = frozenset(("http", "https", "ftp", "ftps", "gopher", "gemini", "file"))
 """Of addresses of pages. Others are `dns:`, `urn:`, `metadata:`, `whois:`, `screenshot:` …"""
 GROUP_MAX = 64
 """Records that belong to one capture and are read as such."""
 _HTTP = frozenset(("response", "revisit"))
 _BESIDE = frozenset(("request", "metadata"))
 _HOPS_MAX = 1_000
+_DIGITS_MAX = 9
 _HOPS = {"E": EMBED, "R": "redirect"}
+_NUMBERS = {"depth": "depth", "attempt": "attempt", "wireBytes": "wire_bytes"}
+"""Fields of metadata records, and those of a capture."""
+_PROTOCOLS = {"http/1.0": "1.0", "h2": "2", "h3": "3"}
+"""HTTP versions by WARC-Protocol; heads in records are of HTTP/1.1."""
 _METHOD = re.compile(r"[?&]__wb_method=([A-Za-z]{1,20})(?:&|\Z)")
 """Recorders write other methods than GET into the address."""
 
@@ -87,7 +92,7 @@ class _ContentReader:
             about["headers"] = (("Content-Type", fields.get("content-type", "")),)
             body = iter(record.block.take, b"")
         else:
-            body = self._read_http(record.block, about, is_revisit=kind == "revisit")
+            body = self._read_http(record.block, about, fields.get("warc-protocol", ""))
         about["fetched_at"] = self._date(fields, about["headers"])
         cut = False
         if kind != "revisit":
@@ -98,8 +103,8 @@ class _ContentReader:
             about["truncated"] = about["truncated"] or ("length" if cut else "unspecified")
         return about
 
-    def _read_http(self, block: Block, about: dict[str, Any], *, is_revisit: bool) -> Any:
-        if is_revisit and not block.begins_with(b"HTTP/"):
+    def _read_http(self, block: Block, about: dict[str, Any], protocol: str) -> Any:
+        if about["kind"] == "revisit" and not block.begins_with(b"HTTP/"):
             about["status"] = 0
             about["headers"] = ()
             return ()
@@ -108,7 +113,7 @@ class _ContentReader:
         about["status"] = head.status
         about["headers"] = head.headers
         about["reason"] = head.reason
-        about["http_version"] = head.http_version
+        about["http_version"] = _PROTOCOLS.get(protocol.lower(), head.http_version)
         pieces = iter(block.take, b"")
         return Dechunked(pieces) if is_chunked(head.headers) else pieces
 
@@ -160,6 +165,7 @@ class _Grouping:
                     original=_original(fields) if content["kind"] == "revisit" else None,
                     ip=fields.get("warc-ip-address", ""),
                     method=match[1].upper() if (match := _METHOD.search(url)) else "GET",
+                    authenticated=fields.get("gossamer-authenticated", "") == "yes",
                     **content,
                 )
             )
@@ -177,6 +183,8 @@ class _Grouping:
         if self._at >= 0 and self._beside:
             capture = items[self._at]
             assert isinstance(capture, Capture), "it is at its place"
+            if capture.kind != "resource":
+                self._beside.pop("status", None)
             items[self._at] = replace(capture, **self._beside)
         self._begin()
         yield from items
@@ -214,15 +222,21 @@ def _request(content: bytes) -> dict[str, Any]:
 
 
 def _metadata(content: bytes) -> dict[str, Any]:
-    """Return what Heritrix (`via`, `hopsFromSeed: LLE`) and Gossamer (`via`, `depth`) say."""
+    """Return what Heritrix (`via`, `hopsFromSeed: LLE`, `fetchTimeMs`) and Gossamer (these and others) say."""
     found: dict[str, Any] = {}
     for line in content.decode("utf-8", "replace").split("\n"):
         name, _, value = line.partition(":")
         value = value.strip()
         if name == "via" and scheme_of(value) in SCHEMES:
             found["via"] = value
-        elif name == "depth" and value.isascii() and value.isdigit() and len(value) < 9:
-            found["depth"] = int(value)
+        elif name in _NUMBERS and value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
+            found[_NUMBERS[name]] = int(value)
+        elif name == "fetchTimeMs" and value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
+            found["fetch_s"] = int(value) / 1000
+        elif name == "status" and value.isascii() and value.isdigit() and len(value) == 3:
+            found["status"] = int(value)
+        elif name == "linkType" and value in (*LINK_TYPES, OUTLINK):
+            found["link_type"] = value
         elif name == "hopsFromSeed" and len(value) <= _HOPS_MAX:
             found["depth"] = sum(map(value.count, "LEXS"))  # Links, embeds, guesses and forms; no redirects.
             found["link_type"] = _HOPS.get(value[-1:], LINK_TYPE)

@@ -35,6 +35,7 @@ NOT_MODIFIED = "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
 AUTHENTICATED = ("Gossamer-Authenticated", "yes")
 """The request carried a credential. WARC 1.1, section 4, allows fields of one's own."""
 SENT_TYPE_MAX = 200
+HTTP = ("http://", "https://")
 RENDERED_HTML = "text/html; charset=utf-8"
 SECONDS_MAX = 64
 """Seconds that are remembered as written: many pages are fetched in each."""
@@ -107,7 +108,8 @@ class WarcArchive:
         row.warc_file = place.warc_file
         row.warc_offset = place.warc_offset
         row.warc_length = place.warc_length
-        row.sent_type = (reply.header("content-type") or "")[:SENT_TYPE_MAX]
+        if row.warc_type != "resource":  # Other protocols send no header.
+            row.sent_type = (reply.header("content-type") or "")[:SENT_TYPE_MAX]
         return place
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
@@ -182,7 +184,7 @@ class WarcArchive:
             fields.append(AUTHENTICATED)
         if reply.page_id:
             fields += _part_of(reply)
-        if not reply.url.startswith(("http://", "https://")):
+        if not reply.url.startswith(HTTP):
             fields.append(("WARC-Payload-Digest", digest))
             kind = reply.media_type or "application/octet-stream"
             return Record("resource", self._next_id(), warc_date(at), kind, fields, b"", reply.body, reply.file)
@@ -218,6 +220,8 @@ class WarcArchive:
         if row.link_type:
             story.append(("linkType", row.link_type))
         story += [("depth", str(row.depth)), ("attempt", str(row.attempt)), ("wireBytes", str(reply.wire_bytes))]
+        if not reply.url.startswith(HTTP):  # A resource record has no place for it.
+            story.append(("status", str(reply.status)))
         if row.usage_statements:
             story += [
                 ("usage", row.usage_reason),

@@ -8,6 +8,9 @@ import re
 from functools import cache
 from typing import Final
 
+from gossamer.model.visits import LargeBody
+from gossamer.stages.fetch.decoding import BEGINNING_BYTES, beginning, content_codings
+from gossamer.stages.fetch.headers import UNKNOWN_TYPES
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.world.spill import Spill, Spills
 
@@ -140,3 +143,28 @@ def sniff_document(body: bytes) -> str:
         return packed[1].decode()
     part = _OFFICE_PART(body) if body.startswith(b"PK\x03\x04") and b"[Content_Types].xml" in body else None
     return _OFFICE[part[1]] if part is not None else ""
+
+
+def read_as(
+    media_type: str, headers: tuple[tuple[str, str], ...], body: bytes, file: LargeBody | None, url: str
+) -> str:
+    """Return the media type as which a reply is read: that which it states, unless that says nothing, may be any file,
+    or says XML of a document whose elements are those of XHTML. Then its content decides. Stylesheets do not begin in
+    a way of their own: without a type they are known by their names.
+    """
+    is_unknown = media_type in UNKNOWN_TYPES
+    is_generic = media_type in GENERIC_TYPES
+    if not is_unknown and not is_generic and not may_be_xhtml(media_type):
+        return media_type
+    begun = body
+    if file is not None:
+        with file.open() as reader:
+            begun = reader.read(BEGINNING_BYTES)
+    codings = content_codings(headers)
+    begun = beginning(codings, begun) if codings else begun
+    if is_unknown:
+        is_css = not media_type and url.partition("?")[0].endswith(".css")
+        return sniff(begun) or ("text/css" if is_css else media_type)
+    if is_generic:
+        return sniff_document(begun[:BEGINNING_BYTES]) or media_type
+    return XHTML if begins_as_xhtml(begun) else media_type

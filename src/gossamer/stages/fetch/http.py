@@ -13,21 +13,12 @@ from msgspec.structs import replace
 from gossamer.model.content_types import content_type
 from gossamer.model.errors import ConfigError
 from gossamer.model.visits import Failure, Reply, Request
-from gossamer.stages.fetch.bodies import (
-    GENERIC_TYPES,
-    XHTML,
-    BodyMemory,
-    begins_as_xhtml,
-    may_be_xhtml,
-    sniff,
-    sniff_document,
-)
+from gossamer.stages.fetch.bodies import BodyMemory, read_as
 from gossamer.stages.fetch.certificates import ca_file, check_trusted
 from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.credentials import REDACTED, is_credential
-from gossamer.stages.fetch.decoding import BEGINNING_BYTES, beginning, content_codings
 from gossamer.stages.fetch.entire import is_whole
-from gossamer.stages.fetch.headers import UNKNOWN_TYPES, Head, parse_head
+from gossamer.stages.fetch.headers import Head, parse_head
 from gossamer.stages.fetch.options import FetchOptions, Route
 from gossamer.stages.fetch.repeats import Repeats, note
 from gossamer.stages.fetch.settings import Setting
@@ -47,7 +38,6 @@ from gossamer.world.clock import Clock
 
 if TYPE_CHECKING:
     from gossamer.stages.fetch.rules import RequestRules, Rule
-    from gossamer.world.spill import Spill
 
 PARTIAL_CONTENT: Final = 206
 PROXY_LOGIN_REQUIRED: Final = 407
@@ -474,7 +464,7 @@ def _reply(transfer: Transfer, at: Address, headers: Headers, truncated: str) ->
         head=transfer.raw_head if isinstance(transfer, TolerantTransfer) else b"",
         media_type=media_type
         if media_type == "text/html"
-        else _read_as(media_type, head, body, transfer.file, request.url),
+        else read_as(media_type, head.headers, body, transfer.file, request.url),
         charset=charset,
         file=transfer.file,
         authenticated=any(is_credential(name) for name, _ in request.headers) if request.headers else False,
@@ -485,23 +475,3 @@ def _is_of_all(head: Head) -> bool:
     """Say whether the range of a 206 is the whole content (RFC 9110, section 14.4); servers send them unasked too."""
     ranges = [_RANGE.fullmatch(value.strip()) for name, value in head.headers if name.lower() == "content-range"]
     return len(ranges) == 1 and ranges[0] is not None and int(ranges[0][1]) + 1 == int(ranges[0][2])
-
-
-def _read_as(media_type: str, head: Head, body: bytes, file: Spill | None, url: str) -> str:
-    """Return the media type as which a reply is read: that which it states, unless that says nothing, may be any file,
-    or says XML of a document whose elements are those of XHTML. Then its content decides. Stylesheets do not begin in
-    a way of their own: without a type they are known by their names.
-    """
-    is_unknown = media_type in UNKNOWN_TYPES
-    is_generic = media_type in GENERIC_TYPES
-    if not is_unknown and not is_generic and not may_be_xhtml(media_type):
-        return media_type
-    begun = body if file is None else file.pread(BEGINNING_BYTES, 0)
-    codings = content_codings(head.headers)
-    begun = beginning(codings, begun) if codings else begun
-    if is_unknown:
-        is_css = not media_type and url.partition("?")[0].endswith(".css")
-        return sniff(begun) or ("text/css" if is_css else media_type)
-    if is_generic:
-        return sniff_document(begun[:BEGINNING_BYTES]) or media_type
-    return XHTML if begins_as_xhtml(begun) else media_type
