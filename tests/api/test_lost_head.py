@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 
 from gossamer.api import cluster
 from gossamer.api.cluster import ClusterCrawler
+from gossamer.api.shards import keep_standing
 from gossamer.cli.child import run_guarded
 from gossamer.cli.job import AGAIN, CrawlJob
 from gossamer.cluster.coordination import CoordinatorRecord
@@ -150,6 +152,25 @@ def test_an_interrupted_crawl_waits_for_machines_as_for_the_head(tmp_path: Path,
             assert await crawler._until_over(engine) == "finished"
 
     run(check())
+
+
+def test_a_crawl_that_waits_for_the_head_keeps_its_figures(tmp_path: Path, run: Run) -> None:
+    """The next resume compares them with what is there, and a person reads them meanwhile."""
+    crawler = crawler_in(tmp_path / "crawl", free_port())
+    uri = f"file://{tmp_path}/checkpoints"
+    crawler.config = replace(crawler.config, state=replace(crawler.config.state, checkpoint_uri=uri))
+    figures = {**crawler.status(), "pages": 7, "shards": [{"state": "running", "pages": 7, "runs": 1}, {}]}
+    (crawler.directory / "state").mkdir(parents=True)
+    keep_standing(crawler.directory, figures)
+    crawler._resuming = True
+    crawler.on_note(lambda _: crawler.stop())
+    run(discard(crawler.run()))
+    told = json.loads((crawler.directory / "state/standing.json").read_text())
+    assert (told["pages"], told["shards"][0]["pages"], told["state"]) == (7, 7, "starting")
+
+
+async def discard(work: Awaitable[object]) -> None:
+    await work
 
 
 def test_a_crawl_says_that_it_waits_for_machines(tmp_path: Path, run: Run) -> None:

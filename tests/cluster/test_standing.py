@@ -13,7 +13,7 @@ from gossamer.api.cluster_queries import ClusterQueries
 from gossamer.api.engine import EngineCalls
 from gossamer.api.status import status_of
 from gossamer.assembly.building import assemble
-from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole
+from gossamer.cluster.aggregate import LISTED_MAX, REVISIT_SUMS, whole, with_earlier
 from gossamer.config import configure, effective_toml
 from gossamer.engine.counters import Timeline
 from gossamer.lab.simweb.options import SimwebOptions
@@ -61,6 +61,21 @@ def test_no_seed_was_fetched_where_none_was_by_any_shard() -> None:
     assert found == {"count": 2, "any_fetched": False, "not_fetched": [one, one]}
     some = {"count": 1, "any_fetched": True, "not_fetched": []}
     assert whole([shard(1, seeds=none), shard(2, seeds=some)])["seeds"] == {**some, "count": 2}
+
+
+def test_figures_stay_while_shards_start_again_but_not_their_machines() -> None:
+    ran = whole([shard(1, runs=1, pages_s=2.0, node="one"), shard(2, runs=1, node="two")])
+    starting = {**whole([{"state": "starting"}] * 3), "waiting_for": "the Ray cluster"}
+    found = with_earlier(starting, ran)
+    assert (found["pages"], found["pages_s"], found["state"]) == (30, 0.0, "starting")
+    assert (found["waiting_for"], found["workers"]) == ("the Ray cluster", 3)
+    assert [one.get("pages") for one in found["shards"]] == [10, 20, None]  # type: ignore[attr-defined]
+    assert not any("node" in one for one in found["shards"])  # type: ignore[attr-defined]
+    partly = with_earlier(whole([shard(3, runs=2), {"state": "starting"}, shard(1, runs=1)]), found)
+    assert (partly["pages"], [one["pages"] for one in partly["shards"]]) == (30, [30, 20, 10])  # type: ignore[attr-defined]
+    again = whole([shard(3, runs=2), shard(2, runs=2), shard(1, runs=1)])
+    assert with_earlier(again, partly) == again
+    assert with_earlier(starting, {}) == starting
 
 
 def test_shards_with_nothing_to_fetch_are_a_warning_once_there_was_time() -> None:

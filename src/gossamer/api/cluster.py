@@ -34,13 +34,13 @@ from gossamer.api.looking import merge_answers
 from gossamer.api.low_water import bring_seeds
 from gossamer.api.page import NOT_ENTERED, CrawledPage
 from gossamer.api.restoring import begin_copies, check_vault, gather
-from gossamer.api.shards import check_several, keep_standing, map_of, require_states
+from gossamer.api.shards import check_several, keep_standing, last_status, map_of, require_states
 from gossamer.api.status import ENDED_SAYS
 from gossamer.api.verbs import accept_fields, require_restart
 from gossamer.assembly.home import homes, lock_directory, refuse_maintained
 from gossamer.assembly.integrity import require_files
 from gossamer.assembly.modules import text_of
-from gossamer.cluster.aggregate import whole
+from gossamer.cluster.aggregate import whole, with_earlier
 from gossamer.cluster.coordination import CoordinatorRecord, node_of
 from gossamer.cluster.job import address_in, address_of_job, reach
 from gossamer.cluster.local import LocalEngine
@@ -157,6 +157,8 @@ class ClusterCrawler(BaseCrawler):
         make_directory(self.directory)
         if self._resuming:
             require_states(self.config, self.directory)
+            with suppress(ConfigError):  # It was not stopped in order, or ended before it began.
+                self._status = with_earlier(self._status, last_status(self.directory))
         refuse_maintained(self.directory)
         lock = lock_directory(self.directory)
         logs = self._logs = Logs(self.directory / "logs", WallClock())
@@ -415,7 +417,8 @@ class ClusterCrawler(BaseCrawler):
 
     def _take(self, standing: Mapping[str, Any], now: float) -> None:
         """Store the status from the coordinator for later requests, and report its changes to listeners."""
-        self._status, self._is_copied = standing["status"], standing["is_copied"]
+        self._status = with_earlier(standing["status"], self._status)
+        self._is_copied = standing["is_copied"]
         self._wants_seeds = standing["wants_seeds"]
         if not self._one_at_a_time.locked():
             self._count(len(cast("list[object]", self._status["shards"])))

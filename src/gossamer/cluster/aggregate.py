@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from gossamer.model.modules import sum_modules
 from gossamer.model.outcomes import SUCCEEDED
@@ -38,6 +38,13 @@ SPLIT_HOSTS = 6
 three shards would have none in only 0.2 % of crawls.
 """
 WAITING_SHOWN_MAX = 3
+PRESENT = (
+    "state", "ended", "ended_says", "waiting_for", "waiting", "warnings", "alarms", "in_flight", "pages_s", "bytes_s",
+    "eta_s", "workers", "machines",
+)  # fmt: skip
+"""Fields that say how the crawl is now, beside its figures."""
+FIGURES = ("pages", "queued", "wire_bytes", "runs")
+"""Figures of each shard."""
 
 GAUGES = {
     "gossamer_pages": "Documents fetched (outcome fetched)",
@@ -91,6 +98,27 @@ def whole(statuses: Sequence[Status]) -> dict[str, object]:
     found["workers"] = len(statuses)
     found["shards"] = [{**brief(number, status), "idle": number in idle} for number, status in enumerate(statuses)]
     return found
+
+
+def with_earlier(status: Status, earlier: Status) -> dict[str, object]:
+    """Return a status with the figures of an earlier one while a shard that had some has none yet: it starts again, or
+    the coordinator does. States, rates and what the crawl waits for are those of the new one.
+    """
+    shards = cast("list[Status]", status["shards"])
+    before = cast("list[Status]", earlier.get("shards", []))
+    held = {
+        number
+        for number, (new, old) in enumerate(zip(shards, before, strict=False))
+        if "runs" in old.keys() - new.keys()
+    }
+    if not held:
+        return dict(status)
+    kept = {**earlier, **{key: status[key] for key in PRESENT if key in status}}
+    kept["shards"] = [
+        {**{key: before[number][key] for key in FIGURES if key in before[number]}, **one} if number in held else one
+        for number, one in enumerate(shards)
+    ]
+    return kept
 
 
 def brief(number: int, status: Status) -> dict[str, object]:
