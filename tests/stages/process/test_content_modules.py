@@ -50,6 +50,26 @@ def test_main_text_has_no_links_of_headings_to_themselves() -> None:
     assert found(MainText(), linked).text == found(MainText(), ARTICLE).text
 
 
+def test_marks_and_lines_within_words_do_not_divide_them() -> None:
+    body = ARTICLE.replace("Altweibersommer", "Alt&shy;weiber\u00adsommer").replace(
+        "Jeder Faden", "\u4e00\u4e01\n \u4e02 \u4e03<pre>\u4e04\n\u4e05</pre> Jeder Faden"
+    )
+    text = found(MainText(), body).text
+    assert "Altweibersommer" in text
+    assert "\u4e00\u4e01\u4e02 \u4e03" in text
+    assert "\u4e04\n\u4e05" in str(found(Markdown(), body).columns["markdown"])
+
+
+def test_numbers_of_lines_and_links_for_editors_are_no_text() -> None:
+    numbered = "<table><tr><td class=linenos><pre>1\n2</pre></td><td><pre>first\nsecond</pre></td></tr></table><pre>3"
+    body = ARTICLE.replace("<pre>", numbered, 1)
+    body = body.replace("</h2>", "<span class=mw-editsection>[<a href=/e>edit</a>]</span></h2>")
+    lines = found(MainText(), body).text.split("\n")
+    assert "first second" in lines
+    assert "1 2" not in lines
+    assert "## Wie weit\n" in str(found(Markdown(), body).columns["markdown"])
+
+
 @pytest.mark.parametrize("options", [TREE, SCAN])
 def test_a_nul_in_text_is_nothing(options: ProcessOptions) -> None:
     body = page("<title>a\0b</title><p>c\0d <a href=x>e\0f</a><pre>g\0h</pre>")

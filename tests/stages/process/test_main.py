@@ -74,6 +74,27 @@ def test_gaps_headings_and_code_are_added() -> None:
     assert complete_blocks(outline, [False] * len(outline.blocks)) == [False] * len(outline.blocks)
 
 
+@pytest.mark.parametrize(
+    ("between", "is_kept"),
+    [
+        ("<div><table><tr><th>A<th>B<tr><td>1<td>2<tr><td>3<td>4</table></div>", True),
+        ("<figure><table><tr><th>A<th>B<tr><td>1<td>2</table><figcaption>Prices</figcaption></figure>", True),
+        ("<dl><dt>A<dd>one<dd>two<dt>B<dd>three</dl>", True),
+        ("<ul><li>a<ul><li>b<li>c</ul><li>d</ul>", True),
+        ("<blockquote><p>a</p><p>b</p><p>c</p><footer>d</footer></blockquote>", True),
+        ("<figure><figcaption>a</figcaption></figure><div><p>b</div><div><p>c</div><div><p>d</div>", False),
+        ("<ul>" + "<li><a href=/x>other page</a>" * 4 + "</ul>", False),
+        ("<ul>" + "<li>item" * 25 + "</ul>", False),
+        ("<ul>" + f"<li>{'word ' * 31}" * 4 + "</ul>", False),
+    ],
+)
+def test_what_stands_between_two_paragraphs_of_a_text_is_part_of_it(between: str, is_kept: bool) -> None:
+    outline = page(f"<article><p>before</p>{between}<p>after</p></article>")
+    keep = [block.text in ("before", "after") for block in outline.blocks]
+    made = complete_blocks(outline, keep)
+    assert made == ([True] * len(made) if is_kept else keep)
+
+
 def test_a_table_of_short_cells_is_kept_as_a_whole() -> None:
     rows = "".join(f"<tr><td>day {number}<td>nine" for number in range(4))
     outline = page(f"<p>before<table>{rows}</table><p>after<table>{rows}</table>")

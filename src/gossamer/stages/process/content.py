@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 from gossamer.model.pages import Findings, Page
@@ -11,11 +12,20 @@ from gossamer.stages.process.links import Base, base_href, cut
 from gossamer.stages.process.main import main_blocks
 from gossamer.stages.process.markdown import as_markdown, paragraphs
 from gossamer.stages.process.options import ProcessOptions, TypedModule
-from gossamer.stages.process.outline import Outline, outline_of
+from gossamer.stages.process.outline import Outline, TextBlock, outline_of
 from gossamer.stages.process.text import HIDDEN, MAIN, VISIBLE
 
-_SELF_LINK = "¶"
-"""What a heading or definition ends with in many manuals: a link to itself."""
+_SELF_LINKS = " ¶↩\ufe0e"
+"""What a heading, a definition or a footnote ends with: a link to itself or back to the text."""
+_INVISIBLE = re.compile("[\u00ad\u2060\ufeff]|&(?:shy|NoBreak|#173|#x[aA][dD]);")
+"""Where a word may, or must not, be broken: with them, other programs would not know the word."""
+_WIDE = "\u3005-\u30ff\u3400-\u9fff\uff01-\uff60"
+_BETWEEN_WIDE = re.compile(
+    rf"(<(?i:pre|textarea)\b.*?(?:</(?i:pre|textarea)|\Z))|(?<=[{_WIDE}])\s++(?=[{_WIDE}])", re.DOTALL
+)
+_DIGITS = tuple("0123456789")
+_NUMBERING = re.compile(r"linenos|line-?numbers?|lineno|ln-numbers|gutter")
+"""Names of elements that number the lines of code."""
 
 
 class MainText(TypedModule):
@@ -37,7 +47,8 @@ class MainText(TypedModule):
             text = document.text()
         else:
             kept = (block for block, keeps in zip(main.outline.blocks, main.chosen, strict=True) if keeps)
-            lines = (one.text.removesuffix(_SELF_LINK).rstrip() if one.links else one.text for one in kept)
+            kept = (one for one in kept if one.text[-1:] not in _DIGITS or not _is_numbering(main.outline, one))
+            lines = (one.text.rstrip(_SELF_LINKS) if one.links else one.text for one in kept)
             text = "\n".join(lines)
         findings.text = findings.columns["main_text"] = cut(text, self._options.text_bytes_max)
         findings.columns["hidden_chars"] = document.visible[1]
@@ -78,10 +89,32 @@ class Main(NamedTuple):
     chosen: list[bool]
 
 
+def _is_numbering(outline: Outline, block: TextBlock) -> bool:
+    """Say whether a block is the column of line numbers beside code."""
+    node = block.node
+    while node and block.text.replace(" ", "").isdigit():
+        if _NUMBERING.search(outline.names[outline.kinds[node]][1]) is not None:
+            return True
+        node = outline.parents[node]
+    return False
+
+
+def _unbroken(markup: str) -> str:
+    """Return markup without invisible marks within words, and without the line breaks that divide a text of Chinese or
+    Japanese only in the source (CSS Text Level 3, section 4.1.3).
+    """
+
+    def join_lines(found: re.Match[str]) -> str:
+        return found[1] or ("" if "\n" in found[0] else found[0])
+
+    markup = _INVISIBLE.sub("", markup)
+    return markup if markup.isascii() else _BETWEEN_WIDE.sub(join_lines, markup)
+
+
 def _main_of(document: HtmlDocument, url: str, options: ProcessOptions) -> Main | None:
     """Return a page's main content, found once for all modules; None if the page is too deep or too large."""
     if document.main is None:
-        outline = outline_of(document.visible[0].decode("utf-8", "replace"), options.open_tags_max)
+        outline = outline_of(_unbroken(document.visible[0].decode("utf-8", "replace")), options.open_tags_max)
         document.main = (None if outline is None else Main(outline, main_blocks(outline, url)),)
     found: Main | None = document.main[0]
     return found

@@ -122,12 +122,12 @@ _RELATIONS = frozenset(
         "modulepreload", "manifest",
     )
 )  # fmt: skip
-_LAZY = ("data-src", "data-lazy-src", "data-original")
+LAZY = ("data-src", "data-lazy-src", "data-original")
 _LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 """Where scripts that load images late (lazysizes, lozad, WordPress) keep what they move to `src` and `srcset`."""
 # Tag: attributes that hold one address each.
 SOURCES: Mapping[str, tuple[str, ...]] = {
-    "img": ("src", "lowsrc", *_LAZY),
+    "img": ("src", "lowsrc", *LAZY),
     "image": ("href", "xlink:href", "src"),
     "use": ("href", "xlink:href"),
     "feimage": ("href", "xlink:href"),

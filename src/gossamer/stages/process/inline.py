@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from gossamer.stages.process.embeds import LAZY, is_address, srcset
 from gossamer.stages.process.kept import Element
 from gossamer.stages.process.outline import attributes
 
@@ -110,8 +111,9 @@ class Inline:
     def _image(self, element: Element) -> str:
         found = element.attributes
         alternative = " ".join(found.get("alt", "").split())
-        candidates = (found.get("src", ""), found.get("data-src", ""), found.get("data-lazy-src", ""),
-                      found.get("srcset", "").strip().partition(" ")[0])  # fmt: skip
+        # What a script loads late is the picture; until then `src` is a placeholder.
+        candidates = [found[name] for name in LAZY if is_address(name, found.get(name, ""))]
+        candidates += [found.get("src", ""), next(srcset(found.get("srcset", "")), ""), found.get("data-src", "")]
         source = next((one.strip() for one in candidates if one.strip() and one.strip()[:5].lower() != "data:"), "")
         target = self.target(source) if source else None
         if target is None or (not alternative and found.get("width", "") in ("0", "1")):

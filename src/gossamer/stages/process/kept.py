@@ -25,6 +25,7 @@ _CELLS = frozenset(("td", "th"))
 _REPEATING = frozenset(("span", "div", "td", "nobr"))
 _DUPLICATES = (
     "katex-html", "MathJax_Preview", "MathJax_CHTML", "mjx-", "linenos", "line-numbers-rows", "ln-numbers", "gutter",
+    "mw-editsection",
 )  # fmt: skip
 """Names of elements that repeat other content visually."""
 

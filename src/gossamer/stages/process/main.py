@@ -34,6 +34,12 @@ NOTES_SHARE = 0.3
 """Footnotes with more words, by those of the rest, are disclaimers or lists of literature."""
 NAMING = frozenset((*HEADINGS, "dt", "summary"))
 """Elements that introduce the next block, and mean little without it."""
+EMBEDDED = frozenset(("table", "ul", "ol", "dl", "blockquote", "pre", "details"))
+"""Elements between two paragraphs of a text that are part of it …"""
+EMBEDDED_BLOCKS_MAX = 24
+EMBEDDED_WORDS_MAX = 120
+LINKED_MAX = 0.3
+"""… up to this many blocks and words, and with this share of linked words in each block."""
 CELLS_MIN = 4
 CELL_WORDS_MAX = 10
 CELLS_KEPT = 0.3
@@ -128,9 +134,10 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
         gap = range(before + 1, after)
         around = (parents[before], parents[after])
         within = [outline.parents[parents[at]] if names[at] in _ITEMS else parents[at] for at in gap]
-        if 0 < len(gap) <= GAP_MAX and all(
+        is_beside = len(gap) <= GAP_MAX and all(
             parents[at] in around or one in around for at, one in zip(gap, within, strict=True)
-        ):
+        )
+        if is_beside or (parents[before] == parents[after] and _is_embedded(outline, gap, parents[before])):
             out[before + 1 : after] = [True] * len(gap)
     _fill_notes(outline, out)
     _fill_lists(outline, out)
@@ -143,6 +150,26 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
             out[at] = True
     _fill_tables(outline, out)
     return out
+
+
+def _is_embedded(outline: Outline, gap: range, around: int) -> bool:
+    """Say whether blocks between two paragraphs are lists, tables and the like of the text: short, without links."""
+    blocks = outline.blocks[gap.start : gap.stop]
+    if len(blocks) > EMBEDDED_BLOCKS_MAX or sum(block.words for block in blocks) > EMBEDDED_WORDS_MAX:
+        return False
+    if any(block.link_words > LINKED_MAX * block.words for block in blocks):
+        return False
+    held = [_names_up_to(outline, block.node, around) for block in blocks]
+    return all(EMBEDDED & names or "figcaption" in names for names in held) and any(EMBEDDED & names for names in held)
+
+
+def _names_up_to(outline: Outline, node: int, around: int) -> set[str]:
+    """Return the names of a block-level element and those around it within another one."""
+    names: set[str] = set()
+    while node > around:
+        names.add(outline.names[outline.kinds[node]][0])
+        node = outline.parents[node]
+    return names
 
 
 def _note_targets(outline: Outline, keep: list[bool]) -> set[str]:

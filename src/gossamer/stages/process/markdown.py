@@ -14,9 +14,10 @@ from gossamer.stages.process.tables import alignments, cells_of, is_layout
 from gossamer.stages.process.tokens import HEADINGS
 
 _LANGUAGE = re.compile(
-    r"(?:^|[\s\"'])(?:lang(?:uage)?-|highlight-source-|highlight-|brush:\s*|sourceCode\s+)([\w+#.-]{1,20})"
+    r"(?:^|[\s\"'])(?:lang(?:uage)?-|highlight-source-|(?:mw-)?highlight-(?:lang-)?|brush:\s*|(?:sourceCode|hljs)\s+"
+    r"|data-lang(?:uage)?=[\"']?)([\w+#.-]{1,20})"
 )
-_NO_LANGUAGE = frozenset(("default", "text", "plain", "none", "notranslate", "plaintext", "output"))
+_NO_LANGUAGE = frozenset(("default", "text", "plain", "none", "notranslate", "plaintext", "output", "txt", "theme"))
 _FENCE = re.compile(r"^ *(`{3,})", re.MULTILINE)
 _RULES = {"": "---", "left": ":---", "right": "---:", "center": ":---:"}
 """Below the head of a column, by its alignment."""
