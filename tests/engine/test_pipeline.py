@@ -515,6 +515,16 @@ def test_a_robots_txt_that_lies_about_its_coding_has_rules(tmp_path: Path) -> No
         assert ring.outcomes == {ROOT: "fetched", ROOT + "secret": "robots_denied"}
 
 
+@pytest.mark.parametrize("labels", [(), ("gzip", "gzip")], ids=["no label", "two labels"])
+def test_a_robots_txt_in_gzip_has_rules_whatever_its_headers_say(tmp_path: Path, labels: tuple[str, ...]) -> None:
+    headers = (("Content-Type", "application/x-gzip"), *(("Content-Encoding", label) for label in labels))
+    coded = reply(gzip.compress(b"User-agent: *\nDisallow: /secret\n"), 200, headers)
+    coded = msgspec.structs.replace(coded, media_type="application/x-gzip")
+    with Ring(tmp_path, {ROOT + "robots.txt": coded, ROOT: page("/secret")}, obey=True) as ring:
+        ring.crawl(ROOT)
+        assert ring.outcomes == {ROOT: "fetched", ROOT + "secret": "robots_denied"}
+
+
 def test_it_is_given_up_in_the_end(tmp_path: Path) -> None:
     pages = {ROOT + "robots.txt": reply(b"", 500), ROOT: page("/x")}
     options = {"robots_wait_max_s": 1_000}

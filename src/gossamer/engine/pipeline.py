@@ -294,7 +294,8 @@ class Pipeline:
             if self.stages.quarantine.suspects(prerequisite.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
-                content = self.stages.examiner.content(result, prerequisite.url.fingerprint)
+                text = msgspec.structs.replace(result, media_type="text/plain")  # Whatever its header says.
+                content = self.stages.examiner.content(text, prerequisite.url.fingerprint)
                 body = content.body
                 if content.error and body != result.body:  # It breaks off within its coding.
                     result = msgspec.structs.replace(result, truncated=result.truncated or "unspecified")

@@ -94,6 +94,13 @@ def test_odd_labels_of_gzip_are_understood(label: str, tmp_path: Path) -> None:
     assert content.file.pread(len(PAGE), 0) == PAGE
 
 
+@pytest.mark.parametrize("coding", ["gzip", "br", "zstd", "deflate"])
+def test_a_coding_that_is_named_twice_and_applied_once_is_no_error(coding: str) -> None:
+    assert decode(CODINGS[coding](PAGE), coding, coding) == Content(PAGE)
+    assert decode(CODINGS[coding](CODINGS[coding](PAGE)), coding, coding) == Content(PAGE)
+    assert decode(CODINGS[coding](CODINGS[coding](PAGE)[:-9]), coding, coding).error
+
+
 @pytest.mark.parametrize("label", ["deflate", "zstd"])
 def test_gzip_is_decoded_under_another_known_name(label: str) -> None:
     assert decode(gzip.compress(PAGE), label) == Content(PAGE)

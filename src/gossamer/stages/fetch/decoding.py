@@ -32,6 +32,7 @@ _COMPLETE_BYTES_MAX: Final = 1 << 24
 BEGINNING_BYTES: Final = 16 * 1024
 """Bytes of a coded body from which the beginning of its content is decoded."""
 _ENDS_EARLY: Final = "ends early"
+_LEFT: Final = "is not; left as sent"
 _AROUND: Final = " \t\"'"
 
 
@@ -98,6 +99,8 @@ class BoundedDecoder:
             if coding not in KNOWN:
                 return Content(body[:limit], truncated, f"content coding {label[:32]!r} is not known")
             body, whole, problem = _remove(coding, body, limit)
+            if problem.endswith(_LEFT) and label in codings[left + 1 :]:
+                problem = ""  # It is named twice, as by a server and a proxy, and was applied once.
             # A cut reply ends early by definition, which the reply shows itself.
             if problem and not error and not (problem.endswith(_ENDS_EARLY) and (reply.truncated or truncated)):
                 error = problem
@@ -153,10 +156,10 @@ def _remove(coding: str, body: bytes, limit: int) -> tuple[bytes, bool, str]:
         return _deflate(body, limit)
     magic = STREAMS[coding][1]
     if magic and not body.startswith(magic[: len(body)]):
-        return body[:limit], len(body) <= limit, f"said to be {coding}, is not; left as sent"
+        return body[:limit], len(body) <= limit, f"said to be {coding}, {_LEFT}"
     content, problem = _salvage(coding, body, limit)
     if problem and not content and not magic and not problem.endswith(_ENDS_EARLY):
-        return body[:limit], len(body) <= limit, f"said to be {coding}, is not; left as sent"
+        return body[:limit], len(body) <= limit, f"said to be {coding}, {_LEFT}"
     return content[:limit], len(content) <= limit, problem
 
 
