@@ -20,8 +20,7 @@ from gossamer.world.spill import Spills
 
 ZSTD_WINDOW_BYTES_MAX: Final = 8 * 1024 * 1024  # RFC 9659
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-_GZIP_BEGINNING: Final = b"\x1f\x8b\x08"
-"""Magic and method (RFC 1952, section 2.3.1). No text begins so, and no stream of another coding but Brotli."""
+"""No text begins so, and no stream of another coding but Brotli."""
 _ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _ZSTD_BLOCK_BYTES_MIN: Final = 4  # RFC 8878, section 3.1.1.2: a run-length block of four bytes …
 _ZSTD_BLOCK_BYTES_MAX: Final = 128 * 1024  # … makes up to 128 KB
@@ -117,15 +116,9 @@ def coding_of(label: str, start: bytes) -> str:
     """Return the coding that a label means, by the beginning of the body: another label of a gzip body, such as
     `application/gzip` or `deflate`, means gzip.
     """
-    if label != "br" and start.startswith(_GZIP_BEGINNING):
+    if label != "br" and start.startswith(_GZIP_MAGIC):
         return "gzip"
     return "deflate" if label == "x-deflate" else label
-
-
-def is_gzip_text(media_type: str, content: bytes) -> bool:
-    """Say whether content of a text type is gzip: a server compressed it twice, or names no coding."""
-    is_text = media_type.startswith("text/") or media_type.endswith(("xml", "json"))
-    return is_text and content.startswith(_GZIP_BEGINNING)
 
 
 def is_zlib(start: bytes) -> bool:

@@ -9,16 +9,7 @@ import msgspec
 
 from gossamer.model.modules import whole
 from gossamer.model.visits import Content, Reply, lower_names
-from gossamer.stages.fetch.codings import (
-    ERRORS,
-    KNOWN,
-    STREAMS,
-    Spilling,
-    coding_of,
-    is_gzip_text,
-    is_zlib,
-    require_brotli,
-)
+from gossamer.stages.fetch.codings import ERRORS, KNOWN, STREAMS, Spilling, coding_of, is_zlib, require_brotli
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.world.spill import Spills
 
@@ -68,7 +59,7 @@ class BoundedDecoder:
     def decode_in_slices(self, reply: Reply) -> Generator[None, None, Content]:
         """As `decode`. Yields each few milliseconds, where other work may run."""
         codings = content_codings(reply.headers)
-        if not codings and is_gzip_text(reply.media_type, _begun(reply)):
+        if not codings and _is_gzip_text(reply.media_type, _begun(reply)):
             codings = ["gzip"]
         if reply.file is None and (not codings or not reply.body):
             return Content(reply.body[: self._bytes_max], "length" if len(reply.body) > self._bytes_max else "")
@@ -106,10 +97,16 @@ class BoundedDecoder:
                 error = problem
             if not whole:
                 truncated = "length"
-            if not left and len(codings) < _CODINGS_MAX and is_gzip_text(reply.media_type, body):
+            if not left and len(codings) < _CODINGS_MAX and _is_gzip_text(reply.media_type, body):
                 codings.insert(0, "gzip")
                 left = 1
         return Content(body, truncated, error)
+
+
+def _is_gzip_text(media_type: str, content: bytes) -> bool:
+    """Say whether content of a text type is gzip: a server compressed it twice, or names no coding."""
+    is_text = media_type.startswith("text/") or media_type.endswith(("xml", "json"))
+    return is_text and content.startswith(STREAMS["gzip"][1])
 
 
 def _begun(reply: Reply) -> bytes:
