@@ -114,9 +114,24 @@ def test_a_refusal_is_reported_in_the_servers_words_and_harms_nothing(run: Run, 
                 failure = failed(await module.fetch(to(server.port, path)))
                 assert (failure.outcome, failure.retry, failure.host_level) == ("http_error", False, False)
                 assert failure.error.startswith("FTP 550 ")
-                hint = failure.error.endswith("; if it is a directory, its URL ends with a slash")
-                assert hint == (path in ("/one%20dir", "/missing/deeper/file"))
+                hint = failure.error.endswith("; it is requested again as a directory")
+                assert hint == failure.again == (path in ("/one%20dir", "/missing/deeper/file"))
                 assert replied(await module.fetch(to(server.port, "/lines.txt"))).body
+
+    run(main())
+
+
+def test_a_directory_without_a_slash_is_listed_by_the_request_that_its_failure_asks_for(
+    run: Run, server: FtpServer
+) -> None:
+    async def main() -> None:
+        async with speaking() as module:
+            assert failed(await module.fetch(to(server.port, "/one%20dir"))).again
+            listed = replied(await module.fetch(to(server.port, "/one%20dir")))
+            assert (listed.media_type, b"deep" in listed.body) == ("text/x-ftp-listing", True)
+            assert failed(await module.fetch(to(server.port, "/missing"))).again
+            failure = failed(await module.fetch(to(server.port, "/missing")))
+            assert (failure.outcome, failure.again) == ("http_error", False)
 
     run(main())
 

@@ -36,6 +36,7 @@ def test_names_become_addresses_below_the_directory() -> None:
         ("ftp://h.test/pub/a%20b/%252e%252e/", "%2e%2e"),
     ]
     assert links("ftps://h.test", ls("-a")) == [("ftps://h.test/a", "a")]
+    assert links("ftp://h.test/x/y", ls("-a")) == [("ftp://h.test/x/y/a", "a")]
     assert links("ftp://h.test/x/", b"type=file; \xff\n") == [("ftp://h.test/x/%FF", "ÿ")]
 
 

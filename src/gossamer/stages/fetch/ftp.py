@@ -17,6 +17,7 @@ from gossamer.stages.fetch.bodies import FTP_LISTING, BodyMemory, media_type_of
 from gossamer.stages.fetch.certificates import check_trusted
 from gossamer.stages.fetch.connections import End
 from gossamer.stages.fetch.options import FetchOptions
+from gossamer.stages.fetch.repeats import note
 from gossamer.stages.fetch.settings import Setting
 from gossamer.stages.fetch.transfer import Transfer
 from gossamer.stages.fetch.transfers import Transfers, cut, one_line
@@ -61,7 +62,7 @@ TRANSFERRED: Final = 226
 WAIT_S_MAX: Final = 0.9
 _UNAVAILABLE: Final = 421
 _NO_FILE: Final = 550
-_IS_DIRECTORY: Final = "; if it is a directory, its URL ends with a slash"
+_IS_DIRECTORY: Final = "; it is requested again as a directory"
 _ADDRESS = r"(?i:(ftps?)://(?:[^/@]*+@)*((\[[0-9a-f:.]+\]|[^/@:\[\]]+)(?::\d*)?)(/[!-~]*)?)"
 _CONTROL = re.compile(r"%(?:[01][0-9a-f]|7f)", re.IGNORECASE)
 _DIGITS = re.compile(rb"[0-9]{1,18}")
@@ -97,7 +98,8 @@ class FtpModule:
 
     Passive mode only. Every connection, also for data, goes to `Request.ip`, never to an address that the server names.
     An address that ends with a slash is a directory; its reply is the listing as sent, of type `text/x-ftp-listing`,
-    except that line ends become LF (FTP's text type). `Reply.status` is the server's last code (226, 250). A refusal is
+    except that line ends become LF (FTP's text type). So is one that is no file, if its name has no known extension:
+    its failure asks for the same request once more. `Reply.status` is the server's last code (226, 250). A refusal is
     a `Failure` with `http_error` and the server's text; 4yz codes are retried (RFC 959, section 4.2.1). Credentials in
     a URL are not sent.
     """
@@ -110,6 +112,8 @@ class FtpModule:
         contact = _CONTACT.search(agent)
         self._anonymous = FtpLogin("anonymous", contact[1] if contact else "gossamer@")
         self._logins = read_logins(options.logins_file) if options.logins_file else {}
+        self._directories: dict[str, bool] = {}
+        """URLs whose next request is for a directory."""
         shared = bodies or BodyMemory(options)
         self._transfers = Transfers(options, clock, lambda: _transfer(options, shared))
 
@@ -122,6 +126,8 @@ class FtpModule:
             return self._transfers.ours(request, started_at, "unsupported", "no URL that FTP can request")
         if self._options.proxy:  # Data connections would go to an address that the proxy chooses.
             return self._transfers.ours(request, started_at, "unsupported", "FTP does not go through fetch.proxy")
+        if self._directories.pop(request.url, False):
+            at = FtpPlace(at.host, f"{at.url}/", "")
         transfer = self._transfers.take(started_at)
         transfer.aim(request, [], request.body_bytes_max or self._options.body_bytes_max, at.url)
         login = self._logins.get(at.host.lower(), self._anonymous)
@@ -140,7 +146,10 @@ class FtpModule:
         size = _size(transfer) if not end.code and at.name else 0
         if transfer.body_bytes < size:
             end = End(pycurl.E_PARTIAL_FILE, f"{transfer.body_bytes} of {size} bytes came")
-        return self._transfers.finish(transfer, _result(transfer, at, end))
+        result = _result(transfer, at, end)
+        if isinstance(result, Failure) and result.again:
+            note(self._directories, request.url, True)
+        return self._transfers.finish(transfer, result)
 
     async def close(self) -> None:
         """Close all connections. Fetches in flight end with a `Failure`."""
@@ -198,8 +207,10 @@ def _result(transfer: Transfer, at: FtpPlace, end: End) -> Reply | Failure:
     # libcurl reports a 421 at any time as a timeout.
     refused = end.code in _REFUSED or (end.code and code == _UNAVAILABLE)
     if refused and not transfer.stopped and 400 <= code < 600:
-        error = f"FTP {_last_line(transfer) or code}{_IS_DIRECTORY if _may_be_directory(at, code) else ''}"
-        return transfer.failure("http_error", error, retry=code < 500, host_level=code == _UNAVAILABLE)
+        again = _may_be_directory(at, code)
+        error = f"FTP {_last_line(transfer) or code}{_IS_DIRECTORY if again else ''}"
+        failure = transfer.failure("http_error", error, retry=code < 500, host_level=code == _UNAVAILABLE)
+        return replace(failure, again=again)
     truncated = cut(transfer, end)
     if isinstance(truncated, Failure):
         return truncated

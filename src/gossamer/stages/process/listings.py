@@ -184,9 +184,9 @@ class ListingLinks(TypedModule):
 def _ftp_links(page: Page) -> Iterator[tuple[str, str]]:
     """Yield address and text of an FTP listing's entries."""
     url = page.url.partition("#")[0]
+    directory = url if url.endswith("/") else f"{url}/"  # What is listed is a directory, also without a slash.
     start = url.index("://") + 3 if "://" in url else 0
-    slash = url.find("/", start)
-    root, directory = (url + "/", url + "/") if slash < 0 else (url[: slash + 1], url[: url.rindex("/") + 1])
+    root = directory[: directory.index("/", start) + 1]
     links: list[ListingEntry] = []
     names: set[bytes] = set()
     for entry in entries(_end_last_line(page)):
