@@ -9,7 +9,10 @@ import pytest
 
 from gossamer import Crawler
 from gossamer.console import directory as module
+from gossamer.console import views
 from gossamer.console.directory import Directory
+from gossamer.model.product import LOCK
+from gossamer.model.verbs import Nothing
 from gossamer.world.process import DirectoryLock
 from tests.api.site import Site, star
 
@@ -89,3 +92,28 @@ def test_what_is_no_request_and_what_is_no_crawl(crawl: Path, tmp_path: Path) ->
     assert [answer["kind"] for answer in answers] == ["invalid", "invalid", "conflict", "conflict"]
     answers, _ = asked(tmp_path / "nothing", STATUS)
     assert answers[0]["kind"] == "missing"
+
+
+def test_its_report_is_made_once_as_long_as_nobody_opens_it(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class NoService:
+        searches = reads = replay = None
+
+    made = 0
+
+    async def make_report(_: Path) -> dict[str, object]:
+        nonlocal made
+        made += 1
+        return {"made": made}
+
+    async def work() -> list[object]:
+        read = views.Views(crawl, NoService())  # type: ignore[arg-type]
+        first = [await read.report(Nothing()) for _ in range(2)]
+        lock = DirectoryLock(crawl / LOCK)
+        assert lock.acquire(1.0)
+        running = [await read.report(Nothing()) for _ in range(2)]
+        lock.release()
+        return [*first, *running, await read.report(Nothing()), await read.report(Nothing())]
+
+    monkeypatch.setattr(views, "REPORT_KEPT_S", -1.0)
+    monkeypatch.setattr(views, "_make_report", make_report)
+    assert asyncio.run(work()) == [{"made": number} for number in (1, 1, 2, 3, 4, 4)]

@@ -137,12 +137,12 @@ class Directory:
 
     async def _current(self) -> dict[str, object]:
         now = asyncio.get_running_loop().time()
-        stamp = _stamp(self.directory)
+        stamp = stamp_of(self.directory)
         if self._status is None or (now - self._status[0] > KEPT_S and self._status[1] != stamp):
             status = await self._status_now()
             self._past = None
             # A process that lets go of it may leave no trace of that.
-            stamp = UNSETTLED if status["state"] in PASSING else _stamp(self.directory)
+            stamp = UNSETTLED if status["state"] in PASSING else stamp_of(self.directory)
             self._status = (now, stamp, status)
         return self._status[2]
 
@@ -177,7 +177,8 @@ class Directory:
             raise verbs.ConflictError(str(error)) from error
 
 
-def _stamp(directory: Path) -> Stamp:
+def stamp_of(directory: Path) -> Stamp:
+    """Return the stamp of a crawl that does not run."""
     found = []
     for name in (LOCK, "crawl.toml"):
         try:

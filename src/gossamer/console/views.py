@@ -16,12 +16,14 @@ from gossamer.config.gather import reopen
 from gossamer.config.secret import redact
 from gossamer.config.sections import key_of
 from gossamer.config.toml import to_toml
+from gossamer.console.directory import Stamp, stamp_of
 from gossamer.model.archived import OFFSET_MAX, ROWS_MAX, HostHistory, ItemList, PageVersions
 from gossamer.model.errors import ConfigError
+from gossamer.model.product import LOCK
 from gossamer.model.verbs import ConflictError, Nothing, Text, VerbRequest, Why
 from gossamer.options import to_table
 from gossamer.results.isolated.reads import ReadHost, ReadItems, ReadVersions
-from gossamer.world.process import child_environment
+from gossamer.world.process import DirectoryLock, child_environment
 from gossamer.world.workers import end_process
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ class Views:
         self._reads = service.reads
         self._replay = service.replay
         self._turns: dict[str, asyncio.Lock] = {}
-        self._report: tuple[float, dict[str, object]] | None = None
+        self._report: tuple[float, Stamp | None, dict[str, object]] | None = None
 
     async def configuration(self, _: Nothing) -> object:
         """Return all keys. About 30 ms, in a thread."""
@@ -100,12 +102,16 @@ class Views:
         )
 
     async def report(self, _: Nothing) -> object:
-        """Return the statistics, at most some seconds old: made in a process of their own, whose memory is its own."""
+        """Return the statistics: made in a process of their own, whose memory is its own. Those of a running crawl are
+        at most some seconds old, and those of another are made once.
+        """
         now = asyncio.get_running_loop().time
         async with self._turn("report"):
-            if self._report is None or now() - self._report[0] > REPORT_KEPT_S:
-                self._report = (now(), await _make_report(self._directory))
-            return self._report[1]
+            stamp = None if DirectoryLock.is_held(self._directory / LOCK) else stamp_of(self._directory)
+            kept = self._report
+            if kept is None or (now() - kept[0] > REPORT_KEPT_S and (stamp is None or stamp != kept[1])):
+                kept = self._report = (now(), stamp, await _make_report(self._directory))
+            return kept[2]
 
     async def versions(self, asked: Why) -> object:
         """Return the attempts at a page, each with the path on which it is replayed. Raises as `Reads.read`."""
