@@ -85,6 +85,14 @@ def test_a_crawl_begins_and_goes_on_with_logins_by_hand(tmp_path: Path) -> None:
     assert not [place for place in shown if "/state/" not in place], shown
 
 
+def test_a_port_that_is_taken_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("gossamer.cli.login.BROWSERS", ("true",))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        status, _, err = run("login", str(tmp_path), "http://a.test/", "--unsandboxed", "--remote-debugging", port)
+    assert (status, err) == (2, f"gossamer: --remote-debugging {port}: Address already in use; name another port\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "environment", "complaint"),
     [

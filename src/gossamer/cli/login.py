@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import shutil
+import socket
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -69,6 +70,8 @@ def login(
     if host is None:
         raise ConfigError(f"{url} is no http or https URL; write that of the login page")
     _require_stopped(directory)
+    if port:
+        _require_free(port)
     site = site_of(host)
     sandbox = ["--no-sandbox"] if unsandboxed else []
     remote = [f"--remote-debugging-port={port}", "--headless"] if port else []
@@ -96,6 +99,13 @@ def _browser(program: str) -> str:
             return found
     what = f"no {program}" if program else "no Chromium and no Chrome"
     raise ConfigError(f"there is {what}; install it (Debian: apt-get install chromium), or name it with --browser PATH")
+
+
+def _require_free(port: int) -> None:
+    try:  # The browser says nothing of it, and another program would be found there.
+        socket.create_server(("127.0.0.1", port)).close()
+    except OSError as error:
+        raise ConfigError(f"--remote-debugging {port}: {os.strerror(error.errno or 0)}; name another port") from None
 
 
 def _store(directory: Path, cookies: list[dict[str, Any]]) -> None:
