@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from datetime import UTC, datetime
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,9 @@ import pytest
 
 import gossamer
 from gossamer import Crawler
+from gossamer.api import archives
+from gossamer.config import configure
+from gossamer.config.footprint import SHARES, fixed_bytes, least_bytes
 from gossamer.model.errors import ConfigError
 from gossamer.results.imports.importing import ImportStatus
 from tests.results.imports.archives import HOST, Stored, site, write_warc
@@ -91,3 +95,14 @@ def test_a_directory_with_a_crawl_is_refused(warc: Path, tmp_path: Path) -> None
 def test_help_names_all_options() -> None:
     assert "exclude" in inspect.signature(gossamer.import_archives).parameters
     assert "exclude: " in (gossamer.import_archives.__doc__ or "")
+
+
+@pytest.mark.parametrize("budget", ["256MiB", "512MiB", "4GiB"])
+def test_caches_of_an_import_leave_memory_to_processes_that_read_ahead(budget: str) -> None:
+    config = configure(options={"memory": budget}, sets=["frontier.records_cached_max=700"])
+    small = archives._with_small_caches(config)
+    assert small.memory == config.memory
+    assert small.frontier.records_cached_max == 700, "a key that is set stays"
+    values = {key: attrgetter(key)(small) * share.unit_bytes for key, share in SHARES.items() if not share.backend}
+    fixed = sum(fixed_bytes(config).values())
+    assert fixed + sum(values.values()) <= max(config.memory.budget_bytes // 4, fixed + least_bytes(config))

@@ -18,6 +18,7 @@ from gossamer.assembly.building import assemble
 from gossamer.assembly.home import IMPORTS, lock_directory, refuse_maintained
 from gossamer.config import Config, configure
 from gossamer.config.flags import Options
+from gossamer.config.footprint import ORIGIN, fit_budget, fixed_bytes, least_bytes
 from gossamer.config.gather import reopen
 from gossamer.config.live import FILE, save
 from gossamer.model.errors import ConfigError, StoreError
@@ -133,7 +134,7 @@ async def run_import(
         seed_url(text, config.scope.schemes)
     make_directory(directory)
     refuse_maintained(directory)
-    shard = assemble(config, directory, lock=lock_directory(directory))
+    shard = assemble(_with_small_caches(config), directory, lock=lock_directory(directory))
     try:
         with record_end(shard):
             write_table(directory, ImportTable(files=read_table(directory).files))  # Killed now, it can be repeated.
@@ -146,6 +147,17 @@ async def run_import(
         raise ConfigError(f"an archive cannot be read: {error}; repeat the import to go on") from error
     finally:
         await shard.close()
+
+
+def _with_small_caches(config: Config) -> Config:
+    """Return the configuration with caches for a quarter of its memory budget: half of it is for processes that read
+    ahead, and larger caches save an import no processor time. No cache gets less than the least budget gives it.
+    """
+    memory = config.memory
+    least = sum(fixed_bytes(config).values()) + least_bytes(config)
+    quarter = replace(memory, budget_bytes=max(memory.budget_bytes // 4, least))
+    shared = replace(config, memory=quarter).with_origins({**config.origins, ORIGIN: "import"})
+    return replace(fit_budget(shared), memory=memory)
 
 
 async def _run(importer: Importer, life: ShardLife, show: Show) -> tuple[bool, int]:
