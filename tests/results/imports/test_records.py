@@ -314,6 +314,32 @@ def test_records_beside_a_capture_say_something_of_it(tmp_path: Path) -> None:
     assert (third.method, third.request_head) == ("GET", b"")
 
 
+def test_records_of_gossamer_say_more(tmp_path: Path) -> None:
+    story = b"fetchTimeMs: 1250\r\nlinkType: iframe\r\ndepth: 3\r\nattempt: 2\r\nwireBytes: 512\r\nstatus: 226\r\n"
+    fields = {"WARC_Protocol": "h2", "Gossamer_Authenticated": "yes"}
+    page, file = "http://a.example/", "ftp://a.example/x"
+    parts = [
+        record(page, **fields), record(page, story, "metadata"),
+        record(file, b"x", "resource"), record(file, story.replace(b"iframe", b"of a sort"), "metadata"),
+    ]  # fmt: skip
+    first, second = captures_in(write(tmp_path / "a.warc", b"".join(parts)))
+    assert (first.fetch_s, first.link_type, first.depth, first.attempt) == (1.25, "iframe", 3, 2)
+    assert (first.wire_bytes, first.status, first.http_version, first.authenticated) == (512, 200, "2", True)
+    assert first.reply().authenticated
+    assert (second.status, second.link_type, second.authenticated) == (226, "anchor", False)
+    odd = b"status: 99999\r\ndepth: -1\r\nattempt: 9999999999\r\nfetchTimeMs: \xc2\xb2\r\n"
+    bad = captures_in(write(tmp_path / "b.warc", record(file, b"x", "resource") + record(file, odd, "metadata")))[0]
+    assert (bad.status, bad.depth, bad.attempt, bad.fetch_s) == (200, None, 1, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("head", "read_as"), [("", "text/html"), ("Content-Type: application/octet-stream\r\n", "application/octet-stream")]
+)
+def test_a_reply_without_a_type_is_read_by_its_content(tmp_path: Path, head: str, read_as: str) -> None:
+    block = f"HTTP/1.1 200 OK\r\n{head}\r\n<html><title>x".encode()
+    assert capture(tmp_path, record(block=block)).reply().media_type == read_as
+
+
 def test_a_revisit_names_its_original(tmp_path: Path) -> None:
     about = {
         "WARC_Refers_To_Target_URI": "<http://a.example/old>",

@@ -227,14 +227,15 @@ def _metadata(content: bytes) -> dict[str, Any]:
     for line in content.decode("utf-8", "replace").split("\n"):
         name, _, value = line.partition(":")
         value = value.strip()
-        if name == "via" and scheme_of(value) in SCHEMES:
+        number = int(value) if value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX else -1
+        if name in _NUMBERS and number >= 0:
+            found[_NUMBERS[name]] = number
+        elif name == "fetchTimeMs" and number >= 0:
+            found["fetch_s"] = number / 1000
+        elif name == "status" and 100 <= number <= 999:
+            found["status"] = number
+        elif name == "via" and scheme_of(value) in SCHEMES:
             found["via"] = value
-        elif name in _NUMBERS and value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
-            found[_NUMBERS[name]] = int(value)
-        elif name == "fetchTimeMs" and value.isascii() and value.isdigit() and len(value) <= _DIGITS_MAX:
-            found["fetch_s"] = int(value) / 1000
-        elif name == "status" and value.isascii() and value.isdigit() and len(value) == 3:
-            found["status"] = int(value)
         elif name == "linkType" and value in (*LINK_TYPES, OUTLINK):
             found["link_type"] = value
         elif name == "hopsFromSeed" and len(value) <= _HOPS_MAX:
