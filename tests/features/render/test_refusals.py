@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
+import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -12,7 +15,7 @@ from gossamer.assembly.building import assemble
 from gossamer.config.footprint import BROWSERS, ORIGIN, browser_bytes, fit_budget, fixed_bytes
 from gossamer.config.gather import configure
 from gossamer.config.sections import Config
-from gossamer.features.render.browser import program_of, require_browser, user_of
+from gossamer.features.render.browser import SANDBOX, program_of, require_browser, user_of
 from gossamer.features.render.options import RenderOptions
 from gossamer.model.errors import ConfigError
 
@@ -72,6 +75,30 @@ def test_a_folder_for_temporary_files_that_browsers_may_not_enter_is_named(monke
         require_browser(RenderOptions(program="sh", unsandboxed=True))
     finally:
         Path(folder).rmdir()
+
+
+FILTERED = """
+import ctypes, struct
+from gossamer.features.render.browser import require_browser
+from gossamer.features.render.options import RenderOptions
+# Load the number of the call; for chroot answer EPERM, as Podman does without the capability; else allow it.
+rules = [(0x20, 0, 0, 0), (0x15, 0, 1, {chroot}), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
+code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *rule) for rule in rules))
+program = struct.pack("@HP", len(rules), ctypes.addressof(code))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0  # PR_SET_NO_NEW_PRIVS
+assert libc.prctl(22, 2, program, 0, 0) == 0  # PR_SET_SECCOMP
+require_browser(RenderOptions(program="sh", unsandboxed=True))
+require_browser(RenderOptions(program="sh"))
+"""
+
+
+@pytest.mark.skipif(Path(SANDBOX).exists(), reason="this one needs no user namespace")
+def test_a_container_that_forbids_the_sandbox_is_told_what_to_permit() -> None:
+    program = FILTERED.format(chroot={"x86_64": 161, "aarch64": 51}[platform.machine()])
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert done.stderr.splitlines()[-1].startswith("gossamer.model.errors.ConfigError: crawl.render: browsers would")
+    assert "--cap-add SYS_CHROOT" in done.stderr
 
 
 def test_a_budget_that_is_not_set_grows_by_the_browsers_and_another_holds_them() -> None:

@@ -255,8 +255,9 @@ def require_browser(options: RenderOptions) -> None:
         )
     if status and not (options.unsandboxed or Path(SANDBOX).exists()):
         raise ConfigError(
-            "crawl.render: browsers would have no sandbox, for this system permits no user namespaces; permit them "
-            "(container.md shows how), or run without one at your own risk: --set render.unsandboxed=true"
+            "crawl.render: browsers would have no sandbox, for this system permits no user namespaces, or no chroot in "
+            "them; permit both (in a container: --cap-add SYS_CHROOT, see docs/how-to/container.md), or run without "
+            "one at your own risk: --set render.unsandboxed=true"
         )
 
 

@@ -30,7 +30,8 @@ OUT_OF_MEMORY = 90
 """Exit status where the browser took too much memory."""
 PROBE = "probe"
 NO_ENTRY = 2
-"""As the first argument: say by the exit status whether a user may have namespaces, and enter a folder (2: not)."""
+"""As the first argument: say by the exit status whether a user may have namespaces, change the root in them as Chromium
+does, which the system call filter of a container can forbid, and enter a folder (2: not)."""
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -40,7 +41,9 @@ def main() -> None:
     """
     if sys.argv[1] == PROBE:
         become(*map(int, sys.argv[2:4]))
-        os._exit(NO_ENTRY if not os.access(sys.argv[4], os.X_OK) else _libc.unshare(CLONE_NEWUSER) != 0)
+        if not os.access(sys.argv[4], os.X_OK):
+            os._exit(NO_ENTRY)
+        os._exit(_libc.unshare(CLONE_NEWUSER) != 0 or _libc.chroot(b"/") != 0)
     folder, memory_bytes, user, group, reads, writes, *command = sys.argv[1:]
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
