@@ -167,13 +167,12 @@ def test_the_services_have_a_user_and_directories(tmp_path: Path) -> None:
 
 
 @pytest.mark.acceptance
-@pytest.mark.parametrize(("unit", "name"), [("gossamer", "gossamer@docs"), ("gossamer-server", "gossamer-server")])
-def test_the_units_are_what_systemd_reads(unit: str, name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("unit", ["gossamer", "gossamer-server", "gossamer-ray-head", "gossamer-ray-worker"])
+def test_the_units_are_what_systemd_reads(unit: str, tmp_path: Path) -> None:
     text = (DEPLOY / f"{unit}.service").read_text(encoding="utf-8")
     assert re.search(r"^User=gossamer\nGroup=gossamer$", text, re.MULTILINE)
-    (tmp_path / f"{name.partition('@')[0]}{'@' * ('@' in name)}.service").write_text(
-        text.replace("/opt/gossamer/bin/gossamer", "/bin/true")
-    )
+    template, name = ("gossamer@", "gossamer@docs") if unit == "gossamer" else (unit, unit)
+    (tmp_path / f"{template}.service").write_text(re.sub(r"/opt/gossamer/bin/\w+", "/bin/true", text))
     done = subprocess.run(
         ["systemd-analyze", "verify", tmp_path / f"{name}.service"], capture_output=True, text=True, timeout=60
     )

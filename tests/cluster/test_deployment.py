@@ -226,6 +226,8 @@ def test_the_servers_unit_gives_crawls_time_to_end_and_leaves_them_when_it_dies(
 def test_ray_is_started_again_when_it_ends(kind: str) -> None:
     service = service_of(f"gossamer-ray-{kind}.service")
     assert (service["Restart"], service["Type"]) == ("always", "exec")
+    # A shard has the time to end with everything saved, and what hangs does not keep the machine away.
+    assert configure(None).crawl.stop_s < int(service["TimeoutStopSec"]) <= 20
     command = shlex.split(service["ExecStart"])
     assert "--block" in command
     start.make_context("start", command[2:])  # Raises for an option that Ray does not know.
