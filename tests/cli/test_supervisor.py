@@ -143,7 +143,14 @@ def test_restarts_without_progress_end(committed: int, says: str) -> None:
     assert watched.run() == 1
     assert watched.starts == 6
     assert says in watched.said[-1]
+    assert "memory of a container" in watched.said[-1]
     assert watched.ends == [("failed", "the crawl's process died of SIGKILL, for the 6th time without progress")]
+
+
+def test_a_death_that_is_not_the_systems_leads_to_the_log() -> None:
+    watched = Watched(exits(7), restarts_max=1)
+    assert watched.run() == 1
+    assert watched.said[-1].endswith("logs/critical.log may say why")
 
 
 def test_progress_makes_the_budget_whole_again() -> None:

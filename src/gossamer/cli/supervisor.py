@@ -172,6 +172,13 @@ def _import_failure_line(component: str, status: int, *, by_us: bool) -> str:
     return f"{component} cannot be imported: its process {slots.death(status)}; mend it, or leave it out"
 
 
+def _cause(status: int, *, by_us: bool) -> str:
+    """Return what to say at the end about deaths whose last return code is `status`."""
+    if status == -signal.SIGKILL and not by_us:
+        return ". The system kills where the memory of a container or of the machine is used up: raise it"
+    return ", and logs/critical.log may say why"
+
+
 def _silence_line(page: str) -> str:
     """Return the line for a child that did not answer a signal; `page` is the one that it was reading."""
     if not page:
@@ -293,7 +300,7 @@ class Supervisor:
                     kept = "its state is saved" if reached else "it has committed nothing"
                     says = f"the crawl's process {how}, for the {fruitless}th time without progress"
                     self._slots.end("failed", says)
-                    self._say(f"{says}; {kept}, and logs/critical.log may say why")
+                    self._say(f"{says}; {kept}{_cause(status, by_us=overran)}")
                     return Exit.FAILED
                 restarts += 1
                 self._say(f"the crawl's process {how}; it continues from its last commit")
