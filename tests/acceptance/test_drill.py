@@ -63,7 +63,7 @@ def test_a_crawl_survives_the_loss_of_machines_and_of_its_head(
     user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
     command = ["unshare", *user, "--net", "--mount", sys.executable, "-m", "tests.cluster.drill", str(folder)]
     command += [str(tmp_path / "shared"), json.dumps(SETTINGS), msgspec.json.encode(options).decode(), str(DELAY_S)]
-    command += [str(SECONDS), "lost", "returned", "headless", *(["cut", "grown"] if SECONDS else [])]
+    command += [str(SECONDS), "lost", "returned", "headless", *(["cut", "full", "grown"] if SECONDS else [])]
     source = {**environment(), "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     try:
         done = subprocess.run(

@@ -29,10 +29,10 @@ from gossamer.lab.simweb.process import SimwebProcess
 from tests import commands
 from tests.cluster.crawls import is_divided
 from tests.cluster.nodes import COORDINATOR, KEEPER, SHARD, command_of, descendants
-from tests.cluster.partition import HEAD, PORT, RAY, STORE, end, ended, sh, until
+from tests.cluster.partition import HEAD, PORT, RAY, STORE, end, ended, sh, until, within
 
 MACHINES = 3
-FAULTS = ("lost", "cut", "headless", "shard", "keeper", "coordinator")
+FAULTS = ("lost", "cut", "full", "headless", "shard", "keeper", "coordinator")
 SYSTEM = {
     "health_check_period_ms": 1_000, "health_check_timeout_ms": 3_000, "health_check_failure_threshold": 5,
     "gcs_rpc_server_reconnect_timeout_s": 10,
@@ -69,9 +69,9 @@ class Service:
         loop = (
             f"while :; do rm -f {known}; {shlex.join([RAY, 'start', '--block', *STORE, *self._words])}; sleep 1; done"
         )
-        within = ["nsenter", "-t", str(self._inside), "-n", "-m"] if self._inside else []
+        command = [*within(self._inside), "sh", "-c", loop]
         with self.log.open("ab") as log:
-            self._running = subprocess.Popen([*within, "sh", "-c", loop], env=environment, stdout=log, stderr=log)
+            self._running = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 
     def has_started(self) -> bool:
         """Say whether it has joined, or begun, the cluster."""
@@ -135,6 +135,19 @@ class Machine(Service):
         sh("umount", "--lazy", str(self._disk), inside=self.spaces.pid)
         sh("mount", "-t", "tmpfs", "none", str(self._disk), inside=self.spaces.pid)
 
+    def fill(self) -> None:
+        """Leave no room on its disk."""
+        sizes = [*within(self.spaces.pid), "df", "-k", "--output=used", str(self._disk)]
+        used = subprocess.run(sizes, capture_output=True, check=True).stdout.split()[-1]
+        self._resize(f"{int(used)}k")
+
+    def free(self) -> None:
+        """Leave room on its disk again."""
+        self._resize("50%")
+
+    def _resize(self, size: str) -> None:
+        sh("mount", "-o", f"remount,size={size}", str(self._disk), inside=self.spaces.pid)
+
 
 def kill(pid: int) -> None:
     try:
@@ -170,7 +183,8 @@ class Tail:
         self._offset += len(whole)
         names = Logged.__struct_fields__
         rows = [dict(zip(names, line.split("\t"), strict=True)) for line in whole.decode().splitlines()]
-        self._requests += msgspec.convert(rows, list[Logged], strict=False)
+        found = msgspec.convert(rows, list[Logged], strict=False)
+        self._requests += [one for one in found if one.nth]  # A connection without a request names no host.
         return self._requests
 
 
@@ -223,6 +237,13 @@ class Drill:
             if not machine.is_on:
                 machine.on()
         until(self.is_spread, LIMIT_S, f"shards do not return: {self.standing()}")
+
+    def full(self) -> None:
+        """Fill a machine's disk for a while, as another program there may."""
+        machine = next(one for one in reversed(self.machines) if one.processes(SHARD))
+        machine.fill()
+        time.sleep(30.0)
+        machine.free()
 
     def cut(self) -> None:
         """Cut a machine off the cluster, but not off the web, for longer than a lease."""
@@ -342,9 +363,9 @@ class Drill:
         """Return how many directories each machine has on its disk that its shards have worked in."""
         counts = []
         for machine in self.machines:
-            within = ["nsenter", "-t", str(machine.spaces.pid), "-m", "find", str(self.folder / "disk")]
+            find = [*within(machine.spaces.pid), "find", str(self.folder / "disk")]
             found = subprocess.run(
-                [*within, "-mindepth", "1", "-maxdepth", "1", "-type", "d"], capture_output=True, check=True
+                [*find, "-mindepth", "1", "-maxdepth", "1", "-type", "d"], capture_output=True, check=True
             )
             counts.append(len(found.stdout.splitlines()))
         return counts
