@@ -319,8 +319,8 @@ class Drill:
         status = self.standing()
         waits = str(status.get("waiting_for"))
         shards = status.get("shards")
-        if not isinstance(shards, list) or not shards:  # Of a crawl that does not run at this moment.
-            return True
+        if status.get("state") != "running" or not isinstance(shards, list) or not shards:
+            return True  # Between two processes that crawl, nothing runs.
         return "the coordinator" in waits or "Ray" in waits or any(one["state"] != "running" for one in shards)
 
     def do(self, fault: str) -> None:

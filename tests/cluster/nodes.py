@@ -205,8 +205,10 @@ def serve(system: dict[str, int], dashboard_port: int) -> None:
     raylet = cluster.head_node.all_processes["raylet"][0].process.pid
     print(cluster.address, flush=True)
     print(raylet, flush=True)
-    for line in sys.stdin:
-        node = cluster.add_node(wait=False, **{**store, **json.loads(line)}, node_ip_address="127.0.0.1")
+    for number, line in enumerate(sys.stdin, 2):
+        # Each has an address, by which shards find a directory of their machine that no other node has.
+        address = f"127.0.0.{number}"
+        node = cluster.add_node(wait=False, **{**store, **json.loads(line)}, node_ip_address=address)
         print(node.all_processes["raylet"][0].process.pid, flush=True)
     for node in cluster.list_all_nodes():
         for kind in node.all_processes.values():

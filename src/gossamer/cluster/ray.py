@@ -9,8 +9,8 @@ import logging
 import os
 import secrets
 import sys
-from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -25,7 +25,7 @@ from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from gossamer.cluster.actors import CALL_S_MAX, CoordinatorActor, ShardActor, shard_name
-from gossamer.cluster.coordinator import decoded, encoded
+from gossamer.cluster.coordinator import ASK_S_MAX, decoded, encoded
 from gossamer.cluster.job import ASKED, ClusterPlan, encode, no_cluster, reach
 from gossamer.cluster.options import ClusterOptions
 from gossamer.model.errors import ConfigError
@@ -48,24 +48,9 @@ class RayEngine:
         self._options = options
 
     async def standing(self) -> dict[str, Any]:
-        """Return the status of the crawl.
-
-        Raises:
-            ConfigError: the runtime environment cannot be set up.
-            ConnectionError: the coordinator is restarting.
-            ConnectionAbortedError: Ray reports the coordinator as dead, which is final only after some time.
-        """
-        try:
-            async with asyncio.timeout(CALL_S_MAX):
-                answer = await self.coordinator.standing.remote()
-        except TimeoutError as error:
-            raise ConnectionError("it does not answer") from error
-        except ray.exceptions.RuntimeEnvSetupError as error:
-            raise ConfigError(f"cluster.runtime_env: Ray cannot set it up: {_line(error)}") from error
-        except ray.exceptions.ActorDiedError as error:
-            raise ConnectionAbortedError(_line(error)) from error
-        except ray.exceptions.RayError as error:
-            raise ConnectionError(_line(error)) from error
+        """Return the status of the crawl. Raises as `_calling`."""
+        async with _calling(CALL_S_MAX):
+            answer = await self.coordinator.standing.remote()
         found: dict[str, Any] = decoded(answer)
         return found
 
@@ -91,21 +76,14 @@ class RayEngine:
         return _shard_actor(encode(plan), shard, ray.get_runtime_context().namespace, place, options)
 
     async def call(self, name: str, **arguments: object) -> None:
-        """Call a method of the coordinator, such as `stop`. Raises ConnectionError as `standing`."""
-        try:
-            async with asyncio.timeout(CALL_S_MAX):
-                await getattr(self.coordinator, name).remote(**arguments)
-        except TimeoutError as error:
-            raise ConnectionError("it does not answer") from error
-        except ray.exceptions.RayError as error:
-            raise ConnectionError(_line(error)) from error
+        """Call a method of the coordinator, such as `stop`. Raises as `_calling`."""
+        async with _calling(CALL_S_MAX):
+            await getattr(self.coordinator, name).remote(**arguments)
 
     async def ask(self, question: Mapping[str, object], shards: list[int]) -> list[dict[str, object]]:
-        """Return the answers of shards to a verb. Raises ConnectionError as `standing`."""
-        try:
+        """Return the answers of shards to a verb. Raises as `_calling`."""
+        async with _calling(ASK_S_MAX + 2 * CALL_S_MAX):
             answers = await self.coordinator.ask.remote(encoded(dict(question)), shards)
-        except ray.exceptions.RayError as error:
-            raise ConnectionError(_line(error)) from error
         return [decoded(answer, type=dict[str, object]) for answer in answers]
 
     def close(self) -> None:
@@ -119,6 +97,28 @@ class RayEngine:
     def abandon(self) -> None:
         """Leave a cluster whose head is gone, which would keep `close` waiting for it."""
         Thread(target=self.close, daemon=True).start()
+
+
+@asynccontextmanager
+async def _calling(limit_s: float) -> AsyncIterator[None]:
+    """Bound a call of the coordinator.
+
+    Raises:
+        ConfigError: the runtime environment cannot be set up.
+        ConnectionError: the coordinator is restarting.
+        ConnectionAbortedError: Ray reports the coordinator as dead, which is final only after some time.
+    """
+    try:
+        async with asyncio.timeout(limit_s):
+            yield
+    except TimeoutError as error:
+        raise ConnectionError("it does not answer") from error
+    except ray.exceptions.RuntimeEnvSetupError as error:
+        raise ConfigError(f"cluster.runtime_env: Ray cannot set it up: {_line(error)}") from error
+    except ray.exceptions.ActorDiedError as error:
+        raise ConnectionAbortedError(_line(error)) from error
+    except ray.exceptions.RayError as error:
+        raise ConnectionError(_line(error)) from error
 
 
 def start(plan: ClusterPlan, options: ClusterOptions) -> RayEngine:
