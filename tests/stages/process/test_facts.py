@@ -296,6 +296,39 @@ def test_dates_are_read_under_the_names_that_htmldate_knows(name: str) -> None:
     assert columns["published"] == datetime(2024, 5, 6, tzinfo=UTC)
 
 
+@pytest.mark.parametrize(
+    ("body", "byline"),
+    [
+        ("<p itemprop=author itemscope><a itemprop=url><b itemprop=name>Ann  B</b></a> Editor</p>", "Ann B"),
+        ("<span itemprop=author>By Ann</span><p itemprop=comment><i itemprop=author>Troll</i></p>", "Ann"),
+        ("<p><i itemprop=author>Ann</i>, <i itemprop=author>Bob</i></p>", "Ann, Bob"),
+        ("<p><i itemprop=author>Ann</i></p><p><i itemprop=author>Bob</i></p>", None),
+        ("<p vocab=http://schema.org/><i property=author typeof=Person><b property=name>Ann</b></i>", "Ann"),
+        ("<i property='dc:creator' content=Ann>A.</i>", "Ann"),
+        ("<span class='author vcard'><a class='url fn n' href=/a>Ann</a></span>", "Ann"),
+        ("<li class=comment><span class='author vcard'>Troll</span></li><span class='author vcard'>Ann</span>", "Ann"),
+        ("<span class='author vcard'>Written by</span>", None),
+        (f"<i itemprop=author>{'Ann ' * 30}</i>", None),
+        ("<meta name=author content=Bob><i itemprop=author>Ann</i>", "Bob"),
+    ],
+)
+def test_an_element_names_the_author_last(body: str, byline: str | None) -> None:
+    assert found(Metadata(), body).columns.get("byline") == byline
+
+
+@pytest.mark.parametrize(
+    ("body", "language"),
+    [
+        ("<html lang=' '><meta http-equiv=Content-Language content=de-AT>", "de-AT"),
+        ("<html lang=fr><meta http-equiv=content-language content=de>", "fr"),
+        ("<meta http-equiv=content-language content='de, en'>", None),
+        ("<meta http-equiv=content-language content='German language'>", None),
+    ],
+)
+def test_a_pragma_states_the_language_where_html_does_not(body: str, language: str | None) -> None:
+    assert found(Metadata(), body).columns.get("declared_language") == language
+
+
 EVENT = "<p>It opens on <time datetime=2090-01-01>1 January 2090</time>."
 
 

@@ -88,7 +88,7 @@ _ARTICLES = ("Article", "Posting", "Review", "Recipe", "Report")
 """Types of pages of which a video or an image is a part, so that its dates are not theirs."""
 COMMONS = re.compile(r"https?://creativecommons\.org/(?:licenses|publicdomain)/[a-z+-]+/[0-9.]+", re.IGNORECASE)
 _LOCAL = re.compile(r"^.*[/#:]", re.DOTALL)
-_BY = re.compile(r"(?:(?:posted |written )?by|author)\b:?\s+", re.IGNORECASE)
+_BY = re.compile(r"(?:(?:posted |written )?by|author)\b:?(?:\s+|\Z)", re.IGNORECASE)
 _NO_NAME = re.compile(r"(?:https?:)?//|www\.|\w+\.\w+/|[\d\W]+\Z|\{\{", re.IGNORECASE)
 """Addresses, numbers and the marks of a template."""
 _MARKUP = re.compile(r"<[^<>]*+>")
@@ -145,7 +145,7 @@ def facts(
         "published": published or of_elements.get("only"),
         "published_written": "" if published else unread[:BYLINE_MAX],
         "modified": modified or of_elements.get("modified"),
-        "byline": _byline(_article_first(held)) or _authors(metas) or _clean(linked.author),
+        "byline": _byline(_article_first(held)) or _authors(metas) or clean_name(linked.author),
         "license": linked.license or _license(held) or next(iter(_meta_values(metas, _LICENSES)), "") or linked.commons,
         "schema_types": list(dict.fromkeys(_types(held)))[:TYPES_MAX],
     }
@@ -289,11 +289,12 @@ def _meta_values(metas: Mapping[str, Sequence[str]], names: Sequence[str]) -> li
 
 def _authors(metas: Mapping[str, Sequence[str]]) -> str:
     """Return the authors that meta elements of one name give: of the name that gives most."""
-    lists = [list(dict.fromkeys(filter(None, map(_clean, metas.get(name, ()))))) for name in _AUTHORS]
-    return _join_names(max(lists, key=len))
+    lists = [list(dict.fromkeys(filter(None, map(clean_name, metas.get(name, ()))))) for name in _AUTHORS]
+    return join_names(max(lists, key=len))
 
 
-def _join_names(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
+    """Return a byline."""
     return ("; " if any("," in name for name in names) else ", ").join(names)[:BYLINE_MAX]
 
 
@@ -350,7 +351,7 @@ def _byline(held: Sequence[dict[str, object]]) -> str:
         value = one.get("author") or one.get("creator")
         names = [_name(author, known) for author in (value if isinstance(value, list) else [value])[:AUTHORS_MAX]]
         if any(names):
-            return _join_names(list(dict.fromkeys(name for name in names if name)))
+            return join_names(list(dict.fromkeys(name for name in names if name)))
     return ""
 
 
@@ -361,10 +362,11 @@ def _name(author: object, known: Mapping[object, dict[str, object]]) -> str:
         name = " ".join(filter(None, (_value(author.get("givenName")), _value(author.get("familyName")))))
     if not name and isinstance(author, dict) and isinstance(author.get("@id"), str):
         name = _value(known.get(author["@id"]), "name")
-    return _clean(name)
+    return clean_name(name)
 
 
-def _clean(name: str) -> str:
+def clean_name(name: str) -> str:
+    """Return a name without markup and `By`; empty for an address or a number."""
     if "&" in name or "<" in name:
         name = _MARKUP.sub("", html.unescape(name))
     name = " ".join(name.split())

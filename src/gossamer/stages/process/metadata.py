@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from gossamer.model.pages import Findings, Page
@@ -19,14 +19,16 @@ from gossamer.stages.process.facts import (
     TIMES_MAX,
     Linked,
     bare,
+    clean_name,
     facts,
+    join_names,
     may_be_date,
 )
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import Base, base_href, collapse_spaces
 from gossamer.stages.process.options import TypedModule
-from gossamer.stages.process.scan import attributes, text_of
+from gossamer.stages.process.scan import Element, attributes, text_of
 from gossamer.stages.process.scripted import signal_of
 from gossamer.stages.process.walk import ElementWalk
 
@@ -41,9 +43,24 @@ _DATED = re.compile(
     rb"(?=[^<>]*?(?i:date|datum|publish|modified|dc(?:terms)?:|post(?:ed)?-on))([^<>]*+)>"
 )
 """A tag, but for `time`, that may say that its element has a date."""
+_NAME_CHARACTERS_MAX = 100
+"""Length of an author's name that an element holds."""
 _TEXT_BYTES_MAX = 500
 """Length of an element that may be a date."""
+_AUTHORED = re.compile(
+    rb"(?:itemprop|property)=[\"']?(?:(?:schema:)?author|dc(?:terms)?:creator)|vcard|p-author"
+).search
+"""Finds what may name an author."""
+_NAMING = (
+    '[itemprop~="author"]',
+    '[property~="author"],[property~="schema:author"],[property~="dc:creator"],[property~="dcterms:creator"]',
+    ".author.vcard,.byline.vcard,.p-author",
+)
+"""Elements that name an author: of microdata, RDFa and hCard."""
+_COMMENTS = '[itemprop~="comment"] *,[itemprop~="review"] *,.comment *,.comments *'
 _TYPED = {"og_type": "og:type", "og_image": "og:image", "og_site_name": "og:site_name"}
+_LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8}){0,3}")
+"""A language that a pragma states: a list states none (HTML standard, section 4.2.5.3)."""
 _JSON_LD = re.compile(r"[\t\n\f\r ]*application/ld\+json[\t\n\f\r ]*(?:;.*)?", re.IGNORECASE | re.DOTALL)
 
 
@@ -91,10 +108,14 @@ class Metadata(TypedModule):
         self._set_open_graph(graph, base, columns)
         times: list[Mapping[str, str]] = []
         blocks = self._read_json_ld(document.utf8(), columns, times)
+        if stated := _LANGUAGE.fullmatch(_stated_language(elements)):
+            columns.setdefault("declared_language", stated[0])
         if signal := signal_of(document.utf8(), len(document.markup.anchors())):
             columns["script_signal"] = signal
         linked = self._read_anchors(document, base, str(columns.get("license", "")))
         columns.update(facts(blocks, metas, linked, times, page.fetched_at))
+        if "byline" not in columns and (byline := _marked_author(document)):
+            columns["byline"] = byline
 
     def _relation(self, relations: list[str], href: str, base: Base, columns: dict[str, object]) -> None:
         for name in ("canonical", "license"):
@@ -135,8 +156,8 @@ class Metadata(TypedModule):
 
     def _read_json_ld(self, body: bytes, columns: dict[str, object], times: list[Mapping[str, str]]) -> list[object]:
         def note_element(name: str, found: Mapping[str, str], at: int) -> None:
-            if name == "html" and (language := found.get("lang") or found.get("xml:lang")):
-                columns.setdefault("declared_language", language.strip()[:35])
+            if name == "html" and (language := (found.get("lang") or found.get("xml:lang") or "").strip()):
+                columns.setdefault("declared_language", language[:35])
             elif name != "html" and len(times) < TIMES_MAX and (name == "time" or may_be_date(found)):
                 if name not in ("time", "abbr"):
                     found = {key: value for key, value in found.items() if key != "title"}
@@ -148,10 +169,39 @@ class Metadata(TypedModule):
         return blocks
 
 
+def _stated_language(elements: Sequence[Element]) -> str:
+    """Return the language that `meta http-equiv=content-language` states."""
+    for tag, found in elements:
+        if tag == "meta" and (found.get("http-equiv") or "").strip().lower() == "content-language":
+            return (found.get("content") or "").strip()
+    return ""
+
+
 def _names(found: Mapping[str, str | None]) -> list[str]:
     """Return the names of a `meta` element: those of its `property`, its `name`, or else its `itemprop`."""
     names = [*(found.get("property") or "").split(), (found.get("name") or "").strip()]
     return [one.lower() for one in names if one] or [(found.get("itemprop") or "").strip().lower()]
+
+
+def _marked_author(document: HtmlDocument) -> str:
+    """Return the author that elements of a page name; empty if several do that do not stand together."""
+    tree = document.tree if _AUTHORED(document.utf8()) is not None else None
+    if tree is None:
+        return ""
+    for selector in _NAMING:
+        nodes = tree.css(selector)
+        if len(nodes) > 1:
+            others = {node.mem_id for node in tree.css(_COMMENTS)}
+            nodes = [node for node in nodes if node.mem_id not in others]
+        names: dict[str, int] = {}
+        for node in nodes[:AUTHORS_MAX]:
+            named = node.css_first('[itemprop~="name"],[property~="name"],.fn') or node
+            name = clean_name(named.attributes.get("content") or named.text(separator=" "))
+            if name and len(name) <= _NAME_CHARACTERS_MAX:
+                names.setdefault(name, node.parent.mem_id if node.parent is not None else 0)
+        if names and len(set(names.values())) == 1:
+            return join_names(list(names))
+    return ""
 
 
 def _text_at(body: bytes, at: int, name: str) -> str:
