@@ -153,6 +153,35 @@ def test_what_requests_early_or_forbids_the_copy_is_left_out(dropped: str) -> No
     assert "none" not in made
 
 
+@pytest.mark.parametrize(
+    ("within", "after"),
+    [
+        (
+            "<template shadowrootmode=open><link rel=icon href=s.ico><img src=i.png></template>x",
+            '<template shadowrootmode="open"><link rel="icon" href="L:s.ico"><img src="L:i.png"></template>x',
+        ),
+        (
+            "<template><a href=a>x</a><template><img src=i.png></template></template>",
+            '<template><a href="L:a">x</a><template><img src="L:i.png"></template></template>',
+        ),
+        (
+            "<table><template id='a>b'><tr><td>1</td></tr></template></table>",
+            '<table><template id="a&gt;b"><tr><td>1</td></tr></template></table>',
+        ),
+        ("\ue0000\ue000<template></template>", "\ue0000\ue000<template></template>"),
+        ("<svg><feImage href=f.png /></svg>", '<svg><feImage href="L:f.png"></feImage></svg>'),
+        (
+            "<table><tr background=t.png><td><img data-lazy=z.png>",
+            '<table><tbody><tr background="L:t.png"><td><img data-lazy="L:z.png"></td></tr></tbody></table>',
+        ),
+    ],
+)
+def test_addresses_within_templates_and_drawings_are_placed(within: str, after: str) -> None:
+    page = Page("http://h.test/", "text/html", "utf-8", (), b"<p>" + within.encode())
+    copied = rewritten(page, lambda url: "L:" + url[14:]).decode()
+    assert after in copied.partition("<body>")[2]
+
+
 def test_a_base_and_another_encoding_are_resolved() -> None:
     text = '<meta charset="iso-8859-1"><base href="/base/"><title>na\u00efve</title><a href="x?q=\u00e9">\u00e9</a>'
     made = body(text.encode("latin-1"), charset="iso-8859-1")

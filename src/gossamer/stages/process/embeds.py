@@ -122,7 +122,7 @@ _RELATIONS = frozenset(
         "modulepreload", "manifest",
     )
 )  # fmt: skip
-LAZY = ("data-src", "data-lazy-src", "data-original")
+LAZY = ("data-src", "data-lazy-src", "data-original", "data-lazy", "data-lazyload", "data-echo")
 _LAZY_SETS = ("data-srcset", "data-lazy-srcset")
 """Where scripts that load images late (lazysizes, lozad, WordPress) keep what they move to `src` and `srcset`."""
 # Tag: attributes that hold one address each.
@@ -148,6 +148,7 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
     "bgsound": ("src",),
     "body": ("background",),
     "table": ("background",),
+    "tr": ("background",),
     "td": ("background",),
     "th": ("background",),
 }

@@ -23,7 +23,8 @@ Place = Callable[[str], str]
 
 POLICY = "default-src 'self' file: data: blob: 'unsafe-inline' 'unsafe-eval'"
 HEAD = f'<meta charset="utf-8"><meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-SRCDOC_DEPTH_MAX = 2
+WITHIN_DEPTH_MAX = 2
+"""Depth of documents in `srcdoc` and of templates within each other."""
 _ATTRIBUTES: Mapping[str, tuple[str, ...]] = {
     **SOURCES, "a": ("href", "xlink:href"), "area": ("href",), "link": ("href",), "form": ("action",), "q": ("cite",),
     "button": ("formaction",), "input": (*SOURCES["input"], "formaction"), "blockquote": ("cite",), "ins": ("cite",),
@@ -40,6 +41,10 @@ DOCTYPE_BYTES_MAX = 10_000
 _DOCTYPE = re.compile(rb"<!doctype[^<>]*+>", re.IGNORECASE)
 _BASE = re.compile(rb"<base[\t\n\f\r />]", re.IGNORECASE)
 _CHARSET = re.compile(r'^@charset "[^"]*";')
+_TEMPLATE = re.compile(r'<template(?>(?: [^ "=>]++="[^"]*+")*)>')
+_ROWS = re.compile(r"\s*+<(?:t[rdh]|tbody|thead|tfoot|col|colgroup|caption)\b")
+_MARK = "\ue000"
+_PLACE = re.compile(f"{_MARK}([0-9]{{1,6}}){_MARK}")
 _SVG_ADDRESS = re.compile(r"""(\b(?:(?:xlink:)?href|(style))\s*=\s*)(?:"([^"<]*)"|'([^'<]*)')""")
 
 
@@ -66,11 +71,11 @@ def rewritten(page: Page, place: Place) -> bytes:
         return (doctype + HEAD).encode("utf-8", "replace") + document.utf8()
     if _BASE.search(document.utf8()):  # Few pages have one, and the markup is another tree.
         base = Base(page.url, base_href(document.markup.elements()), document.charset)
-    _rewrite(tree, _Placing(base, place), 0)
+    templates = _rewrite(tree, _Placing(base, place), 0)
     if tree.head is not None:
         tree.head.inner_html = HEAD + (tree.head.inner_html or "")
     # The tree has only the doctype's name; the rest decides by which rules browsers lay out a page.
-    copied = tree.html or ""
+    copied = _with_templates(tree.html or "", templates)
     return (copied.replace("<!DOCTYPE html>", doctype, 1) if doctype else copied).encode("utf-8", "replace")
 
 
@@ -92,15 +97,47 @@ class _Placing:
         return self._place(whole) + mark + fragment
 
 
-def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> None:
+def _rewrite(tree: LexborHTMLParser, placed: _Placing, depth: int) -> list[str]:
+    """Replace the addresses in a tree. Return the templates, whose content is in no tree: a mark has their place."""
+    templates: list[str] = []
     for node in tree.css("*"):
         tag = node.tag or ""
         if _is_dropped(tag, node):
             node.decompose()
             continue
+        if tag == "template" and depth < WITHIN_DEPTH_MAX and (new := _template(node.html or "", placed, depth)):
+            node.replace_with(f"{_MARK}{len(templates)}{_MARK}")
+            templates.append(new)
+            continue
         if tag in _LINED:
             _keep_line_break(node.first_child)
-        _element(tag, node, placed, depth)
+        _element(tag.lower(), node, placed, depth)
+    return templates
+
+
+def _template(markup: str, placed: _Placing, depth: int) -> str:
+    """Return a template with its addresses replaced: scripts copy it, a shadow root is shown. Empty for one that has to
+    stay as it is, such as rows of a table.
+    """
+    begin = _TEMPLATE.match(markup)
+    content = markup[begin.end() :].removesuffix("</template>") if begin is not None else ""
+    if begin is None or not content or _ROWS.match(content) is not None:
+        return ""
+    inner = LexborHTMLParser(content, is_fragment=True)
+    return f"{begin[0]}{_rewritten(inner, placed, depth + 1)}</template>"
+
+
+def _rewritten(tree: LexborHTMLParser, placed: _Placing, depth: int) -> str:
+    templates = _rewrite(tree, placed, depth)
+    return _with_templates(tree.html or "", templates)
+
+
+def _with_templates(markup: str, templates: list[str]) -> str:
+    def put(found: re.Match[str]) -> str:
+        at = int(found[1])
+        return templates[at] if at < len(templates) else found[0]
+
+    return _PLACE.sub(put, markup) if templates else markup
 
 
 def _keep_line_break(first: LexborNode | None) -> None:
@@ -144,10 +181,9 @@ def _element(tag: str, node: LexborNode, placed: _Placing, depth: int) -> None:
         node.inner_html = with_addresses(sheet, placed)
     elif tag == "meta" and (found.get("http-equiv") or "").strip().lower() == "refresh":
         _refresh(found.get("content") or "", changed, placed)
-    elif tag == "iframe" and (value := found.get("srcdoc")) and depth < SRCDOC_DEPTH_MAX:
+    elif tag == "iframe" and (value := found.get("srcdoc")) and depth < WITHIN_DEPTH_MAX:
         inner = LexborHTMLParser(value)
-        _rewrite(inner, placed, depth + 1)
-        changed["srcdoc"] = inner.html or ""
+        changed["srcdoc"] = _rewritten(inner, placed, depth + 1)
 
 
 def _refresh(content: str, changed: object, placed: _Placing) -> None:
