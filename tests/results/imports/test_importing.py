@@ -75,6 +75,7 @@ def test_a_record_is_imported_once(warc: Path, tmp_path: Path) -> None:
     more = write_warc(tmp_path / "more.warc.gz", [Stored(f"{HOST}/p6", page(6, 13))])
     do_import(directory, warc, again)
     assert rows(directory, "*") == before
+    assert f"Imported {len(before)} captures; left out: robots.txt 1\n" in do_import(tmp_path / "both", warc, again)
     do_import(directory, warc, more)
     assert len(rows(directory, "url")) == len(before) + 1
 

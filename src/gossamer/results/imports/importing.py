@@ -102,7 +102,7 @@ class Importer:
 
     def status(self) -> ImportStatus:
         """Return the counts so far, with those of earlier runs; of refused records, those of this run."""
-        every = [progress for _, progress in self._work]
+        every = {progress.number: progress for _, progress in self._work}.values()  # Copies of an archive share one.
         left_out: Counter[str] = Counter()
         for progress in every:
             left_out.update(progress.left_out)
