@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -185,6 +186,22 @@ def test_of_many_ports_that_fail_slowly_none_takes_the_place_of_one_whose_url_is
     crawl.run()
     assert len(crawl.ends) == 2 * len(ports)
     assert "fetched" in crawl.ends.values()
+    crawl.shard.crash()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_urls_of_ports_that_come_and_go_all_end(directory: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    keys = [f"{scheme}:{port}" for scheme in ("http", "https") for port in range(8_000, 8_020)]
+    crawl = Crawl(directory, set(dice.sample(keys, 20)), failing_s=dice.choice((0.5, 5.0)))
+    for _ in range(15):
+        for key in dice.choices(keys, k=10):
+            scheme, _, port = key.partition(":")
+            crawl.add(f"{scheme}://a.test:{port}/{dice.randrange(30)}")
+        crawl.run(crawl.now + dice.choice((1.0, 10.0, 100.0)))
+        crawl.alive ^= set(dice.sample(keys, 2))
+    crawl.run()
+    assert crawl.frontier.counts.pending == 0
     crawl.shard.crash()
 
 
