@@ -183,7 +183,7 @@ def test_cluster_crawl(shell: Shell) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 def test_notebook(shell: Shell) -> None:
     notebook = nbformat.read(shell.directory / "crawl.ipynb", as_version=4)
     notebook.cells.insert(0, nbformat.v4.new_code_cell(LOCAL.format(hosts=shell.hosts)))

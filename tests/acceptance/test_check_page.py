@@ -14,7 +14,7 @@ from gossamer.results.export.faults import KINDS, SiteFault
 from tests.acceptance.test_dashboard import AXE, PHONE
 from tests.chromium import launch_chromium
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 ROOT = "https://example.org/"
 LONG = "long" * 60

@@ -24,7 +24,7 @@ from tests.answering import free_port
 from tests.chromium import launch_chromium
 from tests.crash.crawls import environment
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.together, pytest.mark.timeout(300)]
 
 END_S_MAX = 30
 REFUSED = ("status of 422",)

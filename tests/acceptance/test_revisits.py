@@ -29,7 +29,7 @@ from tests.ring.crawls import BRIEF, CommandLine, command_line, rows, until
 
 pytestmark = [
     pytest.mark.acceptance,
-    pytest.mark.timeout(150),
+    pytest.mark.timeout(300),
     pytest.mark.promise("Continuous crawls", "A page that is revisited has one due time, which no crash loses."),
 ]
 

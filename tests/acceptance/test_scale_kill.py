@@ -125,7 +125,7 @@ DICE_SEED = int(os.environ.get("GOSSAMER_SCALINGS_SEED", "7"))
 VICTIMS = ("command", "crawl", "moving crawl", "shards", "none")
 
 
-@pytest.mark.timeout(120 * ROUNDS + 180)
+@pytest.mark.timeout(240 * ROUNDS + 180)
 @pytest.mark.promise("Several shards", "A running crawl goes on with another number of shards, and loses nothing.")
 @pytest.mark.long
 def test_a_running_crawl_is_divided_where_it_runs(tmp_path: Path) -> None:

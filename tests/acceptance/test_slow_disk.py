@@ -15,7 +15,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.shims import preloaded
 from tests.acceptance.slow_disk import BEAT_S, Beats
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.alone, pytest.mark.timeout(300)]
 
 SYNC_S = 0.5
 

@@ -18,7 +18,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 from tests.acceptance.shims import preloaded
 from tests.crash.crawls import Crawl, crawl_of, environment, until
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(200)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.timeout(300)]
 
 STANDING = """
 import time

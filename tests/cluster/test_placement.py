@@ -182,7 +182,7 @@ class Placing(Shards):
 
 
 @pytest.mark.heavy
-@pytest.mark.timeout(200)
+@pytest.mark.timeout(300)
 def test_running_shards_divide_their_requests(tmp_path: Path) -> None:
     web = SimwebOptions.plain(
         hosts=9, hosts_per_site=1, pages=400, latency_s=0.02, bytes_median=1_000, zipf_exponent=0.1

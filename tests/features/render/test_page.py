@@ -14,7 +14,7 @@ from gossamer.model.visits import Failure, Reply
 from gossamer.options import convert
 from tests.chromium import require_chromium
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(300)]
 URL = "http://a.test/"
 LINK = "document.body.insertAdjacentHTML('beforeend', '<a href=/found>x</a>');"
 WAITS_S = {"/slow": 3.0, "/hang": 60.0}

@@ -18,7 +18,7 @@ from gossamer.stages.fetch.cookies import Jar
 from gossamer.url.name import Namer
 from tests.chromium import require_chromium
 
-pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.acceptance, pytest.mark.paced, pytest.mark.timeout(300)]
 NOW = time.time()
 NAME = Namer().name
 SHOW = "<script>setTimeout(() => document.body.append('[' + document.cookie + ']'), 500)</script>"
