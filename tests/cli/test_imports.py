@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -60,22 +61,44 @@ def port() -> Iterator[int]:
         yield server.server_address[1]
 
 
-def test_a_plain_crawl_imports_nothing_that_it_has_no_use_for(port: int, tmp_path: Path) -> None:
-    (tmp_path / "hosts").write_text("127.0.0.1 www.example.test\n")
-    words = ["crawl", f"http://www.example.test:{port}/", "-o", str(tmp_path / "crawl"), "--allow-private", "--quiet"]
+LOOK = """
+import json, sys
+from gossamer.cli.main import status_of_command
+
+status = status_of_command(sys.argv[1:], lambda request: 1)
+print(json.dumps([status, sorted(sys.modules)]))
+"""
+NOT_FOR_LOOKS = {"duckdb", "fastwarc", "numpy", "pyarrow", "pycurl"}
+
+
+def _run(program: str, *words: str) -> list[Any]:
+    """Return what a program prints last, as JSON."""
     answer = subprocess.run(
-        [sys.executable, "-c", CRAWL, *words, "--hosts", str(tmp_path / "hosts")],
+        [sys.executable, "-c", program, *words],
         capture_output=True,
         text=True,
         check=True,
         timeout=60,
         env={"PYTHONPATH": str(Path(gossamer.__file__).parent.parent)},
     )
-    status, loaded, has_types = json.loads(answer.stdout)
+    return cast("list[Any]", json.loads(answer.stdout.splitlines()[-1]))
+
+
+def test_a_plain_crawl_imports_nothing_that_it_has_no_use_for(port: int, tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text("127.0.0.1 www.example.test\n")
+    url = f"http://www.example.test:{port}/"
+    output = str(tmp_path / "crawl")
+    status, loaded, has_types = _run(
+        CRAWL, "crawl", url, "-o", output, "--allow-private", "--quiet", "--hosts", str(tmp_path / "hosts")
+    )
     assert status == 0
     assert (tmp_path / "crawl/pages").is_dir()
     assert UNUSED & set(loaded) == set()
     assert not has_types, "the table of media types takes 3 ms, and no address here has an extension"
+    for words in (["status", output], ["why", output, url]):
+        status, loaded = _run(LOOK, *words)
+        assert status == 0
+        assert NOT_FOR_LOOKS & set(loaded) == set(), words[0]
 
 
 def test_an_index_alone_is_made_by_one_process() -> None:

@@ -55,7 +55,8 @@ from gossamer.engine.logs import Logs
 from gossamer.engine.shard import End
 from gossamer.model.errors import ConfigError, CrawlFailedError, HeadLostError, NoClusterError
 from gossamer.model.verbs import VERBS, ConflictError, Nothing, ScaleCrawl, Seed, StopCrawl, VerbRequest
-from gossamer.stages.archive.cdxj import INDEX, entries_of_tables, write_index
+from gossamer.stages.archive.cdxj import entries_of_tables, write_index
+from gossamer.stages.archive.seals import INDEX
 from gossamer.state import slots
 from gossamer.world.clock import WallClock
 from gossamer.world.files import make_directory, write_whole

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from math import ceil
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -19,7 +19,6 @@ from gossamer.assembly.integrity import half_forgotten, view_losses
 from gossamer.assembly.parts import budget_of
 from gossamer.assembly.ring import CrawlRing
 from gossamer.assembly.stopped import open_stopped
-from gossamer.assembly.values import Shard
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.engine.counters import SeedCounters, Telemetry, Totals
@@ -53,6 +52,9 @@ from gossamer.state.schema import FRONTIER_COUNTS
 from gossamer.state.slots import end_of
 from gossamer.world.clock import WallClock
 from gossamer.world.machine import disk_bytes
+
+if TYPE_CHECKING:
+    from gossamer.assembly.values import Shard
 
 TRAPS_SHOWN_MAX = 100
 ALARMS_MAX = 20

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec.structs import replace
 
+from gossamer.assembly.archives import archives_of
 from gossamer.assembly.frontiers import frontier_for
 from gossamer.assembly.home import Home, Setup, load, lock_directory
 from gossamer.assembly.integrity import refuse_half_forgotten, refuse_half_scaled, require_division
@@ -18,7 +19,6 @@ from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdog
 from gossamer.assembly.middleware import Features, middleware_of
 from gossamer.assembly.modules import choose_modules, examiner, prioritizer_of
 from gossamer.assembly.parts import (
-    archives_of,
     close,
     content_seen_of,
     copies_of,

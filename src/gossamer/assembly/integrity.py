@@ -18,8 +18,8 @@ from gossamer.config import Config
 from gossamer.model.errors import ConfigError, Damage, DamagedError, DamageKind, require_none
 from gossamer.model.paths import is_of_crawl
 from gossamer.model.words import shell_word
-from gossamer.stages.archive.cdxj import INDEX, faults_of_index
-from gossamer.stages.archive.logs import table_of
+from gossamer.stages.archive.seals import INDEX, faults_of_index
+from gossamer.stages.archive.segments import table_of
 from gossamer.state.journals import DIFFERS, STATE, ManifestEntry, Phase, differs, lacking
 from gossamer.state.redo import DamagedStoreError
 from gossamer.state.schema import MANIFEST

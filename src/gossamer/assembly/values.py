@@ -17,7 +17,8 @@ from gossamer.engine.counters import Telemetry
 from gossamer.engine.explain import Explainer
 from gossamer.engine.watchdogs import Watchdogs
 from gossamer.stages.archive.archive import Archives, Followers
-from gossamer.stages.archive.cdxj import INDEX, entries_of_tables, write_index
+from gossamer.stages.archive.cdxj import entries_of_tables, write_index
+from gossamer.stages.archive.seals import INDEX
 from gossamer.stages.archive.uploads import Uploads
 from gossamer.state.journals import Journals
 

@@ -29,9 +29,9 @@ from gossamer.results.export.tables import FORMS, export_parquet, export_rows, s
 from gossamer.results.export.wacz import export_wacz
 from gossamer.results.export.work import ExportFolder, ExportInputs, ExportOrder, ExportPiece, KnownTexts, Share
 from gossamer.stages.archive.follower import make_parquet
-from gossamer.stages.archive.logs import stem_of, table_of
 from gossamer.stages.archive.packages import LINK_SUFFIX, stored_archives
 from gossamer.stages.archive.schema import ITEMS
+from gossamer.stages.archive.segments import stem_of, table_of
 from gossamer.state.journals import ManifestEntry, Phase
 
 OTHER_FORMATS = {

@@ -23,7 +23,7 @@ from gossamer.plugins import build
 from gossamer.ports import ProcessingModule
 from gossamer.results.export.bodies import MarkdownPage, Means, PageText, front_of
 from gossamer.results.export.export import CommittedLog, ExportedCrawl
-from gossamer.stages.archive.logs import table_of
+from gossamer.stages.archive.segments import table_of
 from gossamer.stages.fetch.decoding import BoundedDecoder
 from gossamer.stages.process.chain import Modules
 from gossamer.stages.process.choice import LANGUAGE, MODULES, NEEDED

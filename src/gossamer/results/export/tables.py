@@ -20,7 +20,7 @@ from gossamer.model.decodable import decodable
 from gossamer.results.export.sorting import SortedRun, Sorter
 from gossamer.results.export.source import RowSource
 from gossamer.results.export.work import CHECKPOINT_BYTES, ExportFolder
-from gossamer.stages.archive.logs import stem_of
+from gossamer.stages.archive.segments import stem_of
 from gossamer.world.files import AppendFile, sync_file
 
 ROW_GROUP_ROWS_MAX = 50_000

@@ -17,7 +17,7 @@ from gossamer.model.extras import require
 from gossamer.model.product import FORGOTTEN
 from gossamer.results.forget.holdings import Holdings
 from gossamer.results.search.folder import remove_index
-from gossamer.stages.archive.cdxj import INDEX
+from gossamer.stages.archive.seals import INDEX
 from gossamer.stages.archive.uploads import MANIFEST
 from gossamer.state.journals import STATE, ManifestEntry, Phase, is_uploaded
 from gossamer.state.sums import sums_of

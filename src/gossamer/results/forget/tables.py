@@ -25,9 +25,10 @@ from gossamer.results.export.source import naming
 from gossamer.results.forget.holdings import ASIDE, ForgottenPages, Holdings
 from gossamer.results.search.folder import LOG_FOLDER as SEARCH_LOGS
 from gossamer.results.search.folder import SUMS, indexes_of
-from gossamer.stages.archive.cdxj import INDEX, entries_of_tables, write_index
+from gossamer.stages.archive.cdxj import entries_of_tables, write_index
 from gossamer.stages.archive.follower import ROW_GROUP_ROWS_MAX
 from gossamer.stages.archive.logs import batches, frame
+from gossamer.stages.archive.seals import INDEX
 from gossamer.stages.archive.tables import LOG_FOLDER as TABLE_LOGS
 from gossamer.stages.frontier.priority import RANKS_FILE
 from gossamer.state import slots

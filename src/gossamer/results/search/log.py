@@ -12,8 +12,9 @@ from gossamer.results.search.documents import IndexedPage, batch_of, document_of
 from gossamer.results.search.folder import FOLDER, LACKING, LOG_FOLDER, SHARD, is_behind
 from gossamer.results.search.index import IndexWriter, open_index, position_in, put_all
 from gossamer.stages.archive.archive import FollowerTask, Following
-from gossamer.stages.archive.logs import Segments, batches, frame, remove_strays
+from gossamer.stages.archive.logs import batches, frame
 from gossamer.stages.archive.options import SearchOptions
+from gossamer.stages.archive.segments import Segments, remove_strays
 from gossamer.state.journals import Journals
 from gossamer.world.clock import Clock
 

@@ -33,8 +33,8 @@ from gossamer.results.verify.files import (
     faults_of_warc,
     places_in,
 )
-from gossamer.stages.archive.cdxj import INDEX
 from gossamer.stages.archive.schema import ITEMS
+from gossamer.stages.archive.seals import INDEX
 from gossamer.state import contacts, slots
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.redo import DamagedStoreError

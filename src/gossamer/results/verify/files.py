@@ -17,9 +17,9 @@ from gossamer.model.errors import DamagedError
 from gossamer.model.paths import is_file_name
 from gossamer.results.export.bodies import is_zstd
 from gossamer.results.export.source import TableFiles, naming, open_database, read_through
-from gossamer.stages.archive.cdxj import faults_of_index, seal_of
 from gossamer.stages.archive.logs import BrokenFrameError, batches
 from gossamer.stages.archive.members import members_of
+from gossamer.stages.archive.seals import faults_of_index, seal_of
 from gossamer.state.journals import DIFFERS, ManifestEntry, differs
 from gossamer.state.sums import sums_of
 

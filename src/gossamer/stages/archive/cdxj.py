@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -23,18 +23,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from fastwarc.warc import ArchiveIterator, WarcRecord, WarcRecordType
 
-from gossamer.model.decodable import decodable
 from gossamer.model.errors import DamagedError
-from gossamer.model.words import shell_word
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
+from gossamer.stages.archive.seals import record_seal
 from gossamer.stages.archive.surt import surt
-from gossamer.state.sums import Sums, sums_of
 from gossamer.url.name import REQUEST_MARK
-from gossamer.world.files import publish, write_whole
+from gossamer.world.files import publish
 
-INDEX = "index.cdxj"
-SEAL = "state/index.json"
-"""File with the checksums of `index.cdxj`, in the crawl's directory."""
 FILES_MERGED_MAX = 64
 SORT_BYTES_MAX = 16_000_000
 LINE_BYTES = 50
@@ -127,48 +122,6 @@ def _fields(line: bytes) -> dict[str, str]:
     return _FIELDS.decode(line[line.find(b" {") + 1 :])
 
 
-@decodable
-class Seal(msgspec.Struct, frozen=True):
-    """Recorded checksums of an index and of its previous version."""
-
-    now: Sums
-    before: Sums | None = None
-
-
-def seal_of(index: Path) -> Seal | None:
-    """Return the recorded checksums of a crawl's index; None if there are none yet.
-
-    Raises:
-        DamagedError: the record cannot be read.
-    """
-    path = index.parent / SEAL
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=Seal)
-    except FileNotFoundError:
-        return None
-    except msgspec.MsgspecError as error:
-        raise DamagedError(
-            f"{path} was damaged ({error}): it holds the checksums of {index}; "
-            f"`gossamer resume {shell_word(index.parent)}` "
-            "rebuilds both"
-        ) from error
-
-
-def faults_of_index(index: Path) -> list[str]:
-    """Return the fault in the presence or size of a crawl's index, as a list of at most one text."""
-    try:
-        seal = seal_of(index)
-    except DamagedError:
-        return ["has no readable checksums: state/index.json was damaged"]
-    if seal is None:
-        return []
-    if not index.exists():
-        return ["is missing"]
-    sizes = {sums.length for sums in (seal.now, seal.before) if sums is not None}
-    size = index.stat().st_size
-    return [] if size in sizes else [f"has {size:,} bytes, {seal.now.length:,} were written"]
-
-
 def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int = SORT_BYTES_MAX) -> int:
     """Write a crawl's index, record its checksums, and return how many lines it has; memory is bounded by
     `sort_bytes_max`. Blocks.
@@ -192,19 +145,9 @@ def write_index(target: Path, entries: Iterable[IndexEntry], sort_bytes_max: int
                     file.write(line)
                     lines += 1
                     last = line
-        _record(temporary, target)
+        record_seal(temporary, target)
         publish(temporary, target)
     return lines
-
-
-def _record(temporary: Path, target: Path) -> None:
-    """Record the checksums of the next index first, so that after a crash the file matches one of two."""
-    before: Seal | None = None
-    with suppress(DamagedError):
-        before = seal_of(target)
-    (target.parent / SEAL).parent.mkdir(exist_ok=True)
-    seal = Seal(sums_of(temporary), before.now if before is not None else None)
-    write_whole(target.parent / SEAL, msgspec.json.encode(seal))
 
 
 def entries_of_tables(parquet_files: Iterable[Path]) -> Iterator[IndexEntry]:

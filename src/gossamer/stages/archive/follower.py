@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 
 from gossamer.model.errors import DamagedError
 from gossamer.stages.archive.archive import FollowerTask, Following
-from gossamer.stages.archive.logs import batches, remove_strays, schemas, table_of
+from gossamer.stages.archive.logs import batches, schemas
 from gossamer.stages.archive.schema import ITEMS, TABLES, fit_batch, unify_schemas
+from gossamer.stages.archive.segments import remove_strays, table_of
 from gossamer.stages.archive.tables import LOG_FOLDER, LOG_SUFFIX
 from gossamer.state.journals import Journals
 from gossamer.state.sums import Sums, sums_of

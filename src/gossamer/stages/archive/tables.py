@@ -10,9 +10,10 @@ import pyarrow as pa
 from gossamer.model.counters import values
 from gossamer.model.links import EMBED
 from gossamer.model.pages import Archived, EpochRow, PageRow, Visited
-from gossamer.stages.archive.logs import Segments, frame, stem_of
+from gossamer.stages.archive.logs import frame
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.schema import EPOCHS, FEW, ITEM, ITEM_PLACES, ITEMS, LINKS, PAGES, MoreColumns, columns_of
+from gossamer.stages.archive.segments import Segments, stem_of
 from gossamer.state.journals import Journals
 
 LOG_FOLDER = "state/tables/"

@@ -11,7 +11,6 @@ import msgspec
 
 from gossamer.model.pages import Archived, Original, PageCapture, Rendered, Visited
 from gossamer.model.visits import Reply
-from gossamer.stages.archive.logs import Segments
 from gossamer.stages.archive.options import ArchiveOptions
 from gossamer.stages.archive.records import (
     HTTP_REQUEST,
@@ -28,6 +27,7 @@ from gossamer.stages.archive.records import (
     response_head,
     warc_digest,
 )
+from gossamer.stages.archive.segments import Segments
 from gossamer.state.journals import Journal, Journals
 
 SAME_PAYLOAD = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
