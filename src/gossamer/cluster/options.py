@@ -74,9 +74,7 @@ class ClusterOptions(Section, frozen=True):
     memory_bytes: Annotated[int, Key("Memory that Ray reserves for each shard; 0: none.", ge=0)] = 0
     resources: Annotated[
         dict[str, float],
-        Key(
-            "Resources of Ray that each shard needs, such as `{crawler = 1}`: only machines that offer them get shards."
-        ),
+        Key("Resources of Ray that each shard needs, such as `{crawler = 1}`; only such machines get shards."),
     ] = {}
     work_directory: Annotated[
         str,
@@ -107,12 +105,7 @@ class ClusterOptions(Section, frozen=True):
         ),
     ] = 20.0
     start_s_max: Annotated[
-        float,
-        Key(
-            "How long Ray may take to place all shards, in seconds, before the crawl gives up; head_s_max if it was "
-            "interrupted.",
-            gt=0,
-        ),
+        float, Key("How long Ray may take to place all shards, in seconds; head_s_max for an interrupted crawl.", gt=0)
     ] = 180.0
     head_s_max: Annotated[
         float,
@@ -123,11 +116,7 @@ class ClusterOptions(Section, frozen=True):
         ),
     ] = 86_400.0
     gather: Annotated[
-        bool,
-        Key(
-            "Copy results from the machines into the crawl's directory at its end, so that report, search and "
-            "export find them. Only with state.checkpoint_uri."
-        ),
+        bool, Key("At its end, copy results into the crawl's directory, for its readers. Needs state.checkpoint_uri.")
     ] = True
     arrived_bytes_max: Annotated[
         int, Key("Links that came from other shards and wait to be taken in, per shard", ge=1 << 20)

@@ -202,14 +202,7 @@ class MemoryOptions(Section, frozen=True):
     """How much memory the crawl may use."""
 
     budget_bytes: Annotated[
-        int,
-        Key(
-            "Memory of the process tree, such as 512MiB. Keys that are not set get a share of it: see "
-            "docs/reference/memory.md.",
-            ge=1,
-            le=1 << 40,
-            basic=True,
-        ),
+        int, Key("Memory of all processes, such as 512MiB; other keys have shares of it.", ge=1, le=1 << 40, basic=True)
     ] = 512 << 20
     huge_pages: Annotated[bool, Key("Use memory pages of 2 MiB (Linux 6.1 or later).")] = True
 

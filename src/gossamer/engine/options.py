@@ -80,11 +80,7 @@ class LogsOptions(Section, frozen=True):
     level: Annotated[Level, Key("Lowest level that is written", basic=True, live=True)] = "info"
     levels: Annotated[
         dict[str, Level],
-        Key(
-            "Lowest level by package: fetch, resolve, robots, scope, process, seeds, watch, config …",
-            live=True,
-            names=_require_package,
-        ),
+        Key("Lowest level by package: fetch, resolve, robots, scope, seeds …", live=True, names=_require_package),
     ] = {}
     file_bytes_max: Annotated[int, Key("A new file starts before one gets longer than this", ge=1 << 10, live=True)] = (
         64 << 20
@@ -114,11 +110,7 @@ class CrawlOptions(Section, frozen=True):
     concurrency: Annotated[
         int | Literal["auto"],
         Key(
-            "Requests at once; auto: as many as prove useful, up to 2048 and what memory and open files permit",
-            ge=1,
-            le=16_384,
-            basic=True,
-            live=True,
+            "Requests at once; auto: as many as are useful, and memory permits", ge=1, le=16_384, basic=True, live=True
         ),
     ] = 256
     patience_s: Annotated[
@@ -184,10 +176,7 @@ class CookiesOptions(Section, frozen=True):
 
     enabled: Annotated[
         bool,
-        Key(
-            "Keep the cookies that servers set, and send them back (RFC 6265bis). The sites of logins do so without it",
-            basic=True,
-        ),
+        Key("Keep the cookies that servers set, and send them back (RFC 6265bis); for logins in any case", basic=True),
     ] = False
     file: Annotated[
         str,
@@ -254,27 +243,19 @@ class LoginRule(Section, frozen=True, kw_only=True):
     place: Annotated[
         str,
         Key(
-            "Where pages need the session, written as the place of a rule for requests, on the site of url; empty: "
-            "the origin of url.",
-            basic=True,
-            check=_place,
+            "Where pages need the session, as a place of [request]; empty: the origin of url.", basic=True, check=_place
         ),
     ] = ""
     fields: Annotated[
         dict[str, str],
         Key(
-            "Fields to fill in; a value may be env:NAME or file:PATH. Hidden fields are sent as the form has them.",
-            basic=True,
-            secret=True,
+            "Fields to fill in, env:NAME or file:PATH, too; hidden ones are sent in any case.", basic=True, secret=True
         ),
     ]
     form: Annotated[str, Key("CSS selector of the form; empty: the first that has all the fields.", basic=True)] = ""
     check: Annotated[
         LoginCheck | None,
-        Key(
-            "What shows that the login worked: {text}, {selector}, {cookie} or {redirect}. Needed without token.",
-            basic=True,
-        ),
+        Key("What shows that the login worked: {text}, {selector}, {cookie} or {redirect}; or give token.", basic=True),
     ] = None
     logged_out: Annotated[
         str,
@@ -290,11 +271,7 @@ class LoginRule(Section, frozen=True, kw_only=True):
     ] = (r"(?i)\b(log|sign)[-_]?(out|off)\b",)
     token: Annotated[
         str,
-        Key(
-            "The fields are sent as JSON, and the answer's value of this name (a dot leads inside) is the bearer "
-            "token of requests to place.",
-            basic=True,
-        ),
+        Key("Fields go as JSON; the answer's value of this name (a dot leads inside) is the bearer token.", basic=True),
     ] = ""
     attempts_max: Annotated[
         int, Key("Logins in a row that fail, or bring no page, before URLs that need it end as login_required.", ge=1)

@@ -77,9 +77,7 @@ class RenderOptions(Section, frozen=True):
     ] = ("details", "more", "scroll", "routes")
     behavior_files: Annotated[
         tuple[str, ...],
-        Key(
-            "Files of JavaScript that run in each page before those; repeated while their value is `true`", path="read"
-        ),
+        Key("Files of JavaScript that run in each page before those; repeated while they give `true`", path="read"),
     ] = ()
     behavior_steps_max: Annotated[
         int, Key("Steps of behaviors in a page: after each, scripts see one second pass", ge=0)

@@ -26,7 +26,7 @@ class RevisitOptions(Section, frozen=True):
     policy: Annotated[
         str,
         Key(
-            "uniform, proportional, importance, poisson, lambda, optimal, adaptive, or one of your own (module:Name)",
+            "uniform, proportional, importance, poisson, lambda, optimal, adaptive, or module:Name",
             basic=True,
             path="component",
         ),
@@ -52,12 +52,7 @@ class RevisitOptions(Section, frozen=True):
     ] = {}
     max_age_s: Annotated[
         dict[str, float],
-        Key(
-            "Regular expressions (RE2) and the maximum age of the copies of matching pages, as far as politeness "
-            "permits",
-            basic=True,
-            check=_ages,
-        ),
+        Key("By regular expression (RE2), the maximum age of copies, if politeness permits", basic=True, check=_ages),
     ] = {}
     change: Annotated[
         Literal["words", "text", "payload"],
@@ -141,10 +136,7 @@ class WebsubOptions(Section, frozen=True):
     renew_share: Annotated[float, Key("A lease is renewed when this share of it is over.", gt=0, lt=1)] = 0.8
     secret: Annotated[
         Literal["https", "always", "never"],
-        Key(
-            "When hubs are given a secret to sign with: https as the recommendation asks (section 5.1), or always, "
-            "if the connection to the hub is trusted."
-        ),
+        Key("When hubs get a secret to sign with: with https (section 5.1), or always, if the way to them is trusted."),
     ] = "https"  # noqa: S105 - when, not what
     subscriptions_max: Annotated[int, Key("Topics subscribed to at once.", ge=0)] = 1_000
     gather_s: Annotated[

@@ -60,10 +60,7 @@ class ArchiveOptions(Section, frozen=True):
     ] = True
     store_verify: Annotated[
         Literal["auto", "read", "size"],
-        Key(
-            "auto: by the ETag if it is a checksum of the content, else by reading back; read: always by reading "
-            "back; size: only the size."
-        ),
+        Key("auto: by an ETag that is a checksum of the content, else read; read: by reading back; size: by the size."),
     ] = "auto"
     store_uploads_max: Annotated[int, Key("Files uploaded at once.", ge=1, le=64)] = 2
     store_part_bytes: Annotated[

@@ -103,12 +103,7 @@ class FetchOptions(Section, frozen=True):
     ] = {}
     logins_file: Annotated[
         str,
-        Key(
-            "File of logins for FTP by host, in the form of netrc(5); anonymous elsewhere. What it holds is neither "
-            "archived nor logged.",
-            basic=True,
-            path="read",
-        ),
+        Key("File of logins for FTP by host, as netrc(5); it is neither archived nor logged.", basic=True, path="read"),
     ] = ""
     ftp_listing: Annotated[
         Literal["LIST", "MLSD"], Key("How a directory is requested from FTP servers: all know LIST, MLSD is exact.")
@@ -166,18 +161,12 @@ class RequestRule(Section, frozen=True):
     )
     digest: Annotated[
         UserPassword | None,
-        Key(
-            "Digest authentication: {user, password}. The challenge is answered by a separate request.",
-            basic=True,
-            secret=True,
-        ),
+        Key("Digest authentication: {user, password}; a 401 gives the challenge.", basic=True, secret=True),
     ] = None
     bearer: Annotated[str, Key("A bearer token, sent as Authorization.", basic=True, secret=True)] = ""
     query: Annotated[
         dict[str, str],
-        Key(
-            "Query parameters that are added when a request is sent, and that no output shows.", basic=True, secret=True
-        ),
+        Key("Query parameters that are added when a request is sent; no output shows them.", basic=True, secret=True),
     ] = {}
     certificate: Annotated[str, Key("File of a client certificate (PEM).", basic=True, path="read")] = ""
     certificate_key: Annotated[

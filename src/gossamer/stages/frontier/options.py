@@ -59,9 +59,7 @@ class PolitenessOptions(Section, frozen=True):
     ] = None
     address_delay_s: Annotated[
         float | None,
-        Key(
-            "Minimum delay between requests to one IP address, in seconds", ge=0, le=DELAY_S_MAX, basic=True, live=True
-        ),
+        Key("Minimum delay between requests to one address, in seconds", ge=0, le=DELAY_S_MAX, basic=True, live=True),
     ] = None
     per_site: Annotated[int, Key("Requests at once to all hosts of one registrable domain; 0 for no limit", ge=0)] = 0
     site_delay_s: Annotated[
@@ -113,11 +111,7 @@ class FrontierOptions(Section, frozen=True):
     ] = "breadth_first"
     scores: Annotated[
         dict[str, int],
-        Key(
-            "Regular expressions (RE2) and how many levels more urgent (or, below 0, less) a match makes a URL",
-            basic=True,
-            check=regular,
-        ),
+        Key("By regular expression (RE2), how many levels more urgent, or less, a match is", basic=True, check=regular),
     ] = {}
     ranks_file: Annotated[str, Key("File of gossamer rank, with priority rank", path="read")] = ""
     importance_bytes: Annotated[int, Key("Memory for counts of links to pages, with priority in_links", ge=1_024)] = (
@@ -178,8 +172,7 @@ class HostOverride(Section, frozen=True):
     delay_s: Annotated[
         float | None,
         Key(
-            "Delay after each request to it, in seconds; overrides the preset, but a longer Crawl-delay or "
-            "Retry-After still wins",
+            "Delay after requests to it, in seconds, if no Crawl-delay or Retry-After is longer",
             ge=0,
             le=DELAY_S_MAX,
             basic=True,
@@ -235,11 +228,7 @@ class BudgetOptions(Section, frozen=True):
     ] = None
     overrides: Annotated[
         dict[str, BudgetOverride],
-        Key(
-            "By host, or by site with a dot before its name: pages, bytes, time_s",
-            live=True,
-            names=_require_host_or_site,
-        ),
+        Key("By host, or by site with a dot before it: pages, bytes, time_s", live=True, names=_require_host_or_site),
     ] = {}
 
     @property

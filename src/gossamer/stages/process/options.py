@@ -53,22 +53,13 @@ class ProcessOptions(Section, frozen=True):
     text_bytes_max: Annotated[int, Key("Plain text kept of one page, in bytes of UTF-8.", ge=0)] = 1_000_000
     items_bytes_max: Annotated[
         int,
-        Key(
-            "Longer pages are not searched for items by CSS or XPath. Pages above tree_bytes_max are searched only "
-            "if their elements are properly nested.",
-            ge=0,
-        ),
+        Key("Longer pages have no items by CSS or XPath; nor those above tree_bytes_max that are ill nested.", ge=0),
     ] = 4_194_304
     markup_bytes_max: Annotated[
         int, Key("Of a page that was spilled to disk (fetch.body_memory_bytes_max) this much is read as text.", ge=1)
     ] = 33_554_432
     walls_file: Annotated[
-        str,
-        Key(
-            "File of rules that recognize bot protection and consent pages, instead of the package's own; an empty "
-            "file recognizes none.",
-            path="read",
-        ),
+        str, Key("File of rules for bot protection and consent pages, instead of ours; empty: none.", path="read")
     ] = ""
     types: Annotated[
         dict[str, tuple[str, ...]],
@@ -91,10 +82,7 @@ class ProcessOptions(Section, frozen=True):
     ] = ()
     isolated: Annotated[
         tuple[str, ...],
-        Key(
-            "Names of modules that run in separate processes, in addition to those that declare it themselves.",
-            path="component",
-        ),
+        Key("Names of modules that run in separate processes, beside those that ask for it.", path="component"),
     ] = ()
     module_s_max: Annotated[
         float,

@@ -16,10 +16,7 @@ class RobotsOptions(Section, frozen=True):
     )
     agents: Annotated[
         tuple[Annotated[str, Key(pattern=TOKEN)], ...],
-        Key(
-            "Further product tokens, in order: if no group names product_token, the groups of the first of these "
-            "that the file names apply."
-        ),
+        Key("Further product tokens, in order: if no group names product_token, the first of these named counts."),
     ] = ()
     ttl_s: Annotated[float, Key("Lifetime of a robots.txt if the server does not state one, in seconds.", gt=0)] = (
         86_400.0

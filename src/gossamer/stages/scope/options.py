@@ -106,7 +106,7 @@ class ScopeOptions(Section, frozen=True):
     include: Annotated[
         tuple[str, ...],
         Key(
-            "Regular expressions (RE2); a URL must contain a match of one, unless it is a seed.",
+            "Regular expressions (RE2); a URL needs a match of one, or is a seed.",
             basic=True,
             live=True,
             check=_patterns,
@@ -115,7 +115,7 @@ class ScopeOptions(Section, frozen=True):
     exclude: Annotated[
         tuple[str, ...],
         Key(
-            "Regular expressions (RE2); a URL that contains a match of one is not visited.",
+            "Regular expressions (RE2); a URL with a match of one is not visited.",
             basic=True,
             live=True,
             check=_patterns,
@@ -124,10 +124,7 @@ class ScopeOptions(Section, frozen=True):
     exclude_hosts: Annotated[
         tuple[str, ...],
         Key(
-            "Hosts that are not visited, for example at their owners' request; `.example.org` is the domain and all "
-            "hosts under it.",
-            basic=True,
-            check=_hosts,
+            "Hosts that are not visited; `.example.org` is the domain and all hosts under it.", basic=True, check=_hosts
         ),
     ] = ()
     only_hosts: Annotated[
@@ -149,8 +146,7 @@ class ScopeOptions(Section, frozen=True):
     against: Annotated[
         tuple[str, ...],
         Key(
-            "Directories of earlier crawls; the pages that they have are not fetched again, except seeds, sitemaps "
-            "and feeds.",
+            "Directories of earlier crawls, whose pages are not fetched again but for seeds, sitemaps and feeds.",
             path="read",
         ),
     ] = ()
@@ -177,7 +173,7 @@ class ScopeOptions(Section, frozen=True):
     languages: Annotated[
         tuple[str, ...],
         Key(
-            "Languages, such as `de`, of pages whose links are followed; none means all.",
+            "Languages, such as `de`, of pages whose links are followed; none: all.",
             basic=True,
             live=True,
             check=_languages,
@@ -191,7 +187,7 @@ class ScopeOptions(Section, frozen=True):
     schemes: Annotated[
         tuple[str, ...],
         Key(
-            "Schemes that are visited: those of docs/reference/fetching.md and of components.protocols.",
+            "Schemes that are visited: see docs/reference/fetching.md and components.protocols.",
             basic=True,
             check=_schemes,
         ),
@@ -232,16 +228,9 @@ class ScopeOptions(Section, frozen=True):
         1_000
     )
     trap_maze_pages_max: Annotated[
-        int,
-        Key(
-            "Pages of a template, or hosts of a site, that may all have new content while nearly all addresses of "
-            "it that they name are new too.",
-            ge=1_000,
-        ),
+        int, Key("Pages of a template, or hosts of a site, with new content that name only new ones of it.", ge=1_000)
     ] = 10_000
     trap_exempt: Annotated[
         tuple[str, ...],
-        Key(
-            "Regular expressions (RE2); addresses that contain a match never count as part of a trap.", check=_patterns
-        ),
+        Key("Regular expressions (RE2); addresses with a match never count as part of a trap.", check=_patterns),
     ] = ()
