@@ -72,9 +72,7 @@ def counters_of(stages: Iterable[object]) -> Counters:
 def measuring(
     counters: Callable[[], Counters], frontier: Frontier, schedule: Schedule | None
 ) -> Callable[[EpochRow], EpochRow]:
-    """Return the function that completes the row of a commit. It costs some microseconds; with revisits, a pass over
-    the calendar.
-    """
+    """Return what completes the row of a commit, in some microseconds; with revisits, by a pass over the calendar."""
     before = Counters()
 
     def measure(row: EpochRow) -> EpochRow:

@@ -37,9 +37,7 @@ def extra_ports(config: Config) -> dict[str, int]:
 
 
 def without_robots(config: Config) -> tuple[str, ...]:
-    """Return the prefixes of addresses without robots.txt: those of added schemes whose module does not set
-    `has_robots`.
-    """
+    """Return the prefixes of addresses without robots.txt: of added schemes whose module does not set `has_robots`."""
     added = [
         f"{scheme}://"
         for scheme in extra_ports(config)

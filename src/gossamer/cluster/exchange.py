@@ -421,9 +421,7 @@ class Exchange:
         return taken
 
     def _note_lost(self, frame: Frame) -> None:
-        """Skip batches that the sender has dropped because this shard confirmed them: its state is older than that
-        confirmation.
-        """
+        """Skip batches that the sender dropped because this shard confirmed them: its state is older than that."""
         expected = self._inbox.next_number(frame.sender, frame.incarnation, frame.base)
         if expected < frame.base:
             self._inbox.note_arrival(frame.sender, frame.incarnation, frame.base - 1)

@@ -83,8 +83,7 @@ class Moves:
         self.owners = array("H", partitions.owners)
         """Owner of each partition, without moves in progress."""
         self.copied: Copied | None = None
-        """The copy of the record beside the shards' checkpoints; only moves in it are started. None: there are no
-        checkpoints."""
+        """The copy of the record beside the shards' checkpoints; only moves in it are started. None: no checkpoints."""
         for _, place in kept.places:
             self._set(place)
 

@@ -102,9 +102,7 @@ def rename_options(text: str, names: Mapping[str, str]) -> str:
 
 
 class Options(TypedDict, total=False):
-    """The options as keywords of `Crawler`, for type checkers: one for each flag but those that have parameters of
-    their own.
-    """
+    """The options as keywords of `Crawler`, for type checkers: one for each flag without a parameter of its own."""
 
     domains: str | Path | None
     segment: list[str] | tuple[str, ...] | None

@@ -118,9 +118,7 @@ def _body(line: RequestLine) -> tuple[bytes, str]:
 
 
 class Requests(VisitMiddleware):
-    """Contents of listed requests, and which of them were sent. A get for each visit of a listed request; no cost for
-    other URLs.
-    """
+    """Contents of listed requests, and which of them were sent. A get for each visit of one; no cost for other URLs."""
 
     name = "requests"
 

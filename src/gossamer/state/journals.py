@@ -82,9 +82,7 @@ class Journal:
         return offset
 
     def rewind(self, length: int) -> None:
-        """Remove what was appended beyond `length` since the last cut: the first part of a group that could not be
-        completed.
-        """
+        """Remove what was appended beyond `length` since the last cut: part of a group that could not be completed."""
         assert length <= self.length, "nothing can be taken back that was not appended"
         if length >= self._written:
             del self._buffer[length - self._written :]
@@ -189,9 +187,7 @@ class Journals:
         return journal
 
     def open_journals(self, prefix: str) -> list[Journal]:
-        """Return the open journals whose name begins with `prefix`, in the order of names; not those that are closed
-        already.
-        """
+        """Return the open journals whose name begins with `prefix`, in the order of names; none that is closed."""
         return [
             self._open[name]
             for name in sorted(self._open)

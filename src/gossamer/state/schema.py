@@ -57,9 +57,7 @@ class Sharing(Enum):
     COPIED = "copied"
     """The same in all shards: a new shard gets the value of shard 0."""
     ADDED = "added"
-    """Separate for each shard: a new shard begins without a value, and that of a removed shard is added to shard
-    0's.
-    """
+    """Separate for each shard: a new one begins without a value, and that of a removed one is added to shard 0's."""
     OWN = "own"
     """Separate for each shard: a new shard begins without a value, and that of a removed shard is deleted."""
     CLEARED = "cleared"

@@ -32,15 +32,11 @@ WAIT_FIRST: Final = 3.0
 WAIT_GROWTH = 2.0
 WAIT_GROWTH_NEW = 1.5
 WAIT_MAX = 10_000.0
-"""Growth of that number with each sample: of a group, and of groups without a sample, which may all differ; and its
-bound.
-"""
+"""Growth of that number a sample: of a group, and of groups without a sample, which may all differ; and its bound."""
 GAIN_WEIGHT: Final = 0.3
 """Weight of the last page in the share of pages that gain."""
 GAINS_FROM: Final = 0.25
-"""Share from which a group is rendered. If every page has gained, rendering ends with the fourth page in a row without
-a gain.
-"""
+"""Share from which a group is rendered. If every page gained, the fourth in a row without a gain ends rendering."""
 ALONE: Final = 3
 """First pages of a group that are rendered one after another, also after a page that gained nothing."""
 TEXT_GAIN_BYTES_MIN = 200

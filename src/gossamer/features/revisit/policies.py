@@ -193,9 +193,7 @@ class Uniform:
 
 
 class Proportional:
-    """A rate proportional to changes. For comparison only: it wastes the budget on pages that change too fast for any
-    visits.
-    """
+    """A rate proportional to changes. For comparison only: it wastes visits on pages that change too fast for any."""
 
     priced = True
 

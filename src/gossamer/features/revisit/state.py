@@ -315,9 +315,7 @@ def page_facts(epochs: Epochs, url: Url) -> dict[str, object] | None:
 
 
 def whole_facts(state: RevisitState, now: float) -> dict[str, object]:
-    """Return the approximate freshness of all pages, and the due ones. A pass over the calendar's spans, at most a
-    thousand.
-    """
+    """Return about how fresh all pages are, and the due ones. A pass over the calendar's spans, at most a thousand."""
     return {
         "pages": state.pages,
         "given_up": state.retired,

@@ -1,6 +1,4 @@
-"""Taken: what a crawl took of its machine, beside what the simulator computes for its pages and what published crawls
-took.
-"""
+"""Taken: what a crawl took of its machine, beside what the simulator computes for its pages, and published crawls."""
 
 from __future__ import annotations
 

@@ -236,9 +236,7 @@ def _take_place(folder: Path, aside: Path, names: list[str]) -> None:
 
 
 def thin_logs(directory: Path, pages: ForgottenPages) -> int:
-    """Take the lines that name forgotten pages out of the logs, and such names out of the slots; return how many lines
-    these are.
-    """
+    """Take lines that name forgotten pages out of the logs, and such names out of the slots; return how many lines."""
     removed = 0
     for path in (directory / "state").rglob(slots.FILE):
         slots.erase_page(path.parent, lambda says: any(map(pages.has, _addresses(says.encode()))))

@@ -169,9 +169,7 @@ class RevisitRecords(VisitMiddleware):
         return ""
 
     def settle(self, visit: Visit, reply: Reply, now: float) -> Conclusion | None:
-        """Return the conclusion, with what the site of a copy states of its use: a copy that was not read allows
-        nothing.
-        """
+        """Return the conclusion, with what a copy's site states of its use: a copy that was not read allows nothing."""
         conclusion = self._conclusion
         if conclusion is None or conclusion.outcome != "fetched":
             return conclusion

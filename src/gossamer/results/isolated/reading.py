@@ -1,6 +1,4 @@
-"""Reading: what the process that reads archives does: it reads questions and writes answers, within limits that the
-kernel keeps.
-"""
+"""Reading: what the process that reads archives does: questions in, answers out, within limits of the kernel."""
 
 from __future__ import annotations
 
