@@ -232,6 +232,13 @@ def test_a_crawl_whose_process_does_not_answer_yet_is_starting(
         assert (status, err) == (0, "")
         assert "starting: its process, which does not answer yet" in out
         assert run("report", "crawl")[0] == 0
+        # Several shards have saved what they wait for, and the figures of before.
+        saved = {"state": "starting", "waiting_for": "the Ray cluster at a:1", "pages": 7_654, "pages_s": 3.0}
+        (tmp_path / "crawl/state/standing.json").write_text(json.dumps(saved))
+        out = run("status", "crawl")[1]
+        assert "starting: the Ray cluster at a:1" in out
+        assert "7,654" in out
+        (tmp_path / "crawl/state/standing.json").unlink()
     finally:
         held.release()
     assert "finished" in run("status", "crawl")[1]

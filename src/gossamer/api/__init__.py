@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gossamer.api.page import CrawledPage as CrawledPage
     from gossamer.api.setting import check_assignments as check_assignments
     from gossamer.api.shards import hold_stopped as hold_stopped
+    from gossamer.api.shards import starting_status as starting_status
     from gossamer.api.status import status_of as status_of
     from gossamer.api.status import why_of as why_of
     from gossamer.api.stored import cookies_of as cookies_of
@@ -42,7 +43,7 @@ _HOMES = {
     "cookies_of": "stored", "finish_scaling": "growing", "forget_of": "maintenance",
     "forgettable_of": "maintenance", "log_crash": "base",
     "hold_stopped": "shards", "release_of": "maintenance", "sample_of": "stored", "scale_crawl": "growing",
-    "status_of": "status", "verify_of": "maintenance", "why_of": "status",
+    "starting_status": "shards", "status_of": "status", "verify_of": "maintenance", "why_of": "status",
 }  # fmt: skip
 __all__ = list(_HOMES)
 

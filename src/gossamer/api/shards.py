@@ -21,6 +21,8 @@ from gossamer.world.process import DirectoryLock
 
 STANDING = "state/standing.json"
 """The last status of the crawl: the only trace here of shards whose state is elsewhere."""
+STILL: Final[Mapping[str, object]] = {"in_flight": 0, "pages_s": 0.0, "bytes_s": 0.0, "eta_s": None}
+"""Fields of a crawl that requests nothing."""
 
 REFUSED: Final[Mapping[str, tuple[Callable[[Config], bool], str]]] = {
     "frontier.hosts_min": (
@@ -119,6 +121,19 @@ def keep_standing(directory: Path, status: Mapping[str, object]) -> None:
     write_whole(directory / STANDING, json.dumps(status, default=str).encode())
 
 
+def starting_status(directory: Path) -> dict[str, object]:
+    """Return the status of a crawl whose process does not answer yet, with the figures that several shards had before
+    and what the process waits for.
+    """
+    starting: dict[str, object] = {"state": "starting", "waiting_for": "its process, which does not answer yet"}
+    try:
+        saved: dict[str, object] = json.loads((directory / STANDING).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return starting
+    waits = saved.get("waiting_for") if saved.get("state") == "starting" else ""
+    return {**saved, **starting, "waiting_for": waits or starting["waiting_for"], **STILL}
+
+
 def last_status(directory: Path) -> dict[str, object]:
     """Return the last saved status of the crawl. Raises ConfigError: none was saved."""
     try:
@@ -133,4 +148,4 @@ def last_status(directory: Path) -> dict[str, object]:
             "state": "stopped",
             "waiting_for": f"nothing runs; `gossamer resume {shell_word(directory)}` continues",
         }
-    return {**status, "in_flight": 0, "pages_s": 0.0, "bytes_s": 0.0, "eta_s": None}
+    return {**status, **STILL}

@@ -187,8 +187,7 @@ def _status(directory: Path) -> tuple[StatusFields, bool]:
     except ConfigError:
         if not is_held(directory):
             raise
-    starting = {"state": "starting", "waiting_for": "its process, which does not answer yet"}
-    return _running_status(directory) or starting, True
+    return _running_status(directory) or api.starting_status(directory), True
 
 
 def _running_status(directory: Path) -> StatusFields | None:
