@@ -92,6 +92,14 @@ def test_rules_of_one_site_are_its_own(tmp_path: Path) -> None:
         ]  # fmt: skip
 
 
+def test_a_redirect_without_location_is_an_http_error_also_if_its_content_is_not_wanted(tmp_path: Path) -> None:
+    root = "http://h.example/"
+    pages = {root: page("/moved"), root + "moved": reply(b"x", 302, media_type="image/gif")}
+    with Ring(tmp_path, pages, scope={"media_types": ["text/html"]}) as ring:
+        ring.crawl(root)
+        assert ring.outcomes == {root: "fetched", root + "moved": "http_error"}
+
+
 def test_content_of_a_kind_that_is_not_wanted_ends_as_unsupported(tmp_path: Path) -> None:
     root = "http://h.example/"
     asked: list[Request] = []

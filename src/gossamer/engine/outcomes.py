@@ -88,10 +88,11 @@ class Outcomes:
         if result.challenged and visit.attempt <= CHALLENGES_MAX:
             self._digest_challenged(lease, result, now)
             return []
-        if not _is_document(result):
+        is_unwanted = self._is_unwanted(visit, result)
+        if not _is_document(result) or (is_unwanted and result.status > MULTIPLE_CHOICES):
             self._http_error(lease, result, now)
             return []
-        if self._is_unwanted(visit, result):
+        if is_unwanted:
             self._conclude_unwanted(lease, result, now)
             return []
         return result
