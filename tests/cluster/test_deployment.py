@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import configparser
 import json
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -37,16 +38,26 @@ def several(item: object) -> dict[str, object]:
 
 
 PROBE = fields("tcpSocket", "failureThreshold initialDelaySeconds", tcpSocket=fields("port"))
+PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
+AMOUNT = {"type": "string", "pattern": "^[1-9][0-9]*(m|Mi|Gi)?$"}
+PLACES = {"enum": ["/srv/gossamer", "/mnt/gossamer", "/etc/gossamer", "/tmp"]}
 CONTAINER = fields(
     "name image resources",
     "command args env envFrom ports livenessProbe readinessProbe securityContext volumeMounts workingDir",
-    resources=fields("requests limits", requests=fields("cpu memory"), limits=fields("memory", "cpu")),
+    resources=fields(
+        "requests limits",
+        requests=fields("cpu memory", cpu=AMOUNT, memory=AMOUNT),
+        limits=fields("memory", "cpu", cpu=AMOUNT, memory=AMOUNT),
+    ),
     env=several(fields("name value", value={"type": "string"})),
     envFrom=several(fields("secretRef", secretRef=fields("name"))),
     livenessProbe=PROBE,
     readinessProbe=PROBE,
-    ports=several(fields("name containerPort")),
-    volumeMounts=several(fields("name mountPath", "readOnly")),
+    ports=several(fields("name containerPort", containerPort=PORT)),
+    volumeMounts=several(fields("name mountPath", "readOnly", mountPath=PLACES)),
+    securityContext={
+        "const": {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    },
     args=several({"type": "string"}),
 )
 POD = fields(
@@ -57,6 +68,8 @@ POD = fields(
     # The image's user owns what is mounted, and is no other.
     securityContext={"const": {"runAsNonRoot": True, "runAsUser": 10001, "runAsGroup": 10001, "fsGroup": 10001}},
     volumes=several(fields("name", "emptyDir configMap persistentVolumeClaim")),
+    # A crawl ends with everything saved before that.
+    terminationGracePeriodSeconds={"type": "integer", "minimum": 60},
 )
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 GROUP = ("rayStartParams template", {"rayStartParams": TEXTS, "template": fields("spec", spec=POD)})
@@ -65,12 +78,35 @@ KUBERAY = fields(
     headGroupSpec=fields(GROUP[0], **GROUP[1]),
     workerGroupSpecs=several(fields(f"groupName replicas minReplicas maxReplicas {GROUP[0]}", **GROUP[1])),
 )
+CLAIM = fields(
+    "accessModes resources",
+    accessModes={"const": ["ReadWriteOnce"]},
+    resources=fields("requests", requests=fields("storage", storage={"type": "string", "pattern": "^[1-9][0-9]*Gi$"})),
+)
+STATEFUL = fields(
+    "serviceName replicas selector template volumeClaimTemplates",
+    replicas={"const": 1},
+    volumeClaimTemplates=several(fields("metadata spec", spec=CLAIM)),
+    template=fields("metadata spec", spec=POD),
+)
+SERVICE = fields(
+    "clusterIP publishNotReadyAddresses selector ports",
+    clusterIP={"const": "None"},
+    publishNotReadyAddresses={"const": True},
+    ports=several(fields("name port", port=PORT)),
+)
 """Of ray.io/v1, and of the API of pods, the fields that the manifests have, and no others: a field with a typing error
 is none. The names are those of KubeRay's and Kubernetes' API references."""
 
 
 def manifests(name: str) -> dict[str, dict[str, Any]]:
     return {one["kind"]: one for one in yaml.safe_load_all((DEPLOY / name).read_text())}
+
+
+def amount(text: str) -> float:
+    """Return how much of a resource a text names, in MiB or processors."""
+    number, unit = re.fullmatch(r"(\d+)(m|Mi|Gi)?", text).groups()  # type: ignore[union-attr]
+    return int(number) * {None: 1.0, "m": 0.001, "Mi": 1.0, "Gi": 1024.0}[unit]
 
 
 def require_mounts(pod: dict[str, Any], *claims: str) -> None:
@@ -117,6 +153,7 @@ def test_the_manifest_is_as_kuberay_wants_it() -> None:
     assert (cluster["apiVersion"], found["Job"]["apiVersion"]) == ("ray.io/v1", "batch/v1")
     jsonschema.validate(cluster["spec"], KUBERAY)
     jsonschema.validate(job, POD)
+    jsonschema.validate(found["PersistentVolumeClaim"]["spec"], CLAIM)
     pods = [
         group["template"]["spec"] for group in (cluster["spec"]["headGroupSpec"], *cluster["spec"]["workerGroupSpecs"])
     ]
@@ -148,7 +185,12 @@ def test_a_crawl_of_one_shard_is_a_stateful_set() -> None:
     found = manifests("kubernetes.yaml")
     spec = found["StatefulSet"]["spec"]
     pod = spec["template"]["spec"]
-    jsonschema.validate(pod, POD)
+    assert {kind: one["apiVersion"] for kind, one in found.items()} == {"StatefulSet": "apps/v1", "Service": "v1"}
+    jsonschema.validate(spec, STATEFUL)
+    jsonschema.validate(found["Service"]["spec"], SERVICE)
+    guide = (DEPLOY.parent / "docs/how-to/container.md").read_text()
+    for volume in pod["volumes"]:
+        assert "configMap" not in volume or f"create configmap {volume['configMap']['name']} " in guide
     require_mounts(pod, *(claim["metadata"]["name"] for claim in spec["volumeClaimTemplates"]))
     assert (
         spec["selector"]["matchLabels"]
@@ -157,6 +199,16 @@ def test_a_crawl_of_one_shard_is_a_stateful_set() -> None:
     )
     assert spec["serviceName"] == found["Service"]["metadata"]["name"]
     [crawl], [serve] = pod["initContainers"], pod["containers"]
+    for container in (crawl, serve):
+        assert container["securityContext"]
+        paths = {mount["mountPath"] for mount in container["volumeMounts"]}
+        assert {str(Path(word).parent) for word in container["args"] if word[0] == "/"} | {"/tmp"} <= paths
+        resources = container["resources"]
+        for kind, limit in resources["limits"].items():
+            assert amount(resources["requests"][kind]) <= amount(limit)
+    for reference in crawl["envFrom"]:
+        assert f"create secret generic {reference['secretRef']['name']} " in guide
+    assert serve["readinessProbe"]["tcpSocket"]["port"] == serve["ports"][0]["containerPort"]
     options = parse(crawl["args"])
     assert (options["or_resume"], options["serve"], options["sets"]) == (True, "8817", ["console.address=0.0.0.0"])
     assert str(parse(serve["args"])["directory"]) == "/srv/gossamer/crawl"
@@ -200,7 +252,10 @@ def service_of(name: str) -> configparser.SectionProxy:
     unit.optionxform = str  # type: ignore[assignment,method-assign]
     unit.read_string((DEPLOY / name).read_text())
     assert set(unit.sections()) == {"Unit", "Service", "Install"}
-    return unit["Service"]
+    service = unit["Service"]
+    assert service.get("KillSignal", "SIGTERM") == "SIGTERM", "it saves everything and ends"
+    assert service.get("ReadWritePaths", "/srv/gossamer") == service.get("WorkingDirectory", "/srv/gossamer")
+    return service
 
 
 def test_the_unit_goes_on_with_what_there_is() -> None:
