@@ -115,6 +115,8 @@ def test_prometheus_accepts_the_rules_and_every_expression(tmp_path: Path) -> No
 
 def test_the_composition_mounts_files_that_exist_and_gives_no_rights_away() -> None:
     composed = yaml.safe_load((DEPLOY.parent / "compose.yaml").read_text(encoding="utf-8"))
+    stages = re.findall(r"^FROM (\S+)", (DEPLOY.parent / "Containerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert all(base.startswith("docker.io/library/") for base in stages)
     for name, service in composed["services"].items():
         assert (service["init"], service["read_only"], service["cap_drop"]) == (True, True, ["ALL"]), name
         assert service["mem_limit"], name
