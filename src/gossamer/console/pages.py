@@ -79,7 +79,8 @@ def problem(status: int, says: str) -> Response:
     body = (
         f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>Gossamer: {status}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" '
-        f'href="/static/style.css"><header><h1>{status}</h1></header><main><section><p>{escape(says)}.</p>'
+        'href="/static/style.css"><link rel="icon" href="/static/icon.svg">'
+        f"<header><h1>{status}</h1></header><main><section><p>{escape(says[:1].upper() + says[1:])}.</p>"
         '<p><a href="/">Go to the dashboard</a></p></section></main></html>'
     )
     return Response(body, status, {**HEADERS, "Content-Type": TYPES[".html"]})

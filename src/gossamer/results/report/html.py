@@ -330,7 +330,7 @@ def _bars(title: str, said: str, counts: Sequence[Count]) -> str:
         return ""
     most = max(count.count for count in counts)
     rows = (
-        f"<tr><th scope=row>{_text(c.name)}</th><td>{c.count:,}</td><td>{c.share:.1%}</td>"
+        f"<tr><th scope=row>{_text(c.name).replace('_', '_<wbr>')}</th><td>{c.count:,}</td><td>{c.share:.1%}</td>"
         f"<td class=meter><i style='width:{100 * c.count / most:.1f}%'></i></td></tr>"
         for c in counts[:LINES_MAX]
     )

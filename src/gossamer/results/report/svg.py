@@ -121,7 +121,7 @@ def _unit(unit: str) -> str:
 
 def _place_axis(marks: Sequence[tuple[float, str]], width: int) -> list[str]:
     return [
-        f'<text class="tick" x="{_LEFT + _inner(width) * share:.1f}" y="{HEIGHT - _BOTTOM + 18}" '
+        f'<text class="tick at" x="{_LEFT + _inner(width) * share:.1f}" y="{HEIGHT - _BOTTOM + 18}" '
         f'text-anchor="{"end" if share > _NEAR_END else "middle"}">{escape(label)}</text>'
         for share, label in marks
     ]
