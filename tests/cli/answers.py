@@ -225,14 +225,14 @@ ANSWERS = [
     (
         [*LOCAL, "--cookie", "sid=ok"],
         (
-            "no option --cookie for gossamer crawl; use --set 'request.https://HOST/={headers = {Cookie = "
-            '"env:NAME"}}\'; gossamer crawl --help lists them'
+            "no option --cookie for gossamer crawl; --set 'request.https://HOST/={headers = {Cookie = "
+            '"env:NAME"}}\' sends cookies, and --cookies FILE reads a file of them; gossamer crawl --help lists them'
         ),
     ),
     (
         [*LOCAL, "-H", "X-Name: value"],
         (
-            "no option -H for gossamer crawl; -H of wget is --scope any here, that of curl --set "
+            "no option -H for gossamer crawl; -H of wget is --scope SCOPE here, that of curl --set "
             "'fetch.headers={X-Name = \"value\"}'; gossamer crawl --help lists them"
         ),
     ),

@@ -199,7 +199,7 @@ def _other_option(option: str, known: Collection[str]) -> str:
     misprint = near(option, known)
     meant = meaning(option, known)
     named = misprint.removeprefix("; did you mean ").rstrip("?")
-    return misprint if not meant or (misprint and named in meant) else meant
+    return misprint if not meant or (misprint and meant.startswith(f"; use {named}")) else meant
 
 
 def _command_for(name: str, known: Collection[str]) -> str:
