@@ -41,8 +41,8 @@ def no_cluster(address: str, error: Exception) -> NoClusterError:
 
 
 def name_machine(work: str, address: str) -> str:
-    """Return the name of the directory in `work` that belongs to the machine with an address, and to this disk: Ray
-    names a machine anew whenever its Ray starts. Another disk has another name, since its shards may be older.
+    """Return the name of the directory in `work` for the machine with an address and this disk. Ray's own name of a
+    machine changes with each start of its Ray. Another disk has another name, since its shards may be older.
     """
     try:
         return keep_name(Path(work) / address, f"{address}-{secrets.token_hex(4)}")
