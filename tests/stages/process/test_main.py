@@ -74,6 +74,12 @@ def test_gaps_headings_and_code_are_added() -> None:
     assert complete_blocks(outline, [False] * len(outline.blocks)) == [False] * len(outline.blocks)
 
 
+def test_what_follows_a_list_that_is_kept_is_part_of_the_text_too() -> None:
+    outline = page("<article><ul><li>kept</ul><dl><dt>A<dd>one<dd>two<dd>three</dl><p>kept</article><dl><dd>no</dl>")
+    keep = [block.text == "kept" for block in outline.blocks]
+    assert complete_blocks(outline, keep) == [True] * 6 + [False]
+
+
 @pytest.mark.parametrize(
     ("between", "is_kept"),
     [

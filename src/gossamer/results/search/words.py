@@ -104,11 +104,11 @@ def loose_of(term: str, language: str) -> tuple[str, ...]:
 
 
 def fold(term: str) -> str:
-    """Return a term without accents, vowel points and letters' variants; marks that are letters stay."""
+    """Return a term without accents, vowel points and variants of letters and digits; marks that are letters stay."""
     if term.isascii():
         return term
     letters = (one for one in unicodedata.normalize("NFD", term) if not 10 <= unicodedata.combining(one) < 37)
-    plain = "".join(one for one in letters if unicodedata.combining(one) < 200)
+    plain = "".join(str(unicodedata.decimal(one, one)) for one in letters if unicodedata.combining(one) < 200)
     return unicodedata.normalize("NFC", plain.translate(_FOLDED)) or term  # A mark alone.
 
 

@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
+from functools import cache
 from typing import NamedTuple
 
 from gossamer.stages.process.zones import mail_date, without_zone
@@ -53,16 +54,6 @@ Polish, Russian and Turkish."""
 _MONTH_OF = {begin: number for number, begins in enumerate(_MONTHS, 1) for begin in begins.split("|")}
 _MONTH = rf"({'|'.join(sorted(_MONTH_OF, key=len, reverse=True))})[^\W\d_]{{0,8}}\.?"
 _DAY = r"([0-3]?[0-9])(?:st|nd|rd|th|er|º|\.)?"
-_DAYS = re.compile(
-    r"(?<![A-Za-z0-9.:/-])(?:"
-    r"([0-9]{4})(-|[/.] ?| ?[年년] ?)([0-9]{1,2})(?:\2| ?[月월] ?)([0-9]{1,2})(?: ?[日일]|\.(?!\d))?"
-    r"|([0-9]{1,2})(?:\. ?([0-9]{1,2})\. ?|/([0-9]{1,2})/|-([0-9]{1,2})-)([0-9]{4})"
-    rf"|{_DAY}[ -](?:(?:of|de) )?{_MONTH}(?:,? |-|,? de )([0-9]{{4}})(?: ?\u0433\.)?"
-    rf"|{_MONTH}[ -]{_DAY}(?:,? ?|-)([0-9]{{4}})|([0-9]{{4}}),?[ -]{_MONTH}[ -]{_DAY}"
-    r")(?!\.?\d)",
-    re.IGNORECASE,
-)
-"""A day in numbers or words: the month as a word is never taken for the day."""
 _BEFORE_TIME = r"(?:[\s,|·\u2013-]|\b(?:at|um|à|kl\.?|klo)\b){1,4}"
 _TIME_OF_DAY = re.compile(rf"{_BEFORE_TIME}(?=[0-9]{{1,2}}:[0-9]{{2}})", re.IGNORECASE)
 _LEADING = re.compile(
@@ -159,13 +150,13 @@ def bare(name: str) -> str:
 
 def moment(written: str) -> datetime | None:
     """Parse a time: ISO 8601 (also with other separators, or without), the format of e-mail, a day in numbers or words
-    (`_DAYS`), also with a time of day such as `10:30 PM`. A Buddhist year is converted. None for anything else, such as
+    (`_days`), also with a time of day such as `10:30 PM`. A Buddhist year is converted. None for anything else, such as
     `01/02/2024` or a Persian year. Without a zone: UTC.
     """
     written = _ERA.sub(_of_era, written.strip()[:80])
     leading = _LEADING.match(written)
     written = written[leading.end() if leading is not None else 0 :][:60]
-    if (day := _DAYS.match(written)) is not None and (iso := _as_iso(day)):
+    if (day := _days().match(written)) is not None and (iso := _as_iso(day)):
         rest = _TIME_OF_DAY.sub(" ", written[day.end() :], count=1)
         if not (day[1] or day[5]) and rest.strip() and not rest[1:2].isdigit():
             return None  # A range, or a sentence.
@@ -189,11 +180,27 @@ def moment(written: str) -> datetime | None:
     return time if time.year in _YEARS and time != _EPOCH else None
 
 
+@cache
+def _days() -> re.Pattern[str]:
+    """Return what finds a day in numbers or words: the month as a word is never taken for the day. Made on first use,
+    since few crawls read dates, and it takes 2 ms.
+    """
+    return re.compile(
+        r"(?<![A-Za-z0-9.:/-])(?:"
+        r"([0-9]{4})(-|[/.] ?| ?[年년] ?)([0-9]{1,2})(?:\2| ?[月월] ?)([0-9]{1,2})(?: ?[日일]|\.(?!\d))?"
+        r"|([0-9]{1,2})(?:\. ?([0-9]{1,2})\. ?|/([0-9]{1,2})/|-([0-9]{1,2})-)([0-9]{4})"
+        rf"|{_DAY}[ -](?:(?:of|de) )?{_MONTH}(?:,? |-|,? de )([0-9]{{4}})(?: ?\u0433\.)?"
+        rf"|{_MONTH}[ -]{_DAY}(?:,? ?|-)([0-9]{{4}})|([0-9]{{4}}),?[ -]{_MONTH}[ -]{_DAY}"
+        r")(?!\.?\d)",
+        re.IGNORECASE,
+    )
+
+
 def date_within(text: str) -> datetime | None:
     """Return the one day in a short text such as `By Ann on 6 May 2024`, with its time of day if that follows."""
     if len(text) > _LABEL_CHARACTERS_MAX:
         return None
-    days = list(_DAYS.finditer(text))
+    days = list(_days().finditer(text))
     if len({_as_iso(day) for day in days}) != 1:
         return None
     rest = text[days[0].end() :]

@@ -137,7 +137,7 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
         is_beside = len(gap) <= GAP_MAX and all(
             parents[at] in around or one in around for at, one in zip(gap, within, strict=True)
         )
-        if is_beside or (parents[before] == parents[after] and _is_embedded(outline, gap, parents[before])):
+        if is_beside or _is_embedded(outline, gap, around):
             out[before + 1 : after] = [True] * len(gap)
     _fill_notes(outline, out)
     _fill_lists(outline, out)
@@ -152,8 +152,13 @@ def complete_blocks(outline: Outline, keep: list[bool]) -> list[bool]:
     return out
 
 
-def _is_embedded(outline: Outline, gap: range, around: int) -> bool:
-    """Say whether blocks between two paragraphs are lists, tables and the like of the text: short, without links."""
+def _is_embedded(outline: Outline, gap: range, parents: tuple[int, int]) -> bool:
+    """Say whether blocks between two paragraphs are lists, tables and the like of the text: short, without links. One
+    of the parents of the paragraphs is, or is in, the other one.
+    """
+    around = min(parents)
+    if outline.within[around] <= max(parents):
+        return False
     blocks = outline.blocks[gap.start : gap.stop]
     if len(blocks) > EMBEDDED_BLOCKS_MAX or sum(block.words for block in blocks) > EMBEDDED_WORDS_MAX:
         return False
