@@ -72,7 +72,7 @@ def test_pages_are_fetched_and_queries_are_bounded_by_requests(tmp_path: Path, m
     with SimwebProcess(options, tmp_path / "web") as simweb, name_server() as server:
         server.web = simweb.web
         crawled = crawl(
-            simweb.seeds, tmp_path / "c", *SETTINGS, *more, "resolve.ttl_s_min=0", "limits.max_time_s=15",
+            simweb.seeds, tmp_path / "c", *SETTINGS, *more, "resolve.ttl_s_min=0", "limits.max_time_s=100",
             dns=(server.server,), scope="any", contact="me@example.org",
         )  # fmt: skip
     requests = len(simweb.requests())  # All of them are logged once the server has ended.
