@@ -294,7 +294,7 @@ class Pipeline:
             if self.stages.quarantine.suspects(prerequisite.url.fingerprint):
                 result = Failure("process_crashed", "a process died of it", ip=result.ip)
             else:
-                text = msgspec.structs.replace(result, media_type="text/plain")  # Whatever its header says.
+                text = msgspec.structs.replace(result, media_type="text/plain")  # Under any Content-Type.
                 content = self.stages.examiner.content(text, prerequisite.url.fingerprint)
                 body = content.body
                 if content.error and body != result.body:  # It breaks off within its coding.
