@@ -288,13 +288,13 @@ def _scope_memory(config: Config, epochs: Epochs, scope: CrawlScope, *, alone: b
 def _count(
     kept: DurableState,
     counters: CrawlCounters,
-    counting: tuple[object, ...],
+    parts: tuple[object, ...],
     frontier: Frontier,
     schedule: Schedule | None,
 ) -> None:
     """Let status and tables read what the parts of a shard count."""
     counters.pending = lambda: frontier.counts.pending
-    counters.dns_and_caches = partial(counters_of, (*counting, counters))
+    counters.dns_and_caches = partial(counters_of, (*parts, counters))
     kept.committer.measure = measuring(counters.dns_and_caches, frontier, schedule)
 
 

@@ -38,12 +38,7 @@ class Trapping(VisitMiddleware):
     judges_unresolved = True  # Hosts of a farm, which get no requests, are not looked up.
 
     def __init__(
-        self,
-        traps: Traps,
-        epochs: Epochs,
-        sketcher: Sketcher,
-        counters: CrawlCounters,
-        split: frozenset[str] = frozenset(),
+        self, traps: Traps, epochs: Epochs, sketcher: Sketcher, counters: CrawlCounters, split: frozenset[str]
     ) -> None:
         """`split` are sites whose hosts have a partition each: a shard judges such farms by the hosts that it has."""
         self.traps = traps
@@ -77,14 +72,11 @@ class Trapping(VisitMiddleware):
         if not is_text(row.media_type):
             return
         copy = bool(row.duplicate_of) and _host_of(row.duplicate_of) == _host_of(row.url)
-        sketch = None if copy else lambda: self._sketcher(content.body, row.charset, url.text)
+        body = content.body
+        sketch = None if copy else lambda: self._sketcher(body, row.charset, url.text)
         year = datetime.fromtimestamp(row.fetched_at, UTC).year
         trap = self.traps.note_page(
-            url,
-            sketch,
-            year,
-            lambda: self._sketcher(content.body, row.charset, hosts_named(url, content.body)),
-            requested,
+            url, sketch, year, lambda: self._sketcher(body, row.charset, hosts_named(url, body)), requested
         )
         if trap is not None:
             self._counters.note(f"{trap.says()}; `gossamer release DIR '{trap.name}'` lets it go on")

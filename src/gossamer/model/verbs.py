@@ -340,16 +340,10 @@ VERBS: Mapping[str, Verb] = {
         "Release a URL pattern that was taken for a trap. The crawl fetches its URLs again, or does so after `resume`.",
     ),
     "set": Verb(
-        Set,
-        SettingsChanged,
-        True,
-        "Change configuration keys of a running crawl: all or none. Returns when they are saved.",
+        Set, SettingsChanged, True, "Change keys of a running crawl: all or none. Returns when they are saved."
     ),
     "host": Verb(
-        HostSettings,
-        SettingsChanged,
-        True,
-        "Override settings for one host of a running crawl. Returns when they are saved.",
+        HostSettings, SettingsChanged, True, "Override settings for one host of a running crawl. Returns when saved."
     ),
     "pause": Verb(Nothing, Status, True, "Pause a running crawl. Requests in flight are finished."),
     "unpause": Verb(Nothing, Status, True, "Continue a paused crawl."),

@@ -116,12 +116,7 @@ class Rendering:
     """One page in one browser, from `document` as fetched and decoded. Make one for each page, and await `dom` once."""
 
     def __init__(
-        self,
-        browser: Browser,
-        document: Reply,
-        options: RenderOptions,
-        supply: Supply,
-        own: tuple[BehaviorFile, ...] = (),
+        self, browser: Browser, document: Reply, options: RenderOptions, supply: Supply, own: tuple[BehaviorFile, ...]
     ) -> None:
         self._browser = browser
         self._own = own
@@ -344,14 +339,14 @@ class Rendering:
             self._errors.append((behavior.name, text.partition("\n")[0][:ERROR_MAX]))
         return answer.get("result", {}).get("value") is True
 
-    async def _evaluate(self, expression: str, within_s: float = 0.0) -> Any:
+    async def _evaluate(self, script: str, within_s: float = 0.0) -> Any:
         """Return the value of an expression in a world that the page's scripts cannot change; the same each time."""
         call = self._browser.call
         limit_s = within_s or self._call_s_max
         own = {"frameId": self._target, "worldName": "gossamer"}
         world = await call("Page.createIsolatedWorld", own, self._session, limit_s)
         asked = {
-            "expression": expression,
+            "expression": script,
             "contextId": world["executionContextId"],
             "returnByValue": True,
             "awaitPromise": True,

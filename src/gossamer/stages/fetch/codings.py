@@ -159,13 +159,8 @@ class Spilling:
             file, whole = yield from self._spill(_remove_all(source, codings, problems), limit)
         with file.open() as reader:
             beginning = reader.read(self._held_max)
-        faults = [problem for problem in problems if not (reply.truncated and problem.endswith("ends early"))]
-        return Content(
-            beginning,
-            "" if whole else "length",
-            faults[0] if faults else "",
-            file if file.size > len(beginning) else None,
-        )
+        fault = next((one for one in problems if not (reply.truncated and one.endswith("ends early"))), "")
+        return Content(beginning, "" if whole else "length", fault, file if file.size > len(beginning) else None)
 
     def _spill(self, pieces: Iterator[bytes], limit: int) -> Generator[None, None, tuple[LargeBody, bool]]:
         spill = self._spills.make()

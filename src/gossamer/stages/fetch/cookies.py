@@ -167,18 +167,9 @@ def parse_cookie(text: str, url: Url, now: float) -> Cookie | None:
         path = _default_path(url)
     if not _keeps_its_prefix(name, secure=secure, host_only=host_only and "domain" not in said, path=path):
         return None
-    return Cookie(
-        name,
-        value,
-        domain or url.host,
-        path,
-        now,
-        _expires(said, now),
-        host_only,
-        secure,
-        "httponly" in said,
-        same_site,
-    )
+    domain = domain or url.host
+    expires_at = _expires(said, now)
+    return Cookie(name, value, domain, path, now, expires_at, host_only, secure, "httponly" in said, same_site)
 
 
 def _attributes(parts: Iterable[str]) -> dict[str, str]:

@@ -95,12 +95,8 @@ class Offers:
     def replay(self) -> Iterator[tuple[int, array[int], array[int]]]:
         """Yield group, fingerprints and paths of all committed offers in the log, the oldest of a group first."""
         for key, value in self._epochs.scan("seen", *PARTITIONED):
-            count = len(value) // _ENTRY_BYTES
-            yield (
-                int.from_bytes(key[:2]) >> GROUP_SHIFT,
-                array_of("Q", value[: 8 * count]),
-                array_of("I", value[8 * count :]),
-            )
+            at = 8 * (len(value) // _ENTRY_BYTES)
+            yield int.from_bytes(key[:2]) >> GROUP_SHIFT, array_of("Q", value[:at]), array_of("I", value[at:])
 
     def forget(self, group: int, through: int) -> None:
         """Drop a group's offers of epochs up to `through`: the files that the open epoch commits have them."""
