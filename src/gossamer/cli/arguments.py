@@ -9,24 +9,18 @@ from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option, Typer
 from typer.core import TyperCommand, TyperGroup
 from typer.exceptions import TyperException
 
 from gossamer.model.errors import ConfigError
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The crawl's directory.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Show errors only.")]
-Sets = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Set any configuration key (repeatable).")
-]
-ConfigFile = Annotated[
-    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read a TOML configuration file.")
-]
-PresetName = Annotated[
-    str | None, typer.Option("--preset", metavar="NAME", help="Start from a set of values: whitelist.")
-]
+Directory = Annotated[Path, Argument(metavar="DIR", help="The crawl's directory.")]
+Json = Annotated[bool, Option("--json", help="Print JSON.")]
+Quiet = Annotated[bool, Option("--quiet", help="Show errors only.")]
+Sets = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="Set any configuration key (repeatable).")]
+ConfigFile = Annotated[Path | None, Option("--config", "-c", metavar="FILE", help="Read a TOML configuration file.")]
+PresetName = Annotated[str | None, Option("--preset", metavar="NAME", help="Start from a set of values: whitelist.")]
 UNREADABLE = re.compile(r"'([^']+)' is not readable")
 """Matches what the parser says of a path that this user may not read."""
 HELP = {"help_option_names": ["-h", "--help"]}
@@ -106,7 +100,7 @@ class Command(TyperCommand):
                     formatter.write_dl(records)
 
 
-def make_plain(app: typer.Typer) -> typer.Typer:
+def make_plain(app: Typer) -> Typer:
     """Return a tree of commands, each of which shows its help as `Command` does."""
     for command in app.registered_commands:
         command.cls = Command

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, Typer, echo
 
 from gossamer.cli.arguments import Directory, PresetName
 from gossamer.cli.directory import require_crawl
@@ -24,19 +24,19 @@ from gossamer.config.stores import check_stores
 from gossamer.config.toml import starter_toml, to_toml
 from gossamer.model.errors import ConfigError
 
-commands = typer.Typer()
-config_commands = typer.Typer(help="Check and show configurations.")
+commands = Typer()
+config_commands = Typer(help="Check and show configurations.")
 
 
 @commands.command("init")
 def init(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write.")] = Path("gossamer.toml"),
+    file: Annotated[Path, Argument(metavar="FILE", help="File to write.")] = Path("gossamer.toml"),
     preset: PresetName = None,
 ) -> int:
     """Write a configuration file that explains its keys."""
     text = starter_toml(preset or "")
     if str(file) == "-":
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return 0
     try:
         with file.open("x", encoding="utf-8") as new:
@@ -45,12 +45,12 @@ def init(
         raise ConfigError(f"{file} exists; name another file, or remove it first") from error
     except OSError as error:
         raise ConfigError(f"cannot write {file}: {error.strerror}; name another file") from error
-    typer.echo(f"wrote {file}; gossamer crawl -c {file} URL uses it")
+    echo(f"wrote {file}; gossamer crawl -c {file} URL uses it")
     return 0
 
 
 @config_commands.command("check")
-def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML file to check.")]) -> int:
+def check(file: Annotated[Path, Argument(metavar="FILE", help="The TOML file to check.")]) -> int:
     """Check a configuration file and list all mistakes."""
     if wrong := mistakes(file):
         for line in wrong:
@@ -65,7 +65,7 @@ def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="The TOML fi
     require_components(config)
     changed = sum(config.origin(key) not in {"default", ORIGIN, MODE} for key in keys())
     named = [key for key in config.all_keys() if key not in set(keys())]  # Rules for items, hosts, logins.
-    typer.echo(f"{file} is valid: {changed} of {len(keys())} keys set{', and ' if named else ''}{', '.join(named)}")
+    echo(f"{file} is valid: {changed} of {len(keys())} keys set{', and ' if named else ''}{', '.join(named)}")
     return 0
 
 
@@ -77,7 +77,7 @@ def show(directory: Directory) -> int:
     rows = [(key, _format_value(redact(key, config.value(key))), config.origin(key)) for key in config.all_keys()]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     for key, value, origin in rows:
-        typer.echo(f"{key:<{widths[0]}}  {value:<{min(widths[1], 40)}}  {origin}")
+        echo(f"{key:<{widths[0]}}  {value:<{min(widths[1], 40)}}  {origin}")
     return 0
 
 
@@ -85,14 +85,14 @@ def show(directory: Directory) -> int:
 def schema(
     *,
     markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the reference page docs/reference/configuration.md.")
+        bool, Option("--markdown", help="Print the reference page docs/reference/configuration.md.")
     ] = False,
 ) -> int:
     """Print the JSON schema of the configuration."""
     if markdown:
-        typer.echo(page(), nl=False)
+        echo(page(), nl=False)
     else:
-        typer.echo(json.dumps(config_schema(), indent=2))
+        echo(json.dumps(config_schema(), indent=2))
     return 0
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin
 
 import msgspec
-import typer
+from typer import Argument, Option, Typer, echo
 
 from gossamer import api
 from gossamer.cli.arguments import Directory
@@ -29,7 +29,7 @@ from gossamer.model.words import shell_word
 from gossamer.world.files import socket_name
 from gossamer.world.process import DirectoryLock
 
-commands = typer.Typer()
+commands = Typer()
 SOCKET = "control.sock"
 DEADLINE_S = 30.0
 BEGIN_S_MAX = 5.0
@@ -40,7 +40,7 @@ STALLED = "state/stalled.json"
 
 
 @commands.command("seed", help=VERBS["seed"].says)
-def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar="URL", help="Seeds to add.")]) -> int:
+def seed(directory: Directory, urls: Annotated[list[str], Argument(metavar="URL", help="Seeds to add.")]) -> int:
     """Check seeds and add them."""
     from gossamer.config.seeds import seed as checked
 
@@ -49,8 +49,7 @@ def seed(directory: Directory, urls: Annotated[list[str], typer.Argument(metavar
 
 @commands.command("release", help=VERBS["release"].says)
 def release(
-    directory: Directory,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A trap as `status` names it, or a host.")],
+    directory: Directory, name: Annotated[str, Argument(metavar="NAME", help="A trap as `status` names it, or a host.")]
 ) -> int:
     """Release traps: in the crawl itself while it runs, else in its store."""
     require_crawl(directory)
@@ -58,7 +57,7 @@ def release(
         found = mapping(ask(directory, "release", {"name": name}))
     except NoCrawlRunsError:
         found = api.release_of(directory, name)
-    typer.echo(pairs_text(found))
+    echo(pairs_text(found))
     return 0
 
 
@@ -66,8 +65,7 @@ def release(
 def set_keys(
     directory: Directory,
     assignments: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="New values; without any, list the keys that can change."),
+        list[str] | None, Argument(metavar="KEY=VALUE", help="New values; without any, list the keys that can change.")
     ] = None,
 ) -> int:
     """Change keys; without any, list those that can change."""
@@ -78,7 +76,7 @@ def set_keys(
     live = answer.get("live")
     if isinstance(live, Mapping):
         for key, value in live.items():
-            typer.echo(harmless(f"{key}={value}"))
+            echo(harmless(f"{key}={value}"))
         return 0
     return _show_changes(answer)
 
@@ -86,9 +84,9 @@ def set_keys(
 @commands.command("host", help=VERBS["host"].says)
 def set_host(
     directory: Directory,
-    host: Annotated[str, typer.Argument(metavar="HOST", help="Host name, such as example.org.")],
+    host: Annotated[str, Argument(metavar="HOST", help="Host name, such as example.org.")],
     assignments: Annotated[
-        list[str], typer.Argument(metavar="KEY=VALUE", help="delay_s, per_host or pages; the value none removes one.")
+        list[str], Argument(metavar="KEY=VALUE", help="delay_s, per_host or pages; the value none removes one.")
     ],
 ) -> int:
     """Change the settings of one host; the value none removes one."""
@@ -115,10 +113,10 @@ def _parameter(field: msgspec.structs.FieldInfo) -> Parameter:
     kind, *about = get_args(field.type)
     said = [one.description for one in about if isinstance(one, msgspec.Meta) and one.description]
     if field.required:
-        argument = typer.Argument(metavar=field.name.removesuffix("s").upper(), help=said[0])
+        argument = Argument(metavar=field.name.removesuffix("s").upper(), help=said[0])
         shown: Any = Annotated[list[str] if get_origin(kind) is tuple else kind, argument]
         return Parameter(field.name, Parameter.KEYWORD_ONLY, annotation=shown)
-    shown = Annotated[kind, typer.Option(f"--{field.name}", help=said[0])]
+    shown = Annotated[kind, Option(f"--{field.name}", help=said[0])]
     return Parameter(field.name, Parameter.KEYWORD_ONLY, default=field.default, annotation=shown)
 
 
@@ -132,9 +130,9 @@ def act(directory: Path, verb: str, **arguments: object) -> int:
     if isinstance(answer, Mapping):
         # Verbs that change the crawl's state answer with its status.
         status = read_status(answer) if "state" in answer else None
-        typer.echo(f"{state_of(status)}; {line_of(status)}" if status is not None else pairs_text(answer))
+        echo(f"{state_of(status)}; {line_of(status)}" if status is not None else pairs_text(answer))
     elif answer is not None:
-        typer.echo(harmless(answer))
+        echo(harmless(answer))
     return 0
 
 
@@ -160,9 +158,9 @@ def _not_running(directory: Path, error: NoCrawlRunsError, how: str) -> ConfigEr
 def _show_changes(answer: Mapping[str, object]) -> int:
     changes = answer.get("changed")
     for change in changes if isinstance(changes, list) else ():
-        typer.echo(harmless(f"{change['key']}: {change['before'] or 'none'} → {change['after'] or 'none'}"))
+        echo(harmless(f"{change['key']}: {change['before'] or 'none'} → {change['after'] or 'none'}"))
     if not changes:
-        typer.echo("nothing changes: it has that value already")
+        echo("nothing changes: it has that value already")
     return 0
 
 

@@ -6,14 +6,14 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
-import typer
+from typer import Argument, Context, Option, Typer
 
 from gossamer.cli.arguments import ConfigFile, Directory, PresetName, Sets
 from gossamer.cli.job import CrawlRequest
 from gossamer.cli.output import epilog
 from gossamer.config.flags import FLAGS, Flag
 
-commands = typer.Typer()
+commands = Typer()
 Command = TypeVar("Command", bound=Callable[..., int])
 CarryOut = Callable[[CrawlRequest], int]
 """Crawls, and returns the exit status."""
@@ -50,7 +50,7 @@ def with_flags(*only: str, resumable_only: bool = False) -> Callable[[Command], 
 
 def _parameter(flag: Flag) -> inspect.Parameter:
     names = [f"--{flag.option}", *([f"-{flag.short}"] if flag.short else [])]
-    option = typer.Option(*names, help=flag.help, metavar=flag.metavar or None, show_default=False)
+    option = Option(*names, help=flag.help, metavar=flag.metavar or None, show_default=False)
     # Numbers come as text: the configuration checks them, wherever they come from.
     annotation: Any = bool if flag.kind is bool else list[str] | None if flag.many else str | None
     default = False if flag.kind is bool else None
@@ -62,16 +62,16 @@ def _parameter(flag: Flag) -> inspect.Parameter:
 @commands.command("crawl", epilog=epilog())
 @with_flags()
 def crawl(
-    context: typer.Context,
+    context: Context,
     urls: Annotated[
-        list[str] | None, typer.Argument(metavar="SEED", help="URLs to start from; segments for --mode offline.")
+        list[str] | None, Argument(metavar="SEED", help="URLs to start from; segments for --mode offline.")
     ] = None,
     config: ConfigFile = None,
     preset: PresetName = None,
     or_resume: Annotated[
-        bool, typer.Option("--or-resume", help="Continue the crawl if the directory holds one that has not ended.")
+        bool, Option("--or-resume", help="Continue the crawl if the directory holds one that has not ended.")
     ] = False,
-    recipe: Annotated[str, typer.Option("--recipe", hidden=True)] = "",
+    recipe: Annotated[str, Option("--recipe", hidden=True)] = "",
     sets: Sets = None,
     **options: object,
 ) -> int:
@@ -85,7 +85,7 @@ def crawl(
 
 @commands.command("resume", epilog=epilog())
 @with_flags(resumable_only=True)
-def resume(context: typer.Context, directory: Directory, sets: Sets = None, **options: object) -> int:
+def resume(context: Context, directory: Directory, sets: Sets = None, **options: object) -> int:
     """Continue a crawl after a stop or a crash.
 
     Options given here replace those of the crawl from now on.
@@ -93,6 +93,6 @@ def resume(context: typer.Context, directory: Directory, sets: Sets = None, **op
     return _carry_out(context, CrawlRequest("resume", options, sets or (), directory=directory))
 
 
-def _carry_out(context: typer.Context, request: CrawlRequest) -> int:
+def _carry_out(context: Context, request: CrawlRequest) -> int:
     carry_out: CarryOut = context.obj
     return carry_out(request)

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, cast, get_args
 
-import typer
+from typer import Option, Typer, echo
 
 from gossamer.cli.directory import make_writable
 from gossamer.cli.output import write_line
@@ -21,11 +21,11 @@ from gossamer.model.words import counted, shell_word
 from gossamer.options import OptionsError
 from gossamer.world.files import write_whole
 
-commands = typer.Typer()
+commands = Typer()
 OutputDirectory = Annotated[
-    Path, typer.Option("--output", "-o", metavar="DIR", help="Output directory; replaced by each run.")
+    Path, Option("--output", "-o", metavar="DIR", help="Output directory; replaced by each run.")
 ]
-Size = Annotated[str, typer.Option("--size", metavar="SIZE", help="Size of the web: small, medium or large.")]
+Size = Annotated[str, Option("--size", metavar="SIZE", help="Size of the web: small, medium or large.")]
 # The made web misbehaves as the real one does; here its patience and ours are cut so that a demo ends in a minute.
 QUICK_WEB = {"crawl_delay_s": 0.1, "slow_s_median": 0.1, "retry_after_s": 1, "drip_s": 0.2}
 QUICK_CRAWL = (
@@ -61,14 +61,12 @@ CONFORMANCE_CRAWL = (
 
 @commands.command("simweb")
 def simweb(
-    directory: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Directory for its files.")] = Path(
+    directory: Annotated[Path, Option("--output", "-o", metavar="DIR", help="Directory for its files.")] = Path(
         "simweb"
     ),
     size: Size = "small",
-    seed: Annotated[
-        int, typer.Option("--seed", metavar="N", help="Random seed: the same seed gives the same web.")
-    ] = 1,
-    port: Annotated[int, typer.Option("--port", metavar="N", help="Port; 0 chooses a free one.")] = 0,
+    seed: Annotated[int, Option("--seed", metavar="N", help="Random seed: the same seed gives the same web.")] = 1,
+    port: Annotated[int, Option("--port", metavar="N", help="Port; 0 chooses a free one.")] = 0,
 ) -> int:
     """Serve a synthetic web on loopback."""
     web_process = _web(directory, size, seed=seed, port=port)
@@ -77,8 +75,8 @@ def simweb(
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     try:
         with web_process as web:
-            typer.echo(f"serving {counted(len(web.seeds), 'seed')}; to crawl it:")
-            typer.echo(f"gossamer crawl {web.seeds[0]} --hosts {web.hosts_file} --allow-private --scope any")
+            echo(f"serving {counted(len(web.seeds), 'seed')}; to crawl it:")
+            echo(f"gossamer crawl {web.seeds[0]} --hosts {web.hosts_file} --allow-private --scope any")
             signal.sigwait(stops)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -123,7 +121,7 @@ def conformance(directory: OutputDirectory = Path("conformance")) -> int:
     web = web_process.web
     walked = Truth(web).walk(web.seeds, embeds=True)
     rows = expected.conformance(web, walked, web_process.requests(), outcomes(directory))
-    typer.echo(expected.table(rows))
+    echo(expected.table(rows))
     return 0 if all(row.right for row in rows) else 1
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option, Typer, echo
 
 from gossamer.api import views
 from gossamer.api.extracting import extract_of
@@ -27,11 +27,11 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.words import count, counted, shell_word, size
 from gossamer.results.export.chunks import TOKENS_MAX
 
-commands = typer.Typer()
+commands = Typer()
 WIDTH = len("appeared")
 Dedupe = Annotated[
     str,
-    typer.Option(
+    Option(
         "--dedupe",
         metavar="HOW",
         help="Leave out texts that another page has: exact or near. For markdown, datasets, chunks and bulk.",
@@ -39,7 +39,7 @@ Dedupe = Annotated[
 ]
 Against = Annotated[
     list[Path] | None,
-    typer.Option(
+    Option(
         "--against",
         metavar="DIR",
         help="With --dedupe: also leave out texts of this earlier crawl or corpus export. Repeatable.",
@@ -47,7 +47,7 @@ Against = Annotated[
 ]
 Permitted = Annotated[
     str,
-    typer.Option(
+    Option(
         "--permitted",
         metavar="PURPOSE",
         help="Export only pages whose owners allow a use: search, ai-train, ai-input or archive.",
@@ -68,32 +68,32 @@ IGNORED = {
 def changes(
     directory: Directory,
     since: Annotated[
-        str, typer.Option("--since", metavar="T", help="Start time: 2026-01-31T12:00 (UTC), or 12h or 3d ago.")
+        str, Option("--since", metavar="T", help="Start time: 2026-01-31T12:00 (UTC), or 12h or 3d ago.")
     ] = "",
-    url: Annotated[str, typer.Option("--url", metavar="URL", help="Show all versions of one page.")] = "",
+    url: Annotated[str, Option("--url", metavar="URL", help="Show all versions of one page.")] = "",
     as_json: Json = False,
 ) -> int:
     """List changed pages, and changed fields of items, by time."""
     require_crawl(directory)
     for change in changes_of(directory, since, seed(url, "URL") if url else ""):
         if as_json:
-            typer.echo(json.dumps(change.as_object()))
+            echo(json.dumps(change.as_object()))
         elif isinstance(change, FieldChange):
             before, after = ("nothing" if value is None else harmless(value) for value in (change.before, change.after))
             what = f"{change.items} {harmless(change.item)}: {change.field} changed from {before} to {after}"
-            typer.echo(f"{change.at[:19]}Z  {'field':<{WIDTH}}  {harmless(change.url)}  {what}")
+            echo(f"{change.at[:19]}Z  {'field':<{WIDTH}}  {harmless(change.url)}  {what}")
         else:
-            typer.echo(_line(change, of_one=bool(url)))
+            echo(_line(change, of_one=bool(url)))
     ignored = IGNORED.get(reopen(directory / "crawl.toml").revisit.change)
     if ignored and not as_json:
-        typer.echo(ignored.replace("resume DIR", f"resume {shell_word(directory)}"), err=True)
+        echo(ignored.replace("resume DIR", f"resume {shell_word(directory)}"), err=True)
     return 0
 
 
 @commands.command("robots")
 def robots(
     directory: Directory,
-    host: Annotated[str, typer.Argument(metavar="HOST", help="The host, without scheme and port.")],
+    host: Annotated[str, Argument(metavar="HOST", help="The host, without scheme and port.")],
     as_json: Json = False,
 ) -> int:
     """Show what changed in a robots.txt."""
@@ -102,11 +102,11 @@ def robots(
     for version in robots_history(directory, host):
         found += 1
         if as_json:
-            typer.echo(json.dumps(version.as_object()))
+            echo(json.dumps(version.as_object()))
             continue
-        typer.echo(f"{version.at}  {version.status}  {version.change:<7}  {harmless(version.url)}")
+        echo(f"{version.at}  {version.status}  {version.change:<7}  {harmless(version.url)}")
         for line in version.diff:
-            typer.echo(f"    {harmless(line)}")
+            echo(f"    {harmless(line)}")
     if not found:
         raise ConfigError(
             f"{directory} has no robots.txt of {host}; `gossamer status {shell_word(directory)}` names its hosts"
@@ -117,29 +117,24 @@ def robots(
 @commands.command("export")
 def export(
     directory: Directory,
-    to: Annotated[
-        str, typer.Option("--to", metavar="FORMAT", help=f"Format: {FORMATS}; or several, with commas between.")
-    ],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Output path; - is standard output.")],
-    table: Annotated[
-        str, typer.Option("--table", metavar="NAME", help="Table: pages, links, or one of a module.")
-    ] = "",
+    to: Annotated[str, Option("--to", metavar="FORMAT", help=f"Format: {FORMATS}; or several, with commas between.")],
+    output: Annotated[str, Option("--output", "-o", metavar="PATH", help="Output path; - is standard output.")],
+    table: Annotated[str, Option("--table", metavar="NAME", help="Table: pages, links, or one of a module.")] = "",
     where: Annotated[
-        str, typer.Option("--where", metavar="SQL", help="Export only rows that match this SQL condition.")
+        str, Option("--where", metavar="SQL", help="Export only rows that match this SQL condition.")
     ] = "",
     permitted: Permitted = "",
     unknown: Annotated[
-        bool, typer.Option("--unknown", help="With --permitted: also pages about which nothing is stated.")
+        bool, Option("--unknown", help="With --permitted: also pages about which nothing is stated.")
     ] = False,
     dedupe: Dedupe = "",
     against: Against = None,
     chunk_tokens: Annotated[
-        int, typer.Option("--chunk-tokens", metavar="N", help="Largest chunk of the format chunks, in tokens.")
+        int, Option("--chunk-tokens", metavar="N", help="Largest chunk of the format chunks, in tokens.")
     ] = TOKENS_MAX,
-    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit, such as 2GiB.")] = "512MB",
+    memory: Annotated[str, Option("--memory", metavar="SIZE", help="Memory limit, such as 2GiB.")] = "512MB",
     cluster: Annotated[
-        str,
-        typer.Option("--cluster", metavar="ADDRESS", help="Export on this Ray cluster, in parallel: one task a shard."),
+        str, Option("--cluster", metavar="ADDRESS", help="Export on this Ray cluster, in parallel: one task a shard.")
     ] = "",
     sets: Sets = None,
     quiet: Quiet = False,
@@ -215,10 +210,10 @@ def extract(
     directory: Directory,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="TOML file with [extract.NAME]; default: the crawl's own."),
+        Option("--config", "-c", metavar="FILE", help="TOML file with [extract.NAME]; default: the crawl's own."),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="DIR", help="Write items/NAME here, not into the crawl.")
+        Path | None, Option("--output", "-o", metavar="DIR", help="Write items/NAME here, not into the crawl.")
     ] = None,
     quiet: Quiet = False,
 ) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-import typer
+from typer import Option
 
 from gossamer.cli.directory import write_file
 from gossamer.cli.output import harmless
@@ -19,17 +19,17 @@ SHOWN_MAX = 20
 """Faults of one kind that the terminal shows at most."""
 CAUSES_MAX = 10
 """Causes that the terminal shows at most."""
-Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the faults to an HTML file.")]
-Csv = Annotated[Path | None, typer.Option("--csv", metavar="FILE", help="Write the faults to a CSV file.")]
-Json = Annotated[Path | None, typer.Option("--json-file", metavar="FILE", help="Write the faults to a JSON file.")]
-Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write a JUnit XML file.")]
-Sarif = Annotated[Path | None, typer.Option("--sarif", metavar="FILE", help="Write a SARIF file.")]
-Markdown = Annotated[Path | None, typer.Option("--markdown", metavar="FILE", help="Write a summary in Markdown.")]
-Since = Annotated[Path | None, typer.Option("--since", metavar="DIR", help="Show what is new since the check in DIR.")]
-Baseline = Annotated[Path | None, typer.Option("--baseline", metavar="FILE", help="Accept the faults in a CSV file.")]
+Html = Annotated[Path | None, Option("--html", metavar="FILE", help="Write the faults to an HTML file.")]
+Csv = Annotated[Path | None, Option("--csv", metavar="FILE", help="Write the faults to a CSV file.")]
+Json = Annotated[Path | None, Option("--json-file", metavar="FILE", help="Write the faults to a JSON file.")]
+Junit = Annotated[Path | None, Option("--junit", metavar="FILE", help="Write a JUnit XML file.")]
+Sarif = Annotated[Path | None, Option("--sarif", metavar="FILE", help="Write a SARIF file.")]
+Markdown = Annotated[Path | None, Option("--markdown", metavar="FILE", help="Write a summary in Markdown.")]
+Since = Annotated[Path | None, Option("--since", metavar="DIR", help="Show what is new since the check in DIR.")]
+Baseline = Annotated[Path | None, Option("--baseline", metavar="FILE", help="Accept the faults in a CSV file.")]
 Level = Literal["error", "warning", "notice"]
 FailOn = Annotated[
-    Level, typer.Option("--fail-on", metavar="LEVEL", help="Least severity for exit status 1: error, warning, notice.")
+    Level, Option("--fail-on", metavar="LEVEL", help="Least severity for exit status 1: error, warning, notice.")
 ]
 
 

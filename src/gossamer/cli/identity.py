@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option, Typer, echo
 
 from gossamer.api.identity import crawl_page
 from gossamer.cli.arguments import Json
@@ -25,19 +25,18 @@ from gossamer.model.words import iso_time
 if TYPE_CHECKING:
     from gossamer.features.identity.keys import SigningKey
 
-commands = typer.Typer(help="Manage the keys that sign requests, and publish who crawls.")
+commands = Typer(help="Manage the keys that sign requests, and publish who crawls.")
 
 KEY_FILE = Path("identity.json")
 STANDARD_OUTPUT = Path("-")
 ConfigFile = Annotated[
-    Path | None, typer.Option("--config", "-c", metavar="FILE", help="Configuration with the section [identity].")
+    Path | None, Option("--config", "-c", metavar="FILE", help="Configuration with the section [identity].")
 ]
 KeyPath = Annotated[
-    Path | None,
-    typer.Option("--key", metavar="FILE", help="Key file, instead of identity.key_file (or identity.json)."),
+    Path | None, Option("--key", metavar="FILE", help="Key file, instead of identity.key_file (or identity.json).")
 ]
 Target = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FILE", help="File to write instead of standard output.")
+    Path | None, Option("--output", "-o", metavar="FILE", help="File to write instead of standard output.")
 ]
 
 
@@ -46,8 +45,8 @@ def new(config: ConfigFile = None, key: KeyPath = None) -> int:
     """Write a key file that only you can read."""
     path = _key_path(config, key)
     made = new_keys(path, time.time())
-    typer.echo(f"wrote {path} with the key {made.id}; keep it secret")
-    typer.echo("set identity.key_file to it and identity.directory to the https origin that publishes its directory")
+    echo(f"wrote {path} with the key {made.id}; keep it secret")
+    echo("set identity.key_file to it and identity.directory to the https origin that publishes its directory")
     return 0
 
 
@@ -73,14 +72,14 @@ def rotate(
     config: ConfigFile = None,
     key: KeyPath = None,
     now: Annotated[
-        bool, typer.Option("--now", help="Replace a disclosed key: the new one signs at once, old ones are deleted.")
+        bool, Option("--now", help="Replace a disclosed key: the new one signs at once, old ones are deleted.")
     ] = False,
 ) -> int:
     """Add a key that signs after a day; the old one stays in the directory until its signatures have expired."""
     path = _key_path(config, key)
     made = rotate_keys(path, time.time(), at_once=now)
-    typer.echo(f"{path}: the key {made.id} signs from {iso_time(made.begins_at, zone='+00:00')}")
-    typer.echo("publish the directory again now: gossamer identity directory")
+    echo(f"{path}: the key {made.id} signs from {iso_time(made.begins_at, zone='+00:00')}")
+    echo("publish the directory again now: gossamer identity directory")
     return 0
 
 
@@ -89,11 +88,11 @@ def directory(
     config: ConfigFile = None,
     key: KeyPath = None,
     origin: Annotated[
-        str, typer.Option("--origin", metavar="ORIGIN", help="Publishing origin, instead of identity.directory.")
+        str, Option("--origin", metavar="ORIGIN", help="Publishing origin, instead of identity.directory.")
     ] = "",
     output: Target = None,
     headers: Annotated[
-        Path | None, typer.Option("--headers", metavar="FILE", help="File for the response headers, with signatures.")
+        Path | None, Option("--headers", metavar="FILE", help="File for the response headers, with signatures.")
     ] = None,
 ) -> int:
     """Write the key directory for /.well-known/http-message-signatures-directory."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, Typer, echo
 
 from gossamer.api.archives import run_import, seconds_of
 from gossamer.cli.arguments import ConfigFile, Quiet, Sets
@@ -25,7 +25,7 @@ from gossamer.results.imports.capture import ImportRequest
 from gossamer.results.imports.importing import ImportStatus
 from gossamer.world.loop import calm_collector
 
-commands = typer.Typer()
+commands = Typer()
 FLAGS = ("output", "scope", "include", "exclude", "mode", "max_depth", "memory", "contact", "allow_private", "hosts")
 
 
@@ -34,23 +34,20 @@ FLAGS = ("output", "scope", "include", "exclude", "mode", "max_depth", "memory",
 def import_(
     sources: Annotated[
         list[str],
-        typer.Argument(metavar="SOURCE", help="WARC, WACZ, ARC or HAR: files, folders, globs, lists, s3:// addresses."),
+        Argument(metavar="SOURCE", help="WARC, WACZ, ARC or HAR: files, folders, globs, lists, s3:// addresses."),
     ],
-    copy: Annotated[bool, typer.Option("--copy", help="Copy the bodies into the crawl's directory.")] = False,
-    link: Annotated[bool, typer.Option("--link", help="Leave the bodies where they are (default).")] = False,
+    copy: Annotated[bool, Option("--copy", help="Copy the bodies into the crawl's directory.")] = False,
+    link: Annotated[bool, Option("--link", help="Leave the bodies where they are (default).")] = False,
     seed: Annotated[
-        list[str] | None, typer.Option("--seed", metavar="URL", help="Seed of the scope of links (repeatable).")
+        list[str] | None, Option("--seed", metavar="URL", help="Seed of the scope of links (repeatable).")
     ] = None,
     status: Annotated[
-        list[int] | None, typer.Option("--status", metavar="N", help="Import only this HTTP status (repeatable).")
+        list[int] | None, Option("--status", metavar="N", help="Import only this HTTP status (repeatable).")
     ] = None,
     since: Annotated[
-        str | None,
-        typer.Option("--since", metavar="DATE", help="Import captures from this time on, such as 2026-01-31."),
+        str | None, Option("--since", metavar="DATE", help="Import captures from this time on, such as 2026-01-31.")
     ] = None,
-    until: Annotated[
-        str | None, typer.Option("--until", metavar="DATE", help="Import captures before this time.")
-    ] = None,
+    until: Annotated[str | None, Option("--until", metavar="DATE", help="Import captures before this time.")] = None,
     config: ConfigFile = None,
     sets: Sets = None,
     quiet: Quiet = False,
@@ -124,12 +121,12 @@ class Progress:
             return
         left_out = sorted(status.left_out.items(), key=lambda pair: (-pair[1], pair[0]))
         named = ", ".join(f"{harmless(reason)} {count:,}" for reason, count in left_out)
-        typer.echo(f"Imported {counted(status.captures, 'capture')}" + (f"; left out: {named}" if named else ""))
+        echo(f"Imported {counted(status.captures, 'capture')}" + (f"; left out: {named}" if named else ""))
         if not status.captures and {"conversion records", "metadata records"} & status.left_out.keys():
             complain("there are no pages in texts (WET) and descriptions (WAT) of archives; import the WARC files")
-        typer.echo(f"Output: {harmless(directory)}")
+        echo(f"Output: {harmless(directory)}")
         if not is_done:
-            typer.echo("Interrupted: repeat the command to go on.")
+            echo("Interrupted: repeat the command to go on.")
         elif pending:
             resume = f"`gossamer resume {shell_word(directory)}`"
-            typer.echo(f"Not in the archives: {pending:,} URLs; {resume} fetches them.")
+            echo(f"Not in the archives: {pending:,} URLs; {resume} fetches them.")

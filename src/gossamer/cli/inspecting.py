@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import msgspec
-import typer
+from typer import Argument, Option, Typer, echo
 
 from gossamer import api
 from gossamer.cli.arguments import Directory, Json
@@ -27,7 +27,7 @@ from gossamer.model.words import shell_word
 from gossamer.results.report import figures, html, text
 from gossamer.results.report.figures import Report, modules_with_failures
 
-commands = typer.Typer()
+commands = Typer()
 STATUS_S_MAX = 10.0
 """Time after which a crawl without an answer is taken as hanging."""
 
@@ -36,7 +36,7 @@ STATUS_S_MAX = 10.0
 def status(
     directory: Directory,
     as_json: Json = False,
-    again: Annotated[bool, typer.Option("--watch", help="Refresh until the crawl ends; q quits.")] = False,
+    again: Annotated[bool, Option("--watch", help="Refresh until the crawl ends; q quits.")] = False,
 ) -> int:
     """Show the status of a crawl."""
     require_crawl(directory)
@@ -55,7 +55,7 @@ def status(
 
     if again:
         return watch(show, None if as_json else draw)
-    typer.echo(show()[0])
+    echo(show()[0])
     return 0
 
 
@@ -67,14 +67,14 @@ def metrics(directory: Directory) -> int:
         found = mapping(ask(directory, "metrics"))
     except NoCrawlRunsError as error:
         raise ConfigError(f"{error}; gossamer status {shell_word(directory)} --json shows its last status") from error
-    typer.echo(str(found.get("metrics", "")), nl=False)
+    echo(str(found.get("metrics", "")), nl=False)
     return 0
 
 
 @commands.command("why")
 def why(
     directory: Directory,
-    url: Annotated[str, typer.Argument(metavar="URL", help="The URL to explain.")],
+    url: Annotated[str, Argument(metavar="URL", help="The URL to explain.")],
     as_json: Json = False,
 ) -> int:
     """Explain the state of one URL.
@@ -89,7 +89,7 @@ def why(
         found = mapping(ask(directory, "why", {"url": address}))
     except NoCrawlRunsError:
         found = api.why_of(directory, address)
-    typer.echo(json.dumps(found, default=str) if as_json else pairs_text(found))
+    echo(json.dumps(found, default=str) if as_json else pairs_text(found))
     return 0
 
 
@@ -97,11 +97,11 @@ def why(
 def report(
     directory: Directory,
     page: Annotated[
-        Path | None, typer.Option("--html", metavar="FILE", help="Write the report to an HTML file with charts.")
+        Path | None, Option("--html", metavar="FILE", help="Write the report to an HTML file with charts.")
     ] = None,
     price: Annotated[
         list[str] | None,
-        typer.Option("--price", metavar="KEY=VALUE", help="A price, as for simulate: machine.price_per_hour=0.8."),
+        Option("--price", metavar="KEY=VALUE", help="A price, as for simulate: machine.price_per_hour=0.8."),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -116,16 +116,16 @@ def report(
     if page is not None:
         write_file(page, html.as_html(found, directory.resolve().name), "--html")
     if as_json:
-        typer.echo(figures.as_json(found))
+        echo(figures.as_json(found))
     elif page is not None:
         if page.is_file():
-            typer.echo(f"The report is in {harmless(page)}")
+            echo(f"The report is in {harmless(page)}")
     else:
-        typer.echo(text.as_text(found, shutil.get_terminal_size().columns))
+        echo(text.as_text(found, shutil.get_terminal_size().columns))
         if budgets := budgets_of(status):
-            typer.echo(f"\nBudgets: {budgets}")
+            echo(f"\nBudgets: {budgets}")
         for warning in warnings_of(status):
-            typer.echo(f"\nWarning: {warning}")
+            echo(f"\nWarning: {warning}")
     is_over = status.state in OVER
     if found.attempts_counted and not found.attempts and is_over and not (directory / FORGOTTEN).exists():
         complain(

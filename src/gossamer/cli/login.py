@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option, Typer, echo
 
 from gossamer.cli.arguments import Directory
 from gossamer.cli.directory import holds_crawl
@@ -29,7 +29,7 @@ from gossamer.url.site import site_of
 from gossamer.world.files import make_directory, write_whole
 from gossamer.world.process import DirectoryLock
 
-commands = typer.Typer()
+commands = Typer()
 BROWSERS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 PORT = 9222
@@ -41,18 +41,18 @@ OWNERS_ALONE = 0o700
 @commands.command("login")
 def login(
     directory: Directory,
-    url: Annotated[str, typer.Argument(metavar="URL", help="The login page, or a page that needs a login.")],
+    url: Annotated[str, Argument(metavar="URL", help="The login page, or a page that needs a login.")],
     port: Annotated[
         int,
-        typer.Option(
+        Option(
             "--remote-debugging", metavar="PORT", min=1, max=65_535,
             help="Open no window; another browser takes control through this port of loopback.", show_default=False,
         ),
     ] = 0,
-    program: Annotated[str, typer.Option("--browser", metavar="PATH", help="The browser (Chromium or Chrome).")] = "",
+    program: Annotated[str, Option("--browser", metavar="PATH", help="The browser (Chromium or Chrome).")] = "",
     *,
     unsandboxed: Annotated[
-        bool, typer.Option("--unsandboxed", help="Run the browser without its sandbox, as root must.")
+        bool, Option("--unsandboxed", help="Run the browser without its sandbox, as root must.")
     ] = False,
 ) -> int:  # fmt: skip
     """Log in by hand in a browser, and crawl with its cookies.
@@ -83,13 +83,13 @@ def login(
     if not cookies:
         raise ConfigError(f"the browser has no cookies of {site}; log in before you close its window")
     _store(directory, cookies)
-    typer.echo(f"{counted(len(cookies), 'cookie')} stored in {directory / FILE}")
+    echo(f"{counted(len(cookies), 'cookie')} stored in {directory / FILE}")
     next_step = f"gossamer resume {shell_word(directory)}"
     if not holds_crawl(directory):
         next_step = (
             f"gossamer crawl {shell_word(url)} -o {shell_word(directory)} --cookies {shell_word(directory / FILE)}"
         )
-    typer.echo(f"Next: {next_step}")
+    echo(f"Next: {next_step}")
     return Exit.FINISHED
 
 
@@ -142,7 +142,7 @@ async def _log_in(command: list[str], port: int) -> list[dict[str, Any]]:
                 f"chrome://inspect in Chrome or Chromium, add {at} under Configure, and log in in the page that it "
                 "lists; then press Enter here."
             )
-        typer.echo(says)
+        echo(says)
 
     with suppress(OSError, ValueError):  # What cannot be waited for, such as a file, has no Enter.
         loop.add_reader(sys.stdin, read_line)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
-import typer
+from typer import Argument, BadParameter, Option, Typer, echo
 
 from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gossamer.api.maintenance import Verified
     from gossamer.model.errors import Damage
 
-commands = typer.Typer()
+commands = Typer()
 START_S_MAX = 200.0
 START_LOOK_S = 0.5
 """Longest wait for a crawl to start, and the interval of checks."""
@@ -40,9 +40,9 @@ STOP_S_MAX = 600.0
 @commands.command("verify")
 def verify(
     directory: Directory,
-    deep: Annotated[bool, typer.Option("--deep", help="Read every file and compare all checksums.")] = False,
+    deep: Annotated[bool, Option("--deep", help="Read every file and compare all checksums.")] = False,
     accept_loss: Annotated[
-        bool, typer.Option("--accept-loss", help="Accept the loss of missing files, permanently.")
+        bool, Option("--accept-loss", help="Accept the loss of missing files, permanently.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -54,17 +54,17 @@ def verify(
 
     def show(damage: Damage) -> None:
         if not as_json:
-            typer.echo(harmless(damage.says()))
+            echo(harmless(damage.says()))
 
     found = api.verify_of(directory, deep=deep, each=show)
     if as_json:
-        typer.echo(json.dumps({**found.as_object(), "accepted": accepted}))
+        echo(json.dumps({**found.as_object(), "accepted": accepted}))
     else:
         for name in accepted:
-            typer.echo(f"{harmless(name)} is lost and no longer expected")
+            echo(f"{harmless(name)} is lost and no longer expected")
         for note in found.notes:
-            typer.echo(harmless(note))
-        typer.echo(_last_line(directory, found))
+            echo(harmless(note))
+        echo(_last_line(directory, found))
     return Exit.FAILED if found.damages else Exit.FINISHED
 
 
@@ -72,19 +72,19 @@ def verify(
 def restore(
     sources: Annotated[
         list[str],
-        typer.Argument(
+        Argument(
             metavar="FROM",
             help="A checkpoint's directory, or those of all shards, or a URI as in state.checkpoint_uri.",
         ),
     ],
-    directory: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="A new directory for the crawl.")],
+    directory: Annotated[Path, Option("--output", "-o", metavar="DIR", help="A new directory for the crawl.")],
     sets: Sets = None,
 ) -> int:
     """Restore a crawl from a checkpoint into a new directory."""
     from gossamer.api.restoring import restore_of
 
-    typer.echo(harmless(restore_of(sources, directory, sets or ())))
-    typer.echo(
+    echo(harmless(restore_of(sources, directory, sets or ())))
+    echo(
         f"gossamer verify {harmless(shell_word(directory))} checks it; "
         f"gossamer resume {harmless(shell_word(directory))} continues it"
     )
@@ -94,17 +94,13 @@ def restore(
 @commands.command("forget")
 def forget(
     directory: Directory,
-    pattern: Annotated[
-        str, typer.Argument(metavar="PATTERN", help="Host, *.domain, address with * or regular expression.")
-    ],
-    until: Annotated[str, typer.Option("--until", metavar="DATE", help="Fetch them again from this date on.")] = "",
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Reason, for the log and `why`.")] = "",
-    whom: Annotated[str, typer.Option("--for", metavar="NAME", help="Who requested it, for the log.")] = "",
+    pattern: Annotated[str, Argument(metavar="PATTERN", help="Host, *.domain, address with * or regular expression.")],
+    until: Annotated[str, Option("--until", metavar="DATE", help="Fetch them again from this date on.")] = "",
+    reason: Annotated[str, Option("--reason", metavar="TEXT", help="Reason, for the log and `why`.")] = "",
+    whom: Annotated[str, Option("--for", metavar="NAME", help="Who requested it, for the log.")] = "",
     *,
-    everything: Annotated[bool, typer.Option("--all", help="Accept a pattern that matches every page.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Count what would be removed, and change nothing.")
-    ] = False,
+    everything: Annotated[bool, Option("--all", help="Accept a pattern that matches every page.")] = False,
+    dry_run: Annotated[bool, Option("--dry-run", help="Count what would be removed, and change nothing.")] = False,
     quiet: Quiet = False,
 ) -> int:
     """Remove pages from all files of a crawl, and keep them out.
@@ -114,7 +110,7 @@ def forget(
     require_crawl(directory)
     if dry_run:
         found = api.forgettable_of(directory, pattern)
-        typer.echo(f"To forget {harmless(pattern)} would remove {_removal_text(found)}; nothing was changed")
+        echo(f"To forget {harmless(pattern)} would remove {_removal_text(found)}; nothing was changed")
         return Exit.FINISHED
 
     def work() -> None:
@@ -122,14 +118,12 @@ def forget(
             directory, pattern, until=until, reason=reason, whom=whom, everything=everything,
             note=lambda step: None if quiet else print(harmless(step), file=sys.stderr),
         )  # fmt: skip
-        typer.echo(harmless(f"{directory}: {result.entry.says()}; removed {_removal_text(result.entry.removed)}"))
+        echo(harmless(f"{directory}: {result.entry.says()}; removed {_removal_text(result.entry.removed)}"))
         for name in result.exports:
-            typer.echo(
-                harmless(f"{directory / name} was an export and is removed; the command that made it makes another")
-            )
+            echo(harmless(f"{directory / name} was an export and is removed; the command that made it makes another"))
         for name in result.untouched:
-            typer.echo(harmless(f"{directory / name} was not touched: it is not the crawl's"))
-        typer.echo("Exports and copies outside the directory were not touched.")
+            echo(harmless(f"{directory / name} was not touched: it is not the crawl's"))
+        echo("Exports and copies outside the directory were not touched.")
 
     return _while_stopped(directory, work)
 
@@ -190,8 +184,7 @@ def _removal_text(counts: Mapping[str, int]) -> str:
 def cookies(
     directory: Directory,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write to a file that only its owner can read."),
+        Path | None, Option("--output", "-o", metavar="FILE", help="Write to a file that only its owner can read.")
     ] = None,
 ) -> int:
     """Print the cookies of a stopped crawl in Netscape format.
@@ -201,7 +194,7 @@ def cookies(
     require_crawl(directory)
     text = api.cookies_of(directory)
     if output is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
     else:
         write_file(output, text, "-o", private=True)
     return Exit.FINISHED
@@ -211,14 +204,14 @@ def _read_workers(given: str) -> int:
     try:
         return workers_of(given)
     except ValueError as error:
-        raise typer.BadParameter(f"expected a whole number, or auto, not {given!r}") from error
+        raise BadParameter(f"expected a whole number, or auto, not {given!r}") from error
 
 
 @commands.command("scale")
 def scale(
     directory: Directory,
     workers: Annotated[
-        int, typer.Option(parser=_read_workers, metavar="N", help="New number of shards; auto: one for each processor.")
+        int, Option(parser=_read_workers, metavar="N", help="New number of shards; auto: one for each processor.")
     ],
     *,
     quiet: Quiet = False,
@@ -230,18 +223,18 @@ def scale(
     """
     require_crawl(directory)
     if _scale_while_running(directory, workers):
-        typer.echo(f"{directory}: its partitions move to {counted(workers, 'shard')} while it runs")
+        echo(f"{directory}: its partitions move to {counted(workers, 'shard')} while it runs")
         return Exit.FINISHED
     api.check_scalable(directory, workers)  # Before anything stops.
 
     def work() -> None:
         scaled = api.scale_crawl(directory, workers, lambda note: None if quiet else print(note, file=sys.stderr))
-        typer.echo(f"{directory}: {counted(scaled.before, 'shard')} became {scaled.after}")
+        echo(f"{directory}: {counted(scaled.before, 'shard')} became {scaled.after}")
         moved = counted(scaled.partitions_moved, "partition")
-        typer.echo(f"moved        {moved} of 4,096 with {counted(scaled.keys_moved, 'key')}")
+        echo(f"moved        {moved} of 4,096 with {counted(scaled.keys_moved, 'key')}")
         for name, (most, mean) in (("partitions", scaled.partitions), ("hosts", scaled.hosts)):
             if mean:
-                typer.echo(f"{name:<12} {most:,.0f} at most, {mean:,.1f} on average: {most / mean:.2f} times")
+                echo(f"{name:<12} {most:,.0f} at most, {mean:,.1f} on average: {most / mean:.2f} times")
 
     return _while_stopped(directory, work)
 

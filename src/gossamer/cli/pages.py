@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
-import typer
 from msgspec import to_builtins
+from typer import Argument, Option, Typer, echo
 
 from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets, bytes_of
@@ -28,7 +28,7 @@ from gossamer.results.isolated.searches import Searches
 if TYPE_CHECKING:
     from gossamer.model.verbs import SearchHit, SearchResults
 
-commands = typer.Typer()
+commands = Typer()
 BOLD = "\x1b[1m"
 PLAIN = "\x1b[0m"
 
@@ -37,22 +37,21 @@ PLAIN = "\x1b[0m"
 def search(
     directory: Directory,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="QUERY", help='Words, "phrases", -without, begin*, title:word.')
+        list[str] | None, Argument(metavar="QUERY", help='Words, "phrases", -without, begin*, title:word.')
     ] = None,
     as_json: Json = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Maximum number of results.")] = 10,
-    host: Annotated[str, typer.Option("--host", metavar="HOST", help="Search this host only.")] = "",
-    site: Annotated[str, typer.Option("--site", metavar="DOMAIN", help="Search this registrable domain only.")] = "",
+    limit: Annotated[int, Option("--limit", metavar="N", help="Maximum number of results.")] = 10,
+    host: Annotated[str, Option("--host", metavar="HOST", help="Search this host only.")] = "",
+    site: Annotated[str, Option("--site", metavar="DOMAIN", help="Search this registrable domain only.")] = "",
     language: Annotated[
-        str, typer.Option("--language", metavar="LANG", help="Search pages in this language only, such as en.")
+        str, Option("--language", metavar="LANG", help="Search pages in this language only, such as en.")
     ] = "",
-    build: Annotated[bool, typer.Option("--build", help="Build the index from the archive first.")] = False,
+    build: Annotated[bool, Option("--build", help="Build the index from the archive first.")] = False,
     cluster: Annotated[
-        str,
-        typer.Option("--cluster", metavar="ADDRESS", help="Build on this Ray cluster, in parallel: one task a shard."),
+        str, Option("--cluster", metavar="ADDRESS", help="Build on this Ray cluster, in parallel: one task a shard.")
     ] = "",
     sets: Sets = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Hide the progress of --build.")] = False,
+    quiet: Annotated[bool, Option("--quiet", help="Hide the progress of --build.")] = False,
 ) -> int:
     """Search the full text of a crawl.
 
@@ -79,19 +78,19 @@ def search(
         complain(str(refused))
         return Exit.FAILED if refused.kind in ("failed", "overdue") else Exit.REFUSED
     if as_json:
-        typer.echo(json.dumps(to_builtins(found)))
+        echo(json.dumps(to_builtins(found)))
     else:
         for line in _lines(found, colours=obeys_escapes(sys.stdout) and not os.environ.get("NO_COLOR")):
-            typer.echo(line)
+            echo(line)
     return Exit.FINISHED
 
 
 @commands.command("sample")
 def sample(
     directory: Directory,
-    size: Annotated[int, typer.Option("--size", "-n", metavar="N", help="Number of pages.")] = 100,
+    size: Annotated[int, Option("--size", "-n", metavar="N", help="Number of pages.")] = 100,
     seed: Annotated[
-        int | None, typer.Option("--seed", metavar="N", help="Random seed: the same seed gives the same pages.")
+        int | None, Option("--seed", metavar="N", help="Random seed: the same seed gives the same pages.")
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -104,9 +103,9 @@ def sample(
         raise ConfigError(f"--size {size}: expected 1 or more")
     drawn = api.sample_of(directory, size, seed)
     for page in drawn:
-        typer.echo(json.dumps(page) if as_json else harmless(page["url"]))
+        echo(json.dumps(page) if as_json else harmless(page["url"]))
     if len(drawn) < size:
-        typer.echo(f"only {len(drawn)} pages were walked", err=True)
+        echo(f"only {len(drawn)} pages were walked", err=True)
     return 0
 
 
@@ -114,13 +113,11 @@ def sample(
 def rank(
     directory: Directory,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="The file to write; DIR/ranks.bin by default.")
+        Path | None, Option("--output", "-o", metavar="FILE", help="The file to write; DIR/ranks.bin by default.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Number of URLs to print, best first.")] = 10,
-    damping: Annotated[
-        float, typer.Option("--damping", metavar="SHARE", help="Share of score that links pass on.")
-    ] = 0.85,
-    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit of the process.")] = "512MiB",
+    limit: Annotated[int, Option("--limit", metavar="N", help="Number of URLs to print, best first.")] = 10,
+    damping: Annotated[float, Option("--damping", metavar="SHARE", help="Share of score that links pass on.")] = 0.85,
+    memory: Annotated[str, Option("--memory", metavar="SIZE", help="Memory limit of the process.")] = "512MiB",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> int:
@@ -139,11 +136,11 @@ def rank(
     made = ranking.rank(directory, ranking.RankOptions(output, damping, bytes_of(memory), limit), shown.advance)
     shown.clear()
     if as_json:
-        typer.echo(msgspec.json.encode(made))
+        echo(msgspec.json.encode(made))
         return Exit.FINISHED
     shown.line("PageRank (mean 1), level, URL:")
     for one in made.first:
-        typer.echo(f"{one.score:>12,.2f}  {one.level}  {harmless(one.url)}")
+        echo(f"{one.score:>12,.2f}  {one.level}  {harmless(one.url)}")
     shown.line(f"{made.path}: {counted(made.urls, 'URL')}, {counted(made.links, 'link')}, {made.iterations} iterations")
     return Exit.FINISHED
 

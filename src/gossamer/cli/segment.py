@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option, Typer
 
 from gossamer.cli.arguments import Json, Quiet, Sets, bytes_of
 from gossamer.cli.output import Exit, Shown, harmless, write_line
@@ -22,63 +22,55 @@ from gossamer.results.offline.steps import BuildRequest, targets_of
 if TYPE_CHECKING:
     from gossamer.results.offline.build import SegmentBuilt
 
-commands = typer.Typer(help="Build and inspect segments for offline crawls.")
+commands = Typer(help="Build and inspect segments for offline crawls.")
 
-SegmentFile = Annotated[Path, typer.Argument(metavar="FILE", help="The segment file.")]
+SegmentFile = Annotated[Path, Argument(metavar="FILE", help="The segment file.")]
 
 
 @commands.command("build")
 def segment_build(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The segment file to write.")],
+    output: Annotated[Path, Option("--output", "-o", metavar="FILE", help="The segment file to write.")],
     places: Annotated[
-        list[Path] | None, typer.Argument(metavar="DIR", help="Directories of crawls, or of WARC files of any crawler.")
+        list[Path] | None, Argument(metavar="DIR", help="Directories of crawls, or of WARC files of any crawler.")
     ] = None,
     known: Annotated[
-        Path | None,
-        typer.Option("--known", metavar="DIR", help="Index of URLs listed before; updated by this command."),
+        Path | None, Option("--known", metavar="DIR", help="Index of URLs listed before; updated by this command.")
     ] = None,
     bloom: Annotated[
         float | None,
-        typer.Option(
-            "--bloom", metavar="RATE", help="Create the index with Bloom filters of this false-positive rate."
-        ),
+        Option("--bloom", metavar="RATE", help="Create the index with Bloom filters of this false-positive rate."),
     ] = None,
     config: Annotated[
         Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="Use this configuration instead of the first crawl's."),
+        Option("--config", "-c", metavar="FILE", help="Use this configuration instead of the first crawl's."),
     ] = None,
-    seeds: Annotated[Path | None, typer.Option("--seeds", metavar="FILE", help="Add seeds from a file.")] = None,
-    scope: Annotated[
-        str | None, typer.Option("--scope", metavar="SCOPE", help="Scope: prefix, host, domain or any.")
-    ] = None,
+    seeds: Annotated[Path | None, Option("--seeds", metavar="FILE", help="Add seeds from a file.")] = None,
+    scope: Annotated[str | None, Option("--scope", metavar="SCOPE", help="Scope: prefix, host, domain or any.")] = None,
     include: Annotated[
-        list[str] | None, typer.Option("--include", metavar="RE", help="List only URLs that match (repeatable).")
+        list[str] | None, Option("--include", metavar="RE", help="List only URLs that match (repeatable).")
     ] = None,
     exclude: Annotated[
-        list[str] | None, typer.Option("--exclude", metavar="RE", help="Skip URLs that match (repeatable).")
+        list[str] | None, Option("--exclude", metavar="RE", help="Skip URLs that match (repeatable).")
     ] = None,
     max_depth: Annotated[
         int | None,
-        typer.Option("--max-depth", metavar="N", help="Skip URLs that are more than this many clicks from a seed."),
+        Option("--max-depth", metavar="N", help="Skip URLs that are more than this many clicks from a seed."),
     ] = None,
     sets: Sets = None,
     per_host: Annotated[
         int,
-        typer.Option(
-            "--per-host", metavar="N", help="Maximum number of URLs per host; the rest goes to a later segment."
-        ),
+        Option("--per-host", metavar="N", help="Maximum number of URLs per host; the rest goes to a later segment."),
     ] = 0,
     split: Annotated[
-        int, typer.Option("--split", metavar="N", help="Number of files to write; each site is in one of them.")
+        int, Option("--split", metavar="N", help="Number of files to write; each site is in one of them.")
     ] = 1,
     retry: Annotated[
-        int, typer.Option("--retry", metavar="N", help="List URLs again that failed temporarily, at most N times.")
+        int, Option("--retry", metavar="N", help="List URLs again that failed temporarily, at most N times.")
     ] = 0,
     rank: Annotated[
-        str,
-        typer.Option("--rank", metavar="ORDER", help="Order: priority (as in the crawl) or in-links (linking sites)."),
+        str, Option("--rank", metavar="ORDER", help="Order: priority (as in the crawl) or in-links (linking sites).")
     ] = "priority",
-    memory: Annotated[str, typer.Option("--memory", metavar="SIZE", help="Memory limit of the process.")] = "512MiB",
+    memory: Annotated[str, Option("--memory", metavar="SIZE", help="Memory limit of the process.")] = "512MiB",
     quiet: Quiet = False,
 ) -> int:
     """Build the next segment from what was crawled."""
@@ -101,7 +93,7 @@ def segment_build(
 def segment_show(
     file: SegmentFile,
     as_json: Json = False,
-    limit: Annotated[int, typer.Option("--limit", metavar="N", help="Maximum number of sites and rows.")] = 10,
+    limit: Annotated[int, Option("--limit", metavar="N", help="Maximum number of sites and rows.")] = 10,
 ) -> int:
     """Show counts, largest sites and first rows of a segment."""
     found = summary(file, limit)
@@ -130,10 +122,8 @@ def segment_show(
 @commands.command("split")
 def segment_split(
     file: SegmentFile,
-    parts: Annotated[int, typer.Option("--parts", "-n", metavar="N", help="Number of parts.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Base name; writes FILE-1-of-N and so on.")
-    ],
+    parts: Annotated[int, Option("--parts", "-n", metavar="N", help="Number of parts.")],
+    output: Annotated[Path, Option("--output", "-o", metavar="FILE", help="Base name; writes FILE-1-of-N and so on.")],
 ) -> int:
     """Split a segment for several crawlers, by site."""
     for path, one in zip(targets_of(output, parts), split(file, output, parts), strict=True):
@@ -143,8 +133,8 @@ def segment_split(
 
 @commands.command("merge")
 def segment_merge(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Segments to merge.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The segment file to write.")],
+    files: Annotated[list[Path], Argument(metavar="FILE", help="Segments to merge.")],
+    output: Annotated[Path, Option("--output", "-o", metavar="FILE", help="The segment file to write.")],
 ) -> int:
     """Merge segments; keep each URL once, by its shortest path."""
     [about] = merge(files, output)

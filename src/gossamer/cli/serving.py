@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option, Typer, echo
 
 from gossamer import api
 from gossamer.cli.arguments import Sets
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from gossamer.api import ClusterCrawler, Crawler
     from gossamer.config import Config
 
-commands = typer.Typer()
+commands = Typer()
 PORT = 8817
 PORT_MAX = 65_535
 
@@ -36,22 +36,22 @@ PORT_MAX = 65_535
 @commands.command("serve")
 def serve(
     directory: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="The crawl to show; without it, all crawls of a folder.")
+        Path | None, Argument(metavar="DIR", help="The crawl to show; without it, all crawls of a folder.")
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--folder", metavar="FOLDER", help="Folder of crawls; new crawls are created there.")
+        Path | None, Option("--folder", metavar="FOLDER", help="Folder of crawls; new crawls are created there.")
     ] = None,
-    port: Annotated[str, typer.Option("--port", metavar="N", help="Port; 8817 by default, 0 chooses a free one.")] = "",
+    port: Annotated[str, Option("--port", metavar="N", help="Port; 8817 by default, 0 chooses a free one.")] = "",
     address: Annotated[
         str,
-        typer.Option(
+        Option(
             "--address",
             metavar="IP",
             help="Address to listen on; 127.0.0.1 by default. On others every request needs the token.",
         ),
     ] = "",
     config: Annotated[
-        Path | None, typer.Option("--config", "-c", metavar="FILE", help="Read the section [console] of a TOML file.")
+        Path | None, Option("--config", "-c", metavar="FILE", help="Read the section [console] of a TOML file.")
     ] = None,
     sets: Sets = None,
 ) -> int:
@@ -71,14 +71,14 @@ def serve(
             )
         require_crawl(directory)
         options = reopen(directory / "crawl.toml", sets=given).console
-        work = console.serve_crawl(directory, options, number, typer.echo, complain)
+        work = console.serve_crawl(directory, options, number, echo, complain)
     else:
         path = folder if folder is not None else Path()
         if holds_crawl(path):
             raise ConfigError(
                 f"{path} is a crawl itself: gossamer serve {shell_word(path)} serves it; --folder names one of many"
             )
-        work = console.serve_folder(path.resolve(), configure(config, sets=given).console, number, typer.echo, complain)
+        work = console.serve_folder(path.resolve(), configure(config, sets=given).console, number, echo, complain)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         runner.run(work)
     return Exit.FINISHED
@@ -87,24 +87,19 @@ def serve(
 @commands.command("mcp")
 def mcp(
     directory: Annotated[
-        Path | None, typer.Argument(metavar="DIR", help="The crawl to read; without it, all crawls of a folder.")
+        Path | None, Argument(metavar="DIR", help="The crawl to read; without it, all crawls of a folder.")
     ] = None,
-    folder: Annotated[Path | None, typer.Option("--folder", metavar="FOLDER", help="Folder of crawls.")] = None,
+    folder: Annotated[Path | None, Option("--folder", metavar="FOLDER", help="Folder of crawls.")] = None,
     allow: Annotated[
         list[str] | None,
-        typer.Option(
-            "--allow", metavar="HOST", help="Let clients start crawls of this host in the folder (repeatable)."
-        ),
+        Option("--allow", metavar="HOST", help="Let clients start crawls of this host in the folder (repeatable)."),
     ] = None,
     port: Annotated[
-        str, typer.Option("--port", metavar="N", help="Serve HTTP on this port; without it, standard input and output.")
+        str, Option("--port", metavar="N", help="Serve HTTP on this port; without it, standard input and output.")
     ] = "",
-    address: Annotated[
-        str, typer.Option("--address", metavar="IP", help="Address to listen on; 127.0.0.1 by default.")
-    ] = "",
+    address: Annotated[str, Option("--address", metavar="IP", help="Address to listen on; 127.0.0.1 by default.")] = "",
     config: Annotated[
-        Path | None,
-        typer.Option("--config", "-c", metavar="FILE", help="Start crawls with this TOML configuration file."),
+        Path | None, Option("--config", "-c", metavar="FILE", help="Start crawls with this TOML configuration file.")
     ] = None,
     sets: Sets = None,
 ) -> int:
@@ -134,7 +129,7 @@ def mcp(
     number = port_of(port) if port else None
     options = McpOptions(path.resolve(), directory is None, settings, bool(allow), number)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        runner.run(serve_mcp(options, typer.echo, complain))
+        runner.run(serve_mcp(options, echo, complain))
     return Exit.FINISHED
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option, Typer, echo
 
 from gossamer.cli.arguments import ConfigFile, Sets
 from gossamer.cli.crawl import with_flags
@@ -25,16 +25,14 @@ if TYPE_CHECKING:
     from gossamer.api.fetching import Fetched
     from gossamer.config import Config
 
-commands = typer.Typer()
+commands = Typer()
 FLAGS = ("contact", "hosts", "dns", "allow_private", "no_robots", "hosts_store", "scope", "include", "exclude")
 """Options of `crawl` that apply to one page."""
 SHOWN_MAX = 50
 """Links or elements that the shell lists at most."""
-Url = Annotated[str, typer.Argument(metavar="URL", help="The page.")]
-Css = Annotated[list[str] | None, typer.Option("--css", metavar="SELECTOR", help="Try a CSS selector (repeatable).")]
-XPath = Annotated[
-    list[str] | None, typer.Option("--xpath", metavar="EXPR", help="Try an XPath expression (repeatable).")
-]
+Url = Annotated[str, Argument(metavar="URL", help="The page.")]
+Css = Annotated[list[str] | None, Option("--css", metavar="SELECTOR", help="Try a CSS selector (repeatable).")]
+XPath = Annotated[list[str] | None, Option("--xpath", metavar="EXPR", help="Try an XPath expression (repeatable).")]
 HELP = """\
 headers            status, headers and redirects
 links [TEXT]       links with the reason why a crawl would not follow them; those that contain TEXT
@@ -52,10 +50,10 @@ quit               leave"""
 @with_flags(*FLAGS)
 def fetch(
     url: Url,
-    headers: Annotated[bool, typer.Option("--headers", help="Print status and headers.")] = False,
-    text: Annotated[bool, typer.Option("--text", help="Print the main text.")] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the main content as Markdown.")] = False,
-    links: Annotated[bool, typer.Option("--links", help="Print links, and why one would not be followed.")] = False,
+    headers: Annotated[bool, Option("--headers", help="Print status and headers.")] = False,
+    text: Annotated[bool, Option("--text", help="Print the main text.")] = False,
+    markdown: Annotated[bool, Option("--markdown", help="Print the main content as Markdown.")] = False,
+    links: Annotated[bool, Option("--links", help="Print links, and why one would not be followed.")] = False,
     config: ConfigFile = None,
     sets: Sets = None,
     **options: object,
@@ -71,7 +69,7 @@ def fetch(
     wanted = ((headers, _headers), (text, _text), (markdown, _markdown), (links, _links))
     for lines in (lines for asked, lines in wanted if asked):
         for line in lines(fetched):
-            typer.echo(line)
+            echo(line)
     return _status(fetched)
 
 
@@ -79,7 +77,7 @@ def fetch(
 @with_flags(*FLAGS)
 def shell(
     url: Url,
-    run: Annotated[bool, typer.Option("--run", help="Print all sections instead of a prompt.")] = False,
+    run: Annotated[bool, Option("--run", help="Print all sections instead of a prompt.")] = False,
     css: Css = None,
     xpath: XPath = None,
     config: ConfigFile = None,
@@ -103,7 +101,7 @@ def shell(
         return _status(fetched)
     import readline  # noqa: F401 - lines can be edited and repeated
 
-    typer.echo(f"{harmless(fetched.page.url)} {fetched.page.status or fetched.page.outcome}; help lists the commands")
+    echo(f"{harmless(fetched.page.url)} {fetched.page.status or fetched.page.outcome}; help lists the commands")
     return prompt(fetched, rules, lambda: input("> "))
 
 
@@ -119,12 +117,12 @@ def prompt(fetched: Fetched, config: Config, read: Callable[[], str]) -> int:
         try:
             if word == "fetch":
                 fetched = fetch_page(rest.strip(), config)
-                typer.echo(f"{harmless(fetched.page.url)} {fetched.page.status or fetched.page.outcome}")
+                echo(f"{harmless(fetched.page.url)} {fetched.page.status or fetched.page.outcome}")
             else:
                 for line in _command_lines(word, rest.strip(), fetched, config):
-                    typer.echo(line)
+                    echo(line)
         except (ConfigError, ValueError) as error:
-            typer.echo(harmless(error))
+            echo(harmless(error))
 
 
 def _command_lines(word: str, rest: str, fetched: Fetched, config: Config) -> Iterator[str]:
@@ -167,10 +165,10 @@ def _status(fetched: Fetched) -> int:
 
 
 def _section(title: str, lines: Iterator[str]) -> None:
-    typer.echo(f"== {title}")
+    echo(f"== {title}")
     for line in lines:
-        typer.echo(line)
-    typer.echo("")
+        echo(line)
+    echo("")
 
 
 def _headers(fetched: Fetched) -> Iterator[str]:
@@ -209,7 +207,7 @@ def _printable(text: str) -> Iterator[str]:
 def _write_body(fetched: Fetched) -> None:
     if sys.stdout.isatty():
         for line in _printable(fetched.page.body.decode("utf-8", "replace")):
-            typer.echo(line)
+            echo(line)
         return
     with fetched.page.open() as body:
         while piece := body.read(1 << 20):

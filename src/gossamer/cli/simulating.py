@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import msgspec
-import typer
+from typer import Option, Typer, echo
 
 from gossamer.cli.arguments import Json, Sets, quantity_of
 from gossamer.cli.directory import write_file
@@ -24,7 +24,7 @@ from gossamer.lab.simulate.text import as_text
 from gossamer.model.errors import ConfigError
 from gossamer.options import to_table
 
-commands = typer.Typer()
+commands = Typer()
 FIGURES = (".html", ".svg")
 WHOLE = {"pages", "shards", "seed", "scale", "shards_simulated", "pages_simulated"}
 PRESET = "web2025"
@@ -47,53 +47,50 @@ SPELT = {
 @commands.command("simulate")
 def simulate(
     preset: Annotated[
-        str | None,
-        typer.Option("--preset", metavar="NAME", help="Published crawl or web to simulate; web2025 by default."),
+        str | None, Option("--preset", metavar="NAME", help="Published crawl or web to simulate; web2025 by default.")
     ] = None,
-    revisits: Annotated[
-        bool, typer.Option("--revisits", help="Simulate revisits of changing pages by each policy.")
-    ] = False,
-    pages: Annotated[str | None, typer.Option("--pages", metavar="N", help="Stop after this many pages.")] = None,
-    shards: Annotated[str | None, typer.Option("--shards", metavar="N", help="Number of shards.")] = None,
+    revisits: Annotated[bool, Option("--revisits", help="Simulate revisits of changing pages by each policy.")] = False,
+    pages: Annotated[str | None, Option("--pages", metavar="N", help="Stop after this many pages.")] = None,
+    shards: Annotated[str | None, Option("--shards", metavar="N", help="Number of shards.")] = None,
     seed: Annotated[
-        str | None, typer.Option("--seed", metavar="N", help="Random seed: the same seed gives the same result.")
+        str | None, Option("--seed", metavar="N", help="Random seed: the same seed gives the same result.")
     ] = None,
     max_time: Annotated[
-        str | None, typer.Option("--max-time", metavar="S", help="Stop after this simulated time, such as 30d.")
+        str | None, Option("--max-time", metavar="S", help="Stop after this simulated time, such as 30d.")
     ] = None,
     politeness: Annotated[
-        str | None, typer.Option("--politeness", metavar="PRESET", help="Preset: polite, gentle, broad, weak or own.")
+        str | None, Option("--politeness", metavar="PRESET", help="Preset: polite, gentle, broad, weak or own.")
     ] = None,
-    delay: Annotated[str | None, typer.Option("--delay", metavar="S", help="Minimum delay for every host.")] = None,
+    delay: Annotated[str | None, Option("--delay", metavar="S", help="Minimum delay for every host.")] = None,
     price_hour: Annotated[
-        str | None, typer.Option("--price-hour", metavar="X", help="Price of one machine per hour.")
+        str | None, Option("--price-hour", metavar="X", help="Price of one machine per hour.")
     ] = None,
     cpu_page_us: Annotated[
-        str | None, typer.Option("--cpu-page-us", metavar="US", help="CPU time per page, in microseconds.")
+        str | None, Option("--cpu-page-us", metavar="US", help="CPU time per page, in microseconds.")
     ] = None,
-    scale: Annotated[str | None, typer.Option("--scale", metavar="K", help="Simulate one host in K.")] = None,
+    scale: Annotated[str | None, Option("--scale", metavar="K", help="Simulate one host in K.")] = None,
     simulated_pages: Annotated[
         str | None,
-        typer.Option("--simulated-pages", metavar="N", help="Approximate number of pages to simulate without --scale."),
+        Option("--simulated-pages", metavar="N", help="Approximate number of pages to simulate without --scale."),
     ] = None,
     simulated_shards: Annotated[
         str | None,
-        typer.Option("--simulated-shards", metavar="N", help="Number of shards to simulate; the rest is extrapolated."),
+        Option("--simulated-shards", metavar="N", help="Number of shards to simulate; the rest is extrapolated."),
     ] = None,
     figure: Annotated[
-        Path | None, typer.Option("--figure", metavar="FILE", help="Write a chart to an .html or .svg file.")
+        Path | None, Option("--figure", metavar="FILE", help="Write a chart to an .html or .svg file.")
     ] = None,
     sensitivity: Annotated[
-        bool, typer.Option("--sensitivity", help="Change each assumption alone; print hours and cost, by effect.")
+        bool, Option("--sensitivity", help="Change each assumption alone; print hours and cost, by effect.")
     ] = False,
     sets: Sets = None,
     as_json: Json = False,
-    list_presets: Annotated[bool, typer.Option("--list-presets", help="List the presets.")] = False,
+    list_presets: Annotated[bool, Option("--list-presets", help="List the presets.")] = False,
 ) -> int:
     """Simulate a crawl: the real frontier on a modelled web."""
     if list_presets:
         for name, published in PRESETS.items():
-            typer.echo(f"{name:<15} {published.what}")
+            echo(f"{name:<15} {published.what}")
         return 0
     options = {
         "shards": shards,
@@ -127,7 +124,7 @@ def _sensitivity(preset: str, options: Mapping[str, str | None], sets: Sequence[
     found = sensitivity_of(chosen, _tell if sys.stderr.isatty() else None)
     if sys.stderr.isatty():
         sys.stderr.write("\r\x1b[K")
-    typer.echo(msgspec.json.encode(found) if as_json else as_table(found), nl=as_json)
+    echo(msgspec.json.encode(found) if as_json else as_table(found), nl=as_json)
     return 0
 
 
@@ -151,7 +148,7 @@ def _simulate(
     if figure is not None:
         text = as_svg(result) if figure.suffix == ".svg" else as_html(result, chosen, given)
         write_file(figure, text, "--figure")
-    typer.echo(result.as_json() if as_json else as_text(result, chosen, given), nl=as_json)
+    echo(result.as_json() if as_json else as_text(result, chosen, given), nl=as_json)
     return 0
 
 
@@ -173,11 +170,11 @@ def _revisits(
     options = revisits_of(values, sets)
     rows = compare_policies(options, chosen="revisit.policy" in explicit_keys(values, sets))
     if as_json:
-        typer.echo(msgspec.json.encode({"options": to_table(options, defaults=True), "policies": list(rows)}))
+        echo(msgspec.json.encode({"options": to_table(options, defaults=True), "policies": list(rows)}))
         return 0
-    typer.echo(heading(options))
+    echo(heading(options))
     for row in rows:
-        typer.echo(row.line)
+        echo(row.line)
     return 0
 
 

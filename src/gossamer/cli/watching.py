@@ -13,7 +13,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-import typer
+from typer import Option, Typer, echo
 
 from gossamer.cli.arguments import ConfigFile, Sets, quantity_of
 from gossamer.cli.crawl import with_flags
@@ -24,7 +24,7 @@ from gossamer.model.errors import ConfigError, CrawlFailedError
 from gossamer.model.words import counted
 from gossamer.world.files import write_whole
 
-commands = typer.Typer()
+commands = Typer()
 EVENTS = ("appeared", "changed", "vanished", "field")
 OVERLAP_S = 600.0
 """A visit may be committed so long after it began: for that long changes are compared with those that were reported."""
@@ -42,14 +42,14 @@ Change = dict[str, object]
 def watch(
     urls: Url = None,
     command: Annotated[
-        str, typer.Option("--command", metavar="CMD", help="Run a shell command with changes as JSON lines on stdin.")
+        str, Option("--command", metavar="CMD", help="Run a shell command with changes as JSON lines on stdin.")
     ] = "",
-    webhook: Annotated[str, typer.Option("--webhook", metavar="URL", help="POST changes as JSON.")] = "",
-    rss: Annotated[Path | None, typer.Option("--rss", metavar="FILE", help="Write changes to an RSS feed.")] = None,
+    webhook: Annotated[str, Option("--webhook", metavar="URL", help="POST changes as JSON.")] = "",
+    rss: Annotated[Path | None, Option("--rss", metavar="FILE", help="Write changes to an RSS feed.")] = None,
     events: Annotated[
-        str, typer.Option("--events", metavar="LIST", help="Kinds of change: appeared, changed, vanished, field.")
+        str, Option("--events", metavar="LIST", help="Kinds of change: appeared, changed, vanished, field.")
     ] = "changed,vanished,field",
-    every: Annotated[str, typer.Option("--every", metavar="S", help="Time between reports, such as 1h.")] = "60s",
+    every: Annotated[str, Option("--every", metavar="S", help="Time between reports, such as 1h.")] = "60s",
     config: ConfigFile = None,
     sets: Sets = None,
     show_config: ShowConfig = False,
@@ -220,7 +220,7 @@ def guid(change: Change) -> str:
 
 def _print(found: Sequence[Change]) -> None:
     for one in found:
-        typer.echo(sentence(one))
+        echo(sentence(one))
 
 
 def _run(command: str, found: Sequence[Change]) -> None:
