@@ -14,22 +14,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, cast
 import msgspec
 from msgspec.structs import replace
 
+from gossamer.api import growing
 from gossamer.api.base import BaseCrawler, config_for
 from gossamer.api.cluster_queries import ClusterQueries, ClusterSetting, every_shard
 from gossamer.api.engine import EngineCalls, have_stopped, hear_signals_as_before, no_machine, no_room, plan_of, start
 from gossamer.api.given import directory_of, with_options
-from gossamer.api.growing import (
-    begin_shards,
-    grown,
-    keep_copies,
-    keeps_partitions,
-    leave_idle,
-    require_arrived,
-    settle,
-    stops_to_scale,
-    wait_for_moves,
-    write_number,
-)
 from gossamer.api.looking import merge_answers
 from gossamer.api.low_water import bring_seeds
 from gossamer.api.page import NOT_ENTERED, CrawledPage
@@ -108,7 +97,7 @@ class ClusterCrawler(BaseCrawler):
             ConfigError: a mistake that the operator can fix, in one line.
         """
         directory = directory_of(output, "output")
-        config = grown(config_for(directory, seeds, config, (), options, resuming=resuming), directory)
+        config = growing.grown(config_for(directory, seeds, config, (), options, resuming=resuming), directory)
         check_several(config)
         map_of(config, directory)
         self._begin(directory, config)
@@ -182,7 +171,9 @@ class ClusterCrawler(BaseCrawler):
                     if self._cluster.address:
                         beside.append(group.create_task(self._watch_head()))
                     if self.config.state.checkpoint_uri:
-                        copying = keep_copies(engine, self.config, self.directory, lambda: self._is_copied, self._tell)
+                        copying = growing.keep_copies(
+                            engine, self.config, self.directory, lambda: self._is_copied, self._tell
+                        )
                         beside.append(group.create_task(copying))
                     if self.config.frontier.more_seeds_command:
                         beside.append(group.create_task(self._keep_seeded()))
@@ -204,7 +195,7 @@ class ClusterCrawler(BaseCrawler):
             self._logs = None
             logs.close()
             lock.release()
-        self.config = await asyncio.to_thread(leave_idle, self.directory, self.config)
+        self.config = await asyncio.to_thread(growing.leave_idle, self.directory, self.config)
         return end
 
     # ---- as a context, and an iterator over pages
@@ -276,7 +267,7 @@ class ClusterCrawler(BaseCrawler):
                 kept.shares = []
             write_whole(path, msgspec.json.encode(kept))
         await begin_copies(self.config, self.directory)
-        stays = not self._cluster.rebalance or keeps_partitions(self.config) or self._following is not None
+        stays = not self._cluster.rebalance or growing.keeps_partitions(self.config) or self._following is not None
         plan = plan_of(self.config, self._cluster, self.directory, partitions, balances=not stays)
         former = {shard: address for shard, address in former.items() if address and shard < plan.shards}
         return msgspec.structs.replace(plan, former=former, is_abrupt=is_abrupt)
@@ -327,7 +318,7 @@ class ClusterCrawler(BaseCrawler):
         while True:
             if self._stop != asked:
                 with suppress(ConnectionError):
-                    await settle(engine, self.directory, lambda: self._stop == "drain")
+                    await growing.settle(engine, self.directory, lambda: self._stop == "drain")
                     await engine.call("stop", now=self._stop == "now")
                     asked = self._stop
             gives_up = self._stop == "now" or (self._stop and clock.now() > waits_until)
@@ -435,7 +426,7 @@ class ClusterCrawler(BaseCrawler):
         """Store the coordinator's number of shards: a command that was killed may have added some."""
         if shards != self.config.cluster.workers:
             self.config = with_workers(self.config, shards)
-            write_number(self.directory, shards)
+            growing.write_number(self.directory, shards)
             # A cluster has to find room for them too.
             self._is_placed = False
             self._starts_by = WallClock().now() + self._place_s_max()
@@ -498,13 +489,13 @@ class ClusterCrawler(BaseCrawler):
 
     async def _on_scale(self, request: ScaleCrawl) -> object:
         shards = request.workers
-        if shards == 1 or stops_to_scale(self.config) or self._following is not None:
+        if shards == 1 or growing.stops_to_scale(self.config) or self._following is not None:
             return {"workers": shards, "stops": True}
         async with self._one_at_a_time:
             engine = self._calls.require()
             # Before any of them counts: what is restarted now finds all of them.
             added = range(len(engine.shards), shards)
-            present = await asyncio.to_thread(begin_shards, self.directory, added)
+            present = await asyncio.to_thread(growing.begin_shards, self.directory, added)
             assert self._begun is not None
             plan = msgspec.structs.replace(self._begun, config=effective_toml(present))
             machines = machines_for(len(added), cast("list[Mapping[str, Any]]", self._status.get("machines", [])))
@@ -516,10 +507,10 @@ class ClusterCrawler(BaseCrawler):
     async def _on_checkpoint(self, request: Nothing) -> object:
         """Make a checkpoint of each shard. They are consistent only if no partition moves meanwhile."""
         async with self._one_at_a_time:
-            require_arrived(self.directory, ordered=True)
+            growing.require_arrived(self.directory, ordered=True)
             await self._calls.call("hold", held=True)
             try:
-                await wait_for_moves(self.directory)
+                await growing.wait_for_moves(self.directory)
                 return await self._for_all("checkpoint")(request)
             finally:
                 with suppress(ConflictError):

@@ -18,18 +18,8 @@ from gossamer.api.shards import owner_of
 from gossamer.config import Config
 from gossamer.config.live import change, for_host, save
 from gossamer.engine.counters import Timeline
+from gossamer.model import verbs
 from gossamer.model.errors import ConfigError
-from gossamer.model.verbs import (
-    ConflictError,
-    HostSettings,
-    HostsOf,
-    Nothing,
-    RecentOf,
-    RefusedError,
-    Set,
-    StatusOf,
-    Why,
-)
 
 HOSTS_SHOWN_MAX = 10
 HOSTS_S_MAX = 3.0
@@ -48,36 +38,36 @@ class ClusterQueries:
     _status: Callable[..., dict[str, object]]
     _course: Timeline
 
-    async def status(self, request: StatusOf) -> object:
+    async def status(self, request: verbs.StatusOf) -> object:
         if not request.detail:
             return self._status()
         # While shards restart, or do not answer, return the status without hosts.
-        with suppress(RefusedError, TimeoutError):
+        with suppress(verbs.RefusedError, TimeoutError):
             async with asyncio.timeout(HOSTS_S_MAX):
-                return {**self._status(detail=True), "hosts": await self.hosts(HostsOf(n=HOSTS_SHOWN_MAX))}
+                return {**self._status(detail=True), "hosts": await self.hosts(verbs.HostsOf(n=HOSTS_SHOWN_MAX))}
         return self._status(detail=True)
 
-    async def metrics(self, _: Nothing) -> object:
+    async def metrics(self, _: verbs.Nothing) -> object:
         from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - who never asks does not pay for the library
 
         status = self._status()
         if not all("runs" in shard for shard in cast("list[dict[str, object]]", status["shards"])):
-            raise ConflictError("the crawl is starting; try again")  # Totals that begin at 0 would count as new.
-        detailed = cast("dict[str, object]", await self.status(StatusOf(detail=True)))
+            raise verbs.ConflictError("the crawl is starting; try again")  # Totals that begin at 0 would count as new.
+        detailed = cast("dict[str, object]", await self.status(verbs.StatusOf(detail=True)))
         return {"metrics": metrics_of(detailed).decode()}
 
-    async def why(self, request: Why) -> object:
+    async def why(self, request: verbs.Why) -> object:
         shard = owner_of(self._config(), self._directory, request.url)
         return {**cast("dict[str, object]", (await self._calls.ask("why", request, [shard]))[0]), "shard": shard}
 
-    async def hosts(self, request: HostsOf) -> object:
+    async def hosts(self, request: verbs.HostsOf) -> object:
         return hosts_of_all(await self._calls.ask("hosts", request, self._answering(), some=True), request.n)
 
-    async def about(self, _: Nothing) -> object:
+    async def about(self, _: verbs.Nothing) -> object:
         return about(self._directory, self._config())
 
-    async def recent(self, request: RecentOf) -> object:
-        found = await self._calls.ask("recent", RecentOf(), self._answering(), some=True)
+    async def recent(self, request: verbs.RecentOf) -> object:
+        found = await self._calls.ask("recent", verbs.RecentOf(), self._answering(), some=True)
         return recent_of_all(found, request.after, request.most)
 
     def _answering(self) -> list[int]:
@@ -86,7 +76,7 @@ class ClusterQueries:
         silent = {one["shard"] for one in known if "heard_s" in one}
         return [shard for shard in every_shard(self._config()) if shard not in silent]
 
-    async def course(self, _: Nothing) -> object:
+    async def course(self, _: verbs.Nothing) -> object:
         return {"points": [list(point) for point in self._course.points()]}
 
 
@@ -101,13 +91,13 @@ class ClusterSetting:
     _one_at_a_time: asyncio.Lock
     _on_change: Callable[[Config], None]
 
-    async def set(self, request: Set) -> object:
+    async def set(self, request: verbs.Set) -> object:
         """Change keys, all or none. Without any, list them."""
         if not (assignments := assignments_of(request)):
             return {"live": live_in(self._config())}
         return await self._set(lambda: assignments)
 
-    async def host(self, request: HostSettings) -> object:
+    async def host(self, request: verbs.HostSettings) -> object:
         """Change what is agreed with one host."""
         return await self._set(lambda: [for_host(self._config(), request.host, request.values)])
 
@@ -127,7 +117,7 @@ class ClusterSetting:
                 self._on_change(config)
             await self._calls.call("limit", limits=msgspec.to_builtins(limits_of(config)))
             if for_shards := tuple(one for one in assignments if not one.lstrip().startswith(WHOLE_CRAWL)):
-                await self._calls.ask("set", Set(assignments=for_shards), every_shard(config))
+                await self._calls.ask("set", verbs.Set(assignments=for_shards), every_shard(config))
             return {"changed": [change._asdict() for change in changes]}
 
 

@@ -37,25 +37,9 @@ from gossamer.model.words import shell_word
 from gossamer.stages.frontier.record import QueueCounts, decode_record
 from gossamer.stages.seen.moved import Cursor, MovedUrls
 from gossamer.stages.seen.offers import FOLDER as SEEN_FOLDER
+from gossamer.state import schema
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import ManifestEntry, Phase
-from gossamer.state.schema import (
-    ABSORBED,
-    ENROLLED,
-    FAMILIES,
-    FRONTIER_COUNTS,
-    HELD_LINKS,
-    MANIFEST,
-    OUTBOX,
-    PARTITIONED,
-    PENDING_SCOPE,
-    REVISIT_STATE,
-    TOTALS,
-    Sharing,
-    partition_range,
-    under,
-    with_sharing,
-)
 from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
 from gossamer.url.name import Namer
@@ -175,9 +159,9 @@ def _require_stopped(config: Config, home: Home) -> None:
             undo.callback(lock_directory(home.directory, wait_s=0.0, state=home.state).release)
         store = open_store(config, home)
         undo.callback(store.close)
-        manifest = load(store, MANIFEST, list[ManifestEntry], [])
+        manifest = load(store, schema.MANIFEST, list[ManifestEntry], [])
         unfinished = any(entry.phase < Phase.FINAL or entry.name.startswith("state/tables") for entry in manifest)
-        if unfinished or not load(store, TOTALS, Totals, Totals()).ended:
+        if unfinished or not load(store, schema.TOTALS, Totals, Totals()).ended:
             raise ConfigError(
                 f"{home.directory} did not end cleanly; `gossamer resume {shell_word(home.directory)}` and "
                 f"`gossamer stop {shell_word(home.directory)}`, then scale it"
@@ -222,42 +206,44 @@ def _open(config: Config, directory: Path, number: int, undo: ExitStack) -> Stor
 
 def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> None:
     """Copy the common facts to new shards, and move the counters of removed ones to shard 0."""
-    totals = [load(store, TOTALS, Totals, Totals()) for store in stores]
+    totals = [load(store, schema.TOTALS, Totals, Totals()) for store in stores]
     latest = max(one.incarnation for one in totals)
     known = {
-        key: value for one in with_sharing(Sharing.COPIED) for key, value in stores[0].scan(one.family, *one.range)
+        key: value
+        for one in schema.with_sharing(schema.Sharing.COPIED)
+        for key, value in stores[0].scan(one.family, *one.range)
     }
     for number in range(plan.before, plan.after):
         fresh = Totals(incarnation=max(last_incarnation(directory, number), latest), ended=totals[0].ended)
-        stores[number].put("meta", {**known, TOTALS: encode(fresh)})
+        stores[number].put("meta", {**known, schema.TOTALS: encode(fresh)})
     if plan.after < plan.before and store_says(stores[0]) != plan.version:
         leaving = [stores[number] for number in range(plan.after, plan.before)]
         # In one commit with the mark that this is done, because sums must not be added twice.
-        sums = {one.key: ADD[one.key](stores[0], leaving) for one in with_sharing(Sharing.ADDED)}
+        sums = {one.key: ADD[one.key](stores[0], leaving) for one in schema.with_sharing(schema.Sharing.ADDED)}
         known = {key: value for key, value in sums.items() if value}
-        stores[0].put("meta", {**known, ABSORBED: encode(plan.version)})
+        stores[0].put("meta", {**known, schema.ABSORBED: encode(plan.version)})
     for store, state in zip(stores, align([_visits_of(store) for store in stores]), strict=False):
-        store.put("meta", {REVISIT_STATE: encode_state(state)})
-    if any(store.get("meta", ENROLLED) is not None for store in stores):
+        store.put("meta", {schema.REVISIT_STATE: encode_state(state)})
+    if any(store.get("meta", schema.ENROLLED) is not None for store in stores):
         # Enrolled pages are skipped, so beginning too early does no harm.
-        lowest = min(store.get("meta", ENROLLED) or PARTITIONED[0] for store in stores[: plan.before])
+        lowest = min(store.get("meta", schema.ENROLLED) or schema.PARTITIONED[0] for store in stores[: plan.before])
         for store in stores:
-            store.put("meta", {ENROLLED: lowest})
+            store.put("meta", {schema.ENROLLED: lowest})
     # A number may belong to another shard than before.
-    cleared = [(FAMILIES.index(one.family), *one.range) for one in with_sharing(Sharing.CLEARED)]
+    cleared = [(schema.FAMILIES.index(one.family), *one.range) for one in schema.with_sharing(schema.Sharing.CLEARED)]
     for store in stores:
         store.change(cleared, {})
 
 
 def store_says(store: Store) -> int:
     """Return the version of the map when a shard last added the values of removed shards."""
-    return load(store, ABSORBED, int, 0)
+    return load(store, schema.ABSORBED, int, 0)
 
 
 def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
-    totals = load(kept, TOTALS, Totals, Totals())
+    totals = load(kept, schema.TOTALS, Totals, Totals())
     outcomes = Counter(totals.outcomes)
-    for one in (load(store, TOTALS, Totals, Totals()) for store in leaving):
+    for one in (load(store, schema.TOTALS, Totals, Totals()) for store in leaving):
         totals.pages += one.pages
         totals.attempts += one.attempts
         totals.wire_bytes += one.wire_bytes
@@ -278,23 +264,23 @@ def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
 
 
 def _counts(kept: Store, leaving: Sequence[Store]) -> bytes:
-    counts = load(kept, FRONTIER_COUNTS, QueueCounts, QueueCounts())
-    for gone in (load(store, FRONTIER_COUNTS, QueueCounts, QueueCounts()) for store in leaving):
+    counts = load(kept, schema.FRONTIER_COUNTS, QueueCounts, QueueCounts())
+    for gone in (load(store, schema.FRONTIER_COUNTS, QueueCounts, QueueCounts()) for store in leaving):
         for outcome, urls in gone.terminal.items():
             counts.terminal[outcome] = counts.terminal.get(outcome, 0) + urls
     return encode(counts)
 
 
 def _manifest(kept: Store, leaving: Sequence[Store]) -> bytes:
-    files = {entry.name: entry for entry in load(kept, MANIFEST, list[ManifestEntry], [])}
+    files = {entry.name: entry for entry in load(kept, schema.MANIFEST, list[ManifestEntry], [])}
     for store in leaving:  # Their tables of seen URLs go with their state.
-        gone = load(store, MANIFEST, list[ManifestEntry], [])
+        gone = load(store, schema.MANIFEST, list[ManifestEntry], [])
         files |= {entry.name: entry for entry in gone if not _is_of_seen(entry)}
     return encode(list(files.values()))
 
 
 def _visits_of(store: Store) -> RevisitState | None:
-    data = store.get("meta", REVISIT_STATE)
+    data = store.get("meta", schema.REVISIT_STATE)
     return decode_state(data) if data is not None else None
 
 
@@ -305,10 +291,10 @@ def _visits(kept: Store, leaving: Sequence[Store]) -> bytes:
 
 
 ADD: Final[dict[bytes, Callable[[Store, Sequence[Store]], bytes]]] = {
-    TOTALS: _counters,
-    FRONTIER_COUNTS: _counts,
-    MANIFEST: _manifest,
-    REVISIT_STATE: _visits,
+    schema.TOTALS: _counters,
+    schema.FRONTIER_COUNTS: _counts,
+    schema.MANIFEST: _manifest,
+    schema.REVISIT_STATE: _visits,
 }
 """By key: adds up the separate values of shards; empty if no shard has one."""
 
@@ -340,7 +326,7 @@ def _list_known(
     for source in sorted({source for _, _, source, _ in _moves(partitions, target)}):
         store = stores[source]
         journals = Home(directory, source, 2).journals()
-        journals.recover(entry for entry in load(store, MANIFEST, list[ManifestEntry], []) if _is_of_seen(entry))
+        journals.recover(entry for entry in load(store, schema.MANIFEST, list[ManifestEntry], []) if _is_of_seen(entry))
         epochs = Epochs(store)
         seen = url_seen_of(config, epochs, journals)
         with ExitStack() as undo:
@@ -362,13 +348,13 @@ def _keep_held(stores: list[Store], plan: ScalingPlan) -> None:
     """Move links that await the duplicate check from removed shards to shard 0, which sends them to their owners."""
     for number in range(plan.after, plan.before):
         first = plan.version << 44 | number << 32  # Above all numbers before this change, and the same when repeated.
-        held = enumerate(stores[number].scan("seen", *under(HELD_LINKS)), first)
-        _pour(((HELD_LINKS + at.to_bytes(8), value) for at, (_, value) in held), stores[0], "seen")
+        held = enumerate(stores[number].scan("seen", *schema.under(schema.HELD_LINKS)), first)
+        _pour(((schema.HELD_LINKS + at.to_bytes(8), value) for at, (_, value) in held), stores[0], "seen")
 
 
 def _moving(config: Config) -> list[str]:
     """Return the families whose keys move: the tables of a backend that lists URLs stay."""
-    return [family for family in FAMILIES if family != "seen" or not _lists(config)]
+    return [family for family in schema.FAMILIES if family != "seen" or not _lists(config)]
 
 
 def _copy(
@@ -379,7 +365,7 @@ def _copy(
     states = [_visits_of(store) for store in stores]
     for begin, end, source, to in _moves(partitions, target):
         for family in _moving(config):
-            pairs = stores[source].scan(family, *partition_range(begin, end))
+            pairs = stores[source].scan(family, *schema.partition_range(begin, end))
             theirs = states[source]
             mine = states[to]
             if family == MEMORIES and theirs is not None and mine is not None:
@@ -388,7 +374,7 @@ def _copy(
         moved += end - begin
         note(f"partitions {begin} to {end - 1} go from shard {source} to shard {to}")
     for store in stores[target.shards :]:  # Links that wait for a wider scope are in the shard that found them.
-        kept = (pair for pair in store.scan("scope", *PARTITIONED) if pair[0][2:3] == b"l")
+        kept = (pair for pair in store.scan("scope", *schema.PARTITIONED) if pair[0][2:3] == b"l")
         _pour(kept, stores[0], "scope")
     return moved, keys
 
@@ -412,7 +398,7 @@ def _pour(pairs: Iterator[tuple[bytes, bytes]], store: Store, family: str) -> in
 
 def _clear(config: Config, stores: list[Store], partitions: PartitionMap, target: PartitionMap) -> None:
     for begin, end, source, _ in _moves(partitions, target):
-        ranges = [(FAMILIES.index(family), *partition_range(begin, end)) for family in _moving(config)]
+        ranges = [(schema.FAMILIES.index(family), *schema.partition_range(begin, end)) for family in _moving(config)]
         stores[source].change(ranges, {})
 
 
@@ -420,9 +406,9 @@ def _recount(stores: list[Store]) -> list[float]:
     """Count the contents of each shard again; return the hosts of each partition."""
     weights = [0.0] * PARTITIONS
     for store in stores:
-        counts = load(store, FRONTIER_COUNTS, QueueCounts, QueueCounts())
+        counts = load(store, schema.FRONTIER_COUNTS, QueueCounts, QueueCounts())
         counts.pending = counts.hosts = counts.working = counts.deferred = 0
-        for key, data in store.scan("host", *PARTITIONED):
+        for key, data in store.scan("host", *schema.PARTITIONED):
             record = decode_record(data)
             weights[int.from_bytes(key[:2])] += 1
             counts.hosts += 1
@@ -430,8 +416,8 @@ def _recount(stores: list[Store]) -> list[float]:
             counts.working += bool(record.urls_queued)
             counts.deferred += record.index_family == "deferred"
         counts.discovered = counts.pending + sum(counts.terminal.values())
-        scope = beyond_counted(store.scan("scope", *PARTITIONED))
-        store.put("meta", {FRONTIER_COUNTS: encode(counts), PENDING_SCOPE: encode(scope)})
+        scope = beyond_counted(store.scan("scope", *schema.PARTITIONED))
+        store.put("meta", {schema.FRONTIER_COUNTS: encode(counts), schema.PENDING_SCOPE: encode(scope)})
     return weights
 
 
@@ -439,9 +425,9 @@ def _recount_visits(stores: list[Store]) -> None:
     """Compute the sums of a continuous crawl again from the pages and hosts of each shard."""
     for store in stores:
         if (kept := _visits_of(store)) is not None:
-            rhythms = (decode_rhythm(data) for _, data in store.scan("rhythm", *PARTITIONED))
-            memories = (decode_memory(data) for _, data in store.scan("revisit", *PARTITIONED))
-            store.put("meta", {REVISIT_STATE: encode_state(recount(kept, rhythms, memories))})
+            rhythms = (decode_rhythm(data) for _, data in store.scan("rhythm", *schema.PARTITIONED))
+            memories = (decode_memory(data) for _, data in store.scan("revisit", *schema.PARTITIONED))
+            store.put("meta", {schema.REVISIT_STATE: encode_state(recount(kept, rhythms, memories))})
 
 
 # ---- links on their way
@@ -449,14 +435,14 @@ def _recount_visits(stores: list[Store]) -> None:
 
 def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, namer: Namer) -> None:
     """Repack the outboxes for the shards that own the partitions now, under new numbers."""
-    outbox = FAMILIES.index("outbox")
+    outbox = schema.FAMILIES.index("outbox")
     for number, store in enumerate(stores):
-        kept = load(store, OUTBOX, OutboxRecord, OutboxRecord())
+        kept = load(store, schema.OUTBOX, OutboxRecord, OutboxRecord())
         if not any(channel.first <= channel.last for channel in kept.channels.values()):
             continue
         heir = store if number < plan.after else stores[0]
         repacked = Repacked(
-            load(heir, OUTBOX, OutboxRecord, OutboxRecord()), partial(heir.put, "outbox"), keep=heir is not store
+            load(heir, schema.OUTBOX, OutboxRecord, OutboxRecord()), partial(heir.put, "outbox"), keep=heir is not store
         )
         for to, channel in kept.channels.items():
             for at in range(channel.first, channel.last + 1):
@@ -464,7 +450,7 @@ def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, nam
                 if data is not None:
                     _repack(decode_batch(data), to, repacked, target, namer)
         # From this commit on the new batches are valid, and the old ones are not.
-        heir.put("meta", {OUTBOX: encode(repacked.finish())})
+        heir.put("meta", {schema.OUTBOX: encode(repacked.finish())})
         if heir is store:
             ranges = [
                 (outbox, batch_key(to, channel.first), batch_key(to, channel.last + 1))

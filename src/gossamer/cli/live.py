@@ -13,18 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from gossamer.cli import status_text
 from gossamer.cli.output import harmless, write_line
-from gossamer.cli.status_text import (
-    LIMITS,
-    StatusFields,
-    course_of,
-    errors_of,
-    progress_of,
-    state_of,
-    summary_of,
-    to_upload_of,
-    warnings_of,
-)
 from gossamer.cli.status_view import picture_rows
 from gossamer.model.health import Level, health_of
 from gossamer.model.outcomes import SUCCEEDED
@@ -68,7 +58,7 @@ class Live:
         self._broken = False
         self._try_draw(self._live.start)
 
-    def show(self, status: StatusFields) -> None:
+    def show(self, status: status_text.StatusFields) -> None:
         self._status = read_status(status)
         self._redraw()
 
@@ -82,8 +72,8 @@ class Live:
     def close(self) -> None:
         self._try_draw(self._live.stop)
 
-    def end(self, status: StatusFields, directory: str, ended: str, recipe: str = "") -> None:
-        write_line(self._out, summary_of(read_status(status), directory, ended, recipe))
+    def end(self, status: status_text.StatusFields, directory: str, ended: str, recipe: str = "") -> None:
+        write_line(self._out, status_text.summary_of(read_status(status), directory, ended, recipe))
 
     def _try_draw(self, draw: object) -> None:
         assert callable(draw)
@@ -106,7 +96,7 @@ def screen_of(status: Status, name: str, columns: int, lines: int) -> list[str]:
     hosts = max(0, min(len(_active(status)), (lines - LINES_BESIDE_HOSTS) // 2))
     more = [
         Text.assemble((f"{name:<{NAME_COLUMNS}}", "dim"), line, no_wrap=True, overflow="ellipsis")
-        for name, line in [*picture_rows(status), *(("warning", one) for one in warnings_of(status))]
+        for name, line in [*picture_rows(status), *(("warning", one) for one in status_text.warnings_of(status))]
         if name not in SHOWN_ALREADY
     ]
     title = Text(
@@ -122,9 +112,9 @@ def view_of(status: Status, columns: int, hosts_max: int) -> list[RenderableType
     parts: list[RenderableType] = [_figures(status, max(10, columns - WORDS_COLUMNS))]
     if (share := limit_share(status)) is not None:
         parts.append(ProgressBar(total=1.0, completed=share, width=min(60, columns)))
-    if done := progress_of(status):
+    if done := status_text.progress_of(status):
         parts.append(Text(done))
-    if to_upload := to_upload_of(status):
+    if to_upload := status_text.to_upload_of(status):
         parts.append(Text(f"{to_upload} to upload"))
     if active := _active(status)[:hosts_max]:
         parts += [Text(), _hosts_table(active)]
@@ -161,18 +151,18 @@ def _figures(status: Status, bars: int) -> Table:
 def _lines(status: Status, bars: int) -> list[tuple[str, Text]]:
     """Return named lines with bars of at most `bars` columns; an empty one is not shown."""
     health = health_of(status)
-    errors = list(errors_of(status).items())
+    errors = list(status_text.errors_of(status).items())
     not_fetched = ", ".join(f"{name} {count(n)}" for name, n in errors[:ERRORS_SHOWN_MAX])
     if len(errors) > ERRORS_SHOWN_MAX:
         not_fetched += ", …"
     well = Text(harmless(health.says), style=STYLES[health.level])
-    state = state_of(status)
+    state = status_text.state_of(status)
     return [
-        ("rates", Text(course_of(status, bars), style="cyan")),
+        ("rates", Text(status_text.course_of(status, bars), style="cyan")),
         ("outcomes", _outcomes(status, min(bars, BAR_COLUMNS))),
         ("not fetched", Text(not_fetched or "none", style="yellow" if not_fetched else "")),
         ("limited by", Text(harmless(health.limited_by))),
-        ("remaining", Text("" if progress_of(status) else health.remaining)),
+        ("remaining", Text("" if status_text.progress_of(status) else health.remaining)),
         ("state", Text(state) if state != "running" else well),
         ("health", well if state != "running" and health.level in {"warning", "bad"} else Text()),
     ]
@@ -206,7 +196,7 @@ def _hosts_table(hosts: list[dict[str, object]]) -> Table:
         fetch_s = one["fetch_s"]
         table.add_row(
             Text(harmless(one["host"])),
-            Text(LIMITS.get(limit, harmless(limit)), style="green" if limit == "fetching" else ""),
+            Text(status_text.LIMITS.get(limit, harmless(limit)), style="green" if limit == "fetching" else ""),
             count(float(str(one["queued"]))),
             f"{float(str(fetch_s)) * 1000:,.0f} ms" if fetch_s is not None else "",
         )

@@ -43,17 +43,8 @@ from gossamer.stages.robots.robots import RECORDS
 from gossamer.stages.seen.content import without
 from gossamer.stages.seen.held import without as links_without
 from gossamer.stages.seen.urls import url_seen_key
+from gossamer.state import schema
 from gossamer.state.epoch import Epochs
-from gossamer.state.schema import (
-    FRONTIER_COUNTS,
-    HELD_LINKS,
-    LAST,
-    MENTIONED,
-    PARTITIONED,
-    PENDING_SCOPE,
-    REVISIT_STATE,
-    under,
-)
 from gossamer.url.name import Namer
 
 EPOCH_BYTES_MAX: Final = 32 << 20
@@ -88,7 +79,7 @@ class Keys:
 
     def delete(self) -> None:
         """Delete all, in commits. Costs about 3 µs a URL of the crawl."""
-        for key, value in self._store.scan("page", *PARTITIONED):
+        for key, value in self._store.scan("page", *schema.PARTITIONED):
             record = read_page_record(value)
             if self._pages.has(record.url):
                 self._note(key[:2], record.url)
@@ -135,7 +126,7 @@ class Keys:
 
     def _delete_queued(self) -> None:
         """Take URLs out of all hosts' queues. One commit for each host: its record and its queues change together."""
-        for prefix, data in self._store.scan("host", *PARTITIONED):
+        for prefix, data in self._store.scan("host", *schema.PARTITIONED):
             record = decode_record(data)
             if self._pages.has_host(record.name):
                 self._hosts_gone.add(prefix[:2] + xxh3_64_digest(record.name.encode()))
@@ -154,11 +145,11 @@ class Keys:
                     record.index_family = ""
                     record.index_key = b""
             self._epochs.put("host", prefix, encode_record(record))
-            self._epochs.put("meta", FRONTIER_COUNTS, _encode(counts))
+            self._epochs.put("meta", schema.FRONTIER_COUNTS, _encode(counts))
             self._epochs.close_at_once()
 
     def _counts(self) -> QueueCounts:
-        data = self._epochs.get("meta", FRONTIER_COUNTS)
+        data = self._epochs.get("meta", schema.FRONTIER_COUNTS)
         return QueueCounts() if data is None else msgspec.msgpack.decode(data, type=QueueCounts)
 
     def _thin_levels(self, prefix: bytes, record: HostRecord, counts: QueueCounts) -> int:
@@ -213,7 +204,7 @@ class Keys:
         def has(partition: int, fingerprint: int) -> bool:
             return page_key(partition, fingerprint) in self._gone
 
-        for key, value in self._store.scan("content", b"", LAST):
+        for key, value in self._store.scan("content", b"", schema.LAST):
             kind = key[2:9]
             if kind[:6] == _STOPPED:
                 left = b"" if key[:2] + key[8:] in self._gone else value
@@ -228,7 +219,7 @@ class Keys:
         """Delete memories of pages that are visited again, and take them out of the sums."""
         state = load_state(self._epochs)
         rhythms = Rhythms(self._epochs, RHYTHMS_MAX)
-        for key, value in self._store.scan(REVISIT, *PARTITIONED):
+        for key, value in self._store.scan(REVISIT, *schema.PARTITIONED):
             memory = decode_memory(value)
             if key not in self._gone and memory.held is not None and self._pages.has(memory.held.url):
                 heir = self._heirs.get(memory.held.record_id)
@@ -255,27 +246,27 @@ class Keys:
         """Give the sums to the epoch that deletes the pages which left them."""
         rhythms.cut()
         if state is not None:
-            self._epochs.put("meta", REVISIT_STATE, encode_state(state))
+            self._epochs.put("meta", schema.REVISIT_STATE, encode_state(state))
 
     def _delete_scope(self) -> None:
         changed = False
-        for key, value in self._store.scan("scope", *PARTITIONED):
+        for key, value in self._store.scan("scope", *schema.PARTITIONED):
             of_page = key[:2] + key[3:] in self._gone
             if of_page or (key[2:3] == b"l" and self._pages.has(msgspec.msgpack.decode(value, type=PendingLink).url)):
                 self._epochs.delete("scope", key)
                 changed = True
         if changed:
-            counts = count_pending(self._epochs.scan("scope", *PARTITIONED))
-            self._epochs.put("meta", PENDING_SCOPE, _encode(counts))
+            counts = count_pending(self._epochs.scan("scope", *schema.PARTITIONED))
+            self._epochs.put("meta", schema.PENDING_SCOPE, _encode(counts))
 
     def _delete_held(self) -> None:
         """Delete links that await the duplicate check."""
-        for key, value in self._store.scan("seen", *under(HELD_LINKS)):
+        for key, value in self._store.scan("seen", *schema.under(schema.HELD_LINKS)):
             self._replace("seen", key, value, links_without(value, self._pages.has))
 
     def _delete_robots(self) -> None:
         """Delete what was read of robots.txt files and of documents about the use of a site."""
-        for key, _ in self._store.scan("meta", *PARTITIONED):
+        for key, _ in self._store.scan("meta", *schema.PARTITIONED):
             name = key[2:]
             if name.startswith(RECORDS):
                 address = name.removeprefix(RECORDS).decode() + "/robots.txt"
@@ -290,25 +281,25 @@ class Keys:
         """Delete what sitemaps and feeds said, subscriptions to hubs, what listed requests send, and the cookies and
         traps of hosts of which nothing stays.
         """
-        for key, _ in self._store.scan("hints", *PARTITIONED):
+        for key, _ in self._store.scan("hints", *schema.PARTITIONED):
             if key[2:3] == b"\1" and key[:2] + key[3:] in self._gone:
                 self._epochs.delete("hints", key)
-        for key, value in self._store.scan("websub", *PARTITIONED):
-            if key[2:3] == MENTIONED.marks:
+        for key, value in self._store.scan("websub", *schema.PARTITIONED):
+            if key[2:3] == schema.MENTIONED.marks:
                 mention = decode_mention(value)
                 is_gone = self._pages.has(mention.source) or self._pages.has(mention.target)
             else:
                 is_gone = self._pages.has(decode_subscription(value).page)
             if is_gone:
                 self._epochs.delete("websub", key)
-        for key, value in self._store.scan("cookie", *PARTITIONED):
+        for key, value in self._store.scan("cookie", *schema.PARTITIONED):
             left = value
             if key[2:3] != b"\0":
                 left = cookies_without(value, self._pages.has_host)
             elif key[2:].startswith((_REQUEST, BOUNCE)) and key[:2] + key[-8:] in self._gone:
                 left = b""
             self._replace("cookie", key, value, left)
-        for key, _ in self._store.scan("trap", *PARTITIONED):
+        for key, _ in self._store.scan("trap", *schema.PARTITIONED):
             if key[:10] in self._hosts_gone:
                 self._epochs.delete("trap", key)
 
