@@ -206,9 +206,7 @@ class MentionReceiver:
             self._ring.loop.stir()
 
     def _follow(self) -> None:
-        """Visit the sources of verified links that are in scope: at once where they are known, else like the entries of
-        a feed.
-        """
+        """Visit sources in scope of verified links: at once where they are known, else like entries of a feed."""
         now = self._clock.now()
         recrawl = self._ring.recrawl
         for source, target in self._mentions.take_verified(now):

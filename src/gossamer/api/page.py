@@ -110,9 +110,7 @@ class CrawledPage(NamesWhatIsMeant):
         return self._item_page.jsonpath(query)
 
     def re(self, pattern: str) -> list[str]:
-        """Return the first group of each match of a regular expression (RE2) in the markup, else the match. Raises
-        ConfigError.
-        """
+        """Return the first group of matches of a pattern (RE2) in the markup, else these. Raises ConfigError."""
         return self._item_page.re(pattern)
 
     @property

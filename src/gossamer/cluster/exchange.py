@@ -292,9 +292,7 @@ class Exchange:
                     yield to, data
 
     def take(self, data: bytes, now: float) -> None:
-        """Process an arrived frame. Batches without room, duplicates and late ones are dropped; the sender repeats them
-        if needed.
-        """
+        """Process an arrived frame. Batches without room, twice or late are dropped; the sender repeats the needed."""
         frame = decode_frame(data)
         if frame.sender == self.shard or frame.sender < 0:
             return

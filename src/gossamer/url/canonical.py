@@ -49,9 +49,7 @@ class Canonicalizer:
         self.cautious = all(
             all(name in DEFAULT_RULES for name in steps) for steps in (self._steps, *self._sites.values())
         )
-        """Whether only default rules are in use, for all sites: then `is_plain` is right for hosts that no host rule
-        changes.
-        """
+        """Whether only default rules are in use: `is_plain` is right for hosts that no host rule changes."""
         self._of_hosts: dict[str, Steps] = {}
         self._names: dict[str, str] = {}
         self._occasions: dict[tuple[str, ...], Search] = {}

@@ -343,9 +343,7 @@ class PageRendering(BrowserRendering):
         self._counters = telemetry.counters
         self._auto = auto
         self._samples: dict[tuple[str, str, str], asyncio.Event] = {}
-        """Events of pages that are being rendered and decide about others, by `RenderChoice.sample_key`; set when these
-        are done.
-        """
+        """Events of pages under way that decide about others, by `RenderChoice.sample_key`; set once they are done."""
         self.resources = resources
         self._counted_s = 0.0
         self._visits: Counter[str] = Counter()

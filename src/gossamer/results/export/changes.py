@@ -53,9 +53,7 @@ class PageChange(ChangeRow, frozen=True):
     warc_type: str
     """`response`, or `revisit`: then the record that this one refers to has the body."""
     compared: str = ""
-    """By what the crawl compares versions now: `revisit.change`. With `words` edits of digits outside items are no
-    change.
-    """
+    """What versions are compared by: `revisit.change`. With `words` edits of digits outside items are no change."""
 
 
 class FieldChange(ChangeRow, frozen=True):

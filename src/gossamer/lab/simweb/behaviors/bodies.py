@@ -224,9 +224,7 @@ BOMB_BYTES = 10 << 30
 
 
 def hostile(place: PagePlace) -> dict[str, Made]:
-    """Return pages made to cost their reader time or memory. Each is readable, and has one link that proves it; but for
-    a bomb.
-    """
+    """Return pages made to cost their reader time or memory. Each but a bomb can be read: a link proves it."""
     costly = {
         "nested": "<div>" * (NESTED_BYTES // 5),
         "attribute": f'<p title="{"x" * ATTRIBUTE_BYTES}">long</p>',
