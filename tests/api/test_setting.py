@@ -27,7 +27,7 @@ from tests.api.site import Site, page, star
 def setting(crawler: Crawler) -> Setting:
     assert crawler._shard is not None
     controls, kept = crawler._shard.controls, crawler._shard.kept
-    return Setting(controls.settings, kept, controls.telemetry, crawler._write_config, crawler._apply_config)
+    return Setting(controls.settings, kept, controls.telemetry, crawler._write_config, crawler._configure)
 
 
 def refusal(*assignments: str) -> str:

@@ -21,7 +21,7 @@ from gossamer.cli.checking import check_request
 from gossamer.cli.job import CrawlRequest
 from gossamer.config import configure
 from gossamer.model.errors import ConfigError
-from gossamer.results.offline.segment import METADATA, Segment
+from gossamer.results.offline.segment import ABOUT, Segment
 from tests import commands
 from tests.results.offline.segments import segment_of, urls_of
 from tests.ring.crawls import OWN, Crawled, crawl, rows, until
@@ -298,7 +298,7 @@ def test_addresses_of_other_tools_are_read_as_seeds_are(site: Site, tmp_path: Pa
     port = site.url("http://a.test/").removeprefix("http://a.test").removesuffix("/")
     texts = [text.replace(".test", f".test{port}") for text in written]
     column = table.schema.get_field_index("url")
-    metadata = {METADATA: pq.read_metadata(segment).metadata[METADATA]}
+    metadata = {ABOUT: pq.read_metadata(segment).metadata[ABOUT]}
     pq.write_table(table.set_column(column, "url", pa.array(texts)).replace_schema_metadata(metadata), segment)
     crawled = offline(segment, tmp_path / "crawl", tmp_path / "hosts")
     assert {row["url"] for row in crawled.rows} == {site.url(f"http://a.test{path}") for path in written.values()}

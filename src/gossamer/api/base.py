@@ -70,9 +70,7 @@ class BaseCrawler(NamesWhatIsMeant, ABC):
         return await self._asking.ask(request)
 
     def __iter__(self) -> NoReturn:
-        raise TypeError(
-            "a Crawler is read by `async for` inside `async with`; for a plain `for` use gossamer.crawl(...)"
-        )
+        raise TypeError("a Crawler is read by `async for` in `async with`; for a plain `for` use gossamer.crawl(...)")
 
     def on_note(self, callback: Callable[[str], None]) -> None:
         """Have `callback` called with sentences for people. What it raises is logged."""
@@ -101,7 +99,7 @@ class BaseCrawler(NamesWhatIsMeant, ABC):
                 if self._logs is not None:
                     self._logs.critical("listener_failed", error, note=sentence)
 
-    def _apply_config(self, config: Config) -> None:
+    def _configure(self, config: Config) -> None:
         self.config = config
 
 

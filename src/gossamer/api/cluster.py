@@ -459,9 +459,7 @@ class ClusterCrawler(BaseCrawler):
 
     def _verbs(self) -> dict[str, Verb]:
         queries = ClusterQueries(self.directory, lambda: self.config, self._calls, self.status, self._course)
-        setting = ClusterSetting(
-            self.directory, lambda: self.config, self._calls, self._one_at_a_time, self._apply_config
-        )
+        setting = ClusterSetting(self.directory, lambda: self.config, self._calls, self._one_at_a_time, self._configure)
         own: dict[str, Callable[..., Awaitable[object]]] = {
             "pause": self._pause,
             "unpause": partial(self._pause, paused=False),

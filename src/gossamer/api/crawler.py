@@ -101,16 +101,14 @@ class Crawler(BaseCrawler):
         self._begin(directory, config, more_seeds, settle=settle or is_there)
         self._is_new = not resuming
 
-    def _begin(
-        self, directory: Path, config: Config, more_seeds: MoreSeeds | None = None, *, settle: bool = False
-    ) -> None:
+    def _begin(self, directory: Path, config: Config, more: MoreSeeds | None = None, *, settle: bool = False) -> None:
         super()._begin(directory, config)
         self._shard: Shard | None = None
         self._last_status: dict[str, object] = {"state": "starting"}
         self._stop: bool | None = None  # Whether a stop was requested, and whether at once.
         self.sandbox: SandboxState | None = None  # What bounds the process of a command.
         self._delivery: Delivery | None = None
-        self._more_seeds = more_seeds
+        self._more_seeds = more
         self._settle = settle
         self._is_new = False
         """Whether the directory has no crawl yet."""
@@ -234,7 +232,7 @@ class Crawler(BaseCrawler):
         kept = shard.kept
         ring = shard.ring
         controls = shard.controls
-        setting = Setting(controls.settings, kept, controls.telemetry, self._write_config, self._apply_config)
+        setting = Setting(controls.settings, kept, controls.telemetry, self._write_config, self._configure)
         save_copy = partial(checkpoint_of, shard, self._vault)
         return table_of(
             Queries(self.directory, ring, controls, self.status),

@@ -84,9 +84,7 @@ def extract_of(
         for name, log in logs.items():
             log.cut()
             make_parquet(log.path, target / name / FILE)
-    return Extracted(
-        pages, {name: log.rows for name, log in logs.items()}, {k: v for k, v in counts.items() if v.failed}
-    )
+    return Extracted(pages, {k: log.rows for k, log in logs.items()}, {k: v for k, v in counts.items() if v.failed})
 
 
 def _require_free(target: Path, table: str, known: tuple[str, ...] | list[str]) -> None:

@@ -83,7 +83,7 @@ def with_options(call: Call) -> Call:
     ]
     call.__signature__ = own.replace(parameters=[*fixed, *named])  # type: ignore[attr-defined]
     said = {flag.name: flag.help.replace(" (repeatable)", "") for flag in FLAGS if flag.name in Options.__annotations__}
-    lines = [f"    {name}: {rename_options(text, _KEYWORDS)}" for name, text in said.items()]
+    lines = [f"    {name}: {rename_options(text, _NAMES)}" for name, text in said.items()]
     call.__doc__ = "\n".join([inspect.cleandoc(call.__doc__ or ""), "", "Options:", *lines])
     return call
 
@@ -109,13 +109,11 @@ def check_keywords(options: Mapping[str, object]) -> Iterator[None]:
     try:
         yield
     except ConfigError as error:
-        missing = 'no seeds: give an address, or a list of them: ["https://example.org/"]'
-        raise ConfigError(
-            missing if str(error).startswith("no seeds") else rename_options(str(error), _KEYWORDS)
-        ) from None
+        hint = 'no seeds: give an address, or a list of them: ["https://example.org/"]'
+        raise ConfigError(hint if str(error).startswith("no seeds") else rename_options(str(error), _NAMES)) from None
 
 
-_KEYWORDS = {flag.option: flag.name for flag in FLAGS} | {"set": "settings"}
+_NAMES = {flag.option: flag.name for flag in FLAGS} | {"set": "settings"}
 
 
 def require_config(given: object) -> None:

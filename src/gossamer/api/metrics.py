@@ -74,7 +74,7 @@ def fleet_metrics(states: Iterable[str], running: int, crawls_max: int) -> bytes
 
 
 def struct_metrics(prefix: str, counts: msgspec.Struct, gauges: Collection[str]) -> bytes:
-    """Return the numbers of a struct, with descriptions as help, in Prometheus' text format: counters, and `gauges`."""
+    """Return the numbers of a struct, with its descriptions as help, in Prometheus' format: counters, and `gauges`."""
     families: list[Metric] = []
     for field in msgspec.structs.fields(counts):
         value = getattr(counts, field.name)

@@ -361,7 +361,7 @@ def restore_of(
     if len(sources) > 1 or "://" not in sources[0]:
         return _restore_copies([Path(one) for one in sources], directory)
     try:
-        return asyncio.run(_restore_newest(sources[0], directory, sets, wanted, deep))
+        return asyncio.run(_restore_at(sources[0], directory, sets, wanted, deep))
     except BaseException as error:
         shutil.rmtree(directory, ignore_errors=True)
         if isinstance(error, StoreError):
@@ -426,9 +426,7 @@ def _copy(source: Path, directory: Path) -> None:
     for folder, _, names in os.walk(source, onerror=refuse, followlinks=True):
         here = Path(folder)
         if (real := here.resolve()) in copied:
-            raise ConfigError(
-                f"{here} is a link to {real}, which is copied already: remove it, then repeat the command"
-            )
+            raise ConfigError(f"{here} is a link to {real}, which is copied already: remove it and repeat the command")
         copied.add(real)
         target = directory / here.relative_to(source)
         target.mkdir(parents=True, exist_ok=True)
@@ -455,9 +453,7 @@ async def stored_config(uri: str, sets: Sequence[str]) -> Config:
     return config
 
 
-async def _restore_newest(
-    uri: str, directory: Path, sets: Sequence[str], wanted: Wanted | None, deep: bool | None
-) -> str:
+async def _restore_at(uri: str, directory: Path, sets: Sequence[str], wanted: Wanted | None, deep: bool | None) -> str:
     config = await stored_config(uri, sets)
     place = checkpoints_of(config, 0).place
     stored_map = await place.read(PARTITIONS)

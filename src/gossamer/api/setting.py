@@ -205,11 +205,7 @@ async def release(ring: CrawlRing, name: str, clock: Clock) -> list[str]:
     frontier = ring.frontier
     urls = ring.urls
     return await ring.scope.trapping.release_trap(
-        name,
-        urls.namer,
-        urls.history,
-        ring.pipeline.discovery.discover,
-        lambda link: frontier.add(link, 0, clock.now()),
+        name, urls.namer, urls.history, ring.pipeline.discovery.discover, lambda one: frontier.add(one, 0, clock.now())
     )
 
 

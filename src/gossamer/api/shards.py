@@ -136,16 +136,13 @@ def starting_status(directory: Path) -> dict[str, object]:
 
 def last_status(directory: Path) -> dict[str, object]:
     """Return the last saved status of the crawl. Raises ConfigError: none was saved."""
+    then = f"`gossamer resume {shell_word(directory)}` continues"
     try:
         status = json.loads((directory / STANDING).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"{directory} has shards whose state is not here, and nothing is known of them; "
-            f"`gossamer resume {shell_word(directory)}` continues"
+            f"{directory} has shards whose state is not here, and nothing is known of them; {then}"
         ) from error
     if status.get("state") != "finished":
-        status |= {
-            "state": "stopped",
-            "waiting_for": f"nothing runs; `gossamer resume {shell_word(directory)}` continues",
-        }
+        status |= {"state": "stopped", "waiting_for": f"nothing runs; {then}"}
     return {**status, **STILL}

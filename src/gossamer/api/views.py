@@ -138,14 +138,7 @@ def write_unfinished(directory: Path, folder: Path, tables: Sequence[str] = ("pa
 
 
 def stream_of(
-    directory: Path,
-    to: str,
-    out: BinaryIO,
-    *,
-    table: str = "",
-    where: str = "",
-    permitted: str = "",
-    unknown: bool = False,
+    directory: Path, to: str, out: BinaryIO, *, table: str, where: str, permitted: str, unknown: bool
 ) -> Exported:
     """Write a table of a crawl as JSON lines or CSV to an open stream. Raises ConfigError as `export_of`."""
     with tempfile.TemporaryDirectory(prefix="gossamer-export-") as folder:

@@ -279,11 +279,10 @@ def confine_process(job: CrawlJob, config: Config) -> SandboxState:
             raise OSError(errno.EBUSY, f"{count} threads run already")
         enforced = confine(rights)
     except OSError as error:
+        says = f"the system refuses ({error.strerror})"
         if job.is_required:
-            raise ConfigError(
-                f'process.sandbox = "on" is not possible: the system refuses ({error.strerror})'
-            ) from error
-        return SandboxState(in_force=False, says=f"the system refuses ({error.strerror})")
+            raise ConfigError(f'process.sandbox = "on" is not possible: {says}') from error
+        return SandboxState(in_force=False, says=says)
     os.environ["TMPDIR"] = tempfile.tempdir = rights.scratch[-1]
     return SandboxState(in_force=True, enforced=enforced)
 

@@ -77,10 +77,8 @@ def crawl(
 ) -> int:
     """Start a crawl in a new directory."""
     options["preset"] = preset
-    request = CrawlRequest(
-        "crawl", options, sets or (), seeds=urls or (), file=config, or_resume=or_resume, recipe=recipe
-    )
-    return _carry_out(context, request)
+    wish = CrawlRequest("crawl", options, sets or (), seeds=urls or (), file=config, or_resume=or_resume, recipe=recipe)
+    return _carry_out(context, wish)
 
 
 @commands.command("resume", epilog=epilog())

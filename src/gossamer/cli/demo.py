@@ -22,9 +22,7 @@ from gossamer.options import OptionsError
 from gossamer.world.files import write_whole
 
 commands = Typer()
-OutputDirectory = Annotated[
-    Path, Option("--output", "-o", metavar="DIR", help="Output directory; replaced by each run.")
-]
+Output = Annotated[Path, Option("--output", "-o", metavar="DIR", help="Output directory; replaced by each run.")]
 Size = Annotated[str, Option("--size", metavar="SIZE", help="Size of the web: small, medium or large.")]
 # The made web misbehaves as the real one does; here its patience and ours are cut so that a demo ends in a minute.
 QUICK_WEB = {"crawl_delay_s": 0.1, "slow_s_median": 0.1, "retry_after_s": 1, "drip_s": 0.2}
@@ -61,16 +59,14 @@ CONFORMANCE_CRAWL = (
 
 @commands.command("simweb")
 def simweb(
-    directory: Annotated[Path, Option("--output", "-o", metavar="DIR", help="Directory for its files.")] = Path(
-        "simweb"
-    ),
+    folder: Annotated[Path, Option("--output", "-o", metavar="DIR", help="Directory for its files.")] = Path("simweb"),
     size: Size = "small",
     seed: Annotated[int, Option("--seed", metavar="N", help="Random seed: the same seed gives the same web.")] = 1,
     port: Annotated[int, Option("--port", metavar="N", help="Port; 0 chooses a free one.")] = 0,
 ) -> int:
     """Serve a synthetic web on loopback."""
-    web_process = _web(directory, size, seed=seed, port=port)
-    make_writable(directory)
+    web_process = _web(folder, size, seed=seed, port=port)
+    make_writable(folder)
     stops = (signal.SIGINT, signal.SIGTERM)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, stops)
     try:
@@ -84,7 +80,7 @@ def simweb(
 
 
 @commands.command("demo")
-def demo(directory: OutputDirectory = Path("demo"), size: Size = "small") -> int:
+def demo(directory: Output = Path("demo"), size: Size = "small") -> int:
     """Crawl a synthetic web on this machine and print a report."""
     # Interrupted or killed, it can be resumed: the options of the web, its port included, are kept beside the crawl.
     web_process = _web(directory / "web", size, **QUICK_WEB)
@@ -106,7 +102,7 @@ def demo(directory: OutputDirectory = Path("demo"), size: Size = "small") -> int
 
 
 @commands.command("conformance")
-def conformance(directory: OutputDirectory = Path("conformance")) -> int:
+def conformance(directory: Output = Path("conformance")) -> int:
     """Test the crawler against every behavior of the synthetic web."""
     # Status 1 when a row of the table is wrong.
     from gossamer.lab.simweb import conformance as expected

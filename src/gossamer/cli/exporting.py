@@ -199,10 +199,8 @@ def _notes(directory: Path, done: Exported, permitted: str, *, unknown: bool, de
         yield f"left out {removed or 'nothing'}: duplicates.jsonl lists them"
     if done.answers:
         answers = ", ".join(f"{count(number)} {answer}" for answer, number in sorted(done.answers.items()))
-        more = (
-            "" if unknown or not done.answers.get("unknown") else " (--unknown exports pages without a statement too)"
-        )
-        yield f"pages by their answer for {permitted}: {answers}{more}"
+        tip = "" if unknown or not done.answers.get("unknown") else " (--unknown exports pages without a statement too)"
+        yield f"pages by their answer for {permitted}: {answers}{tip}"
 
 
 @commands.command("extract")

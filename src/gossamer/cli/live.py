@@ -99,11 +99,9 @@ def screen_of(status: Status, name: str, columns: int, lines: int) -> list[str]:
         for name, line in [*picture_rows(status), *(("warning", one) for one in status_text.warnings_of(status))]
         if name not in SHOWN_ALREADY
     ]
-    title = Text(
-        f" gossamer  {harmless(name)} ".ljust(columns), style="bold reverse", no_wrap=True, overflow="ellipsis"
-    )
+    head = Text(f" gossamer  {harmless(name)} ".ljust(columns), style="bold reverse", no_wrap=True, overflow="ellipsis")
     with console.capture() as captured:
-        console.print(Group(title, Text(), *view_of(status, columns, hosts), Text(), *more))
+        console.print(Group(head, Text(), *view_of(status, columns, hosts), Text(), *more))
     return captured.get().splitlines()[:lines]
 
 

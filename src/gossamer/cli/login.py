@@ -84,12 +84,10 @@ def login(
         raise ConfigError(f"the browser has no cookies of {site}; log in before you close its window")
     _store(directory, cookies)
     echo(f"{counted(len(cookies), 'cookie')} stored in {directory / FILE}")
-    next_step = f"gossamer resume {shell_word(directory)}"
+    step = f"gossamer resume {shell_word(directory)}"
     if not holds_crawl(directory):
-        next_step = (
-            f"gossamer crawl {shell_word(url)} -o {shell_word(directory)} --cookies {shell_word(directory / FILE)}"
-        )
-    echo(f"Next: {next_step}")
+        step = f"gossamer crawl {shell_word(url)} -o {shell_word(directory)} --cookies {shell_word(directory / FILE)}"
+    echo(f"Next: {step}")
     return Exit.FINISHED
 
 

@@ -101,10 +101,8 @@ def segment_show(
         write_line(sys.stdout, json.dumps(found, indent=2))
         return Exit.FINISHED
     part = f", part {found['part']} of {found['parts']}" if found["parts"] != 1 else ""
-    holds = ", ".join(
-        counted(_number(found[name]), name[:-1].replace("url", "URL")) for name in ("urls", "sites", "hosts")
-    )
-    lines = [f"{file}: {holds}{part}; made by {harmless(found['made_by'])}"]
+    held = ", ".join(counted(_number(found[key]), key[:-1].replace("url", "URL")) for key in ("urls", "sites", "hosts"))
+    lines = [f"{file}: {held}{part}; made by {harmless(found['made_by'])}"]
     for title, name in (("level", "by_level"), ("depth", "by_depth"), ("type of link", "by_link_type")):
         counts = [f"{harmless(key)}: {count(value)}" for key, value in _counts(found[name]).items()]
         lines.append(f"by {title}: {', '.join(counts)}")

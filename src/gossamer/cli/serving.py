@@ -66,9 +66,7 @@ def serve(
     given = [*(sets or ()), *_set_to(address)]
     if directory is not None:
         if folder is not None or config is not None:
-            raise ConfigError(
-                f"serve {directory}: --folder and --config are for a server of many crawls; leave out DIR"
-            )
+            raise ConfigError(f"serve {directory}: --folder and --config are for servers of many crawls; leave out DIR")
         require_crawl(directory)
         options = reopen(directory / "crawl.toml", sets=given).console
         work = console.serve_crawl(directory, options, number, echo, complain)

@@ -180,9 +180,7 @@ def _take(values: Values, origins: dict[str, str], new: Values, place: Callable[
         one = key_of(key)
         if one.path == "component" or key.startswith("components."):
             value = _with_files(value, here)
-        elif (
-            one.path
-        ):  # Relative paths start at their origin: the file's directory, or the command's current directory.
+        elif one.path:  # Relative paths start at their origin: the file's directory, or the command's current one.
             value = _absolute(value, here)
         elif one.secret:
             value = _referring(value, here)
@@ -323,9 +321,8 @@ def _parse(text: str, file: Path) -> dict[str, object]:
     try:
         tables = tomllib.loads(text)
     except ValueError as error:  # Also of a number with thousands of digits.
-        raise ConfigError(
-            f"{file} is not TOML: {str(error)[:1].lower()}{str(error)[1:]}{_quote(text, error)}"
-        ) from error
+        said = str(error)
+        raise ConfigError(f"{file} is not TOML: {said[:1].lower()}{said[1:]}{_quote(text, error)}") from error
     except RecursionError:
         raise ConfigError(f"{file}: {NESTED}") from None
     # Before any key: a newer version may have others. Crawls of versions without the line have the first format.

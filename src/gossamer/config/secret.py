@@ -69,9 +69,7 @@ def request_rules(config: Config) -> dict[str, RequestRule]:
 def login_rules(config: Config) -> dict[str, LoginRule]:
     """Return the logins by name, their secrets read from where they are. Raises ConfigError: one cannot be read."""
     return {
-        name: replace(
-            rule, fields={field: reveal(value, f"login.{name}: {field}") for field, value in rule.fields.items()}
-        )
+        name: replace(rule, fields={key: reveal(value, f"login.{name}: {key}") for key, value in rule.fields.items()})
         for name, rule in config.login.rules.items()
     }
 

@@ -9,14 +9,7 @@ from typing import Annotated, Literal, Self
 from msgspec.structs import replace
 
 from gossamer.cluster.options import ClusterOptions
-from gossamer.engine.options import (
-    CookiesOptions,
-    CrawlOptions,
-    LimitsOptions,
-    LoginsOptions,
-    LogsOptions,
-    WatchOptions,
-)
+from gossamer.engine.options import CookiesOptions, CrawlOptions, LimitsOptions, LoginOptions, LogsOptions, WatchOptions
 from gossamer.features.mentions.options import WebmentionOptions
 from gossamer.features.proxies.options import ProxiesOptions
 from gossamer.features.render.options import RenderOptions
@@ -271,7 +264,7 @@ class Config(Section, frozen=True):
     request: RequestOptions = RequestOptions()
     proxies: ProxiesOptions = ProxiesOptions()
     cookies: CookiesOptions = CookiesOptions()
-    login: LoginsOptions = LoginsOptions()
+    login: LoginOptions = LoginOptions()
     process: ProcessOptions = ProcessOptions()
     extract: ExtractOptions = ExtractOptions()
     render: RenderOptions = RenderOptions()

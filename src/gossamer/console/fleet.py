@@ -434,10 +434,8 @@ class Fleet:
             await asyncio.wait((entry.attending,), timeout=ENDING_S_MAX)
             if entry.is_attended:
                 raise ConflictError(f"{name!r} is still ending; try again in a moment")
-        is_held = not entry.is_attended and await asyncio.to_thread(
-            self.folder.is_held, name, entry.wish, READING_S_MAX
-        )
-        if is_held or entry.is_attended:
+        held = not entry.is_attended and await asyncio.to_thread(self.folder.is_held, name, entry.wish, READING_S_MAX)
+        if held or entry.is_attended:
             raise ConflictError(f"{name!r} runs already")
         self._require_room()
         entry.problem = ""
@@ -532,10 +530,5 @@ class Fleet:
                 os.kill(wish.pid, signal.SIGTERM)
 
 
-def _plan(wish: CrawlWish) -> dict[str, Any]:
-    return {
-        "schedule": wish.schedule,
-        "due_at": wish.due_at or None,
-        "last_run": wish.last_run,
-        "skipped": wish.skipped,
-    }
+def _plan(one: CrawlWish) -> dict[str, Any]:
+    return {"schedule": one.schedule, "due_at": one.due_at or None, "last_run": one.last_run, "skipped": one.skipped}

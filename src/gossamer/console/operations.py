@@ -228,9 +228,7 @@ def openapi(operations: Iterable[Operation], *, reads_need_token: bool) -> dict[
     }
 
 
-def _describe(
-    one: Operation, of: Mapping[Any, Any], components: Mapping[str, Any], *, needs_token: bool
-) -> dict[str, Any]:
+def _describe(one: Operation, of: dict[Any, Any], components: dict[str, Any], *, needs_token: bool) -> dict[str, Any]:
     named = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
         for name in re.findall(r"\{(\w+)\}", one.path)

@@ -183,7 +183,7 @@ def _signals() -> Iterator[tuple[asyncio.Event, asyncio.Event]]:
             loop.remove_signal_handler(number)
 
 
-NEW_EXAMPLE = '{"name": "docs", "config": {"seeds": {"urls": ["https://docs.example.org/"]}}}'
+EXAMPLE = '{"name": "docs", "config": {"seeds": {"urls": ["https://docs.example.org/"]}}}'
 LIST = "/api/crawls"
 ONE = "/api/crawls/{name}"
 PAGE = "/crawls/{name}/"
@@ -224,9 +224,7 @@ def operations(fleet: Fleet) -> Iterator[Operation]:
     says = "All keys of a new crawl, with defaults."
     yield Operation("GET", LIST, "crawls", verbs.Nothing, CrawlSummaries, "All crawls, and how they stand.", crawls)
     yield Operation("GET", "/api/config", "defaults", verbs.Nothing, Configuration, says, defaults)
-    yield Operation(
-        "POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", create, 201, NEW_EXAMPLE
-    )
+    yield Operation("POST", LIST, "create", New, CrawlSummary, "Make a crawl of a configuration.", create, 201, EXAMPLE)
     says = "What differs between an earlier crawl and this one, by the last visit of each to a URL."
     yield Operation("GET", f"{ONE}/compare", "compare", ComparisonOf, Comparison, says, compare)
     yield Operation("GET", ONE, "crawl", verbs.Nothing, CrawlSummary, "Return the state of a crawl, in short.", summary)

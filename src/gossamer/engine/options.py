@@ -291,7 +291,7 @@ def _require_name(name: str) -> None:
         raise ValueError(f"{name!r} is no name for a login; use letters, digits, - and _")
 
 
-class LoginsOptions(NamedSection, frozen=True):
+class LoginOptions(NamedSection, frozen=True):
     """Logins by form or token: each key is a name of yours, its value a table."""
 
     rules: Annotated[dict[str, LoginRule], Key("By name.", names=_require_name, secret=True)] = {}

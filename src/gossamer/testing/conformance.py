@@ -98,9 +98,7 @@ def _check_ways(seen: UrlSeen) -> None:
     _promise(list(seen.offer([url], [6], [1])) == [SHORTER], "a way of fewer hops is shorter (2)")
     _promise(seen.way(url) == (3, 1), "depth and hops are remembered at their least, each for itself")
     _promise(list(seen.offer([url], [3], [1])) == [KNOWN], "the same path again is nothing new (0)")
-    _promise(
-        list(seen.offer([url, url], [2, 1], [0, 0])) == [SHORTER, SHORTER], "paths get shorter within one call too"
-    )
+    _promise(list(seen.offer([url, url], [2, 1], [0, 0])) == [SHORTER, SHORTER], "paths get shorter in one call too")
     _promise(seen.way(url) == (1, 0), "the shortest of several paths is stored")
     _promise(seen.way(other) == (5, 2), "the paths of other URLs do not change")
 
@@ -435,12 +433,10 @@ async def _check_cancelled(module: ProtocolModule, address: str, ip: str) -> Non
     _promise(isinstance(after, Reply), "a request that was cancelled harms none that come after it")
 
 
-async def _fetch(
-    module: ProtocolModule, address: str, ip: str, body_bytes_max: int = 0, port: int = 0
-) -> Reply | Failure:
+async def _fetch(module: ProtocolModule, address: str, ip: str, bytes_max: int = 0, port: int = 0) -> Reply | Failure:
     try:
         async with asyncio.timeout(FETCH_S_MAX):
-            return await module.fetch(_request(address, ip, body_bytes_max, port))
+            return await module.fetch(_request(address, ip, bytes_max, port))
     except TimeoutError:
         raise AssertionError(f"a request ends: {address} was not answered within {FETCH_S_MAX:.0f} s") from None
     except Exception as error:

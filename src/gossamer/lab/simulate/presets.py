@@ -6,7 +6,6 @@ The published ones are data (`presets.toml`).
 from __future__ import annotations
 
 import pkgutil
-import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -103,9 +102,8 @@ SYNTHETIC: Mapping[str, Callable[[int], SimwebOptions]] = {"simweb-even": even_w
 """By preset: the synthetic web that it describes, by its seed."""
 
 
-PRESETS = msgspec.convert(
-    tomllib.loads((pkgutil.get_data("gossamer.lab.simulate", "presets.toml") or b"").decode()),
-    dict[str, SimulationPreset],
+PRESETS = msgspec.toml.decode(
+    pkgutil.get_data("gossamer.lab.simulate", "presets.toml") or b"", type=dict[str, SimulationPreset]
 )
 MEASURED_KEYS = frozenset(f"machine.cpu_us_per_{unit}" for unit in UNITS)
 

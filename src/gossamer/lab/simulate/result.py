@@ -344,12 +344,7 @@ class Simulated(msgspec.Struct, frozen=True):
 
 
 def result_of(
-    options: SimulateOptions,
-    samples: Sequence[Sample],
-    ended: Ended,
-    scale: float,
-    simulated: int,
-    milestones: Milestones,
+    options: SimulateOptions, samples: Sequence[Sample], ended: Ended, scale: float, shards: int, milestones: Milestones
 ) -> Simulated:
     """Return the whole crawl's figures from its samples."""
     last = samples[-1]
@@ -396,7 +391,7 @@ def result_of(
         cost=cost,
         cost_per_million=cost / last.pages * 1e6 if last.pages else 0.0,
         scale=scale,
-        shards_simulated=simulated,
+        shards_simulated=shards,
         pages_simulated=milestones.pages,
         samples=tuple(samples),
         intervals=tuple(between),

@@ -112,23 +112,21 @@ def table(rows: Iterable[Row]) -> str:
     )
 
 
-def _row(
-    behaviour: Behavior, where: list[_Asked], walked: TruthWalk, outcomes: Mapping[str, str] | None, web: Web
-) -> Row:
+def _row(behaviour: Behavior, some: list[_Asked], walk: TruthWalk, outcomes: Mapping[str, str] | None, web: Web) -> Row:
     needed = found = 0
     wrong: list[str] = []
-    for one in where:
+    for one in some:
         faults = _faults(one, behaviour, outcomes)
         asked_for = [path for path, expected in one.of(behaviour).items() if expected.outcome not in UNASKED]
         needed += len(asked_for)
         found += sum(path not in faults for path in asked_for)
         wrong += [f"{path} {fault}" for path, fault in faults.items()]
-        wrong += [f"{path} asked for, which nothing names" for path in _find_unnamed(one, behaviour, walked, web)]
+        wrong += [f"{path} asked for, which nothing names" for path in _find_unnamed(one, behaviour, walk, web)]
     expected_text = f"{behaviour.right}: {needed} pages"
     seen = f"{found} pages"
     most = SPENT_MAX.get(behaviour.name)
     if most is not None:
-        spent = sum(count for one in where for path, count in one.counts.items() if kind_of(path) == behaviour.name)
+        spent = sum(count for one in some for path, count in one.counts.items() if kind_of(path) == behaviour.name)
         expected_text += f", at most {most:,} endless ones"
         seen += f", {spent:,} endless ones"
         wrong += ["too many"] if spent > most else []

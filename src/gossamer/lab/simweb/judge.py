@@ -256,10 +256,8 @@ def _robots(
 def _robots_known_at(mine: list[Logged], host: WebHost, web: Web, by_host: dict[str, list[Logged]]) -> float:
     """Return when the crawler had an answer to robots.txt that is one: where it was redirected, from there."""
 
-    def first_answer_at(requests: Iterable[Logged], path: str) -> float:
-        ends = (
-            one.ended_at for one in requests if one.path == path and one.status not in (0, 429) and one.status < 500
-        )
+    def first_answer_at(logged: Iterable[Logged], path: str) -> float:
+        ends = (one.ended_at for one in logged if one.path == path and one.status not in (0, 429) and one.status < 500)
         return min(ends, default=float("inf"))
 
     known_at = first_answer_at(mine, "/robots.txt")

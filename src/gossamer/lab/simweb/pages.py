@@ -13,7 +13,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from math import exp
+from math import e, exp
 from statistics import NormalDist
 
 import msgspec
@@ -211,10 +211,7 @@ def _quantiles(median: float, sigma: float, most: int) -> list[int]:
     """Return 256 quantiles of a log-normal: one byte of noise then draws from it."""
     if median <= 0:
         return [0] * 256
-    normal = NormalDist()
-    return [
-        min(most, round(median * 2.718281828459045 ** (sigma * normal.inv_cdf((k + 0.5) / 256)))) for k in range(256)
-    ]
+    return [min(most, round(median * e ** (sigma * _NORMAL.inv_cdf((k + 0.5) / 256)))) for k in range(256)]
 
 
 _NORMAL = NormalDist()

@@ -182,10 +182,8 @@ class Sheet:
         host = self._place.host.name
         some = self._place.some(12, self._about)
         meta = f'<meta charset="{charset}">' if declare else ""
-        head = (
-            f"<!DOCTYPE html>\n<html><head>{meta}<title>{self._title} at {host}</title>{''.join(self._head)}</head>\n"
-        )
-        return f"{head}<body><h1>{self._title}</h1>\n<p>{some}</p>\n{''.join(self._body)}\n</body></html>\n"
+        top = f"<!DOCTYPE html>\n<html><head>{meta}<title>{self._title} at {host}</title>{''.join(self._head)}</head>\n"
+        return f"{top}<body><h1>{self._title}</h1>\n<p>{some}</p>\n{''.join(self._body)}\n</body></html>\n"
 
     @property
     def marks(self) -> tuple[Mark, ...]:

@@ -216,17 +216,11 @@ class Web:
 
     def _farm_host(self, name: str) -> WebHost | None:
         """Return the host that a farm makes of a name: it has the address and the robots.txt of the farm's owner."""
-        index = traps.farm_owner(name)
-        if index is None or index >= len(self.hosts) or "farm" not in self.hosts[index].behaviors:
+        at = traps.farm_owner(name)
+        if at is None or at >= len(self.hosts) or "farm" not in self.hosts[at].behaviors:
             return None
         return msgspec.structs.replace(
-            self.hosts[index],
-            name=name,
-            site=traps.farm_site(index),
-            pages=0,
-            behaviors=(),
-            compressed=False,
-            mirror_of=-1,
+            self.hosts[at], name=name, site=traps.farm_site(at), pages=0, behaviors=(), compressed=False, mirror_of=-1
         )
 
     def _make_pages(self, index: int, behavior: str) -> dict[str, Made]:

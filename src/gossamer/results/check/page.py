@@ -150,7 +150,7 @@ def _severity(kind: str) -> tuple[str, str]:
     return f"<span class={severity}>{severity}</span>", str(SEVERITIES.index(severity))
 
 
-def _table(name: str, heading: str, total: int, said: str, heads: Sequence[str], rows: Iterable[Cells]) -> str:
+def _table(name: str, title: str, total: int, said: str, heads: Sequence[str], rows: Iterable[Cells]) -> str:
     head = "".join(f"<th scope=col{_is_number(one)}>{one}</th>" for one in heads)
     lines = "".join(f"<tr>{''.join(_cells(heads, row))}</tr>" for row in islice(rows, ROWS_MAX))
     left = total - ROWS_MAX
@@ -159,9 +159,7 @@ def _table(name: str, heading: str, total: int, said: str, heads: Sequence[str],
     table = f"<table{sorting}><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
     if name != "causes" and total > LISTED_MAX:
         table = f"<details><summary>Show {min(total, ROWS_MAX):,} rows</summary>{table}</details>"
-    return (
-        f"<section class=wide id={name}><h2>{heading}: {total:,}</h2><p class=advice>{said}</p>{table}{rest}</section>"
-    )
+    return f"<section class=wide id={name}><h2>{title}: {total:,}</h2><p class=advice>{said}</p>{table}{rest}</section>"
 
 
 def _cells(heads: Sequence[str], row: Cells) -> Iterable[str]:

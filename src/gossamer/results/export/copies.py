@@ -91,14 +91,12 @@ def find_copies(
         raise ConfigError(f"--memory: the texts need more to be compared; {first_line(str(error))}") from error
 
 
-def _open(
-    tables: duckdb.DuckDBPyConnection, earlier: Sequence[Sequence[ExportPiece]], own: Sequence[ExportPiece]
-) -> int:
+def _open(tables: duckdb.DuckDBPyConnection, older: Sequence[Sequence[ExportPiece]], own: Sequence[ExportPiece]) -> int:
     """Make the view of all texts, numbered in order; return the number of the first text of this crawl."""
     parts = []
     start = 0
     at = 0
-    for pieces in (*earlier, own):
+    for pieces in (*older, own):
         files = [piece.path for piece in pieces if piece.rows]
         start = at
         at += sum(piece.rows for piece in pieces)

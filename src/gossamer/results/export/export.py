@@ -101,9 +101,7 @@ class ExportedCrawl:
 
     def require(self, tables: Sequence[str], *, warcs: bool) -> None:
         """Raise DamagedError where a file of these tables, or a WARC file where those are needed, is lost."""
-        wanted = {str(self.directory / table) for table in tables} | (
-            {str(self.directory / "warc")} if warcs else set()
-        )
+        wanted = {str(self.directory / one) for one in tables} | ({str(self.directory / "warc")} if warcs else set())
         wanted |= {f"{table}-" for table in tables}
         require_none(
             [

@@ -146,11 +146,8 @@ class ParquetShards:
     def close(self) -> None:
         """Finish the last shard; without texts it has the columns alone."""
         if self._writer is None and not self.files:
-            self.add(
-                pa.RecordBatch.from_pydict(
-                    {name: pa.array([], pa.string()) for name in (*COLUMNS, "key", "heading_ids")}
-                )
-            )
+            names = (*COLUMNS, "key", "heading_ids")
+            self.add(pa.RecordBatch.from_pydict({name: pa.array([], pa.string()) for name in names}))
         self._finish()
 
     def _finish(self) -> None:

@@ -151,9 +151,7 @@ def narrow(inputs: ExportInputs, wanted: Permission, to: str, folder: Path, memo
     except duckdb.OutOfMemoryException as error:
         raise ConfigError(f"--memory: the tables need more to be put in order; {first_line(str(error))}") from error
     except duckdb.BinderException as error:
-        raise ConfigError(
-            "--permitted: these tables were written before statements were recorded; crawl again"
-        ) from error
+        raise ConfigError("--permitted: these tables were written before statements were kept; crawl again") from error
     if to == "wacz":
         made.tables["pages"], made.warcs = _copy_records(made.tables["pages"], inputs.warcs, folder)
     return made

@@ -149,9 +149,8 @@ def make_plan(
         publish(new, target)
         return
     require_sound([*pieces, *(links or ())])
-    with open_database(
-        memory_bytes_max, target.with_name("spilled"), threads=2, preserve_insertion_order=False
-    ) as tables:
+    folder = target.with_name("spilled")
+    with open_database(memory_bytes_max, folder, threads=2, preserve_insertion_order=False) as tables:
         files = [piece.path for piece in pieces if piece.rows]
         tables.read_parquet(files, union_by_name=True).create_view("pages")
         joined = ""
@@ -213,10 +212,8 @@ def rows_of(plan: Path) -> int:
 
 def _values(batch: pa.RecordBatch) -> Iterator[Planned]:
     columns = [
-        pc.strftime(column, "%Y-%m-%dT%H:%M:%SZ").to_pylist()
-        if pa.types.is_timestamp(column.type)
-        else column.to_pylist()
-        for column in batch.columns
+        pc.strftime(one, "%Y-%m-%dT%H:%M:%SZ").to_pylist() if pa.types.is_timestamp(one.type) else one.to_pylist()
+        for one in batch.columns
     ]
     for values in zip(*columns, strict=True):
         row = dict(zip(batch.schema.names, values, strict=True))

@@ -25,7 +25,7 @@ TERMINALS = tuple(".?!…。．｡？！।॥؟۔።፧՜՞։។៕")  # noqa: 
 """What ends sentences, in any script."""
 BYTES_A_TOKEN = 4
 SHORT_CHARACTERS = 30
-_POLICY = re.compile(r"terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies|javascript")
+_TERMS = re.compile(r"terms of use|privacy policy|cookie policy|uses cookies|use of cookies|use cookies|javascript")
 _SENTENCE = re.compile(r"[.!?][\"')]?(?=\s|$)")
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 Hashes = npt.NDArray[np.uint64]
@@ -154,9 +154,7 @@ def _repeated(runs: Hashes, ends: npt.NDArray[np.int64], size: int) -> int:
 
 def _is_kept_by_c4(line: str) -> bool:
     line = line.strip()
-    return (
-        line.endswith(ENDS) and not line.endswith("...") and line.count(" ") >= 2 and not _POLICY.search(line.lower())
-    )
+    return line.endswith(ENDS) and not line.endswith("...") and line.count(" ") >= 2 and not _TERMS.search(line.lower())
 
 
 def _passes_c4(lines: Sequence[str]) -> bool:

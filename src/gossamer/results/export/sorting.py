@@ -6,7 +6,7 @@ of the next. Runs are files of Arrow batches; the caller's state lists the valid
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -101,9 +101,7 @@ class Sorter:
         at = self.runs.index(alike[0])
         self.runs = [*self.runs[:at], whole, *self.runs[at + len(alike) :]]
 
-    def _write(
-        self, schema: pa.Schema, batches: Iterator[pa.RecordBatch] | Sequence[pa.RecordBatch], level: int
-    ) -> None:
+    def _write(self, schema: pa.Schema, batches: Iterable[pa.RecordBatch], level: int) -> None:
         number = 1 + max((int(run.name) for run in self.runs), default=0)
         path = self._folder / f"{number:08d}"
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, schema, options=_COMPRESSION) as writer:
@@ -113,9 +111,7 @@ class Sorter:
         self.runs.append(SortedRun(path.name, level))
 
     def _merge_runs(self, runs: Sequence[SortedRun], consumed: list[int]) -> Iterator[tuple[pa.Table, list[int]]]:
-        heads = [
-            _Head(self._folder / run.name, self._keys, skipped) for run, skipped in zip(runs, consumed, strict=True)
-        ]
+        heads = [_Head(self._folder / run.name, self._keys, rows) for run, rows in zip(runs, consumed, strict=True)]
         try:
             while live := [head for head in heads if head.fill()]:
                 bound = min(head.last_key() for head in live)

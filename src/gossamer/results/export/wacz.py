@@ -361,13 +361,8 @@ class _Zip:
 def _package(members: list[ZipMember], inputs: ExportInputs, name: str, main: MainPage) -> bytes:
     created = datetime.fromtimestamp(int(inputs.begun_at), UTC).isoformat().replace("+00:00", "Z")
     resources = [
-        {
-            "name": member.name.rpartition("/")[2].lower(),
-            "path": member.name,
-            "hash": member.digest,
-            "bytes": member.size,
-        }
-        for member in members
+        {"name": one.name.rpartition("/")[2].lower(), "path": one.name, "hash": one.digest, "bytes": one.size}
+        for one in members
     ]
     package = {
         "profile": "data-package",

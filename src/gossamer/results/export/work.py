@@ -143,9 +143,7 @@ class WorkFolder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._release()
 
     def _take_lock(self) -> None:
@@ -214,14 +212,10 @@ class ExportFolder(WorkFolder):
             self.is_complete = True
         elif not replaces and (target.exists() or target.is_symlink()):
             self._release()
-            raise ConfigError(
-                f"{target} appeared while its export was under way; move it away, then repeat the command"
-            )
+            raise ConfigError(f"{target} appeared while its export was under way; move it away and repeat the command")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        super().__exit__(kind, error, tb)
         if isinstance(error, ConfigError | DamagedError) and not self.resumed and bytes(self._state.step) == b"null":
             shutil.rmtree(self.folder, ignore_errors=True)  # A wrong option: there is nothing to go on with.
 

@@ -156,12 +156,8 @@ class Keys:
         """Rewrite the queues of a host without forgotten URLs; return how many these are."""
         removed = 0
         for level, queue in list(record.levels.items()):
-            blocks = [
-                (key, decode_block(data))
-                for key, data in self._store.scan(
-                    "queue", block_key(prefix, level, 0), block_key(prefix, level, 2**64 - 1)
-                )
-            ]
+            span = (block_key(prefix, level, 0), block_key(prefix, level, 2**64 - 1))
+            blocks = [(key, decode_block(data)) for key, data in self._store.scan("queue", *span)]
             texts = [lengthen(text, record.name) for _, block in blocks for run in block.runs for text in run.urls]
             if not any(map(self._pages.has, texts)):
                 continue

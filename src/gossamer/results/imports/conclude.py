@@ -182,10 +182,8 @@ class RevisitRecords(VisitMiddleware):
         capture = self._capture
         row = visited.row
         if capture is not None and self._conclusion is None and visited.digest:
-            sent_type = next((value for name, value in capture.headers if lower_names[name] == "content-type"), "")
-            original = Original(
-                row.url, row.fetched_at, capture.record_id, 0, visited.digest, row.body_bytes, sent_type
-            )
+            sent = next((value for name, value in capture.headers if lower_names[name] == "content-type"), "")
+            original = Original(row.url, row.fetched_at, capture.record_id, 0, visited.digest, row.body_bytes, sent)
             if capture.digest:
                 self._seen.remember(_key(f"payload {capture.digest}"), visited.url, original)
             if row.outcome == "fetched":

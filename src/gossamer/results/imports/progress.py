@@ -73,16 +73,15 @@ class ImportTable(msgspec.Struct):
 
 def read_table(directory: Path) -> ImportTable:
     """Return the table of a crawl; empty if nothing was imported."""
+    path = directory / IMPORTS
     try:
-        table = msgspec.json.decode((directory / IMPORTS).read_bytes(), type=ImportTable)
+        table = msgspec.json.decode(path.read_bytes(), type=ImportTable)
     except FileNotFoundError:
         return ImportTable(is_done=True)
     except msgspec.MsgspecError as error:
-        raise ConfigError(f"{directory / IMPORTS} is damaged ({error}); put a sound copy in its place") from error
+        raise ConfigError(f"{path} is damaged ({error}); put a sound copy in its place") from error
     if any(file.link and not is_file_name(file.link) for file in table.files):
-        raise ConfigError(
-            f"{directory / IMPORTS} names files outside {directory / WARCS}; put a sound copy in its place"
-        )
+        raise ConfigError(f"{path} names files outside {directory / WARCS}; put a sound copy in its place")
     return table
 
 

@@ -34,9 +34,7 @@ INDEX = "is an index (CDX); import the archives that it names"
 SAVED = "is a saved page, not an archive; `warcit` makes a WARC file of it"
 HTTRACK = "is a cache of HTTrack; `httrack2warc` makes a WARC file of the folder above it"
 PACKED = "is packed in another way than gzip or Zstandard; unpack it, and import what it holds"
-ZIPPED = (
-    "holds no archive (archive/…), as a WACZ file does; if it holds other archives, unpack it and import the folder"
-)
+ZIP = "holds no archive (archive/…), as a WACZ file does; if it holds other archives, unpack it and import the folder"
 _SUFFIXES = (
     ".warc", ".warc.gz", ".warc.zst", ".warc.open", ".warc.gz.open", ".arc", ".arc.gz", ".wacz", ".har", ".har.gz",
 )  # fmt: skip
@@ -215,7 +213,7 @@ def _members(file: BinaryIO, source: Source) -> list[Source]:
             else:
                 found.append(replace(one, fault="is encrypted, damaged, or packed in an unusual way"))
         is_cache = any(name.startswith(("http://", "https://")) for name in package.namelist())
-    return found or [replace(source, fault=HTTRACK if is_cache else ZIPPED)]
+    return found or [replace(source, fault=HTTRACK if is_cache else ZIP)]
 
 
 def _lines(place: str, size: int, store: ArchiveOptions) -> list[str]:

@@ -106,11 +106,9 @@ class ContentProcesses:
         """Return the visible texts of pages likewise."""
         return (PageText(*one) if one is not None else None for one in self._ask(("visible",), warc_folder, pages))
 
-    def write_files(
-        self, warc_folder: Path, pages: Iterable[ArchivedPage], out: Path, names_file: Path
-    ) -> Iterator[None]:
+    def write_files(self, warc_folder: Path, pages: Iterable[ArchivedPage], out: Path, names: Path) -> Iterator[None]:
         """Write pages as files of a mirror likewise; what was returned is written."""
-        return self._ask(("files", str(out), str(names_file)), warc_folder, pages)
+        return self._ask(("files", str(out), str(names)), warc_folder, pages)
 
     def _ask(self, work: tuple[str, ...], warc_folder: Path, pages: Iterable[ArchivedPage]) -> Iterator[Any]:
         asked: deque[tuple[subprocess.Popen[bytes], ContentQuestion]] = deque()

@@ -108,9 +108,7 @@ def _require_table(path: str, schema: pa.Schema, needed: Sequence[str], filled: 
                 raise ConfigError(f"{path} lacks the column {field.name}; name a directory of tables of a crawl")
             kind = there.field(field.name).type
             if _kind(kind) != _kind(field.type):
-                raise ConfigError(
-                    f"{path}: the column {field.name} is of {kind}, and {plain_type(field.type)} is needed"
-                )
+                raise ConfigError(f"{path}: the column {field.name} is of {kind}; {plain_type(field.type)} is needed")
         for batch in file.iter_batches(columns=list(filled)):
             for name in filled:
                 if batch[name].null_count:

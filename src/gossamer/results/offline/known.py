@@ -322,10 +322,9 @@ class KnownUrls:
             raise ConfigError(
                 f"--known {directory}: its keys were made by other rules of the section [url]; set them back"
             )
-        if rate is not None and rate != manifest.false_positive_rate:
-            was = (
-                f"a Bloom filter of rate {manifest.false_positive_rate:g}" if manifest.false_positive_rate else "exact"
-            )
+        begun = manifest.false_positive_rate
+        if rate is not None and rate != begun:
+            was = f"a Bloom filter of rate {begun:g}" if begun else "exact"
             raise ConfigError(f"--known {directory}: it was begun as {was}, and stays so; leave --bloom as it was")
         self._publish(directory)
         self._sweep(directory)

@@ -29,7 +29,7 @@ from gossamer.world.files import publish
 
 VERSION = 1
 """Of the format; a reader refuses what is newer."""
-METADATA = b"gossamer.segment"
+ABOUT = b"gossamer.segment"
 BATCH_ROWS = 8_192
 GROUP_ROWS = 65_536
 """Of a row group: about 10 MB of what is held while it is written."""
@@ -221,9 +221,7 @@ class Segment:
         return pa.record_batch(columns, names=SCHEMA.names)
 
     def _read_info(self) -> SegmentInfo:
-        said = (self._file.schema_arrow.metadata or {}).get(METADATA) or (self._file.metadata.metadata or {}).get(
-            METADATA
-        )
+        said = (self._file.schema_arrow.metadata or {}).get(ABOUT) or (self._file.metadata.metadata or {}).get(ABOUT)
         if said is None:
             raise ConfigError(f"{self.path} is a Parquet file, but no segment; `gossamer segment build` makes one")
         try:
@@ -238,9 +236,7 @@ class Segment:
             kind = plain_type(self._file.schema_arrow.field(field.name).type)
             if not (pa.types.is_integer if pa.types.is_integer(field.type) else _is_text)(kind):
                 wanted = "whole numbers" if pa.types.is_integer(field.type) else "text"
-                raise ConfigError(
-                    f"the segment {self.path}: the column {field.name} is of {kind}; write {wanted} there"
-                )
+                raise ConfigError(f"the segment {self.path}: the column {field.name} is of {kind}; write {wanted}")
         return about
 
 
@@ -267,9 +263,7 @@ class SegmentWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if kind is None:
             self.finish()
         else:
@@ -294,7 +288,7 @@ class SegmentWriter:
         """Write what is held, and give the file its name. Blocks for a sync."""
         self._flush(1)
         about = msgspec.structs.replace(self._about, urls=self.urls, sites=self.sites)
-        self._writer.add_key_value_metadata({METADATA: msgspec.json.encode(about)})
+        self._writer.add_key_value_metadata({ABOUT: msgspec.json.encode(about)})
         self._writer.close()
         publish(self._aside, self.path)
         return about

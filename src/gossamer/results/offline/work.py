@@ -86,12 +86,10 @@ class BuildFolder(WorkFolder):
         self.resumed = stored is not None
         self.state = stored or BuildState(order)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if isinstance(error, ConfigError) and not self.state.runs and not self.state.position:
             shutil.rmtree(self.folder, ignore_errors=True)  # Asked for wrongly: there is nothing to go on with.
-        super().__exit__(kind, error, trace)
+        super().__exit__(kind, error, tb)
 
     def new_name(self, kind: str) -> str:
         """Return the name for another file of a kind; it counts when it is put into `state.runs` and saved."""

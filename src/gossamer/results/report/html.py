@@ -9,21 +9,13 @@ from html import escape
 from gossamer.model.words import bit_rate, cost_text, counted, duration, size
 from gossamer.results.report import svg
 from gossamer.results.report.figures import Bucket, Commits, Count, HostFigures, Report, TimelineFigures
-from gossamer.results.report.text import (
-    CACHE_NAMES,
-    LINES_MAX,
-    bucket_name,
-    instant,
-    printable,
-    rendering_cost,
-    seconds,
-)
+from gossamer.results.report.text import CACHE_NAMES, LINES_MAX, bucket_name, instant, printable, render_cost, seconds
 
 TIME_LABELS = 7
 DOTS_MIN = 5
 HOSTS_MIN = 10
 """Fewer dots on two axes, or no dot as high as the first decade, show less than their numbers."""
-DEPTHS_MAX = 60
+DEPTH_MAX = 60
 STYLE = (pkgutil.get_data("gossamer.results.report", "style.css") or b"").decode()
 """How the page looks, in the light and in the dark."""
 
@@ -73,7 +65,7 @@ def _sections(report: Report) -> Iterator[str]:
     yield _bars("Status codes", "What servers answered.", report.statuses)
     yield _bars("Media types", "Of pages fetched.", report.media_types)
     yield _bars("Text found as", "Main content, or all visible text, of pages fetched.", report.text_methods)
-    cost = f" {cost}." if (cost := rendering_cost(report.rendering)) else ""
+    cost = f" {cost}." if (cost := render_cost(report.rendering)) else ""
     yield _bars("Rendering", f"Pages fetched that were to be rendered, by what became of it.{cost}", report.rendered)
     yield _bars("Rendered because of", "Why pages were chosen (crawl.render = auto).", report.render_reasons)
     sizes = [(bucket_name(bucket, of_bytes=True), bucket) for bucket in report.document_sizes]
@@ -81,19 +73,13 @@ def _sections(report: Report) -> Iterator[str]:
         "Document sizes",
         "Pages fetched by bytes of decoded content; each column holds sizes up to twice its label.",
         svg.columns(
-            [
-                (name, bucket.count, f"from {name}: {bucket.count:,} pages, {size(bucket.sum)}")
-                for name, bucket in sizes
-            ],
-            "pages",
+            [(name, one.count, f"from {name}: {one.count:,} pages, {size(one.sum)}") for name, one in sizes], "pages"
         ),
     )
     yield _figure(
         "Depth",
         "Attempts by clicks from a seed.",
-        svg.columns(
-            [(d.name, d.count, f"depth {d.name}: {d.count:,}") for d in report.depths[:DEPTHS_MAX]], "attempts"
-        ),
+        svg.columns([(d.name, d.count, f"depth {d.name}: {d.count:,}") for d in report.depths[:DEPTH_MAX]], "attempts"),
     )
     yield _log_log("Hosts by pages", "How many hosts have how many pages.", report.hosts_by_pages, of_bytes=False)
     yield _log_log("Hosts by bytes", "How many hosts sent how many bytes.", report.hosts_by_bytes, of_bytes=True)
@@ -318,9 +304,7 @@ def _politeness(report: Report) -> str:
     ]
     for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
         if gaps.counted:
-            rows.append(
-                (f"Delay for one {who}", f"least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}")
-            )
+            rows += [(f"Delay for one {who}", f"least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}")]
             rows.append((f"Most requests to one {who} at once", f"{gaps.at_once_max:,}"))
     return _table("Politeness", "What sites forbade, and the delays between requests.", ("", ""), rows)
 

@@ -59,7 +59,7 @@ def _lines(report: figures.Report, width: int) -> Iterator[str]:
     yield from _bars("Media types", report.media_types, width)
     yield from _bars("Text found as", report.text_methods, width)
     yield from _bars("Rendering", report.rendered, width)
-    if cost := rendering_cost(report.rendering):
+    if cost := render_cost(report.rendering):
         yield f"  {cost}"
     yield from _bars("Rendered because of", report.render_reasons, width)
     yield from _buckets("Document sizes, from", report.document_sizes, width, of_bytes=True)
@@ -111,7 +111,7 @@ def _modules(modules: tuple[figures.FailedModule, ...]) -> Iterator[str]:
         yield f"    {printable(why)}"
 
 
-def rendering_cost(facts: Mapping[str, float]) -> str:
+def render_cost(facts: Mapping[str, float]) -> str:
     """Return what rendering brought and took; nothing where no page was rendered."""
     cpu_s = facts.get("cpu_s", 0.0)
     links = facts.get("links_gained", 0.0)

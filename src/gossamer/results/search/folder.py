@@ -178,9 +178,8 @@ def require_sound(folder: Path) -> None:
         return
     small = sum(sums.length for sums in recorded.values()) <= COMPARED_BYTES_MAX
     for file, what in faults(folder, deep=small):
-        raise DamagedError(
-            f"{file} {what}; `gossamer search {shell_word(crawl_of(folder))} --build` rebuilds the index"
-        )
+        crawl = shell_word(crawl_of(folder))
+        raise DamagedError(f"{file} {what}; `gossamer search {crawl} --build` rebuilds the index")
 
 
 def _fault(file: Path, sums: Sums, *, deep: bool) -> str:

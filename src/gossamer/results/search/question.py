@@ -96,6 +96,4 @@ def _require_text(name: str, text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise QueryError(
-            f"{name} has bytes that are not UTF-8 at character {error.start + 1}; leave them out"
-        ) from None
+        raise QueryError(f"{name} has bytes that are no UTF-8 at character {error.start + 1}; leave them out") from None

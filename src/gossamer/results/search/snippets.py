@@ -95,9 +95,7 @@ def _best_start(text: str, marks: list[_Mark]) -> int:
     best = (0, 0)
     start = 0
     for number, (first, _, _) in enumerate(marks):
-        within = [
-            word for begin, end, word in marks[number : number + 20] if end - first <= SNIPPET_CHARACTERS_MAX - 40
-        ]
+        within = [word for _, end, word in marks[number : number + 20] if end - first <= SNIPPET_CHARACTERS_MAX - 40]
         score = (len(set(within)), len(within))
         if score > best:
             best = score

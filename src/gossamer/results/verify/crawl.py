@@ -124,29 +124,27 @@ class Verification:
             yield self._damage(PARTITIONS, "partitions", what, affects, remedy)
 
     def _shard(self, config: Config, home: Home, manifests: Manifests) -> Iterator[Damage]:
-        store_name = str(home.store.relative_to(self._directory))
+        place = str(home.store.relative_to(self._directory))
         if not home.is_there:
             if config.state.checkpoint_uri:
-                self.looked.notes.append(
-                    f"{store_name} is not here: its checkpoints are at {config.state.checkpoint_uri}"
-                )
+                self.looked.notes.append(f"{place} is not here: its checkpoints are at {config.state.checkpoint_uri}")
             elif any(self._directory.glob(f"warc/*-{home.shard:03d}-[0-9]*")) or home.store.exists():
-                yield self._store_damage(home, store_name, "is missing or lacks its file CURRENT")
+                yield self._store_damage(home, place, "is missing or lacks its file CURRENT")
             return
         try:
             store = self._open_store(config, home)
         except DamagedStoreError as error:
-            yield self._store_damage(home, store_name, f"cannot be read ({error.strerror})")
+            yield self._store_damage(home, place, f"cannot be read ({error.strerror})")
             return
         try:
             if not self.looked.running and (lacking := integrity.missing_commits(home, store)):
-                yield self._store_damage(home, store_name, lacking)
+                yield self._store_damage(home, place, lacking)
                 return
             manifest = integrity.manifest_of(store)
             if self._deep:
                 store.check()
         except DamagedStoreError as error:
-            yield self._store_damage(home, store_name, f"cannot be read ({error.strerror})")
+            yield self._store_damage(home, place, f"cannot be read ({error.strerror})")
             return
         finally:
             store.close()
@@ -285,16 +283,9 @@ class Verification:
         return self._damage(name, "store", what, affects, integrity.restoring(self._directory))
 
     def _damage(
-        self,
-        name: str,
-        kind: DamageKind,
-        what: str,
-        affects: str,
-        remedy: str,
-        offset: int | None = None,
-        url: str = "",
+        self, name: str, kind: DamageKind, what: str, harms: str, remedy: str, offset: int | None = None, url: str = ""
     ) -> Damage:
-        return Damage(str(self._directory / name), kind, what, affects, remedy, offset, url)
+        return Damage(str(self._directory / name), kind, what, harms, remedy, offset, url)
 
 
 def _names_in(manifests: Manifests) -> set[str]:

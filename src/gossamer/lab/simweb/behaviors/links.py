@@ -221,14 +221,12 @@ def _marks(urls: Iterable[str], link_type: str) -> tuple[Mark, ...]:
 
 
 def _urlset(urls: list[str]) -> bytes:
-    entries = "".join(
+    items = "".join(
         f"<url><loc>{url}</loc><lastmod>2026-0{1 + number % 9}-01</lastmod><changefreq>weekly</changefreq>"
         f"<priority>0.{1 + number % 9}</priority></url>\n"
         for number, url in enumerate(urls)
     )
-    return (
-        f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{SITEMAP_NAMESPACE}">\n{entries}</urlset>\n'.encode()
-    )
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="{SITEMAP_NAMESPACE}">\n{items}</urlset>\n'.encode()
 
 
 COPIED = ("one.html", "two.html", "three/", "four?page=1", "four?page=2")

@@ -152,10 +152,8 @@ def schemes(place: PagePlace) -> dict[str, Made]:
     """Return pages that link to https on the port for http, and to a page that answers as a port for TLS does."""
     secure = f"https://{place.host.name}{place.port}{place.path('secure.html')}"
     sheet = Sheet(place, "", "Schemes").anchor(secure, secure, optional=True).anchors(["alert", "plain.html"])
-    answered = Made(
-        (ServedAnswer(200, (), b"", "alert"),), also=("connect_error", "tls_error", "host_closed"), once=False
-    )
-    return {"": sheet.page(), "alert": answered} | place.leaves(["plain.html"])
+    reply = Made((ServedAnswer(200, (), b"", "alert"),), also=("connect_error", "tls_error", "host_closed"), once=False)
+    return {"": sheet.page(), "alert": reply} | place.leaves(["plain.html"])
 
 
 def ttl_0(place: PagePlace) -> dict[str, Made]:
