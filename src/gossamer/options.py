@@ -184,9 +184,7 @@ def to_table(value: object, *, defaults: bool = False) -> Any:
             return to_table(rules_of(value), defaults=defaults)
         case Section():
             kept = ((one, getattr(value, one.name)) for one in keys_of(type(value)).values())
-            return {
-                one.name: to_table(held, defaults=defaults) for one, held in kept if defaults or held != one.default
-            }
+            return {one.name: to_table(own, defaults=defaults) for one, own in kept if defaults or own != one.default}
         case Mapping():
             return {name: to_table(one, defaults=defaults) for name, one in value.items()}
         case tuple():
@@ -377,7 +375,5 @@ def _expectation(given: Any, hint: Any, origin: Any, key: Key) -> str:
         return f"{key.max_length} or less {'characters' if kind is str else 'entries'}"
     if key.pattern and not re.fullmatch(key.pattern, given):
         return f"a text that matches {key.pattern}"
-    bounds = ((getattr(key, name), holds, words) for name, holds, words in _BOUNDS)
-    return next(
-        (words.format(f"{at:.15g}") for at, holds, words in bounds if at is not None and not holds(given, at)), ""
-    )
+    bounds = ((getattr(key, name), fits, text) for name, fits, text in _BOUNDS)
+    return next((text.format(f"{at:.15g}") for at, fits, text in bounds if at is not None and not fits(given, at)), "")

@@ -181,7 +181,7 @@ class Ring:
             pending_scope=memory.pending_scope,
             exchange=NoOthers(),
             hints=Hints(),
-            isolated=IsolatedModules((), lambda _type, _link: (), 1.0, 1),
+            isolated=IsolatedModules((), lambda _type, _link: (), 1.0, 1, None),
             rendering=BrowserRendering(),
             ending=BatchEnding(self.urls, self.chain, self.frontier, BreadthFirst()),
         )  # fmt: skip

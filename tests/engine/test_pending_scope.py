@@ -140,7 +140,7 @@ def test_what_is_kept_survives_a_death_and_what_no_commit_holds_does_not(tmp_pat
     opened = Opened(tmp_path)
     assert opened.pending_scope.seed(seed) == SEED_FILE
     assert opened.pending_scope.seed(link.url) == 0
-    opened.roots.widen(seed, url_of("http://b.test/"), from_argument=True)
+    opened.roots.widen(seed, url_of("http://b.test/"), SEED_ARGUMENT)
     opened.pending_scope.widen(url_of("http://b.test/"), opened.chain, Namer())
     regained = opened.pending_scope.take_regained()
     assert [(one.url.text, one.depth, one.referrer) for one in regained] == [

@@ -160,14 +160,13 @@ def _assemble(setup: Setup, opening_min: int) -> Shard:
 
 def outputs_of(setup: Setup, journals: Journals, counters: CrawlCounters, modules: Chosen) -> Outputs:
     """Return the writers of the crawl's output files."""
-    archives, followers = archives_of(
-        setup.config, setup.home, journals, counters.totals.incarnation, modules, setup.clock
-    )
-    archive = setup.config.archive
-    if setup.config.state.checkpoint_uri:  # Local files stay until a checkpoint lists them: see `Vault`.
+    config = setup.config
+    archives, followers = archives_of(config, setup.home, journals, counters.totals.incarnation, modules, setup.clock)
+    archive = config.archive
+    if config.state.checkpoint_uri:  # Local files stay until a checkpoint lists them: see `Vault`.
         archive = replace(archive, store_keep_warc=True)
     uploads = uploads_of(archive, journals, setup.dice, counters.note)
-    return Outputs(setup.config, setup.home, journals, archives, followers, uploads)
+    return Outputs(config, setup.home, journals, archives, followers, uploads)
 
 
 # ---- the ring

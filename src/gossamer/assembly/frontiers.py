@@ -52,14 +52,13 @@ def frontier_for(
     records = HostRecords(storage.store, storage.epochs, storage.contacts, remembered, travelling)
     bias = bias_of(config, dice)
     chosen = FrontierRules(rules, options, budget, prioritizer, share_new, config.url.split, bias)
-    _check_beginning(config, storage.epochs)
+    epochs = storage.epochs
+    _check_beginning(config, epochs)
     frontier = Frontier(records, chosen, namer.name, dice, now)
     if config.components.frontier:
-        return _with_component(config, frontier, storage.epochs, namer, dice)
+        return _with_component(config, frontier, epochs, namer, dice)
     if config.frontier.strategy == "walk":
-        frontier.strategy = RandomWalk(
-            frontier, storage.epochs, config.walk, namer.name, dice, begins=not setup.home.shard
-        )
+        frontier.strategy = RandomWalk(frontier, epochs, config.walk, namer.name, dice, begins=not setup.home.shard)
     return frontier
 
 
@@ -98,9 +97,7 @@ def _with_component(config: Config, frontier: Frontier, epochs: Epochs, namer: N
         raise ConfigError(f"{key}: {name} does not derive from gossamer.stages.frontier.strategy.Strategy")
     base = Strategy if isinstance(component, Strategy) else WrappedFrontier
     inherited = vars(base).items()
-    changed = [
-        method for method, ours in inherited if isfunction(ours) and getattr(type(component), method) is not ours
-    ]
+    changed = [method for method, own in inherited if isfunction(own) and getattr(type(component), method) is not own]
     methods = [one for one in changed if not one.startswith("_")]
     require_shapes(component, name, key, base, methods)
     naming(component, name, key, *methods)

@@ -29,17 +29,11 @@ STALLED = "state/stalled.json"
 
 
 def reconfigure(
-    ring: CrawlRing,
-    telemetry: Telemetry,
-    watchdogs: Watchdogs,
-    epochs: Epochs,
-    dice: Dice,
-    before: Config,
-    config: Config,
+    ring: CrawlRing, telemetry: Telemetry, watchdogs: Watchdogs, epochs: Epochs, dice: Dice, old: Config, config: Config
 ) -> None:
-    """Replace the configuration `before` by one that differs only in live keys. Call this between two epochs."""
+    """Replace the configuration `old` by one that differs only in live keys. Call this between two epochs."""
     scope = ring.scope
-    if config.scope != before.scope:
+    if config.scope != old.scope:
         scope.chain.adopt(scope.chain_of(scope_options(config)))
         ring.pipeline.judges_again = judges_again(scope.chain, epochs)
     telemetry.counters.reconfigure(config.crawl)
@@ -78,23 +72,18 @@ def measuring(
     def measure(row: EpochRow) -> EpochRow:
         nonlocal before
         now = counters()
-        counts = frontier.counts
+        queue = frontier.counts
         came, before = now.since(before), now
         due = schedule.state.due.before(row.committed_at) if schedule is not None else 0
-        return msgspec.structs.replace(
-            row, queued=counts.pending, hosts_with_work=counts.working, due=due, counters=came
-        )
+        return msgspec.structs.replace(row, queued=queue.pending, hosts_with_work=queue.working, due=due, counters=came)
 
     return measure
 
 
 def watchdogs_of(
-    config: Config, directory: Path, brakes: Brakes, committer: Committer, telemetry: Telemetry, *, alone: bool
+    config: Config, folder: Path, brakes: Brakes, committer: Committer, telemetry: Telemetry, *, alone: bool
 ) -> Watchdogs:
     """Return the watchdogs; without `alone` our parent process serves other shards too."""
-    names = (".", "warc", "state", "state/spill", "search", "pages")
-    paths = [directory / name for name in names]
-    resources = Resources(
-        directory, paths, directory / STALLED, config.memory.budget_bytes, own_process=dies_with_parent()
-    )
+    paths = [folder / name for name in (".", "warc", "state", "state/spill", "search", "pages")]
+    resources = Resources(folder, paths, folder / STALLED, config.memory.budget_bytes, own_process=dies_with_parent())
     return Watchdogs(brakes, committer, ThisMachine(supervised=alone), resources, config.watch, telemetry)

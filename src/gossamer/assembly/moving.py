@@ -159,9 +159,7 @@ class PartitionMoves:
     def _is_drained(self, copy: Copy) -> bool:
         """Say whether nothing of a move's partitions is in flight, or will be."""
         move = copy.move
-        busy = not copy.is_frozen or any(
-            move.first <= lease.host.partition < move.end for lease, _ in self._loop.under_way
-        )
+        busy = not copy.is_frozen or any(move.first <= one.host.partition < move.end for one, _ in self._loop.under_way)
         return not busy and self.frontier.is_drained(move.first, move.end)
 
     def _release(self, move: Move, now: float) -> None:

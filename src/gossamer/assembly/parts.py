@@ -153,8 +153,8 @@ def retries_of(config: Config, dice: Dice) -> Retries:
 def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     """Return the duplicate URL eliminator, with the backend that the crawl began with."""
     name = config.components.url_seen
-    backend = config.seen.backend
-    chosen = SEEN_COMPONENT if name else backend
+    kind = config.seen.backend
+    chosen = SEEN_COMPONENT if name else kind
     begun = _form_begun_with(epochs, chosen)
     if begun != chosen and SEEN_COMPONENT in (begun, chosen):
         began = "a component of its own" if begun == SEEN_COMPONENT else f"seen.backend = {begun!r}"
@@ -168,14 +168,12 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
             "UrlSeen",
             naming(made, name, key, "offer", "way", "knows", "cut", "close", port=UrlSeen, offer=check_answers),
         )
-    if backend == "rocksdb":
+    if kind == "rocksdb":
         return RocksUrlSeen(epochs, config.seen.popular_bytes_max // POPULAR_BYTES)
-    if backend == "bloom":
+    if kind == "bloom":
         require("rbloom", "seen.backend=bloom")
-    given = (
-        {"epochs": epochs} if backend == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
-    )
-    return cast("UrlSeen", build(SEEN_BACKENDS[backend], "seen.backend", **given))
+    given = {"epochs": epochs} if kind == "memory" else {"epochs": epochs, "journals": journals, "options": config.seen}
+    return cast("UrlSeen", build(SEEN_BACKENDS[kind], "seen.backend", **given))
 
 
 def check_answers(answers: object, given: tuple[object, ...]) -> None:

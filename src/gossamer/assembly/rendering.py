@@ -56,9 +56,7 @@ def page_rendering(
         budget = RenderBudget(config.render.cpu_share_max, processors(), telemetry.clock.now())
         auto = Auto(RenderChoice(epochs, setup.dice), budget)
     state = setup.home.directory / "state"
-    places = [
-        state / f"browser-{node()}-{n}.lock" for n in range(config.render.browsers if setup.home.shards > 1 else 0)
-    ]
+    places = [state / f"browser-{node()}-{n}.lock" for n in range(config.render.browsers) if setup.home.shards > 1]
     rendering = PageRendering(config.render, Renderer(config.render, own, places), resources, telemetry, auto)
     setup.closing.push_async_callback(rendering.close)
     return rendering

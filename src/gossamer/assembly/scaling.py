@@ -318,12 +318,10 @@ def _lists(config: Config) -> bool:
     return config.seen.backend != "rocksdb"
 
 
-def _list_known(
-    config: Config, directory: Path, stores: list[Store], partitions: PartitionMap, target: PartitionMap
-) -> None:
+def _list_known(config: Config, directory: Path, stores: list[Store], old: PartitionMap, new: PartitionMap) -> None:
     """List the URLs that shards know in partitions that they give, in commits of bounded size. About 8 µs a URL."""
     urls_of = urls_in(namer_for(config).name)
-    for source in sorted({source for _, _, source, _ in _moves(partitions, target)}):
+    for source in sorted({source for _, _, source, _ in _moves(old, new)}):
         store = stores[source]
         journals = Home(directory, source, 2).journals()
         journals.recover(entry for entry in load(store, schema.MANIFEST, list[ManifestEntry], []) if _is_of_seen(entry))
@@ -333,7 +331,7 @@ def _list_known(
             undo.callback(close, seen)
             moved: MovedUrls | None = getattr(seen, "moved", None)
             assert moved is not None
-            for begin, end, owner, _ in _moves(partitions, target):
+            for begin, end, owner, _ in _moves(old, new):
                 cursor: Cursor | None = (0, b"") if owner == source else None
                 while cursor is not None:
                     cursor = moved.list_known(begin, end, cursor, STEP_KEYS_MAX, urls_of)
@@ -357,13 +355,11 @@ def _moving(config: Config) -> list[str]:
     return [family for family in schema.FAMILIES if family != "seen" or not _lists(config)]
 
 
-def _copy(
-    config: Config, stores: list[Store], partitions: PartitionMap, target: PartitionMap, note: Note
-) -> tuple[int, int]:
+def _copy(config: Config, stores: list[Store], old: PartitionMap, new: PartitionMap, note: Note) -> tuple[int, int]:
     """Copy the keys of partitions to their new shards; return the numbers of both."""
     moved = keys = 0
     states = [_visits_of(store) for store in stores]
-    for begin, end, source, to in _moves(partitions, target):
+    for begin, end, source, to in _moves(old, new):
         for family in _moving(config):
             pairs = stores[source].scan(family, *schema.partition_range(begin, end))
             theirs = states[source]
@@ -373,7 +369,7 @@ def _copy(
             keys += _pour(pairs, stores[to], family)
         moved += end - begin
         note(f"partitions {begin} to {end - 1} go from shard {source} to shard {to}")
-    for store in stores[target.shards :]:  # Links that wait for a wider scope are in the shard that found them.
+    for store in stores[new.shards :]:  # Links that wait for a wider scope are in the shard that found them.
         kept = (pair for pair in store.scan("scope", *schema.PARTITIONED) if pair[0][2:3] == b"l")
         _pour(kept, stores[0], "scope")
     return moved, keys

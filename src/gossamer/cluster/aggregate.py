@@ -106,17 +106,13 @@ def with_earlier(status: Status, earlier: Status) -> dict[str, object]:
     """
     shards = cast("list[Status]", status["shards"])
     before = cast("list[Status]", earlier.get("shards", []))
-    held = {
-        number
-        for number, (new, old) in enumerate(zip(shards, before, strict=False))
-        if "runs" in old.keys() - new.keys()
-    }
+    held = {n for n, (new, old) in enumerate(zip(shards, before, strict=False)) if "runs" in old.keys() - new.keys()}
     if not held:
         return dict(status)
     kept = {**earlier, **{key: status[key] for key in PRESENT if key in status}}
     kept["shards"] = [
-        {**{key: before[number][key] for key in FIGURES if key in before[number]}, **one} if number in held else one
-        for number, one in enumerate(shards)
+        {**{key: before[n][key] for key in FIGURES if key in before[n]}, **one} if n in held else one
+        for n, one in enumerate(shards)
     ]
     return kept
 

@@ -277,10 +277,8 @@ class Exchange:
         """
         if not self._is_durable:
             return
-        for prerequisite in self.prerequisites.pop_expired(now):
-            self._answer(
-                prerequisite, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True)
-            )
+        for one in self.prerequisites.pop_expired(now):
+            self._answer(one, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True))
         if self.addresses is not None:
             self.addresses.tick(now)
         for to in range(self.places.shards):

@@ -83,9 +83,7 @@ class Places:
         self._marks: list[tuple[int, set[int]]] = [(epochs.number - 1, {one.version for one in self._kept.moved})]
         self._taken: set[int] = set()
         self._cut: set[int] = set()
-        self.held: dict[int, int] = {
-            to: epoch for to, epoch in self._kept.given_at.items() if needs_cover and not fresh
-        }
+        self.held: dict[int, int] = {to: epoch for to, epoch in kept.given_at.items() if needs_cover and not fresh}
         """By receiver: the epoch that a checkpoint must have before the receiver gets more batches, so that partitions
         that were given away never reappear in an older state of this shard."""
         if fresh or not needs_cover:

@@ -191,16 +191,12 @@ def connect(options: ClusterOptions, namespace: str) -> None:
     """Join the cluster at `options.address`. Raises ConfigError: there is none, or an option is no good."""
     worker._worker_logs_enabled = False  # noqa: SLF001 - it prints errors of Ray's processes here, with their stacks
     address = options.address
-    environment = _runtime_env(options)
+    env = _runtime_env(options)
     if address.startswith(LOOPBACK):
         ray_constants.ENABLE_RAY_CLUSTER = False  # It would look for that cluster at this machine's other address.
     try:
         ray.init(
-            address=address,
-            namespace=namespace,
-            runtime_env=environment,
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,
+            address=address, namespace=namespace, runtime_env=env, log_to_driver=False, logging_level=logging.CRITICAL
         )
     except (ConnectionError, OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         raise no_cluster(address, error) from error

@@ -77,9 +77,7 @@ def machines_for(count: int, machines: Iterable[Mapping[str, Any]]) -> list[str]
 def room_on(nodes: Iterable[Mapping[str, Any]], needs: Mapping[str, float]) -> dict[str, int]:
     """Return for how many shards each living machine has room, from Ray's list of them and the needs of a shard."""
     return {
-        str(node["NodeID"]): min(
-            int(node["Resources"].get(name, 0.0) / count) for name, count in needs.items() if count
-        )
+        str(node["NodeID"]): min(int(node["Resources"].get(name, 0.0) / need) for name, need in needs.items() if need)
         for node in nodes
         if node["Alive"]
     }

@@ -123,9 +123,7 @@ class Totals(msgspec.Struct):
             found.append(f"{self.seeds.elsewhere_first}{more}; {ELSEWHERE_REMEDY}")
         if self.unfollowed:
             pages = counted(self.unfollowed, "page")
-            found.append(
-                f"links of {pages} were not followed because of an internal error; logs/critical.log says where"
-            )
+            found += [f"links of {pages} were not followed because of an internal error; logs/critical.log says where"]
         return found
 
 
@@ -291,10 +289,8 @@ class CrawlCounters:
         if len(failures) >= self._options.errors_max:
             self.fatal(error)
 
-    def count_modules(
-        self, ran: Sequence[str], errors: Sequence[ModuleError], url: str, matched: Sequence[str]
-    ) -> None:
-        """Count what processing modules did on a page, and which rules for items `matched`. A module that fails on
+    def count_modules(self, ran: Sequence[str], errors: Sequence[ModuleError], url: str, found: Sequence[str]) -> None:
+        """Count what processing modules did on a page, and which rules for items `found`. A module that fails on
         every one of the first `module_failures_max` pages of a run is broken, and ends the crawl. 0.1 µs a module.
         """
         modules = self.totals.modules
@@ -302,7 +298,7 @@ class CrawlCounters:
             if name not in modules:
                 modules[name] = ModuleCounts()
             modules[name].pages += 1
-        for name in matched:
+        for name in found:
             modules[name].found += 1
         for name, of_one in groupby(errors, lambda error: error.module):
             self._module_failed(name, list(of_one)[-1], url, counted=name in ran)

@@ -343,14 +343,12 @@ class DocumentReader:
             self._logs.info("not_rendered", url=lease.url.text, reason=found.rendering, error=found.rendering_error)
         return found
 
-    async def _look_isolated(self, lease: VisitLease, reply: Reply, examined: Examined) -> None:
+    async def _look_isolated(self, lease: VisitLease, reply: Reply, found: Examined) -> None:
         """Add the findings of isolated modules."""
-        if not examined.left:
-            seen = await self._stages.isolated.look(
-                page_of(reply, examined.content, _link_type(lease)), examined.findings
-            )
-            examined.errors += seen.errors
-            examined.ran += seen.ran
+        if not found.left:
+            seen = await self._stages.isolated.look(page_of(reply, found.content, _link_type(lease)), found.findings)
+            found.errors += seen.errors
+            found.ran += seen.ran
 
 
 def _link_type(lease: VisitLease) -> str:

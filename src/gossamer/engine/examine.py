@@ -105,14 +105,12 @@ class Examiner:
         seen = yield from self._in_slot(self._sliced(page_of(reply, content, link_type)), fingerprint, _PROCESS)
         return Examined(content, seen.findings, list(seen.errors), list(seen.ran))
 
-    def _in_slot(
-        self, slices: Generator[None, None, Made], fingerprint: int, stage: int
-    ) -> Generator[None, None, Made]:
+    def _in_slot(self, steps: Generator[None, None, Made], fingerprint: int, stage: int) -> Generator[None, None, Made]:
         """Do work with the page's fingerprint in the slot, which is idle between slices."""
         while True:
             try:
                 self._slots.enter(0, fingerprint, stage, self._clock.now())
-                next(slices)
+                next(steps)
             except StopIteration as end:
                 made: Made = end.value
                 return made

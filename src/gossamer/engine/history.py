@@ -88,20 +88,16 @@ class PageHistory:
         return Link(url, "redirect", depth, hops, referrer)
 
     async def queue_again(
-        self,
-        keys: tuple[bytes, bytes],
-        is_meant: Callable[[PageRecord], bool],
-        namer: Namer,
-        enqueue: Callable[[Link], None],
+        self, keys: tuple[bytes, bytes], meant: Callable[[PageRecord], bool], namer: Namer, add: Callable[[Link], None]
     ) -> None:
         """Queue URLs again that have ended and are meant. About 3 µs for each record in the range of keys."""
         begin, end = keys
         while True:
             records = list(islice(self._epochs.scan("page", begin, end), SCANNED_A_SLICE))
             for record in [read_page_record(value) for _, value in records]:
-                if record.final and is_meant(record) and (url := namer.name(record.url)) is not None:
+                if record.final and meant(record) and (url := namer.name(record.url)) is not None:
                     self.put(url, msgspec.structs.replace(record, final=False))
-                    enqueue(Link(url, "anchor", record.depth, 0, record.referrer))
+                    add(Link(url, "anchor", record.depth, 0, record.referrer))
             if len(records) < SCANNED_A_SLICE:
                 return
             begin = records[-1][0] + b"\0"

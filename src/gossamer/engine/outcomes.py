@@ -16,18 +16,7 @@ from gossamer.engine.links import FoundLinks, PageLinks
 from gossamer.engine.logs import Logs
 from gossamer.engine.ring import Retries
 from gossamer.engine.stages import Recorder, Stages
-from gossamer.model.links import (
-    ANNOUNCING,
-    EMBED,
-    OUTLINK,
-    SEED_ARGUMENT,
-    SITEMAP_FILE,
-    Announcement,
-    Found,
-    Link,
-    RevisitPlan,
-    Visit,
-)
+from gossamer.model.links import ANNOUNCING, EMBED, OUTLINK, SITEMAP_FILE, Announcement, Found, Link, RevisitPlan, Visit
 from gossamer.model.modules import INVALID
 from gossamer.model.pages import Findings, PageRow, Visited, digest_text
 from gossamer.model.visits import Failure, Reply
@@ -210,7 +199,7 @@ class Outcomes:
     def widen_here(self, url: Url, target: Url, seed: int) -> str | None:
         """Do the same only in this shard; return the note for the operator, None if nothing changed."""
         stages = self._stages
-        note = stages.roots.widen(url, target, from_argument=seed == SEED_ARGUMENT)
+        note = stages.roots.widen(url, target, seed)
         if note:
             stages.pending_scope.widen(target, stages.chain, stages.namer)
         return note

@@ -79,24 +79,14 @@ class IsolatedModules:
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        chosen: Choose,
-        limit_s: float,
-        processes_max: int,
-        environment: Mapping[str, str] | None = None,
+        self, command: Sequence[str], chosen: Choose, limit_s: float, processes_max: int, env: Mapping[str, str] | None
     ) -> None:
         """`chosen` returns the modules in the same order as in the processes."""
         self._chosen = chosen
         self._limit_s = limit_s
         self._places = asyncio.Semaphore(processes_max * (1 + PAGES_WAITING_MAX))
         self._pool = WorkerPool(
-            command,
-            WALL_FACTOR * limit_s,
-            processes_max,
-            PAGES_WAITING_MAX,
-            environment,
-            answer_bytes_max=ANSWER_BYTES_MAX,
+            command, WALL_FACTOR * limit_s, processes_max, PAGES_WAITING_MAX, env, answer_bytes_max=ANSWER_BYTES_MAX
         )
 
     def wants(self, media_type: str, link_type: str = "") -> bool:

@@ -197,9 +197,7 @@ class Usage(VisitMiddleware):
         stated = (*of_site, *found)
         answers = resolve(stated, row.fetched_at)
         if not page.is_read:
-            answers = {
-                purpose: one if one.value == REFUSED else UsageAnswer(UNKNOWN) for purpose, one in answers.items()
-            }
+            answers = {use: one if one.value == REFUSED else UsageAnswer(UNKNOWN) for use, one in answers.items()}
         row.usage_search, row.usage_archive = answers["search"].value, answers["archive"].value
         row.usage_ai_train, row.usage_ai_input = answers["ai-train"].value, answers["ai-input"].value
         row.usage_reason, row.usage_statements = reasons(answers), texts(stated)

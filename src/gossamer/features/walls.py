@@ -58,10 +58,8 @@ class Walling(VisitMiddleware):
         return wall is None or wall.consent
 
     def _challenge(self, wall: Wall, url: Url, reply: Reply) -> Conclusion:
-        error = f"bot protection ({wall.name}) answered instead of the page, HTTP {reply.status}"
-        return Conclusion(
-            "challenged", error, columns={"wall": wall.name}, then=partial(self._back_off, url, wall.name)
-        )
+        why = f"bot protection ({wall.name}) answered instead of the page, HTTP {reply.status}"
+        return Conclusion("challenged", why, columns={"wall": wall.name}, then=partial(self._back_off, url, wall.name))
 
     def _back_off(self, url: Url, name: str, now: float) -> None:
         if len(self._counts) >= WALLED_HOSTS_MAX:

@@ -87,9 +87,7 @@ KINDS = ("text", "int", "float", "bool", "time", "texts", "json")
 """Kinds of value: `time` is wall time in seconds or a datetime, `texts` a list of texts, `json` any JSON value."""
 NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 """What a column or a table may be called."""
-TABLES_TAKEN = frozenset(
-    ("pages", "links", "epochs", "warc", "state", "logs", "search", "checkpoints", "index", "items")
-)
+RESERVED = frozenset(("pages", "links", "epochs", "warc", "state", "logs", "search", "checkpoints", "index", "items"))
 """Names that a module may not use: they have another meaning in a crawl's directory."""
 
 

@@ -72,11 +72,9 @@ def duration(seconds: float, decimals: int = 0) -> str:
     return f"{days} d {hours_left} h"
 
 
-def iso_time(
-    at: float, precision: Literal["seconds", "milliseconds", "microseconds"] = "seconds", zone: str = "Z"
-) -> str:
-    """Return a wall time in ISO 8601, UTC, truncated to `precision`; `zone` is the suffix, `Z` or `+00:00`."""
-    return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(timespec=precision) + zone
+def iso_time(at: float, unit: Literal["seconds", "milliseconds", "microseconds"] = "seconds", zone: str = "Z") -> str:
+    """Return a wall time in ISO 8601, UTC, truncated to `unit`; `zone` is the suffix, `Z` or `+00:00`."""
+    return datetime.fromtimestamp(at, UTC).replace(tzinfo=None).isoformat(timespec=unit) + zone
 
 
 def cost_text(cpu_s: Mapping[str, float], requests: int, disk_bytes: int, memory_bytes: int) -> str:

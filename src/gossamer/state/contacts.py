@@ -254,9 +254,7 @@ def _carry_over(recovered: Recovered, now: float) -> bytes:
     hosts = _longest(recovered.hosts, now)
     addresses = _longest(recovered.addresses, now)
     pairs = zip_longest(hosts, addresses, fillvalue=(0, 0.0))
-    return b"".join(
-        _add_sum(_RECORD.pack(host, address, host_at, at, now, 0)) for (host, host_at), (address, at) in pairs
-    )
+    return b"".join(_add_sum(_RECORD.pack(host, place, host_at, at, now, 0)) for (host, host_at), (place, at) in pairs)
 
 
 def _longest(resting: Mapping[int, float], now: float) -> list[tuple[int, float]]:

@@ -11,7 +11,6 @@ import pytest
 from gossamer.features.revisit.hints import NESTED_MAX, SitemapHints, always_now, interval_s
 from gossamer.features.revisit.options import DiscoveryOptions
 from gossamer.model.links import (
-    ALTERNATE,
     FEED,
     FEED_FILE,
     SEED_FILE,
@@ -151,7 +150,7 @@ def test_a_seed_and_those_it_names_list_what_the_scope_permits(hints: SitemapHin
 
 
 def test_versions_of_pages_may_be_anywhere(hints: SitemapHints) -> None:
-    given = links("https://other.example/", link_type=ALTERNATE)
+    given = links("https://other.example/", link_type="alternate")
     assert admitted(hints, MAP, "anchor", 0, sitemap(), given) == links("https://other.example/")
 
 

@@ -118,7 +118,7 @@ def scope(judge: Any, seeds: list[Url], pages: Any, index: Index) -> None:
             url = judge.namer.name(row["url"])
             if row["outcome"] == "redirected" and url.key in keys:
                 target = judge.namer.name(row["redirect_to"])
-                judge.roots.widen(url, target, from_argument=False)
+                judge.roots.widen(url, target, SEED_FILE)
                 if target.key not in keys:
                     keys.add(target.key)
                     changed = True

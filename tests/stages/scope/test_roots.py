@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import SEED_ARGUMENT, SEED_FILE
 from gossamer.stages.scope import roots as roots_module
 from gossamer.stages.scope.options import Mode, SeedRedirects
 from gossamer.stages.scope.roots import Roots, authority_of, directory_of
@@ -156,11 +157,11 @@ def test_redirects_of_seeds(
     roots = rooted(mode, seed)
     outcomes = [roots.contains(named(text)) for text in outside]
     assert not any(outcomes)
-    assert roots.widen(named(seed), named(target), from_argument=from_argument) == said
+    assert roots.widen(named(seed), named(target), SEED_ARGUMENT if from_argument else SEED_FILE) == said
     assert roots.contains(named(target))
     assert [text for text in inside if not roots.contains(named(text))] == []
     assert [text for text in outside if roots.contains(named(text))] == []
-    assert roots.widen(named(seed), named(target), from_argument=from_argument) is None
+    assert roots.widen(named(seed), named(target), SEED_ARGUMENT if from_argument else SEED_FILE) is None
 
 
 @pytest.mark.parametrize("mode", ["prefix", "host", "domain"])
@@ -186,7 +187,7 @@ def test_by_default_a_redirect_to_another_site_adds_nothing(
     reloaded = Roots(mode)
     reloaded.load(roots.dump())
     for one in (roots, reloaded):
-        one.widen(named(seed), named(target), from_argument=from_argument)
+        one.widen(named(seed), named(target), SEED_ARGUMENT if from_argument else SEED_FILE)
         assert one.contains(named(target)) == adds
 
 
@@ -202,7 +203,7 @@ def test_a_host_is_touched_where_any_of_its_pages_can_be_in_scope(mode: Mode) ->
 @pytest.mark.parametrize("mode", ["prefix", "host", "domain", "any"])
 def test_roots_survive(mode: Mode) -> None:
     roots = rooted(mode, "http://h.org/a/", "https://g.org:81/b/c")
-    roots.widen(named("http://h.org/a/"), named("http://i.org/x/y"), from_argument=False)
+    roots.widen(named("http://h.org/a/"), named("http://i.org/x/y"), SEED_FILE)
     again = Roots(mode)
     again.load(roots.dump())
     for text in ("http://h.org/a/b", "https://g.org:81/b/", "http://i.org/x/z", "http://i.org/", "http://j.org/"):
@@ -216,8 +217,8 @@ def test_news_alone_are_enough() -> None:
     assert roots.take_new() is None
     roots.add_seed(named("http://h.org/again"))
     assert roots.take_new() is None
-    roots.widen(named("http://h.org/"), named("http://www.h.org/"), from_argument=False)
-    roots.widen(named("http://h.org/"), named("http://i.org/x/y"), from_argument=False)
+    roots.widen(named("http://h.org/"), named("http://www.h.org/"), SEED_FILE)
+    roots.widen(named("http://h.org/"), named("http://i.org/x/y"), SEED_FILE)
     dumped.append(roots.take_new())
     again = Roots("host")
     for one in reversed(dumped):

@@ -80,7 +80,7 @@ class Crawl:
             self.sketched += 1
             return sketch_of(words)
 
-        trap = self.traps.note_page(url, sketch, YEAR, requested=self._requested.get(path))
+        trap = self.traps.note_page(url, sketch, YEAR, asked=self._requested.get(path))
         self.sprung += [trap] if trap is not None else []
         depth = self._paths[path].depth + 1 if path in self._paths else 1
         links = [Link(named(to), "anchor", depth, 0, url.text) for to in paths]

@@ -99,15 +99,12 @@ def directory_headers(document: bytes, keys: Sequence[SigningKey], directory: st
     """
     scheme, _, authority = directory.partition("://")
     digest = f"sha-256=:{base64.b64encode(hashlib.sha256(document).digest()).decode()}:"
-    covered = (
-        ('"@authority";req', authority.lower().removesuffix(_PORTS.get(scheme, ""))),
-        ('"content-digest"', digest),
-    )
+    parts = (('"@authority";req', authority.lower().removesuffix(_PORTS.get(scheme, ""))), ('"content-digest"', digest))
     inputs = []
     signatures = []
     for number, key in enumerate(key for key in keys if key.is_listed(now)):
         times = f";created={int(now)};expires={int(now) + DIRECTORY_SIGNED_S}"
-        covers, signed = signature(key, covered, f'{times};keyid="{key.id}";tag="http-message-signatures-directory"')
+        covers, signed = signature(key, parts, f'{times};keyid="{key.id}";tag="http-message-signatures-directory"')
         inputs.append(f"binding{number}={covers}")
         signatures.append(f"binding{number}={signed}")
     return {

@@ -371,9 +371,7 @@ class FormLogins(VisitMiddleware):
             return "its form would put the fields into a URL"
         action = self._namer.name(form.action)
         if action is None or action.origin != login.url.origin:
-            return (
-                f"its form leads to another origin, {action.origin if action is not None else form.action}: {BY_HAND}"
-            )
+            return f"its form leads to another origin, {form.action if action is None else action.origin}: {BY_HAND}"
         pairs = [(name, value) for name, value in form.fields if name not in fields]
         login.phase = "sent"
         prerequisite = login.prerequisite

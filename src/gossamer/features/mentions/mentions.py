@@ -199,11 +199,9 @@ class Mentions(VisitMiddleware):
         self._note_check(one, now)
         return Prerequisite(url, url, hops, owner=self.name, subject=key.hex(), is_about_origin=False)
 
-    def _follow(
-        self, key: bytes, one: Mention, prerequisite: Prerequisite, reply: Reply, now: float
-    ) -> Prerequisite | None:
-        target = self._name(redirect_target(prerequisite.url.text, reply.headers) or "")
-        hops = prerequisite.hops + 1
+    def _follow(self, key: bytes, one: Mention, asked: Prerequisite, reply: Reply, now: float) -> Prerequisite | None:
+        target = self._name(redirect_target(asked.url.text, reply.headers) or "")
+        hops = asked.hops + 1
         if target is None or hops > REDIRECTS_MAX:
             error = "it redirects to no address" if target is None else f"more than {REDIRECTS_MAX} redirects"
             self._conclude(key, one, "refused", error, now)

@@ -101,6 +101,4 @@ class ProxyPool(VisitMiddleware):
         if not places or host in places:
             return places.get(host, "")
         parts = host.split(".")
-        return next(
-            (places[f".{name}"] for i in range(len(parts)) if f".{(name := '.'.join(parts[i:]))}" in places), ""
-        )
+        return next((places[f".{end}"] for i in range(len(parts)) if f".{(end := '.'.join(parts[i:]))}" in places), "")

@@ -25,7 +25,7 @@ from gossamer.world.dice import Dice
 FOR_SIGNAL = "signal"
 FOR_SAMPLE = "sample"
 FOR_GAIN = "gain"
-OVER_BUDGET = "budget"
+BUDGET = "budget"
 """Why a page is rendered (`PageRow.render_reason`); `budget`: why a chosen page is not."""
 WAIT_FIRST: Final = 3.0
 """Mean number of pages between the first sample without a gain and the next sample."""

@@ -23,15 +23,7 @@ from gossamer.engine.counters import Telemetry
 from gossamer.engine.examine import Examined, Examiner
 from gossamer.engine.optional import BrowserRendering, NoOthers, ShardExchange
 from gossamer.features.render.cache import ResourceCache
-from gossamer.features.render.choice import (
-    FOR_SAMPLE,
-    OVER_BUDGET,
-    Place,
-    RenderBudget,
-    RenderChoice,
-    gains_text,
-    place_of,
-)
+from gossamer.features.render.choice import BUDGET, FOR_SAMPLE, Place, RenderBudget, RenderChoice, gains_text, place_of
 from gossamer.features.render.options import RenderOptions
 from gossamer.features.render.page import Dom, PageError, Supply
 from gossamer.features.render.renderer import Renderer
@@ -103,12 +95,7 @@ class PageResources(VisitMiddleware):
     name = "rendering"
 
     def __init__(
-        self,
-        gates: Gates,
-        archive: PrerequisiteArchive,
-        examiner: Examiner,
-        telemetry: Telemetry,
-        options: RenderOptions,
+        self, gates: Gates, store: PrerequisiteArchive, examiner: Examiner, telemetry: Telemetry, options: RenderOptions
     ) -> None:
         self.namer = gates.namer
         self._sessions = gates.sessions
@@ -117,7 +104,7 @@ class PageResources(VisitMiddleware):
         self._chain = gates.chain
         self._judge = gates.judge
         self.control = gates.control
-        self._archive = archive
+        self._archive = store
         self.examiner = examiner
         self._clock = telemetry.clock
         self._counters = telemetry.counters
@@ -383,10 +370,10 @@ class PageRendering(BrowserRendering):
         reason = choice.choose(place)
         is_blind = reason == FOR_SAMPLE and not place.signal
         if reason and not auto.budget.allows(self._clock.now(), self._visits.total(), sample=is_blind):
-            reason = OVER_BUDGET
+            reason = BUDGET
         if reason:
             self._counters.rendering(f"pages_{reason}", 1)
-        if reason in ("", OVER_BUDGET):
+        if reason in ("", BUDGET):
             return msgspec.structs.replace(examined, render_reason=reason)
         key = choice.sample_key(place)
         over = asyncio.Event()
@@ -496,9 +483,7 @@ class PageRendering(BrowserRendering):
         found = [PageCapture(name, PICTURE_TYPES[name], picture) for name, picture in dom.pictures]
         if "pageinfo" in self._options.page_records:
             answers = {reply.url: (reply.status, reply.media_type, "document"), **dom.answers}
-            urls = {
-                url: {"status": status, "mime": mime, "type": kind} for url, (status, mime, kind) in answers.items()
-            }
+            urls = {url: {"status": code, "mime": mime, "type": kind} for url, (code, mime, kind) in answers.items()}
             at = iso_time(reply.started_at, "milliseconds", "+00:00")
             about = {"pageid": page_id, "urls": urls, "url": reply.url, "ts": at}
             found.append(PageCapture("pageinfo", "application/json", msgspec.json.encode(about)))

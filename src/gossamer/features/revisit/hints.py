@@ -16,18 +16,7 @@ import msgspec
 from gossamer.engine.optional import Hints
 from gossamer.features.revisit.options import DiscoveryOptions
 from gossamer.features.revisit.schedule import Schedule
-from gossamer.model.links import (
-    ALTERNATE,
-    FEED,
-    FEED_FILE,
-    SITEMAP,
-    SITEMAP_FILE,
-    Announced,
-    Announcement,
-    Link,
-    Notice,
-    Visit,
-)
+from gossamer.model.links import FEED, FEED_FILE, SITEMAP, SITEMAP_FILE, Announced, Announcement, Link, Notice, Visit
 from gossamer.model.pages import Visited
 from gossamer.model.visits import Request, max_age_s
 from gossamer.model.words import counted
@@ -52,11 +41,8 @@ def interval_s(announcement: Announcement, now: float, low_s: float, high_s: flo
     dates = sorted((entry.changed_at for entry in announcement.entries if 0.0 < entry.changed_at <= now), reverse=True)
     pause_s = mean_gap_s(dates[:ENTRIES_WEIGHED], now) / 2.0 if dates else high_s
     pause_s = min(max(pause_s, low_s, announcement.ttl_s, max_age_s), high_s)
-    return (
-        pause_s
-        if not (announcement.skip_hours or announcement.skip_days)
-        else _awake(announcement, now + pause_s) - now
-    )
+    skips = announcement.skip_hours or announcement.skip_days
+    return _awake(announcement, now + pause_s) - now if skips else pause_s
 
 
 def mean_gap_s(dates: Sequence[float], now: float) -> float:
@@ -143,9 +129,8 @@ class HintSources:
 
     def begin_elsewhere(self, url: Url, by: Url) -> bool:
         """Count a sitemap on another site for the site that names it, as `begin`. True for one on the same site."""
-        return url.site == by.site or self._begin(
-            url, by.partition.to_bytes(2) + b"\0x" + by.site.encode(), STRANGERS_MAX
-        )
+        key = by.partition.to_bytes(2) + b"\0x" + by.site.encode()
+        return url.site == by.site or self._begin(url, key, STRANGERS_MAX)
 
     def _begin(self, url: Url, key: bytes, most: int) -> bool:
         if self._epochs.get("hints", _key(url)) is not None:
@@ -256,7 +241,7 @@ class SitemapHints(VisitMiddleware, Hints):
         left = 0
         elsewhere = 0
         for link in links:
-            if link.link_type == ALTERNATE:
+            if link.link_type == "alternate":  # Another version of a page: followed like an entry.
                 found.append(msgspec.structs.replace(link, link_type=SITEMAP))
                 continue
             has_host = link.url.host in hosts or (
@@ -313,10 +298,8 @@ class SitemapHints(VisitMiddleware, Hints):
         source = self._sources.get(page)
         if self._revisits is not None:
             if announcement.kind == "feed":
-                options = self._options
-                pause_s = interval_s(
-                    announcement, now, options.feed_s_min, options.feed_s_max, max_age_s(headers) or 0.0
-                )
+                limits = self._options
+                pause_s = interval_s(announcement, now, limits.feed_s_min, limits.feed_s_max, max_age_s(headers) or 0.0)
                 self._revisits.note(Notice(page, "feed", interval_s=pause_s), now)
             if source.read_at and announcement.kind != "sitemap_index":
                 self._check(source, self._revisits)
@@ -340,12 +323,9 @@ class SitemapHints(VisitMiddleware, Hints):
                 source.claims.append(ChangeClaim(url.text, held.payload, now))
             if believed:
                 importance = 2.0 * entry.weight if entry.weight >= 0.0 else None
-                changed_at = min(entry.changed_at, now)
+                at = min(entry.changed_at, now)
                 revisits.note(
-                    Notice(
-                        url, kind, changed_at=changed_at, interval_hint_s=entry.period_s or None, importance=importance
-                    ),
-                    now,
+                    Notice(url, kind, changed_at=at, interval_hint_s=entry.period_s or None, importance=importance), now
                 )
 
     def _check(self, source: HintSource, revisits: Schedule) -> None:

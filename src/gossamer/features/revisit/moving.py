@@ -14,14 +14,7 @@ import msgspec
 
 from gossamer.features.revisit import rhythm, state
 from gossamer.features.revisit.rhythm import Rhythms, decode_rhythm
-from gossamer.features.revisit.state import (
-    Calendar,
-    RevisitState,
-    decode_memory,
-    decode_state,
-    encode_memory,
-    encode_state,
-)
+from gossamer.features.revisit.state import Calendar, RevisitState, decode_memory, decode_state, encode_state
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import REVISIT_STATE, partition_range
 
@@ -119,7 +112,7 @@ def renumber(numbers: Sequence[int], memories: Pairs) -> Iterator[tuple[bytes, b
     for key, data in memories:
         memory = decode_memory(data)
         if memory.promise >= 0:
-            yield key, encode_memory(msgspec.structs.replace(memory, promise=numbers[memory.promise]))
+            yield key, state.encode_memory(msgspec.structs.replace(memory, promise=numbers[memory.promise]))
         else:
             yield key, data
 

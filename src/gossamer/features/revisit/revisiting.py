@@ -40,17 +40,10 @@ class Revisiting(VisitMiddleware):
     name = "revisits"
 
     def __init__(
-        self,
-        revisits: Schedule,
-        frontier: Frontier,
-        change: str,
-        sketcher: Sketcher,
-        text_of: TextOf,
-        *,
-        conditional: bool,
+        self, plan: Schedule, frontier: Frontier, change: str, sketcher: Sketcher, text_of: TextOf, *, conditional: bool
     ) -> None:
         """`change` is what counts as a change: of `words`, `text` or `payload`."""
-        self.revisits = revisits
+        self.revisits = plan
         self.frontier = frontier
         self._change = change
         self._sketcher = sketcher

@@ -87,9 +87,7 @@ class Census(msgspec.Struct, array_like=True):
         return high
 
     def _typical(self) -> list[tuple[float, Habits]]:
-        return [
-            (count, Habits(rates / count, importances / count)) for count, rates, importances in self.cells.values()
-        ]
+        return [(n, Habits(rates / n, importances / n)) for n, rates, importances in self.cells.values()]
 
     def _change(self, cell: int, count: int, rates: float, importances: float) -> None:
         sums = self.cells.setdefault(cell, [0.0, 0.0, 0.0])

@@ -123,7 +123,7 @@ def _follow(judge: Judge, seeds: SeedFingerprints, pages: RowSource) -> bool:
                 continue
             kind = seeds.kind(url.fingerprint)
             if kind:
-                judge.roots.widen(url, target, from_argument=kind == SEED_ARGUMENT)
+                judge.roots.widen(url, target, kind)
                 if target.key != url.key and seeds.add(target.fingerprint, kind):
                     found = True
     return found

@@ -69,12 +69,8 @@ class IndexEntry(msgspec.Struct, frozen=True):
             fields["mime"] = self.mime
         if self.status:
             fields["status"] = self.status
-        fields |= {
-            "digest": self.digest,
-            "length": str(self.length),
-            "offset": str(self.offset),
-            "filename": self.filename,
-        }
+        fields |= {"digest": self.digest, "length": str(self.length), "offset": str(self.offset)}
+        fields["filename"] = self.filename
         key = url if url.startswith("urn:") else surt(_with_request(url, sent) if mark else url)
         return f"{key} {_stamp(self.instant_s)} ".encode() + _JSON.encode(fields) + b"\n"
 
@@ -211,9 +207,7 @@ def _is_indexed(record: WarcRecord) -> bool:
     return bool(record.record_type & _INDEXED)
 
 
-def entries_of_warcs(
-    paths: Iterable[Path], is_wanted: Callable[[WarcRecord], bool] = _is_indexed
-) -> Iterator[IndexEntry]:
+def entries_of_warcs(paths: Iterable[Path], wanted: Callable[[WarcRecord], bool] = _is_indexed) -> Iterator[IndexEntry]:
     """Yield the entries of records of WARC files, in order: the slow way, about 3 ms a MB, which trusts no table."""
     for path in paths:
         with path.open("rb") as file:
@@ -223,7 +217,7 @@ def entries_of_warcs(
                 if pending is not None:
                     yield msgspec.structs.replace(pending, length=record.stream_pos - pending.offset)
                 before = record
-                pending = _entry_of_record(record, path.name) if is_wanted(record) else None
+                pending = _entry_of_record(record, path.name) if wanted(record) else None
             if pending is not None and before is not None:
                 yield msgspec.structs.replace(pending, length=path.stat().st_size - pending.offset)
 
@@ -241,11 +235,8 @@ def entries_of_batch(batch: pa.RecordBatch) -> Iterator[IndexEntry]:
     ):
         if offset is None:
             continue
-        mime = (
-            "warc/revisit"
-            if kind == "revisit"
-            else _bare_type(media_type if kind == "resource" or sent is None else sent)
-        )
+        said = media_type if kind == "resource" or sent is None else sent
+        mime = "warc/revisit" if kind == "revisit" else _bare_type(said)
         yield IndexEntry(url, fetched_at // 1_000_000, mime, str(status or ""), digest, length, offset, filename)
 
 

@@ -110,9 +110,7 @@ class Follower(Following):
         remove_strays(journals, LOG_FOLDER, LOG_SUFFIX)
 
 
-def make_parquet(
-    source: Path, target: Path, length: int | None = None, *, group_bytes_max: int = GROUP_BYTES_MAX
-) -> Sums:
+def make_parquet(log: Path, target: Path, length: int | None = None, *, group_bytes_max: int = GROUP_BYTES_MAX) -> Sums:
     """Turn one log, or its first bytes, into one Parquet file and return its size and checksums; the same log gives
     the same file.
 
@@ -125,11 +123,11 @@ def make_parquet(
     """
     make_directory(target.parent)
     temporary = target.with_name(f".{target.name}.tmp")
-    schema = unify_schemas(schemas(source, length), TABLES.get(target.parent.name))
+    schema = unify_schemas(schemas(log, length), TABLES.get(target.parent.name))
     with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
         waiting: list[pa.RecordBatch] = []
         rows = held_bytes = 0
-        for batch in batches(source, length):
+        for batch in batches(log, length):
             waiting.append(fit_batch(batch, schema))
             rows += batch.num_rows
             held_bytes += batch.nbytes

@@ -47,11 +47,8 @@ class TableWriters:
         self._own: dict[str, OwnRows] = {}
         self._epochs = TableRows(EPOCHS)
         self._segments_since: float | None = None
-        self._logs = [
-            self._log("pages", self._pages),
-            self._log("links", self._links),
-            self._log("epochs", self._epochs),
-        ]
+        log = self._log
+        self._logs = [log("pages", self._pages), log("links", self._links), log("epochs", self._epochs)]
         for table in self._kinds:
             self._add_table(table)
 
@@ -103,11 +100,8 @@ class TableWriters:
     def _log(self, table: str, rows: TableRows | LinksRows) -> TableLog:
         stem = stem_of(table)
         made = f"{table}/{stem}"
-        return TableLog(
-            rows,
-            Segments(self._journals, LOG_FOLDER + stem, LOG_SUFFIX, self._shard, self._incarnation, made),
-            self._options,
-        )
+        segments = Segments(self._journals, LOG_FOLDER + stem, LOG_SUFFIX, self._shard, self._incarnation, made)
+        return TableLog(rows, segments, self._options)
 
 
 class TableLog:

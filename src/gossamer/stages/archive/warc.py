@@ -223,10 +223,8 @@ class WarcArchive:
         if not reply.url.startswith(HTTP):  # A resource record has no place for it.
             story.append(("status", str(reply.status)))
         if row.usage_statements:
-            story += [
-                ("usage", row.usage_reason),
-                *(("usageStatement", one) for one in row.usage_statements.split("\n")),
-            ]
+            story.append(("usage", row.usage_reason))
+            story += [("usageStatement", one) for one in row.usage_statements.split("\n")]
         if self._options.warc_outlinks:
             outlinks = dict.fromkeys(f"{link.url} {link.link_type}" for link in visited.links)
             story += [("outlink", outlink) for outlink in outlinks]
@@ -236,14 +234,14 @@ class WarcArchive:
         fields: Fields = [("WARC-Target-URI", reply.url), ("WARC-Concurrent-To", f"<{main.record_id}>")]
         return Record("metadata", self._next_id(), main.date, WARC_FIELDS, fields, field_lines(story))
 
-    def _conversion_record(self, main: Record, reply: Reply, rendered: Rendered) -> Record:
+    def _conversion_record(self, main: Record, reply: Reply, page: Rendered) -> Record:
         """Return the record of the page as scripts changed it (WARC 1.1, section 6.8)."""
         fields: Fields = [
             ("WARC-Target-URI", reply.url),
             ("WARC-Refers-To", f"<{main.record_id}>"),
-            ("WARC-Page-ID", rendered.page_id),
+            ("WARC-Page-ID", page.page_id),
         ]
-        return Record("conversion", self._next_id(), main.date, RENDERED_HTML, fields, b"", rendered.html)
+        return Record("conversion", self._next_id(), main.date, RENDERED_HTML, fields, b"", page.html)
 
     def _page_record(self, main: Record, reply: Reply, rendered: Rendered, one: PageCapture) -> Record:
         """Return the record of a picture of a page, or of what the page is made of, under an address of its own."""
@@ -257,10 +255,8 @@ class WarcArchive:
 
     def _begin(self, date: str) -> Journal:
         journal = self._segments.begin()
-        name = journal.name.rpartition("/")[2]
-        info = Record(
-            "warcinfo", self._next_id(), date, WARC_FIELDS, [("WARC-Filename", name)], warcinfo_block(self._about)
-        )
+        fields: Fields = [("WARC-Filename", journal.name.rpartition("/")[2])]
+        info = Record("warcinfo", self._next_id(), date, WARC_FIELDS, fields, warcinfo_block(self._about))
         journal.append(self._member(info))
         return journal
 

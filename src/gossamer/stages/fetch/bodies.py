@@ -145,17 +145,15 @@ def sniff_document(body: bytes) -> str:
     return _OFFICE[part[1]] if part is not None else ""
 
 
-def read_as(
-    media_type: str, headers: tuple[tuple[str, str], ...], body: bytes, file: LargeBody | None, url: str
-) -> str:
+def read_as(stated: str, headers: tuple[tuple[str, str], ...], body: bytes, file: LargeBody | None, url: str) -> str:
     """Return the media type as which a reply is read: that which it states, unless that says nothing, may be any file,
     or says XML of a document whose elements are those of XHTML. Then its content decides. Stylesheets do not begin in
     a way of their own: without a type they are known by their names.
     """
-    is_unknown = media_type in UNKNOWN_TYPES
-    is_generic = media_type in GENERIC_TYPES
-    if not is_unknown and not is_generic and not may_be_xhtml(media_type):
-        return media_type
+    is_unknown = stated in UNKNOWN_TYPES
+    is_generic = stated in GENERIC_TYPES
+    if not is_unknown and not is_generic and not may_be_xhtml(stated):
+        return stated
     begun = body
     if file is not None:
         with file.open() as reader:
@@ -163,8 +161,8 @@ def read_as(
     codings = content_codings(headers)
     begun = beginning(codings, begun) if codings else begun
     if is_unknown:
-        is_css = not media_type and url.partition("?")[0].endswith(".css")
-        return sniff(begun) or ("text/css" if is_css else media_type)
+        is_css = not stated and url.partition("?")[0].endswith(".css")
+        return sniff(begun) or ("text/css" if is_css else stated)
     if is_generic:
-        return sniff_document(begun[:BEGINNING_BYTES]) or media_type
-    return XHTML if begins_as_xhtml(begun) else media_type
+        return sniff_document(begun[:BEGINNING_BYTES]) or stated
+    return XHTML if begins_as_xhtml(begun) else stated

@@ -54,7 +54,7 @@ def unread_bytes(fd: int) -> int:
     return waiting[0]
 
 
-def unread_beginning(fd: int) -> bytes:
+def peek(fd: int) -> bytes:
     """Return the beginning of a connection's unread bytes, which stay unread."""
     try:
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, fd)

@@ -146,11 +146,9 @@ class FileModule:
                     slash = "/" if stat.S_ISDIR(mode) else ""
                     yield f"file://{quote_from_bytes(leads_to, _SAFE)}{slash}\r\n".encode()
 
-    def _failure(
-        self, request: Request, started_at: float, outcome: str, error: str, *, retry: bool = False
-    ) -> Failure:
+    def _failure(self, request: Request, started_at: float, outcome: str, why: str, *, retry: bool = False) -> Failure:
         fetch_s = self._clock.now() - started_at
-        return Failure(outcome, error, retry=retry, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
+        return Failure(outcome, why, retry=retry, ip=request.ip, started_at=started_at, fetch_s=fetch_s)
 
 
 def _root(text: str) -> bytes:

@@ -113,10 +113,8 @@ def request_head(at: Address, http_version: str, headers: Headers, request: Requ
     return line + (headers.sent[:-2] + LENGTH_HEADER % len(request.body) if has_body else headers.sent)
 
 
-def own_headers(
-    options: FetchOptions, agent: str, further: Iterable[tuple[str, str]] = ()
-) -> tuple[tuple[str, str], ...]:
-    """Return the headers of every request; with `further`, those of every request by one rule.
+def own_headers(options: FetchOptions, agent: str, more: Iterable[tuple[str, str]] = ()) -> tuple[tuple[str, str], ...]:
+    """Return the headers of every request; with `more`, those of every request by one rule.
 
     Raises:
         ConfigError: a header cannot be sent.
@@ -125,11 +123,11 @@ def own_headers(
     if options.accept_language:
         own["Accept-Language"] = options.accept_language
     own["Accept-Encoding"] = ", ".join(options.content_codings) or "identity"
-    further = tuple(further)
-    given = replace_headers(options.headers.items(), further)
+    more = tuple(more)
+    given = replace_headers(options.headers.items(), more)
     for name, value in (*own.items(), *given):
         if not sendable(name, value):
-            what = repr(name) if (name, value) in further else f"{name!r}: {value!r}"
+            what = repr(name) if (name, value) in more else f"{name!r}: {value!r}"
             raise ConfigError(f"header {what} cannot be sent; use one line of latin-1, and no {_RESERVED_TEXT}")
     return replace_headers(own.items(), given)
 

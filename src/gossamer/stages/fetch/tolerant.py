@@ -83,10 +83,8 @@ class ReplyReader:
             return self._refuse("the connection was closed within the head of the reply")
         if self._state == self._until_close:
             return WELL
-        missing = (
-            f"the body ends {self._left} bytes early" if self._state == self._body else "the last chunk is missing"
-        )
-        return End(pycurl.E_PARTIAL_FILE, missing)
+        fault = f"the body ends {self._left} bytes early" if self._state == self._body else "the last chunk is missing"
+        return End(pycurl.E_PARTIAL_FILE, fault)
 
     # ---- the head
 

@@ -13,15 +13,7 @@ import pycurl
 
 from gossamer.model.visits import Failure, Reply, Request
 from gossamer.stages.fetch.bodies import BodyMemory
-from gossamer.stages.fetch.connections import (
-    COUNTED,
-    End,
-    Ends,
-    count_received,
-    is_connected,
-    unread_beginning,
-    unread_bytes,
-)
+from gossamer.stages.fetch.connections import COUNTED, End, Ends, count_received, is_connected, peek, unread_bytes
 from gossamer.stages.fetch.headers import LINE_ENDS, is_wanted
 from gossamer.stages.fetch.options import FetchOptions
 from gossamer.stages.fetch.settings import Setting, common_settings
@@ -317,7 +309,7 @@ class Transfer:
         """Count the bytes that a connection has received, before it is closed, paused or kept for another transfer."""
         self.count()
         if not self._requests:
-            self.greeting = unread_beginning(fd)
+            self.greeting = peek(fd)
 
     def release(self, connection: TransferConnection) -> None:
         """Note that a connection no longer belongs to this transfer: its descriptor may soon be another socket's."""

@@ -402,10 +402,8 @@ class RouteHealth:
             why = f"HTTP {result.status}" if isinstance(result, Reply) else result.error
             error = f"the proxy reaches no host ({_place(self._proxy)}), while others do: {why}"
         if isinstance(result, Reply):
-            came = result
-            result = Failure(
-                "connect_error", error, retry=True, host_level=True, ip=came.ip, wire_bytes=came.wire_bytes
-            )
+            got = result
+            result = Failure("connect_error", error, retry=True, host_level=True, ip=got.ip, wire_bytes=got.wire_bytes)
         return msgspec.structs.replace(result, by_proxy=True, error=error)
 
 

@@ -374,9 +374,7 @@ def _has_site_budgets(options: BudgetOptions) -> bool:
     return site_budget(options, "").is_set or any(name[0] == "." for name in options.overrides)
 
 
-def budget_facts(
-    epochs: Epochs, options: BudgetOptions, url: Url, split: frozenset[str] = frozenset()
-) -> BudgetFacts | None:
+def budget_facts(epochs: Epochs, options: BudgetOptions, url: Url, split: frozenset[str]) -> BudgetFacts | None:
     """Return the budget use of a URL's host and site at the last commit; None if there are no budgets."""
     if not options.is_set:
         return None
@@ -399,11 +397,9 @@ def _verdict(budget: Budget, account: Account, lent: int) -> Verdict:
     return "wait" if lent and budget.limit_reached(account.pages + lent, account.wire_bytes, account.time_s) else ""
 
 
-def _facts(
-    options: BudgetOptions, url: Url, number: int, host: Account, site: Account, linking_max: float
-) -> BudgetFacts:
+def _facts(options: BudgetOptions, url: Url, number: int, host: Account, site: Account, most: float) -> BudgetFacts:
     linking = linking_sites(site.linking)
-    factor = growth(linking, linking_max, options.growth_max)
+    factor = growth(linking, most, options.growth_max)
     return BudgetFacts(
         number, factor, linking,
         _describe(host, number, host_budget(options, url.host).grown(factor)),

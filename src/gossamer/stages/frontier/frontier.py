@@ -253,9 +253,8 @@ class Frontier:
 
     def wake_at(self) -> float | None:
         """Return when `select` may return a lease again; None if only the end of a visit can change that."""
-        if (self.strategy is not SWEEP and self.strategy.can_offer()) or (
-            self._aside and not self.control.prerequisites_only
-        ):
+        waits = self._aside and not self.control.prerequisites_only
+        if (self.strategy is not SWEEP and self.strategy.can_offer()) or waits:
             return 0.0
         instants = [at for at in (self._bench.next_at(), self.scheduler.wake_at()) if at is not None]
         return min(instants) if instants else None

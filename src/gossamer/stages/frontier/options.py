@@ -267,14 +267,12 @@ def politeness(options: PolitenessOptions, overrides: Mapping[str, HostOverride]
     return msgspec.structs.replace(everybody, hosts=own) if own else everybody
 
 
-def _override(rules: Politeness, override: HostOverride, *, alone: bool) -> Politeness:
+def _override(rules: Politeness, own: HostOverride, *, alone: bool) -> Politeness:
     """Return the rules with one host's changes; `alone`: a delay means one request at a time."""
-    if override.delay_s is not None:
-        rules = msgspec.structs.replace(
-            rules, delay_s_min=override.delay_s, delay_s_max=override.delay_s, delay_factor=0.0
-        )
-        if override.delay_s and alone:
+    if own.delay_s is not None:
+        rules = msgspec.structs.replace(rules, delay_s_min=own.delay_s, delay_s_max=own.delay_s, delay_factor=0.0)
+        if own.delay_s and alone:
             rules = msgspec.structs.replace(rules, per_host=1)
-    if override.per_host is not None:
-        rules = msgspec.structs.replace(rules, per_host=override.per_host, has_own_gate=True)
+    if own.per_host is not None:
+        rules = msgspec.structs.replace(rules, per_host=own.per_host, has_own_gate=True)
     return rules

@@ -145,6 +145,7 @@ def none_waits(host: Host) -> bool:
 def lane_free_at(host: Host, level: int) -> float:
     """Return when the URLs in one of a host's queues may be handled; 0.0 if that is not known."""
     record = host.record
+    plain = record.plain
     slot = slot_of(level)
     if record.origins is None:
         return 0.0
@@ -153,9 +154,7 @@ def lane_free_at(host: Host, level: int) -> float:
     if record.other:
         return 0.0
     pending = sum(queue.pending for level, queue in record.levels.items() if level < LEVELS)
-    return min(
-        free_at(host, "http") if record.plain else NEVER, free_at(host, "https") if pending > record.plain else NEVER
-    )
+    return min(free_at(host, "http") if plain else NEVER, free_at(host, "https") if pending > plain else NEVER)
 
 
 def on_trial(record: HostRecord, level: int) -> bool:
@@ -182,12 +181,10 @@ def queue_of(record: HostRecord, level: int, url: Url) -> int:
 
 def why_waiting(record: HostRecord) -> str:
     """Return which waiting origin of a host is requested next, and why it waits, for people; empty if none waits."""
-    waiting = [
-        (one.wait_until, key) for key, one in (record.origins or {}).items() if one.wait_until and not one.closed
-    ]
-    if not waiting or record.origins is None:
+    found = [(one.wait_until, key) for key, one in (record.origins or {}).items() if one.wait_until and not one.closed]
+    if not found or record.origins is None:
         return ""
-    _, key = min(waiting)
+    _, key = min(found)
     one = record.origins[key]
     return f"{name_of(record.name, key)} waits: {one.reason or one.error or 'it has not answered yet'}"
 

@@ -261,9 +261,8 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     @property
     def failures(self) -> int:
         """Largest number of consecutive failures of an origin without a port."""
-        return (
-            max((one.failures for key, one in self.origins.items() if ":" not in key), default=0) if self.origins else 0
-        )
+        origins = self.origins or {}
+        return max((one.failures for key, one in origins.items() if ":" not in key), default=0)
 
     @property
     def urls_queued(self) -> int:

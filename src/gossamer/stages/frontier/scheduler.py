@@ -320,9 +320,7 @@ class Scheduler:
     def _level(self, host: Host) -> int:
         if self._host_level is not None:
             return self._host_level(host)
-        return min(
-            (level_of(number) for number, queue in host.record.levels.items() if queue.head < queue.tail), default=0
-        )
+        return min((level_of(key) for key, queue in host.record.levels.items() if queue.head < queue.tail), default=0)
 
     def _retire(self, host: Host) -> None:
         host.on_bench = False
@@ -368,10 +366,9 @@ class HostControl:
         Return False also if the origin waits or the host has many such requests, except for the origin's own
         robots.txt.
         """
-        host = self._host(prerequisite.url)
-        if host.record.closed or not (
-            prerequisite.is_about(prerequisite.url) or self._takes(host, prerequisite.url, now)
-        ):
+        url = prerequisite.url
+        host = self._host(url)
+        if host.record.closed or not (prerequisite.is_about(url) or self._takes(host, url, now)):
             return False
         host.prerequisites = [*(host.prerequisites or ()), prerequisite]
         self._scheduler.activate(host, now)

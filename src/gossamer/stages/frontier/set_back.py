@@ -61,18 +61,16 @@ def follow_clock(epochs: Epochs, now: float, travelling: Sequence[tuple[int, int
     return counts
 
 
-def _bring_all_back(
-    epochs: Epochs, counts: QueueCounts, progress: SetBack, travelling: Sequence[tuple[int, int]]
-) -> None:
-    while progress.begin < _END:
-        hosts = list(islice(epochs.scan("host", progress.begin, _END), HOSTS_A_COMMIT))
+def _bring_all_back(epochs: Epochs, counts: QueueCounts, step: SetBack, travelling: Sequence[tuple[int, int]]) -> None:
+    while step.begin < _END:
+        hosts = list(islice(epochs.scan("host", step.begin, _END), HOSTS_A_COMMIT))
         for prefix, record in hosts:
             if not any(first <= int.from_bytes(prefix[:2]) < end for first, end in travelling):
-                _bring_back(epochs, prefix, decode_record(record), progress.by_s)
-        progress.begin = hosts[-1][0] + b"\0" if len(hosts) == HOSTS_A_COMMIT else _END
-        epochs.put("meta", CLOCK_SET_BACK, msgspec.msgpack.encode(progress))
+                _bring_back(epochs, prefix, decode_record(record), step.by_s)
+        step.begin = hosts[-1][0] + b"\0" if len(hosts) == HOSTS_A_COMMIT else _END
+        epochs.put("meta", CLOCK_SET_BACK, msgspec.msgpack.encode(step))
         epochs.close_at_once()
-    counts.cut_at -= progress.by_s
+    counts.cut_at -= step.by_s
     epochs.put("meta", FRONTIER_COUNTS, msgspec.msgpack.encode(counts))
     epochs.delete("meta", CLOCK_SET_BACK)
     epochs.close_at_once()

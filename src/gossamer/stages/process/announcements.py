@@ -9,17 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import BinaryIO, Final, cast
 
-from gossamer.model.links import (
-    ALTERNATE,
-    ANNOUNCING,
-    FEED,
-    SEED,
-    SITEMAP,
-    SITEMAP_FILE,
-    Announced,
-    Announcement,
-    Found,
-)
+from gossamer.model.links import ANNOUNCING, FEED, SEED, SITEMAP, SITEMAP_FILE, Announced, Announcement, Found
 from gossamer.model.pages import Findings, Page
 from gossamer.stages.process.charset import codec_of
 from gossamer.stages.process.feeds import FEED_ROOTS, SITEMAP_ROOTS, FeedHandler, SitemapHandler, listed, read_json_feed
@@ -95,7 +85,7 @@ class Announcements(TypedModule):
             joined = (base.join(address) for address in addresses)
             new = [url for url in joined if url is not None and len(url) <= options.url_bytes_max and url not in known]
             known.update(dict.fromkeys(new))
-            findings.links.extend(Found(url, ALTERNATE) for url in dict.fromkeys(new))
+            findings.links.extend(Found(url, "alternate") for url in dict.fromkeys(new))
             if len(addresses) == AT_ONCE:
                 yield
         for relation, address in related[:RELATED_MAX]:

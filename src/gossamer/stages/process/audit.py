@@ -93,23 +93,21 @@ class Audit(TypedModule):
                 for url, fragment in wanted
             ]
 
-    def _read_tree(self, tree: LexborHTMLParser, page: Page, columns: dict[str, object]) -> None:
+    def _read_tree(self, tree: LexborHTMLParser, page: Page, found: dict[str, object]) -> None:
         bytes_max = self._options.title_bytes_max
-        columns["h1"] = [collapse_spaces(one.text(), bytes_max) for one in tree.css("h1")[:LISTED_MAX]]
-        columns["title_count"] = len(tree.css("head > title"))
-        columns["description_count"] = len(tree.css('meta[name="description" i]'))
-        columns["images_without_alt"] = [_value(one, "src")[:ID_CHARACTERS_MAX] for one in tree.css(_IMAGE)][
-            :LISTED_MAX
-        ]
-        columns["json_ld_error"] = next(_json_ld_errors(tree), "")
+        found["h1"] = [collapse_spaces(one.text(), bytes_max) for one in tree.css("h1")[:LISTED_MAX]]
+        found["title_count"] = len(tree.css("head > title"))
+        found["description_count"] = len(tree.css('meta[name="description" i]'))
+        found["images_without_alt"] = [_value(one, "src")[:ID_CHARACTERS_MAX] for one in tree.css(_IMAGE)][:LISTED_MAX]
+        found["json_ld_error"] = next(_json_ld_errors(tree), "")
         if page.url.startswith("https:"):
             loaded = (_value(one, name) for selector, name in _LOADED for one in tree.css(selector))
             insecure = [one for one in loaded if one.strip()[:7].lower() == "http://"]
-            columns["insecure"] = [one[:ID_CHARACTERS_MAX] for one in dict.fromkeys(insecure)][:LISTED_MAX]
+            found["insecure"] = [one[:ID_CHARACTERS_MAX] for one in dict.fromkeys(insecure)][:LISTED_MAX]
         ids = dict.fromkeys(_value(one, "id") for one in tree.css("[id]"))
         ids |= dict.fromkeys(_value(one, "name") for one in tree.css("a[name]"))
         if len(ids) <= IDS_MAX:
-            columns["ids"] = [one for one in ids if 0 < len(one) <= ID_CHARACTERS_MAX]
+            found["ids"] = [one for one in ids if 0 < len(one) <= ID_CHARACTERS_MAX]
 
 
 def is_place(fragment: str) -> bool:
@@ -120,10 +118,8 @@ def is_place(fragment: str) -> bool:
 
 def _alternates(page: Page, tree: LexborHTMLParser | None, base: Base) -> Iterator[str]:
     """Yield code and address of each version in another language that the head of a page, or of its reply, names."""
-    named = [
-        parts for name, value in page.headers if name.lower() == "link" for parts in link_values(utf8_again(value))
-    ]
-    named += [({key: value or "" for key, value in one.attributes.items()}, _value(one, "href"))
+    named = [parts for name, text in page.headers if name.lower() == "link" for parts in link_values(utf8_again(text))]
+    named += [({key: text or "" for key, text in one.attributes.items()}, _value(one, "href"))
               for one in (tree.css("link[rel][href]") if tree else ())]  # fmt: skip
     for parameters, href in named:
         if "alternate" in parameters.get("rel", "").lower().split() and parameters.get("hreflang"):

@@ -12,7 +12,7 @@ import msgspec
 
 from gossamer.model.errors import is_mistake
 from gossamer.model.links import ANNOUNCING, SEED
-from gossamer.model.modules import NAME, TABLES_TAKEN, ModuleError, whole
+from gossamer.model.modules import NAME, RESERVED, ModuleError, whole
 from gossamer.model.pages import Findings, Page, PageRow
 from gossamer.ports import ProcessingModule
 from gossamer.stages.process.announcements import Announcements
@@ -45,7 +45,7 @@ class Fitting:
         if findings.columns:
             self._row(findings.columns, self._columns, "column", _TAKEN, problems)
         for table in list(findings.rows):
-            if not self._fits(table, self._tables, "table", TABLES_TAKEN, problems):
+            if not self._fits(table, self._tables, "table", RESERVED, problems):
                 del findings.rows[table]
                 continue
             kinds = self._tables.get(table, {})

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.modules import KINDS, NAME, TABLES_TAKEN
+from gossamer.model.modules import KINDS, NAME, RESERVED
 from gossamer.model.pages import PLAIN_TYPES, PageRow
 from gossamer.ports import ProcessingModule
 from gossamer.stages.process.announcements import ANNOUNCEMENT_TYPES
@@ -108,7 +108,7 @@ def make_modules(options: ProcessOptions, make: Make, *, embeds: bool = False, w
         _declare(name, getattr(module, "columns", {}), columns, "column", PageRow.__struct_fields__)
         for table, kinds in getattr(module, "tables", {}).items():
             items = table.startswith("items/")
-            if table in TABLES_TAKEN or not NAME.fullmatch(table.removeprefix("items/")):
+            if table in RESERVED or not NAME.fullmatch(table.removeprefix("items/")):
                 raise ConfigError(f"{name}: no table can be called {table!r}")
             taken = ITEM_COLUMNS if items else ("url",)
             _declare(name, kinds, tables.setdefault(table, {}), f"column of {table}", taken)

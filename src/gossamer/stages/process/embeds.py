@@ -192,9 +192,7 @@ class EmbedExtractor(TypedModule):
                 _add(links, address)
         else:
             links = Links(Base(page.url, None, document.charset), self._options)
-            parts = (
-                documents(document, page.url, self._options) if page.media_type != SVG else ((links.base, document),)
-            )
+            parts = documents(document, page.url, self._options) if page.media_type != SVG else [(links.base, document)]
             for links.base, part in parts:
                 for address, words in resources_in(part.utf8()):
                     _add(links, address, words)

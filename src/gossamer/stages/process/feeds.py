@@ -122,12 +122,8 @@ class SitemapHandler:
             return
         if len(entries) >= URLS_MAX:
             raise StopParsing(f"more than {URLS_MAX:,} addresses; the rest is left")
-        written = said.get("changefreq", "").lower()
-        entries.append(
-            Announced(
-                said["loc"], instant(said.get("lastmod", "")), PERIODS_S.get(written, 0.0), weight(said.get("priority"))
-            )
-        )
+        period_s = PERIODS_S.get(said.get("changefreq", "").lower(), 0.0)
+        entries.append(Announced(said["loc"], instant(said.get("lastmod", "")), period_s, weight(said.get("priority"))))
 
 
 def weight(text: str | None) -> float:

@@ -227,12 +227,11 @@ class _InlineText:
             if isinstance(token, str):
                 before = token[-1]
                 continue
-            if token.opening is None:
+            opening = token.opening
+            if opening is None:
                 token.is_recognized = _beside(before, after)
             else:
-                token.is_recognized = token.opening.is_recognized = token.opening.is_recognized and _beside(
-                    after, before
-                )
+                token.is_recognized = opening.is_recognized = opening.is_recognized and _beside(after, before)
             if token.mark == "~~":
                 before = "~"
         marks = (one if isinstance(one, str) else one.mark * one.is_recognized for one in self._tokens)

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from typing import Annotated, ClassVar, Literal
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.modules import NAME, TABLES_TAKEN
+from gossamer.model.modules import NAME, RESERVED
 from gossamer.options import Key, NamedSection, Section
 
 ISOLATED = frozenset(("pdf_links", "pdf_text", "documents", "mail"))
@@ -249,7 +249,7 @@ def _require_one_tree(within: str, fields: Mapping[str, FieldRule]) -> None:
 
 
 def _require_name(name: str) -> None:
-    if not NAME.fullmatch(name) or name in TABLES_TAKEN:
+    if not NAME.fullmatch(name) or name in RESERVED:
         raise ValueError(f"no items can be called {name!r}; use small letters, digits and _")
 
 

@@ -11,17 +11,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from gossamer.model.pages import Findings, Page
-from gossamer.model.usage import (
-    AI,
-    CONTENT_USAGE,
-    Rank,
-    Statement,
-    commons,
-    content_signal,
-    content_usage,
-    statement,
-    tdm_reservation,
-)
+from gossamer.model.usage import AI, Rank, Statement, commons, content_signal, content_usage, statement, tdm_reservation
 from gossamer.model.visits import lower_names
 from gossamer.stages.process.facts import moment
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
@@ -83,7 +73,7 @@ class Directives:
         if usage := named.get("content-usage"):
             value = ", ".join(usage)  # One field, in any number of lines (RFC 9651, section 4.2).
             answers = content_usage(value.encode("latin-1", "replace"))
-            found.append(statement(Rank.HEADER, "header", CONTENT_USAGE, value, answers))
+            found.append(statement(Rank.HEADER, "header", "Content-Usage", value, answers))
         for value in (*named.get("content-signal", ()), *named.get("content-signals", ())):
             found.append(statement(Rank.HEADER, "header", "Content-Signal", value, content_signal(value)))
         for name in ("tdm-reservation", "tdm-policy"):

@@ -124,11 +124,9 @@ def _addresses(answer: asyncio.Future[pycares.DNSResult]) -> list[tuple[str, int
     if not answer.done() or answer.cancelled() or answer.exception() is not None:
         return []
     records = answer.result().answer
-    ttl_s = min((record.ttl for record in records), default=0)
+    ttl_s = min((one.ttl for one in records), default=0)
     return [
-        (record.data.addr, ttl_s)
-        for record in records
-        if isinstance(record.data, pycares.ARecordData | pycares.AAAARecordData)
+        (one.data.addr, ttl_s) for one in records if isinstance(one.data, pycares.ARecordData | pycares.AAAARecordData)
     ]
 
 

@@ -216,10 +216,8 @@ class SiteDocuments:
 
     def _hold(self, url: Url, address: str, record: DocumentRecord) -> tuple[float, Rules]:
         elsewhere = "" if address.startswith(url.origin + "/") else address
-        found = (
-            tdm_rules(record.text) if address.endswith(TDMREP) else license_rules(record.text, url.origin, elsewhere)
-        )
-        rules = tuple(found)
+        read = tdm_rules(record.text) if address.endswith(TDMREP) else license_rules(record.text, url.origin, elsewhere)
+        rules = tuple(read)
         held = record.expires_at, rules
         self._held.put((url.origin, address), held, _RECORD_BYTES * (1 + len(rules)))
         return held

@@ -192,11 +192,9 @@ class RobotsGate:
             return RobotsRecord(AnswerKind.ALLOW_ALL, b"", now, now + self._ttl_s(reply))
         return self._fail(previous, now, status_error(status), asked_s=delay_asked_s(reply, now))
 
-    def _follow_redirect(
-        self, previous: RobotsRecord | None, reply: Reply, now: float, hops: int
-    ) -> RobotsRecord | str:
-        if reply.status == 304 and previous is not None and previous.kind != AnswerKind.UNREACHABLE:
-            return RobotsRecord(previous.kind, previous.text, now, now + self._ttl_s(reply))
+    def _follow_redirect(self, before: RobotsRecord | None, reply: Reply, now: float, hops: int) -> RobotsRecord | str:
+        if reply.status == 304 and before is not None and before.kind != AnswerKind.UNREACHABLE:
+            return RobotsRecord(before.kind, before.text, now, now + self._ttl_s(reply))
         location = location_of(value for name, value in reply.headers if name.lower() == "location")
         target = join(reply.url, location) if location and reply.status != 304 else None
         if target is None or not target.startswith(("http://", "https://")) or hops >= self._options.redirects_max:
@@ -269,10 +267,8 @@ class RobotsGate:
         key = origin, record.fetched_at
         rules = self._rules.get(key)
         if rules is None:
-            options = self._options
-            rules = RobotsRules.parse(
-                record.text, options.product_token, options.body_bytes_max, origin, options.agents
-            )
+            robots = self._options
+            rules = RobotsRules.parse(record.text, robots.product_token, robots.body_bytes_max, origin, robots.agents)
             self._rules.put(key, rules, rules.held_bytes)
         return rules
 

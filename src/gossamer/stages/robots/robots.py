@@ -83,17 +83,16 @@ class SiteRobots:
     def answer(self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float) -> str | None:
         """Handle the result of the request, whose content is `body`; return the target if it is a redirect."""
         reply, failure = (result, None) if isinstance(result, Reply) else (None, result)
-        decided = self._gate.after_reply(
-            self._record(prerequisite.origin), reply, failure, body, now, prerequisite.hops
-        )
+        origin = prerequisite.origin
+        decided = self._gate.after_reply(self._record(origin), reply, failure, body, now, prerequisite.hops)
         if isinstance(decided, str):
             return decided
-        key = _key(prerequisite.origin.partition, prerequisite.origin.origin)
+        key = _key(origin.partition, origin.origin)
         data = encode(decided)
         self._epochs.put("meta", key, data)
         if self._kept is not None:
             self._kept.put(key, data)
-        self._records.put(prerequisite.origin.origin, decided, RECORD_BYTES + len(decided.text))
+        self._records.put(origin.origin, decided, RECORD_BYTES + len(decided.text))
         return None
 
     def crawl_delay_s(self, url: Url) -> float | None:

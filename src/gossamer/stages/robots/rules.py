@@ -117,10 +117,8 @@ class RobotsRules:
 
     def allows(self, url_or_path: str) -> bool:
         """Say whether we may fetch this: an absolute URL, or a path with its query. About 1 µs for most files."""
-        target = target_of(url_or_path)
-        return target == "/robots.txt" or (
-            self._matcher.allows(target) and (self._also is None or self._also.allows(target))
-        )
+        path = target_of(url_or_path)
+        return path == "/robots.txt" or (self._matcher.allows(path) and (self._also is None or self._also.allows(path)))
 
     @property
     def licenses(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import SEED_ARGUMENT
 from gossamer.options import nearest
 from gossamer.stages.scope.options import Mode, SeedRedirects
 from gossamer.url.canonical import Canonicalizer
@@ -148,7 +149,7 @@ class Roots:
             self._with_prefix = {prefix.partition("/")[0] for prefix in self._prefixes}
         return authority_of(url) in self._with_prefix
 
-    def widen(self, seed: Url, target: Url, *, from_argument: bool) -> str | None:
+    def widen(self, seed: Url, target: Url, kind: int) -> str | None:
         """Widen the scope to the target of a seed's redirect. Return a sentence for people, or None if nothing changed.
 
         Within the seed's site the target counts as a seed, also where the redirects lead over another site. Another
@@ -162,7 +163,7 @@ class Roots:
         is_own = site == _site_of_key(seed) if self.contains(seed) else self._has_site(site)
         if not is_own and self._seed_redirects == "page":
             return None
-        whole = is_own or from_argument
+        whole = is_own or kind == SEED_ARGUMENT
         self._add(target, whole=whole)
         what = target.origin + "/" if whole and self.mode != "prefix" else target.origin + directory_of(target.text)
         if whole and self.mode == "domain":

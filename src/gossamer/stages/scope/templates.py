@@ -123,7 +123,7 @@ def _names(query: str) -> str:
     return "&".join(_general(name)[:SEGMENT_CHARACTERS_MAX] for name in names[:NAMES_MAX]) + more
 
 
-WATCHED_FROM_PAGES = 32
+WATCHED_PAGES = 32
 """Pages of a template before it is watched: most templates never reach it."""
 SHINGLES_KEPT = 512
 """Smallest hashes that are kept of all shingles of a template, an unbiased sample. As many as in a sketch, so that the

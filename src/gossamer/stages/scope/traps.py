@@ -24,14 +24,7 @@ from gossamer.ports import NEW
 from gossamer.stages.scope.farms import ANY, Farm, Farms, fingerprint_of, pack, unpack
 from gossamer.stages.scope.mirrors import Fetched
 from gossamer.stages.scope.options import ScopeOptions
-from gossamer.stages.scope.templates import (
-    WATCHED_FROM_PAGES,
-    TemplateNode,
-    literal_start,
-    templates_of,
-    width_of,
-    years_of,
-)
+from gossamer.stages.scope.templates import WATCHED_PAGES, TemplateNode, literal_start, templates_of, width_of, years_of
 from gossamer.stages.scope.wards import Ward
 from gossamer.url.url import Url
 
@@ -271,44 +264,40 @@ class Traps:
         sketch: Callable[[], Sketch] | None,
         year: int,
         sketch_but_hosts: Callable[[], Sketch] | None = None,
-        requested: Url | None = None,
+        asked: Url | None = None,
     ) -> Trap | None:
         """Record a fetched page; return the trap that it confirms. `sketch` is called only if needed; None means an
         exact copy of another page of the host. `year` is the present one. `sketch_but_hosts` ignores the names of the
-        site's hosts, to compare pages of several hosts. `requested` is the address from which redirects led to the
+        site's hosts, to compare pages of several hosts. `asked` is the address from which redirects led to the
         page: the page counts for that one, since pages link to it.
         """
         if not self._enabled or (self._exempt is not None and self._exempt.matches(url.text)):
             return None
         sketch_but_hosts = sketch_but_hosts or sketch
-        requested = requested or url
-        if requested is not url:
-            self._requested[url.text] = requested
+        asked = asked or url
+        if asked is not url:
+            self._requested[url.text] = asked
             if len(self._requested) > REQUESTED_MAX:
                 self._requested.popitem(last=False)
-        if (
-            sketch_but_hosts is not None
-            and requested.host != requested.site
-            and ANY + requested.site not in self._traps
-        ):
-            farm = self._farms.note_page(requested, sketch_but_hosts)
-            if farm is not None and (trap := self._confirm_farm(requested, farm)) is not None:
+        if sketch_but_hosts is not None and asked.host != asked.site and ANY + asked.site not in self._traps:
+            farm = self._farms.note_page(asked, sketch_but_hosts)
+            if farm is not None and (trap := self._confirm_farm(asked, farm)) is not None:
                 return trap
-        if (trap := self.trap_of(requested)) is not None:
+        if (trap := self.trap_of(asked)) is not None:
             trap.note_spared(url.text, sketch)
-            self._changed[trap.host, trap.template] = (requested.partition, trap)
+            self._changed[trap.host, trap.template] = (asked.partition, trap)
             return None
-        ward = self._ward(requested)
+        ward = self._ward(asked)
         if ward is None:
             return None
-        for name in templates_of(requested.text):
+        for name in templates_of(asked.text):
             node = ward.node(name)
             if node is not None:
                 # A page that counts for a narrow template is no evidence against a wider one.
                 self._judge(url, ward, node, sketch, year)
                 if ward.dirty:
-                    self._look_closer(requested.host, ward)
-                return self._confirm(requested, ward, name, node)
+                    self._look_closer(asked.host, ward)
+                return self._confirm(asked, ward, name, node)
         return None
 
     def counts(self, links: Sequence[Link]) -> bool:
@@ -496,11 +485,9 @@ class Traps:
         if score >= SCORE_MIN and node.pages >= self._near_pages_min * width:
             return score, f"{node.near.share:.0%} of its last {pages} are nearly the same, and they go on naming others"
         branches = node.branching >= MAZE_BRANCHING and node.fresh_links >= MAZE_BRANCHING_SHARE
-        if size >= self._maze_pages_max and (branches or node.fresh_links >= MAZE_SHARE):
-            return (
-                node.fresh_links,
-                f"{node.fresh_links:.0%} of what its {pages} name of their like is new, without end",
-            )
+        fresh = node.fresh_links
+        if size >= self._maze_pages_max and (branches or fresh >= MAZE_SHARE):
+            return fresh, f"{fresh:.0%} of what its {pages} name of their like is new, without end"
         return None
 
 
@@ -527,4 +514,4 @@ def _host_of(address: str) -> str:
     return name if colon and port.isdigit() else authority
 
 
-assert WATCHED_FROM_PAGES > EXAMINED_MIN
+assert WATCHED_PAGES > EXAMINED_MIN

@@ -6,7 +6,7 @@ import msgspec
 
 from gossamer.model.decodable import decodable
 from gossamer.stages.scope.mirrors import Mirrors
-from gossamer.stages.scope.templates import WATCHED_FROM_PAGES, NodeRecord, TemplateNode, node_of, templates_of
+from gossamer.stages.scope.templates import WATCHED_PAGES, NodeRecord, TemplateNode, node_of, templates_of
 
 COUNTS_MAX = 64
 NODES_MAX = 16
@@ -42,7 +42,7 @@ class Ward:
         node = self.nodes.get(name)
         if node is None:
             count = self.counts.get(name, 0) + 1
-            if count <= WATCHED_FROM_PAGES:
+            if count <= WATCHED_PAGES:
                 counts = self.counts
                 if len(counts) >= COUNTS_MAX and name not in counts:
                     del counts[min(counts, key=counts.__getitem__)]

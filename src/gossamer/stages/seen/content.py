@@ -126,9 +126,7 @@ class NearContentSeen:
 
     def _keys(self, simhash: int, url: Url) -> list[bytes]:
         owner = self._owner(url)
-        return [
-            owner + _TABLE + bytes((block,)) + (simhash >> 16 * block & 0xFFFF).to_bytes(2) for block in range(BLOCKS)
-        ]
+        return [owner + _TABLE + bytes((n,)) + (simhash >> 16 * n & 0xFFFF).to_bytes(2) for n in range(BLOCKS)]
 
 
 def _owner_by(scope: str, split: frozenset[str]) -> Callable[[Url], bytes]:

@@ -185,9 +185,7 @@ class HeldLinks:
         batches = [self._gathering]
         if self._leaving is not None and (self._wanted is None or self._at < len(self._wanted)):
             batches.append(self._leaving)
-        return any(
-            (np.frombuffer(batch.fingerprints, np.uint64) == fingerprint).any() for batch in batches if len(batch)
-        )
+        return any((np.frombuffer(one.fingerprints, np.uint64) == fingerprint).any() for one in batches if len(one))
 
     def cut(self) -> None:
         """Put new held links into the open epoch, and delete the batch that was returned completely."""
