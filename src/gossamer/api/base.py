@@ -64,9 +64,7 @@ class BaseCrawler(NamesWhatIsMeant, ABC):
         """End the crawl: finish what is in flight and commit; with `now`, commit and go; with `again`, start again."""
 
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
-        """Answer one request as the control socket does: `verb` and its fields; `ok` with `result`, or `error` with
-        its `kind`. Never raises.
-        """
+        """Answer a request as the control socket does: with `ok` and `result`, or `error` and `kind`. Never raises."""
         return await self._asking.ask(request)
 
     def __iter__(self) -> NoReturn:

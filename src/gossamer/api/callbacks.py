@@ -101,9 +101,7 @@ class Callbacks:
         ]  # fmt: skip
 
     async def on_ping(self, one: Subscription, digest: bytes) -> None:
-        """Make the pages of a verified ping due; that is durable when this returns. `digest` is that of its content,
-        empty if it has none.
-        """
+        """Make the pages of a verified ping due, durably. `digest` is that of its content, empty if it has none."""
         now = self._clock.now()
         due = self._hubs.note_ping(one, digest, now)
         unknown = [url for url in due.pages if not self._is_due(url, due.at, now)]
@@ -206,7 +204,7 @@ class MentionReceiver:
             self._ring.loop.stir()
 
     def _follow(self) -> None:
-        """Visit sources in scope of verified links: at once where they are known, else like entries of a feed."""
+        """Visit the sources of verified links that are in scope: at once where they are known, else as of a feed."""
         now = self._clock.now()
         recrawl = self._ring.recrawl
         for source, target in self._mentions.take_verified(now):

@@ -356,9 +356,7 @@ class ClusterCrawler(BaseCrawler):
             await asyncio.sleep(LOOK_S)
 
     def _place_s_max(self) -> float:
-        """Return how long Ray may take to find machines for shards. Those of a crawl that was interrupted may come back
-        long after the head.
-        """
+        """Return how long Ray may take to place shards; after an interruption, their machines may come late."""
         options = self.config.cluster
         is_abrupt = self._begun is not None and self._begun.is_abrupt
         return max(options.start_s_max, options.head_s_max) if is_abrupt else options.start_s_max
@@ -439,12 +437,8 @@ class ClusterCrawler(BaseCrawler):
         state = "finished" if end in {"finished", "limit"} else "stopped"
         for shard in cast("list[dict[str, object]]", self._status["shards"]):
             shard["state"] = state
-        self._status |= {
-            "state": state,
-            "ended": end,
-            "ended_says": ENDED_SAYS.get(end, "limit reached"),
-            "waiting_for": "",
-        }
+        says = ENDED_SAYS.get(end, "limit reached")
+        self._status |= {"state": state, "ended": end, "ended_says": says, "waiting_for": ""}
         return end
 
     async def _make_views(self) -> None:

@@ -85,9 +85,8 @@ class Crawler(BaseCrawler):
         directory = directory_of(output, "output")
         require_callable(more_seeds, "more_seeds")
         is_there = or_resume and (directory / FILE).exists()
-        config = config_for(
-            directory, seeds, config, sets_of(settings), options, resuming=resuming, or_resume=or_resume
-        )
+        sets = sets_of(settings)
+        config = config_for(directory, seeds, config, sets, options, resuming=resuming, or_resume=or_resume)
         resuming = resuming or is_there
         if config.cluster.workers > 1:
             raise ConfigError(

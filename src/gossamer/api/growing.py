@@ -128,9 +128,7 @@ def write_number(directory: Path, shards: int) -> None:
 
 
 def leave_idle(directory: Path, config: Config) -> Config:
-    """Remove shards that gave all their partitions away while the crawl ran, which has ended; return the configuration
-    of those that are left.
-    """
+    """Remove the shards of an ended crawl that gave all partitions away; return the configuration of the others."""
     write_number(directory, config.cluster.workers)
     partitions = map_in(directory)
     if partitions is None or (wanted := max(partitions.owners) + 1) == partitions.shards:

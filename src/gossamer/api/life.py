@@ -176,9 +176,7 @@ class ShardLife:
 
 @contextmanager
 def record_end(shard: Shard) -> Iterator[None]:
-    """Have the state of a shard, and what is on disk about its last run, say how the block failed; raise the first
-    error of a group.
-    """
+    """Have a shard's state, and what is on disk of its run, say how the block failed; raise the first of its errors."""
     try:
         yield
     except asyncio.CancelledError:

@@ -107,9 +107,7 @@ def forget_of(
 
 
 def forgettable_of(directory: str | Path, pattern: str) -> dict[str, int]:
-    """Return how many pages and rows `forget_of` would remove; changes nothing. The crawl may run. Raises ConfigError
-    as `forget_of`.
-    """
+    """Count pages and rows that `forget_of` would remove, also of a running crawl. Raises ConfigError as it does."""
     directory = directory_of(directory)
     return count(reopen(directory / "crawl.toml"), directory, ForgetRequest(pattern, everything=True))
 

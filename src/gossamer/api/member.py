@@ -219,9 +219,7 @@ async def _crawl(job: ShardJob) -> int:
 
 
 def _log_error(error: Exception, directory: Path) -> str:
-    """Write an internal error to `logs/critical.log`, and return it in one line. Errors that the operator can fix are
-    only returned.
-    """
+    """Write an internal error to `logs/critical.log`, and return it, or one of the operator's, in one line."""
     is_component = isinstance(error, ComponentFailedError)
     if isinstance(error, CrawlFailedError) and not is_component:
         return str(error)

@@ -110,7 +110,7 @@ class CrawledPage(NamesWhatIsMeant):
         return self._item_page.jsonpath(query)
 
     def re(self, pattern: str) -> list[str]:
-        """Return the first group of matches of a pattern (RE2) in the markup, else these. Raises ConfigError."""
+        """Return the first group of each match in the markup (RE2), else the match. Raises ConfigError."""
         return self._item_page.re(pattern)
 
     @property
@@ -142,9 +142,7 @@ class CrawledPage(NamesWhatIsMeant):
 
 
 async def wait_for_end(crawl: asyncio.Task[Any], hurry: Callable[[], None]) -> BaseException | None:
-    """Wait for a crawl that was told to stop, and return what it raised. Cancelled meanwhile, call `hurry`, wait on,
-    and raise CancelledError.
-    """
+    """Return what a crawl raised that was told to stop. Cancelled meanwhile, call `hurry`, wait on, and raise that."""
     cancelled: asyncio.CancelledError | None = None
     while not crawl.done():
         try:

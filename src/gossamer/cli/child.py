@@ -21,14 +21,7 @@ from gossamer.cli.directory import holds_crawl, unmake_refused
 from gossamer.cli.job import AGAIN, CrawlJob, CrawlRequest, Spool, decode, encode, is_maintained, read_words, toml_text
 from gossamer.cli.output import Exit, complain
 from gossamer.cli.status_text import failures_of, seeds_not_fetched_lines, summary_of, to_upload_of, waits_of
-from gossamer.model.errors import (
-    ComponentFailedError,
-    ConfigError,
-    CrawlFailedError,
-    DamagedError,
-    HeadLostError,
-    is_fatal,
-)
+from gossamer.model import errors
 from gossamer.model.status import SandboxState, read_status
 from gossamer.model.words import shell_word
 from gossamer.plugins import loading
@@ -156,16 +149,16 @@ def run_guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
                 return AGAIN  # A command was quicker.
             complain(str(mistake))
             return Exit.REFUSED
-        if isinstance(error, HeadLostError):
+        if isinstance(error, errors.HeadLostError):
             complain(f"{error}; the crawl continues when it is back")
             return AGAIN
         says = reason(error, Path(job.directory))
         note_end(Path(job.directory) / "state", "failed", says)
-        if isinstance(error, DamagedError):
+        if isinstance(error, errors.DamagedError):
             complain(says)
             return Exit.FAILED
-        if isinstance(error, CrawlFailedError):
-            if isinstance(error, ComponentFailedError):
+        if isinstance(error, errors.CrawlFailedError):
+            if isinstance(error, errors.ComponentFailedError):
                 api.log_crash(error, Path(job.directory))
             complain(f"{says}; the state is saved, gossamer resume {shell_word(job.directory)} continues")
             return Exit.FAILED
@@ -179,11 +172,11 @@ def run_guarded(job: CrawlJob, work: Callable[[CrawlJob], int]) -> int:
 
 def reason(error: BaseException, directory: Path) -> str:
     """Return why an error ended the crawl, in a line."""
-    if isinstance(error, CrawlFailedError):
+    if isinstance(error, errors.CrawlFailedError):
         return str(error)
     if isinstance(error, OSError) and error.errno in NO_ROOM:
         return unwritable(error, directory)
-    kind = "the disk failed" if is_fatal(error) else f"internal error: {type(error).__name__}"
+    kind = "the disk failed" if errors.is_fatal(error) else f"internal error: {type(error).__name__}"
     return f"{kind}: {error}"
 
 
@@ -265,7 +258,7 @@ def confine_process(job: CrawlJob, config: Config) -> SandboxState:
     from gossamer.world.sandbox import Rights, confine, threads
 
     if config.cluster.workers > 1:
-        raise ConfigError(
+        raise errors.ConfigError(
             f"this crawl has {config.cluster.workers} shards now, which run without a sandbox: "
             f"gossamer resume {shell_word(job.directory)} starts them"
         )
@@ -281,7 +274,7 @@ def confine_process(job: CrawlJob, config: Config) -> SandboxState:
     except OSError as error:
         says = f"the system refuses ({error.strerror})"
         if job.is_required:
-            raise ConfigError(f'process.sandbox = "on" is not possible: {says}') from error
+            raise errors.ConfigError(f'process.sandbox = "on" is not possible: {says}') from error
         return SandboxState(in_force=False, says=says)
     os.environ["TMPDIR"] = tempfile.tempdir = rights.scratch[-1]
     return SandboxState(in_force=True, enforced=enforced)
@@ -303,9 +296,9 @@ def again(directory: Path) -> str:
     return f"gossamer resume {shell_word(directory)}" if (directory / "crawl.toml").exists() else "the same command"
 
 
-def config_error(error: BaseException) -> ConfigError | None:
+def config_error(error: BaseException) -> errors.ConfigError | None:
     """Return the operator's mistake in an error, which may be a group of errors."""
-    if isinstance(error, ConfigError):
+    if isinstance(error, errors.ConfigError):
         return error
     if isinstance(error, BaseExceptionGroup):
         return next((found for inner in error.exceptions if (found := config_error(inner))), None)

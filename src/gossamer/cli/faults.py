@@ -94,9 +94,7 @@ class Comparing:
 
 
 def lines_of(check: SiteCheck, records: Path, level: Level) -> list[str]:
-    """Return what the terminal shows of a check: causes of many faults, then errors and links that were not checked by
-    kind, then numbers.
-    """
+    """Return what a terminal shows of a check: causes of many faults, errors and unchecked links by kind, numbers."""
     from gossamer.api.checking import KINDS, causes_of
 
     lines: list[str] = []

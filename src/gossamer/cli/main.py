@@ -113,12 +113,8 @@ def status_of_command(arguments: Sequence[str], carry_out: CarryOut | None = Non
             completion_init()
         command: Callable[..., Any] = typer.main.get_command(tree(_first(list(arguments))))
         with with_local(arguments) as words:
-            status = command(
-                with_port(words),
-                prog_name="gossamer",
-                standalone_mode=False,
-                obj=carry_out or partial(_elsewhere, arguments),
-            )
+            work = carry_out or partial(_elsewhere, arguments)
+            status = command(with_port(words), prog_name="gossamer", standalone_mode=False, obj=work)
     except TyperException as error:
         named = [one for one in _first(list(arguments)) if not one.startswith("-")]
         complain(one_line(error, " ".join(("gossamer", *named)), [one.partition("=")[0] for one in arguments]))

@@ -54,9 +54,7 @@ def redraws(out: TextIO) -> bool:
 
 
 def errors_of(status: Status) -> dict[str, int]:
-    """Return how many URLs ended with an error or a refusal, by outcome, most frequent first. A URL that is tried again
-    has not ended.
-    """
+    """Return how many URLs ended with an error or a refusal for good, by outcome, most frequent first."""
     found = {name: n for name, n in status.terminal_outcomes.items() if n and name not in SUCCEEDED}
     return {harmless(name): n for name, n in sorted(found.items(), key=lambda item: (-item[1], item[0]))}
 
@@ -250,9 +248,7 @@ def summary_of(status: Status, directory: str, ended: str, recipe: str = "") -> 
 
 
 def next_commands(word: str, status: Status, made: Collection[str], recipe: str = "") -> list[tuple[str, str]]:
-    """Return commands worth typing after a crawl that made some outputs, and what each shows. After a recipe, those
-    that go on from what it makes.
-    """
+    """Return commands worth typing after a crawl with some outputs, or a recipe, and what each shows."""
     commands = [(f"gossamer report {word}", "statistics")]
     if missing("starlette", "") is None and missing("uvicorn", "") is None:
         commands.append((f"gossamer serve {word}", "dashboard"))

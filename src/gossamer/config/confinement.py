@@ -72,9 +72,7 @@ def _renders_confined(config: Config) -> bool:
 
 
 def has_confined_workers(config: Config) -> bool:
-    """Say whether processes of processing modules have no network and write temporary files only, in a configuration
-    with a sandbox.
-    """
+    """Say whether processes of modules have no network and write temporary files only, in a sandboxed crawl."""
     return config.process.sandbox == "on" or not any(own_components(config))
 
 

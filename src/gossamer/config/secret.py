@@ -100,14 +100,8 @@ def common_headers(config: Config) -> dict[str, str]:
 def _origins_of_seeds(config: Config, name: str) -> list[str]:
     seeds = config.seeds
     origins = list(dict.fromkeys(map(origin_of, seeds.urls)))
-    if (
-        len(origins) != 1
-        or seeds.file
-        or seeds.requests_file
-        or seeds.domains_file
-        or seeds.segments
-        or seeds.watch_directory
-    ):
+    others = (seeds.file, seeds.requests_file, seeds.domains_file, seeds.segments, seeds.watch_directory)
+    if len(origins) != 1 or any(others):
         example = origins[0] if origins else "https://example.org"
         raise ConfigError(
             f"fetch.headers: {name} is a credential, and the seeds are not all of one origin; "

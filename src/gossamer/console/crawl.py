@@ -58,7 +58,7 @@ def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Ope
             "search",
             Query,
             verbs.SearchResults,
-            "The pages that answer a query best, where there is an index.",
+            "The pages that best answer a query, if there is an index.",
             Views.search,
         ),
         ("report", verbs.Nothing, Report, "The statistics, from the finished tables.", Views.report),

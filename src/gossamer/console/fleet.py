@@ -20,7 +20,6 @@ import msgspec
 from msgspec import Meta
 
 from gossamer.config.gather import reopen
-from gossamer.config.sections import ConsoleOptions
 from gossamer.config.toml import as_assignments
 from gossamer.console.crawl import ConsoleCrawl
 from gossamer.console.directory import Directory
@@ -167,19 +166,14 @@ class Fleet:
     """Starts, stops and finds crawls."""
 
     def __init__(
-        self,
-        folder: Folder,
-        options: ConsoleOptions,
-        note: Callable[[str], None],
-        group: asyncio.TaskGroup,
-        service: Service,
+        self, folder: Folder, crawls_max: int, note: Callable[[str], None], group: asyncio.TaskGroup, service: Service
     ) -> None:
         """Run crawls of `folder`, looked after in `group`; `note` takes sentences for people."""
         self._service = service
         self.folder = folder
         self._group = group
         self.note = note
-        self._crawls_max = options.crawls_max
+        self._crawls_max = crawls_max
         self._entries: dict[str, _Entry] = {}
         self._is_ending = False
         self._scheduling: asyncio.Task[None] | None = None

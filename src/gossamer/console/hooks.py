@@ -98,9 +98,7 @@ def folder_routes(folder: Folder) -> list[Route]:
 def _public_routes(
     html: Callable[[], str], directory: Callable[[str], tuple[bytes, dict[str, str]] | None]
 ) -> Iterator[Route]:
-    """Yield the routes of what crawls publish about themselves, made for each request in a thread. `directory` takes
-    the `Host` of the request.
-    """
+    """Yield the routes of what crawls publish, made by request in a thread. `directory` takes the `Host` of each."""
 
     async def page(_: Request) -> Response:
         made = await _make_in_thread(html)

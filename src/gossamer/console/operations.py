@@ -257,9 +257,7 @@ def _describe(one: Operation, of: dict[Any, Any], components: dict[str, Any], *,
 
 
 def _plain_arrays(schema: Any) -> Any:
-    """Return a schema without `prefixItems`, which common OpenAPI tools misread: an array of fixed length whose items
-    each have one of the types.
-    """
+    """Return a schema without `prefixItems`, which common OpenAPI tools misread: items have any of their types."""
     if isinstance(schema, list):
         return [_plain_arrays(one) for one in schema]
     if not isinstance(schema, dict):

@@ -83,7 +83,7 @@ async def serve_folder(path: Path, options: ConsoleOptions, port: int, say: Say,
         access = access_of(path / OWN, options)
         with _signals() as (asked, again):
             async with asyncio.TaskGroup() as group, Service(options.connections_max, OWN_SHARE) as service:
-                fleet = Fleet(folder, options, complain, group, service)
+                fleet = Fleet(folder, options.crawls_max, complain, group, service)
                 async with (
                     serve_app(fleet_app(fleet, access, service), options, port, service, option=PORT_OPTION) as address,
                     serve_replay(folder.directory, service, options, address),
@@ -130,7 +130,7 @@ async def serve_mcp(options: McpOptions, say: Say, complain: Say) -> None:
     folder = Folder(options.path)
     try:
         async with asyncio.TaskGroup() as group, Service(console.connections_max, OWN_SHARE) as service:
-            fleet = Fleet(folder, console, complain, group, service)
+            fleet = Fleet(folder, console.crawls_max, complain, group, service)
             fleet.find_again()
             crawls = Crawls(options.path, complain, fleet, is_folder=True)
             await _serve_agent(Agent(crawls, service, fleet, options.config), options, fleet, say)

@@ -82,7 +82,7 @@ def run(job: dict[str, Any], steps: Steps) -> None:
     target = Path(job["target"])
     if "," in job["to"]:
         orders = [ExportOrder(job["crawl"], to) for to in job["to"].split(",")]
-        several.export_several(target, orders, means, make, views.no_progress)
+        several.export_several(target, orders, means, make, views.no_progress, None)
     else:
         make(job["to"], target, means, views.no_progress)
 

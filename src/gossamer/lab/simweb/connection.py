@@ -339,9 +339,7 @@ class Simweb:
 
 
 def unless_held(answer: ServedAnswer, asked: WireRequest) -> ServedAnswer:
-    """Return 304 where the client has what it would get (RFC 9110, section 13.2.2): by its tag, or without one by the
-    very date that it was given.
-    """
+    """Return 304 where the client has the answer (RFC 9110, section 13.2.2), by its tag, or else by its very date."""
     headers = {name: value for name, value in answer.headers if name in VALIDATORS}
     if answer.status != 200 or not headers:
         return answer

@@ -108,9 +108,7 @@ class SimwebProcess:
 
     @property
     def options(self) -> str:
-        """What the web is made from, as JSON: a process made from it serves the same web, once it runs at the same
-        addresses and port.
-        """
+        """What the web is made from, as JSON: at the same addresses and port, it makes the same web in any process."""
         return msgspec.json.encode(self.web.options if self._process is not None else self._options).decode()
 
     @property

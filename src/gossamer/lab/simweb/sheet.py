@@ -195,14 +195,10 @@ class Sheet:
         return self.page_of_bytes(self.html().encode(), headers=headers)
 
     def page_of_bytes(
-        self,
-        body: bytes,
-        media_type: str = "text/html; charset=utf-8",
-        headers: Headers = (),
-        also: tuple[str, ...] = (),
+        self, body: bytes, kind: str = "text/html; charset=utf-8", headers: Headers = (), also: tuple[str, ...] = ()
     ) -> Made:
         """Return the page with a body that is already encoded."""
-        whole = (("Content-Type", media_type), *headers) if media_type else headers
+        whole = (("Content-Type", kind), *headers) if kind else headers
         return Made((ServedAnswer(200, whole, body),), self.marks, also)
 
 

@@ -56,9 +56,7 @@ class Web:
         self._by_name = {host.name: host for host in self.hosts}
         closed = refusing_address(options)
         self.names = {host.name: host.address for host in self.hosts}
-        """Every name that resolves, with its address; also those that refuse connections. Farms have names without end,
-        which are not among these.
-        """
+        """Every name that resolves, with its address, even if it refuses, but for those of farms, which have no end."""
         self.names |= {links.refusing_name(host.index): closed for host in self.hosts if "away" in host.behaviors}
         self._pages = PageMaker(options, self.hosts)
         self.changing = Changing(options)

@@ -71,9 +71,7 @@ def write_card(
     removed: Mapping[str, int],
     memory_bytes_max: int,
 ) -> None:
-    """Write both files. `copies` is the list of texts that are left out, `removed` their number by `exact` and `near`.
-    About 5 µs a text.
-    """
+    """Write both files. `copies` lists the texts left out, `removed` counts them by kind. About 5 µs a text."""
     with open_database(memory_bytes_max, copies.with_name("spilled"), threads=2) as tables:
         _open(tables, texts, copies)
         card = _card(tables, to, facts, sum(piece.rows for piece in texts), removed)

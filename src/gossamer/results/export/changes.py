@@ -53,7 +53,7 @@ class PageChange(ChangeRow, frozen=True):
     warc_type: str
     """`response`, or `revisit`: then the record that this one refers to has the body."""
     compared: str = ""
-    """What versions are compared by: `revisit.change`. With `words` edits of digits outside items are no change."""
+    """What versions are compared by now: `revisit.change`. With `words`, digits edited outside items are none."""
 
 
 class FieldChange(ChangeRow, frozen=True):
@@ -157,9 +157,7 @@ def _robots_in(path: Path, host: str, decode: Decode) -> Iterator[tuple[str, str
 
 
 def changes_of(pieces: Sequence[ExportPiece], since_s: float, folder: Path) -> Iterator[PageChange]:
-    """Yield what appeared, changed or vanished since an instant, in the order of time. In bounded memory; what does
-    not fit is sorted in `folder`.
-    """
+    """Yield what appeared, changed or vanished since an instant, in order of time; what memory lacks is in `folder`."""
     with judged_in(pieces, folder) as database:
         question = _CHANGES.format(columns=", ".join(_COLUMNS), since=round(since_s * 1_000_000))
         yield from _rows(database.execute(question))

@@ -53,7 +53,7 @@ def chunks_of(markdown: str, tokens_max: int, heading_ids: Sequence[str] = ()) -
 
 
 def _sections(markdown: str, heading_ids: Sequence[str]) -> Iterator[tuple[tuple[str, ...], str, list[str]]]:
-    """Yield the blocks below each heading, with those above and the last one's id. A heading alone is no section."""
+    """Yield the blocks below each heading, if any, with the headings above them and the id of the last one."""
     path: list[tuple[int, str]] = []
     blocks: list[str] = []
     ids = iter(heading_ids)

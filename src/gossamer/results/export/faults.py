@@ -81,9 +81,7 @@ def faults_of_site(tables: Mapping[str, Sequence[ExportPiece]], folder: Path) ->
             rows = database.execute(question).fetchall()
             # A permanent redirect into a loop has no better address to link to.
             left_out = looped if kind == "redirect_permanent" else frozenset()
-            found += [
-                SiteFault(kind, url, detail or "", pages or []) for url, detail, pages in rows if url not in left_out
-            ]
+            found += [SiteFault(kind, url, said or "", pages or []) for url, said, pages in rows if url not in left_out]
     order = {kind: number for number, kind in enumerate(KINDS)}
     return sorted(found, key=lambda one: (order[one.kind], one.url, one.detail))
 

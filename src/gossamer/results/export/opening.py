@@ -56,10 +56,10 @@ def crawl_in(directory: Path, *, is_shared: bool = False) -> ExportedCrawl:
         DamagedError: its store cannot be read.
     """
     if not (directory / "crawl.toml").exists():
-        says = (
+        why = (
             f"{directory} holds no crawl (it has no crawl.toml)" if directory.exists() else f"no directory {directory}"
         )
-        raise ConfigError(says)
+        raise ConfigError(why)
     config = reopen(directory / "crawl.toml")
     now = WallClock().now()
     lock = DirectoryLock(directory / LOCK, reading=True)

@@ -35,12 +35,7 @@ Make = Callable[[str, Path, Means, Progress], Exported]
 
 
 def export_several(
-    target: Path,
-    orders: Sequence[ExportOrder],
-    means: Means,
-    make: Make,
-    progress: Progress,
-    index: Index | None = None,
+    target: Path, orders: Sequence[ExportOrder], means: Means, make: Make, progress: Progress, index: Index | None
 ) -> Exported:
     """Export to several formats, as `make` does each alone, into the folder `target`, and then `index` the crawl.
     Resumes after a kill. Contents of pages take some 4 KB on disk meanwhile, each.

@@ -33,13 +33,11 @@ class SortedRun(msgspec.Struct, frozen=True):
 class Sorter:
     """Takes batches in any order and gives them back sorted by `keys`; equal rows stay in the order they came in."""
 
-    def __init__(
-        self, folder: Path, keys: Sequence[str], memory_bytes_max: int, runs: Sequence[SortedRun] = ()
-    ) -> None:
+    def __init__(self, folder: Path, keys: Sequence[str], bytes_max: int, runs: Sequence[SortedRun] = ()) -> None:
         """Go on with `runs`, which an earlier sorter in this folder wrote."""
         self._folder = folder
         self._keys = list(keys)
-        self._bytes_max = max(1, memory_bytes_max // _HELD_SHARE)
+        self._bytes_max = max(1, bytes_max // _HELD_SHARE)
         self._held: list[pa.RecordBatch] = []
         self._held_bytes = 0
         self.runs = list(runs)

@@ -27,9 +27,7 @@ _CONDITION_BYTES_MAX = 64_000_000
 def open_database(
     memory_bytes_max: int, spilled: Path | None, file: str = ":memory:", **settings: bool | int
 ) -> duckdb.DuckDBPyConnection:
-    """Return an empty database, or that of a file. It writes to `spilled` what does not fit into memory; nothing where
-    that is None.
-    """
+    """Return an empty database, or that of a file. It writes to `spilled`, if given, what memory cannot hold."""
     config: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": f"{memory_bytes_max}B",
         "autoinstall_known_extensions": False,

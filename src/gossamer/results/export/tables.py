@@ -114,14 +114,12 @@ def _sort(work: ExportFolder, step: Sorting, sorter: Sorter, source: RowSource, 
     sorter.sweep()
 
 
-def _merge(
-    work: ExportFolder, step: Sorting, sorter: Sorter, folder: Path, schema: pa.Schema, memory_bytes_max: int
-) -> None:
+def _merge(work: ExportFolder, step: Sorting, sorter: Sorter, folder: Path, schema: pa.Schema, bytes_max: int) -> None:
     if not step.runs:  # A table without rows has its columns nevertheless.
         _write_file(folder / f"{stem_of(step.table)}-000001.parquet", schema, iter(()))
         return
     merged = sorter.merge(step.consumed)
-    group_bytes = min(ROW_GROUP_BYTES_MAX, memory_bytes_max // 8)
+    group_bytes = min(ROW_GROUP_BYTES_MAX, bytes_max // 8)
     waiting = next(merged, None)
     while waiting is not None:
         target = folder / f"{stem_of(step.table)}-{step.files + 1:06d}.parquet"

@@ -119,9 +119,7 @@ def export_wacz(
 
 
 def _require_as_written(member: ZipMember, path: Path, crcs: Mapping[str, int | None], source: RowSource) -> None:
-    """Raise DamagedError for a copied WARC file that is not what was written, by its checksum, or by its records if
-    none is recorded.
-    """
+    """Raise DamagedError for a copied WARC file that is not what was written, by its checksum, else by its records."""
     if member.name not in crcs or crcs[member.name] == member.crc or path.is_symlink():
         return  # What another crawler wrote is taken as it is.
     require_members(path, member.size, source)

@@ -67,15 +67,11 @@ _answer = msgspec.msgpack.Decoder(ContentAnswer).decode
 class ContentProcesses:
     """As many processes as there are processors, started when they are needed. Use as a context, for one export."""
 
-    def __init__(
-        self, config_file: Path, memory_bytes_max: int, *, markdown: bool = True, visible: bool = False
-    ) -> None:
-        """`config_file` is that of the crawl; `markdown` says whether contents are needed as Markdown too, `visible`
-        whether the visible text is.
-        """
+    def __init__(self, config_file: Path, bytes_max: int, *, markdown: bool = True, visible: bool = False) -> None:
+        """`markdown` says whether contents are needed as Markdown too, `visible` whether the visible text is."""
         self._work = ("markdown" if markdown else "text", *(("visible",) if visible else ()))
         self._config_file = config_file
-        self._processes_max = max(1, min(processors(), (memory_bytes_max - OWN_BYTES) // PROCESS_BYTES))
+        self._processes_max = max(1, min(processors(), (bytes_max - OWN_BYTES) // PROCESS_BYTES))
         self._processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:

@@ -1,6 +1,4 @@
-"""Questions: a separate process answers them one at a time. It may crash, hang or fill its memory without harm to the
-process that asks.
-"""
+"""Questions: a separate process answers one at a time, and may crash, hang or fill its memory without further harm."""
 
 from __future__ import annotations
 

@@ -153,9 +153,8 @@ def once(table: pa.Table) -> pa.Table:
     kept[several] = False
     kept[firsts] = True
     for name, values in changed.items():
-        table = table.set_column(
-            table.schema.get_field_index(name), ROWS.field(name), pa.array(values, ROWS.field(name).type)
-        )
+        field = ROWS.field(name)
+        table = table.set_column(table.schema.get_field_index(name), field, pa.array(values, field.type))
     return table.filter(pa.array(kept)).combine_chunks()
 
 

@@ -283,15 +283,10 @@ def _fetch_times(report: Report) -> str:
 
 
 def _hosts(title: str, said: str, hosts: Sequence[HostFigures]) -> str:
-    return _table(
-        title,
-        said,
-        ("host", "attempts", "fetched", "bytes", "mean time"),
-        (
-            (_text(h.host), f"{h.attempts:,}", f"{h.fetched:,}", size(h.wire_bytes), seconds(h.mean_fetch_s))
-            for h in hosts
-        ),
+    rows = (
+        (_text(h.host), f"{h.attempts:,}", f"{h.fetched:,}", size(h.wire_bytes), seconds(h.mean_fetch_s)) for h in hosts
     )
+    return _table(title, said, ("host", "attempts", "fetched", "bytes", "mean time"), rows)
 
 
 def _politeness(report: Report) -> str:

@@ -196,9 +196,7 @@ def _together(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def dns_and_caches(tables: ReportTables) -> tuple[figures.Dns, tuple[figures.Cache, ...], tuple[figures.Count, ...]]:
-    """Return lookups, caches and checks of links, summed over all commits; nothing if there are none, or of a version
-    that did not count.
-    """
+    """Return lookups, caches and checks of links, summed over commits; nothing of a version that did not count."""
     if not tables.counts:
         return figures.Dns(), (), ()
     row = tables.one(_SUMS, sums=", ".join(f"coalesce(sum({name}), 0)" for name in _NAMES))

@@ -214,9 +214,7 @@ def _sparkline(values: Sequence[float], width: int) -> tuple[str, float]:
 
 def _buckets(title: str, buckets: Sequence[figures.Bucket], width: int, *, of_bytes: bool) -> Iterator[str]:
     whole = sum(bucket.count for bucket in buckets)
-    named = [
-        figures.Count(bucket_name(bucket, of_bytes=of_bytes), bucket.count, bucket.count / whole) for bucket in buckets
-    ]
+    named = [figures.Count(bucket_name(one, of_bytes=of_bytes), one.count, one.count / whole) for one in buckets]
     yield from _bars(title, named, width, most=len(named))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 
 import tantivy
-from tantivy import Occur, Query, TextAnalyzerBuilder, Tokenizer
+from tantivy import Filter, Occur, Query, TextAnalyzerBuilder, Tokenizer
 
 from gossamer.results.search.parse import FILTERS, QueryAtom, QueryGroup
 from gossamer.results.search.words import fold, is_dense, loose_of
@@ -25,12 +25,7 @@ _STRONG_WEIGHT = 1.5
 _LOOSE_WEIGHT = 0.2
 EXACT_SCORE = 100.0
 """What a page scores more that has all words as they are written."""
-_SIMPLE = (
-    TextAnalyzerBuilder(Tokenizer.simple())
-    .filter(tantivy.Filter.remove_long(40))
-    .filter(tantivy.Filter.lowercase())
-    .build()
-)
+_SIMPLE = TextAnalyzerBuilder(Tokenizer.simple()).filter(Filter.remove_long(40)).filter(Filter.lowercase()).build()
 """How the words of layout 1 are cut."""
 
 

@@ -33,10 +33,8 @@ class Snippets:
         self._loose = {*self._terms, *forms}
         self._beginnings = tuple(atom.terms[-1] for atom in atoms if atom.is_prefix and atom.terms)
         # A form has the first letter of its word: other words of ASCII are passed over.
-        letters = {re.escape(word[0]) for word in (*self._loose, *self._beginnings) if word.isascii()}
-        self._words = re.compile(
-            _BEGINNING.format("".join(sorted({*letters, *map(str.upper, letters)}))) + _WORD.pattern
-        )
+        firsts = {re.escape(word[0]) for word in (*self._loose, *self._beginnings) if word.isascii()}
+        self._words = re.compile(_BEGINNING.format("".join(sorted({*firsts, *map(str.upper, firsts)}))) + _WORD.pattern)
         self._left = SCANNED_IN_ALL_MAX
         self._found: dict[tuple[str, str], str] = {}
 

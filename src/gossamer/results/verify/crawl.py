@@ -232,14 +232,12 @@ class Verification:
             else:
                 yield from faults_of_file(path, entry)
 
-    def _of_fault(self, name: str, fault: FileFault) -> Damage:
+    def _of_fault(self, name: str, one: FileFault) -> Damage:
         if name == INDEX:
             remedy = f"`gossamer resume {shell_word(self._directory)}` rebuilds it from `pages`"
-            return self._damage(
-                INDEX, "index", fault.what, "replay and look-ups by URL", remedy, fault.offset, fault.url
-            )
-        damage = integrity.damage_of(self._directory, name, fault.path, fault.what)
-        return msgspec.structs.replace(damage, offset=fault.offset, url=fault.url)
+            return self._damage(INDEX, "index", one.what, "replay and look-ups by URL", remedy, one.offset, one.url)
+        damage = integrity.damage_of(self._directory, name, one.path, one.what)
+        return msgspec.structs.replace(damage, offset=one.offset, url=one.url)
 
     def _find_orphans(self, manifests: Manifests) -> Iterator[Damage]:
         """Yield finished WARC files that are not in the last commit, although each was finished by a commit."""

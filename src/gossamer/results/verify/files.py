@@ -54,9 +54,7 @@ class FileFault(msgspec.Struct, frozen=True):
 
 
 def places_in(folder: Path) -> TableFiles:
-    """Return files in a folder for the places of all records that are found and that the index names: the comparison
-    at the end reads them.
-    """
+    """Return files in a folder for the places of all records found and all in the index, to be compared at the end."""
     return TableFiles({table: (folder / f"{table}.parquet", _PLACES) for table in ("records", "lines")}, ROWS_A_BATCH)
 
 

@@ -224,7 +224,7 @@ BOMB_BYTES = 10 << 30
 
 
 def hostile(place: PagePlace) -> dict[str, Made]:
-    """Return pages made to cost their reader time or memory. Each but a bomb can be read: a link proves it."""
+    """Return readable pages made to cost their reader time or memory; all but a bomb have one link as proof."""
     costly = {
         "nested": "<div>" * (NESTED_BYTES // 5),
         "attribute": f'<p title="{"x" * ATTRIBUTE_BYTES}">long</p>',

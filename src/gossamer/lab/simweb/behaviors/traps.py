@@ -272,10 +272,8 @@ def _chain_pages(place: PagePlace, titles: dict[str, str], about: str | None = N
     """Return pages by their titles, each with links to the one before it and the next."""
     names = list(titles)
     return {
-        name: Sheet(place, name, titles[name], about)
-        .anchors([*names[max(0, at - 1) : at], *names[at + 1 : at + 2]])
-        .page()
-        for at, name in enumerate(names)
+        name: Sheet(place, name, title, about).anchors([*names[max(0, at - 1) : at], *names[at + 1 : at + 2]]).page()
+        for at, (name, title) in enumerate(titles.items())
     }
 
 
