@@ -17,27 +17,9 @@ from gossamer.config.live import KeyChange
 from gossamer.config.seeds import check_addresses
 from gossamer.engine.control import Verb, answer_of, refusal
 from gossamer.engine.logs import Logs
+from gossamer.model import verbs
 from gossamer.model.errors import ConfigError
 from gossamer.model.links import SEED_ARGUMENT
-from gossamer.model.verbs import (
-    VERBS,
-    ConflictError,
-    ExcludeHosts,
-    HostSettings,
-    HostsOf,
-    Nothing,
-    RecentOf,
-    RefusedError,
-    Release,
-    ScaleCrawl,
-    Seed,
-    Set,
-    StatusOf,
-    StopCrawl,
-    VerbRequest,
-    Why,
-    read,
-)
 from gossamer.stages.scope.hosts import HostSet
 from gossamer.stages.scope.roots import seed_url
 from gossamer.world.process import dies_with_parent
@@ -60,33 +42,33 @@ class Queries:
         self._status = status
         self._looking = Looking(directory, controls.telemetry)
 
-    async def status(self, request: StatusOf) -> object:
+    async def status(self, request: verbs.StatusOf) -> object:
         return self._status(detail=request.detail)
 
-    async def metrics(self, _: Nothing) -> object:
+    async def metrics(self, _: verbs.Nothing) -> object:
         """Report the metrics for Prometheus."""
         from gossamer.api.metrics import metrics_of  # noqa: PLC0415 - who never asks does not pay for the library
 
         return {"metrics": metrics_of(self._status(detail=True)).decode()}
 
-    async def why(self, request: Why) -> object:
+    async def why(self, request: verbs.Why) -> object:
         return self._controls.explainer.why(request.url)
 
-    async def hosts(self, request: HostsOf) -> object:
+    async def hosts(self, request: verbs.HostsOf) -> object:
         """Report the hosts in memory: about 1 µs for each."""
         frontier = self._frontier
         now = self._controls.telemetry.clock.now()
         closed = [{"host": host, "reason": reason} for host, reason in frontier.closings]
         return {**frontier.overview(now, request.n), "closed": closed[-request.n :]}
 
-    async def about(self, _: Nothing) -> object:
+    async def about(self, _: verbs.Nothing) -> object:
         return about(self._directory, self._controls.settings.config)
 
-    async def recent(self, request: RecentOf) -> object:
+    async def recent(self, request: verbs.RecentOf) -> object:
         """Report the last attempts; they are kept from the first request on."""
         return self._looking.recent(request.after, request.most)
 
-    async def course(self, _: Nothing) -> object:
+    async def course(self, _: verbs.Nothing) -> object:
         """Report the counts over time, of all runs; the first call reads earlier runs from disk, in a thread."""
         return await self._looking.course()
 
@@ -103,7 +85,7 @@ class Commands:
     _checkpoint: Checkpoint
     _stop: Callable[..., None]
 
-    async def seed(self, request: Seed) -> object:
+    async def seed(self, request: verbs.Seed) -> object:
         """Add seeds, all or none; durable when the answer comes."""
         config = self._controls.settings.config
         try:
@@ -111,38 +93,38 @@ class Commands:
             check_addresses(config, addresses)
             added = self._seeding.add(addresses, SEED_ARGUMENT)
         except ConfigError as error:
-            raise RefusedError(str(error)) from error
+            raise verbs.RefusedError(str(error)) from error
         await self._ring.loop.commit()
         return msgspec.structs.asdict(added)
 
-    async def exclude(self, request: ExcludeHosts) -> object:
+    async def exclude(self, request: verbs.ExcludeHosts) -> object:
         """Leave hosts alone from now on, all or none; what is queued for them ends as `excluded` in its turn."""
         try:
             HostSet(request.hosts)
         except ConfigError as error:
-            raise RefusedError(str(error)) from error
+            raise verbs.RefusedError(str(error)) from error
         for host in request.hosts:
             self._ring.scope.exclusions.add(host)
         await self._ring.loop.commit()
         return {"excluded": request.hosts}
 
-    async def release(self, request: Release) -> object:
+    async def release(self, request: verbs.Release) -> object:
         """Release a host's traps, or one template; queue the URLs that ended in them again, and commit."""
         released = await release(self._ring, request.name, self._controls.telemetry.clock)
         if not released:
-            raise RefusedError(no_trap(self._ring.scope.traps, request.name))
+            raise verbs.RefusedError(no_trap(self._ring.scope.traps, request.name))
         await self._ring.loop.commit()
         self._ring.loop.stir()
         return {"released": released}
 
-    async def set(self, request: Set) -> object:
+    async def set(self, request: verbs.Set) -> object:
         """Change live keys, all or none; durable when the answer comes. Without any, list them."""
         assignments = assignments_of(request)
         if not assignments:
             return {"live": self._setting.live()}
         return await self._change(self._setting.set(assignments))
 
-    async def host(self, request: HostSettings) -> object:
+    async def host(self, request: verbs.HostSettings) -> object:
         """Change what is agreed with one host; durable when the answer comes."""
         return await self._change(self._setting.set_host(request.host, request.values))
 
@@ -154,23 +136,23 @@ class Commands:
         self._ring.loop.stir()
         return {"changed": [change._asdict() for change in changes]}
 
-    async def pause(self, _: Nothing) -> object:
+    async def pause(self, _: verbs.Nothing) -> object:
         self._ring.loop.pause()
         return self._status()
 
-    async def unpause(self, _: Nothing) -> object:
+    async def unpause(self, _: verbs.Nothing) -> object:
         self._ring.loop.unpause()
         return self._status()
 
-    async def checkpoint(self, _: Nothing) -> object:
+    async def checkpoint(self, _: verbs.Nothing) -> object:
         """Make a consistent copy by hard links and return where it is; and one at `state.checkpoint_uri`."""
         return await self._checkpoint()
 
-    async def scale(self, request: ScaleCrawl) -> object:
+    async def scale(self, request: verbs.ScaleCrawl) -> object:
         """Refuse: a crawl of one shard must stop for that."""
         return {"workers": request.workers, "stops": True}
 
-    async def stop(self, request: StopCrawl) -> object:
+    async def stop(self, request: verbs.StopCrawl) -> object:
         require_restart(request)
         self._stop(now=request.now, again=request.again)
         return {**self._status(), "state": "stopping"}
@@ -178,23 +160,27 @@ class Commands:
 
 def table_of(queries: Queries, commands: Commands) -> dict[str, Verb]:
     """Return the verbs by name, taking untyped fields; each is the method of its name."""
-    return accept_fields({name: getattr(commands if verb.changes else queries, name) for name, verb in VERBS.items()})
+    return accept_fields(
+        {name: getattr(commands if verb.changes else queries, name) for name, verb in verbs.VERBS.items()}
+    )
 
 
-def require_restart(request: StopCrawl) -> None:
+def require_restart(request: verbs.StopCrawl) -> None:
     """Raise ConflictError for a request to restart a crawl that runs in the operator's own program."""
     if request.again and not dies_with_parent():
-        raise ConflictError("this crawl runs in a program of its own; stop it, and have the program start it again")
+        raise verbs.ConflictError(
+            "this crawl runs in a program of its own; stop it, and have the program start it again"
+        )
 
 
-def accept_fields(verbs: Mapping[str, Callable[..., Awaitable[object]]]) -> dict[str, Verb]:
+def accept_fields(methods: Mapping[str, Callable[..., Awaitable[object]]]) -> dict[str, Verb]:
     """Return verbs that take untyped fields; fields that do not fit the verb raise InvalidError."""
-    return {name: _accept_fields(name, verb) for name, verb in verbs.items()}
+    return {name: _accept_fields(name, verb) for name, verb in methods.items()}
 
 
-def _accept_fields(name: str, verb: Callable[[VerbRequest], Awaitable[object]]) -> Verb:
+def _accept_fields(name: str, verb: Callable[[verbs.VerbRequest], Awaitable[object]]) -> Verb:
     async def answer(request: dict[str, object]) -> object:
-        return await verb(read(name, {field: value for field, value in request.items() if field != "verb"}))
+        return await verb(verbs.read(name, {field: value for field, value in request.items() if field != "verb"}))
 
     return answer
 
@@ -213,8 +199,8 @@ class Asking:
     async def ask(self, request: dict[str, object]) -> dict[str, object]:
         """Return the answer: `ok` with `result`, or `error` with its `kind`. Never raises."""
         if self._open is not None:
-            verbs, logs = self._open
-            return await answer_of(verbs, request, logs)
+            methods, logs = self._open
+            return await answer_of(methods, request, logs)
         status = self._status()
         if request.get("verb") == ALWAYS:
             return {"ok": True, "result": status}
@@ -223,9 +209,9 @@ class Asking:
         return refusal("conflict", f"the crawl does not answer: {says}")
 
     @contextmanager
-    def open(self, verbs: Mapping[str, Verb], logs: Logs) -> Iterator[None]:
+    def open(self, methods: Mapping[str, Verb], logs: Logs) -> Iterator[None]:
         """Let these verbs answer while the context is open."""
-        self._open = (verbs, logs)
+        self._open = (methods, logs)
         try:
             yield
         finally:

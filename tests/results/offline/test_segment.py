@@ -15,9 +15,9 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.links import Link
 from gossamer.results.offline.merge import merge, split, summary
 from gossamer.results.offline.segment import (
+    ABOUT,
     BATCH_ROWS,
     GROUP_ROWS,
-    METADATA,
     SCHEMA,
     VALUE_BYTES_MAX,
     Segment,
@@ -116,9 +116,9 @@ def test_what_is_no_segment_is_reported_in_one_line(tmp_path: Path) -> None:
     pq.write_table(pa.table({"url": ["http://a.example/"]}), foreign)
     text.write_text("http://a.example/\n")
     newer = tmp_path / "newer.parquet"
-    pq.write_table(table_of([], [], []).replace_schema_metadata({METADATA: b'{"version": 2}'}), newer)
+    pq.write_table(table_of([], [], []).replace_schema_metadata({ABOUT: b'{"version": 2}'}), newer)
     less = tmp_path / "less.parquet"
-    pq.write_table(pa.table({"url": ["a"]}).replace_schema_metadata({METADATA: b'{"version": 1}'}), less)
+    pq.write_table(pa.table({"url": ["a"]}).replace_schema_metadata({ABOUT: b'{"version": 1}'}), less)
     for path, said in [
         (short, "cut short"), (foreign, "no segment; `gossamer segment build`"), (text, "no segment"),
         (newer, "version 2, newer than 1"), (less, "lacks partition"), (tmp_path / "none", "there is no file"),
@@ -139,7 +139,7 @@ def rewritten(path: Path, target: Path, **columns: pa.Array | pa.ChunkedArray) -
 
 
 def saved(table: pa.Table, target: Path) -> Path:
-    pq.write_table(table.replace_schema_metadata({METADATA: msgspec.json.encode(SegmentInfo(rules="{}"))}), target)
+    pq.write_table(table.replace_schema_metadata({ABOUT: msgspec.json.encode(SegmentInfo(rules="{}"))}), target)
     return target
 
 
