@@ -67,11 +67,9 @@ def check_request(request: CrawlRequest, spool: Spool) -> tuple[CrawlJob, Config
             how = f"gossamer check {word} lists its faults; -o DIR --since {word} makes another check, and compares"
         raise ConfigError(f"{directory} already holds a crawl: {how}")
     if directory.suffix in FILES or str(directory).startswith("--"):
-        says = (
-            "a crawl makes a directory, which gossamer export turns into files"
-            if directory.suffix
-            else "that names an option"
-        )
+        says = "that names an option"
+        if directory.suffix:
+            says = "a crawl makes a directory, which gossamer export turns into files"
         raise ConfigError(f"-o {directory}: {says}; name a directory with -o DIR, as in -o {directory.stem.strip('-')}")
     if request.recipe == "check" and config.progress.style != "quiet":
         _advise_own(config)

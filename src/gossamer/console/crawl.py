@@ -54,13 +54,7 @@ def operations(prefix: str, crawl_of: CrawlOf, service: Service) -> Iterator[Ope
         tuple[str, type[verbs.VerbRequest], type[msgspec.Struct], str, Callable[..., Awaitable[object]]], ...
     ] = (
         ("config", verbs.Nothing, Configuration, "All keys, with where their values came from.", Views.configuration),
-        (
-            "search",
-            Query,
-            verbs.SearchResults,
-            "The pages that best answer a query, if there is an index.",
-            Views.search,
-        ),
+        ("search", Query, verbs.SearchResults, "Pages that best answer a query, if there is an index.", Views.search),
         ("report", verbs.Nothing, Report, "The statistics, from the finished tables.", Views.report),
         ("versions", verbs.Why, PageVersions, "The attempts at a page, the newest first.", Views.versions),
         ("items", ItemsOf, ItemList, "The items of one kind, the newest first, in parts.", Views.items),

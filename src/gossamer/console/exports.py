@@ -124,10 +124,6 @@ class _ItemsFile(Response):
         return process
 
     def _heads(self) -> list[tuple[bytes, bytes]]:
-        name = f"{self._asked.kind}.{self._asked.format}"
-        heads = {
-            **NEVER_KEPT,
-            "Content-Type": TYPES[self._asked.format],
-            "Content-Disposition": f'attachment; filename="{name}"',
-        }
+        named = f'attachment; filename="{self._asked.kind}.{self._asked.format}"'
+        heads = {**NEVER_KEPT, "Content-Type": TYPES[self._asked.format], "Content-Disposition": named}
         return [(key.lower().encode(), value.encode()) for key, value in heads.items()]

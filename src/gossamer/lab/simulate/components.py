@@ -89,19 +89,16 @@ class Components(StoredShard):
         self._journals.recover(())
         self._seen = _url_seen(scale_seen(options.seen, scale), self._epochs, self._journals)
         self._prioritizer: Prioritizer = BreadthFirst()
-        self.frontier = Frontier(
-            self._hosts, FrontierRules(politeness(options.politeness), self.options), name_url, dice, now
-        )
+        rules = FrontierRules(politeness(options.politeness), self.options)
+        self.frontier = Frontier(self._hosts, rules, name_url, dice, now)
         robots = SiteRobots(self._epochs, RobotsOptions(), name_url, dice)
         excludes = Exclusions(ExcludedHost()).excludes
-        robots_txt = RobotsTxt(robots, self.frontier.control, name_url, excludes, _ignore)
+        control = self.frontier.control
+        robots_txt = RobotsTxt(robots, control, name_url, excludes, _ignore)
         self._middlewares = Middlewares([robots_txt] if options.web.robots else [])
-        self._prerequisites = Prerequisites(
-            self._middlewares, self.frontier.control, excludes, lambda _: None, NoOthers()
-        )
-        self.retries = Retries(
-            options.frontier.attempts_max, options.frontier.retry_s_first, options.frontier.retry_s_max, dice
-        )
+        self._prerequisites = Prerequisites(self._middlewares, control, excludes, lambda _: None, NoOthers())
+        asked = options.frontier
+        self.retries = Retries(asked.attempts_max, asked.retry_s_first, asked.retry_s_max, dice)
         self._visits = 0
         self._commit_visits = options.commit_visits
 

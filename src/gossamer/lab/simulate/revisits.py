@@ -69,9 +69,8 @@ class ChangingWeb:
         count = options.pages
         whole_s = options.days * DAY_S
         self.options = options
-        self.rates: Floats = (
-            options.rate_per_day_median * np.exp(options.rate_sigma * draw.standard_normal(count)) / DAY_S
-        )
+        factors = np.exp(options.rate_sigma * draw.standard_normal(count))
+        self.rates: Floats = options.rate_per_day_median * factors / DAY_S
         importances = np.exp(options.importance_sigma * draw.standard_normal(count))
         self.importances: Floats = importances / importances.mean()
         self.changes: list[Floats] = [

@@ -131,9 +131,8 @@ class SimulatedShard:
         self.cpu = costs.Capacity(costs.shard_cores(options) / scale, page_s)
         wire_bytes = mean_bytes * options.web.wire_share + costs.REQUEST_BYTES
         self.network = costs.Capacity(costs.shard_bytes_per_s(options) / scale, wire_bytes)
-        self._foreign_share = costs.foreign_share(options.web, options.shards) / max(
-            1e-9, 1 - options.web.same_host_share
-        )
+        of_others = max(1e-9, 1 - options.web.same_host_share)
+        self._foreign_share = costs.foreign_share(options.web, options.shards) / of_others
         self._alone = web.shards == 1
         self.wake_at = float("inf")
         """When it looks at the frontier next."""

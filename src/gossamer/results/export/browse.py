@@ -225,10 +225,8 @@ def comparison_of(
             database.read_parquet(files, union_by_name=True).create_view("earlier")
             first = "SELECT * FROM earlier"
         database.execute(f"CREATE VIEW first_pages AS {first}")
-        last = {name: _LAST.format(pages=name, characters=archived.CHARACTERS_MAX) for name in ("first_pages", "pages")}
-        database.execute(
-            _COMPARED.format(first=last["first_pages"], second=last["pages"], content=_texts(WITH_CONTENT))
-        )
+        sql = {name: _LAST.format(pages=name, characters=archived.CHARACTERS_MAX) for name in ("first_pages", "pages")}
+        database.execute(_COMPARED.format(first=sql["first_pages"], second=sql["pages"], content=_texts(WITH_CONTENT)))
         counts = dict(database.execute("SELECT change, count(*) FROM compared GROUP BY 1").fetchall())
         outcomes: dict[str, tuple[int, int]] = {}
         for place, column in enumerate(("before", "after")):

@@ -264,8 +264,7 @@ def _append(file: AppendFile, data: bytes, length: int) -> int:
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-    columns = [_values(column) for column in batch.columns]
-    return zip(*columns, strict=True)
+    return zip(*map(_values, batch.columns), strict=True)
 
 
 def _values(column: pa.Array) -> list[Any]:

@@ -213,8 +213,9 @@ def _course(course: TimelineFigures) -> Iterator[str]:
     )
     step = duration(course.step_s, 1)
 
-    def points(value: Callable[[int], tuple[float, str]]) -> list[svg.Point]:
-        return [(s.at_s, value(i)[0], f"{duration(s.at_s, 1)}: {value(i)[1]}") for i, s in enumerate(course.steps)]
+    def area(value: Callable[[int], tuple[float, str]], unit: str) -> str:
+        points = [(s.at_s, value(i)[0], f"{duration(s.at_s, 1)}: {value(i)[1]}") for i, s in enumerate(course.steps)]
+        return svg.area(points, labels, unit, silent)
 
     def pages(index: int) -> tuple[float, str]:
         rate = course.steps[index].pages / course.step_s
@@ -227,20 +228,14 @@ def _course(course: TimelineFigures) -> Iterator[str]:
     def commit(index: int) -> tuple[float, str]:
         return course.steps[index].commit_s, seconds(course.steps[index].commit_s)
 
-    yield _figure(
-        "Pages a second", f"In steps of {step}.{said}", svg.area(points(pages), labels, "pages/s", silent), wide=True
-    )
-    yield _figure(
-        "Bits a second", f"Received, in steps of {step}.", svg.area(points(bits), labels, "bit/s", silent), wide=True
-    )
+    yield _figure("Pages a second", f"In steps of {step}.{said}", area(pages, "pages/s"), wide=True)
+    yield _figure("Bits a second", f"Received, in steps of {step}.", area(bits, "bit/s"), wide=True)
     if any(step.queued for step in course.steps):
         queued = [(s.at_s, float(s.queued), f"{duration(s.at_s, 1)}: {s.queued:,} URLs") for s in course.steps]
         drawing = svg.area(queued, labels, "URLs", silent)
         yield _figure("Queue length", f"URLs that were not finished, in steps of {step}.", drawing, wide=True)
     if course.commits.count:
-        yield _figure(
-            "Commits", _commit_note(course.commits), svg.area(points(commit), labels, "seconds", silent), wide=True
-        )
+        yield _figure("Commits", _commit_note(course.commits), area(commit, "seconds"), wide=True)
 
 
 def _commit_note(commits: Commits) -> str:

@@ -82,11 +82,11 @@ def _index(
     end: str,
     warc_folder: Path,
     means: Means,
-    memory_bytes_max: int,
+    bytes_max: int,
     advance: Callable[[int, int], None],
 ) -> int:
     rows = rows_of(plan)
-    with closing(IndexWriter(folder, memory_bytes_max)) as writer:
+    with closing(IndexWriter(folder, bytes_max)) as writer:
         start = rows_at(writer.position())
         find = partial(texts_of, means) if means.texts_of is None or rows - start < PAGES_MIN else means.texts_of
         planned, ahead = tee(read_plan(plan, start))
