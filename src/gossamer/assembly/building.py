@@ -335,8 +335,7 @@ def recrawl_of(
     robots: SiteRobots,
     others: ShardExchange,
 ) -> Recrawl | None:
-    """Return the revisits of a continuous crawl; None for a batch crawl. `exclusions` and `robots` are for requests to
-    hubs.
+    """Return the revisits of a continuous crawl; None for a batch crawl. `exclusions` and `robots` are for hubs.
 
     Raises:
         ConfigError: as `schedule_of`.

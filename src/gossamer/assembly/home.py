@@ -120,9 +120,7 @@ def homes(directory: Path, shards: int) -> list[Home]:
 
 
 def last_incarnation(directory: Path, shard: int) -> int:
-    """Return the last incarnation, by names of existing files, of an earlier shard with this number, so that no name is
-    used twice.
-    """
+    """Return the last incarnation, by names of files, of an earlier shard with this number: no name is used twice."""
     named = [path.name.split("-") for path in directory.glob(f"*/*-{shard:03d}-[0-9]*")]
     return max((int(parts[-2]) for parts in named if parts[-2].isdigit()), default=0)
 

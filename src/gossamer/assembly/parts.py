@@ -89,8 +89,7 @@ def _isolation_command(directory: Path) -> tuple[str, ...]:
 
 
 def keep_mode(config: Config, epochs: Epochs) -> None:
-    """Check that the mode `offline` does not change between runs of a crawl: the links of pages fetched offline are not
-    queued.
+    """Check that `offline` does not change between runs of a crawl: links of pages fetched offline are not queued.
 
     Raises:
         ConfigError: the mode has changed.

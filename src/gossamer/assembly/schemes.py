@@ -88,6 +88,5 @@ def namer_of(config: Config, epochs: Epochs) -> Namer:
 
 def url_rules(config: Config) -> bytes:
     """Return the stored form of the rules by which a crawl names addresses."""
-    # Default rules are written out, because they determine keys. Tables may get new keys, with defaults, in later
-    # versions.
+    # Default rules are written out, because they determine keys. Tables may get new keys, with defaults, later.
     return json.dumps({"rules": config.url.rules, **to_table(config.url)}).encode()

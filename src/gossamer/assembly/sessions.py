@@ -39,8 +39,7 @@ def sessions(
     unpark: Callable[[Url, float], None],
     now: float,
 ) -> Sessions:
-    """Return the sessions of a shard. `is_ours` is true for URLs of this shard; the callables after it are
-    as in `FormLogins`.
+    """Return a shard's sessions. `is_ours` is true for its URLs; the callables after it are as in `FormLogins`.
 
     Raises:
         ConfigError: a login cannot work, or a file cannot be read.

@@ -49,8 +49,7 @@ class Coordinator(ABC):
         self._plan = plan
         self._clock = WallClock()
         self._file = Path(plan.directory) / RECORD_FILE
-        # The coordinator of a killed crawl may end a little later: it must not write after this one has read the
-        # record.
+        # The coordinator of a killed crawl may end later: it must not write after this one has read the record.
         self._lock = DirectoryLock(self._file.with_suffix(".lock"))
         if not self._lock.acquire(LOCK_S_MAX):
             raise ConfigError(f"{self._file}: another coordinator still has it")

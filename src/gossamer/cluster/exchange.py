@@ -272,8 +272,7 @@ class Exchange:
     def outgoing(self, now: float) -> Iterator[tuple[int, bytes]]:
         """Yield the frames to send now, with their receivers. Call this on `on_outgoing`, and several times a second.
 
-        There are none before the first commit, because a process that died before it would have the same opening as the
-        next.
+        There are none before the first commit: a process that died before it would have the same opening as the next.
         """
         if not self._is_durable:
             return
@@ -290,7 +289,7 @@ class Exchange:
                     yield to, data
 
     def take(self, data: bytes, now: float) -> None:
-        """Process an arrived frame. Batches without room, twice or late are dropped; the sender repeats the needed."""
+        """Process a frame. Batches without room, duplicates and late ones are dropped; the sender repeats them."""
         frame = decode_frame(data)
         if frame.sender == self.shard or frame.sender < 0:
             return

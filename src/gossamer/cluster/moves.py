@@ -105,7 +105,7 @@ class Moves:
         self.kept.balanced = []
 
     def orders(self, shard: int, orders: Orders, known: int) -> Orders:
-        """Return a shard's instructions with those about moves; `known`: the serial number of the map that it knows."""
+        """Return a shard's instructions, with those about moves; `known`: the serial up to which it knows the map."""
         kept = self.kept
         version, shards = self.copied or (kept.version, kept.shards)
         return msgspec.structs.replace(

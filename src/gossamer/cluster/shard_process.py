@@ -307,7 +307,7 @@ class ShardProcess:
                 self._last_words = (number == 1, rest.decode())
 
     def _take(self, to: int, frame: bytes) -> None:
-        """Queue a frame for another shard. Each receiver has its own queue: a slow one does not delay others."""
+        """Queue a frame for another shard. Each receiver has its own queue, so a slow one does not delay others."""
         held = self._held_bytes.get(to, 0)
         if held + len(frame) > FRAMES_HELD_BYTES_MAX:
             self._tell(DROPPED, to)

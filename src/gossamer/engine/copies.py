@@ -64,8 +64,7 @@ class CopyMarks:
 
         By default only the links of an exact copy on the same host are skipped, if they are the same, in order, as
         those of the original, and the copy is no nearer to a seed. This only saves work. At another path the same
-        relative links can lead to other pages; if they were skipped, the pages found would depend on which copy came
-        first.
+        relative links can lead to other pages; if skipped, the pages found would depend on which copy came first.
         """
         if not _is_whole(content, row.truncated):
             return True

@@ -211,10 +211,9 @@ class Discovery:
     def _let_in(self, links: Sequence[Link], page: Url | None, admitted: list[Link], judged: list[int]) -> None:
         """Add the links that pass the filters to `admitted`, and the indexes of those that may be new to `judged`.
 
-        Navigation repeats on every page. Links that were admitted before, by a path that was not longer, are not judged
-        again: they were offered then, so they are known. Seeds are judged each time, since the limit on hops ends
-        circular redirects. So are links to another site than the page's, since `own_site` rejects a link because of its
-        page.
+        Navigation repeats on every page. Links that were admitted before, by a path not longer, are not judged again:
+        they were offered then, so they are known. Seeds are judged each time, since the limit on hops ends circular
+        redirects. So are links to another site than the page's, since `own_site` rejects a link because of its page.
         """
         remembered = self._admitted.get
         reason = self._stages.chain.reason

@@ -5,8 +5,7 @@
        └────────────────────────────── links found in the page ──────────────────────────┘
 
 `lease` leads a visit from select to record, and `engine.discover` queues its links. The pipeline carries out decisions
-of `engine.ring`, up to the result of a request, and of `engine.outcomes`, from there on. `engine.commit` makes results
-durable.
+of `engine.ring`, up to a request's result, and of `engine.outcomes`, after it. `engine.commit` makes results durable.
 """
 
 from __future__ import annotations

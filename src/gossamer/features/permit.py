@@ -75,7 +75,7 @@ class RobotsTxt(VisitMiddleware):
         excludes: Callable[[Url], bool],
         on_failed: Callable[[Prerequisite, str], None],
     ) -> None:
-        """`name` returns the `Url` of a redirect's target; `on_failed` gets why a file could not be fetched."""
+        """`name` returns the `Url` of a redirect's target; `on_failed` gets the reason if a file cannot be fetched."""
         self._robots = robots
         self._control = control
         self._name = name

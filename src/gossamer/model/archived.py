@@ -1,5 +1,4 @@
-"""Archived: answers to queries of a crawl's archive, one part at a time: versions of a page, items, a host's history, a
-comparison.
+"""Archived: answers from a crawl's archive, part by part: versions of a page, items, a host's history, a comparison.
 
 All text is untrusted, and cut to `CHARACTERS_MAX` where it may be long.
 """

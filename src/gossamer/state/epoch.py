@@ -237,9 +237,8 @@ class Epochs:
     def changes(
         self, family: str, begin: bytes, end: bytes
     ) -> tuple[list[tuple[bytes, bytes]], list[tuple[bytes, bytes | None]]]:
-        """Return the changes of the open epoch in a range: the ranges that it cleared, and the keys that it put or
-        deleted (None) after that, in order. For families that are not scanned, this passes over all changes of the
-        epoch.
+        """Return the changes of the open epoch in a range: the ranges it cleared, and the keys it put or deleted (None)
+        after that, in order. For families that are not scanned, this passes over all changes of the epoch.
         """
         number = _NUMBER[family]
         changes = self._open

@@ -205,8 +205,7 @@ class Journals:
     def to_upload(self) -> list[ManifestEntry]:
         """Return the finished files that are not uploaded yet, in the order of names.
 
-        Excludes files of `state/`, and files whose entry in the manifest is not committed: the name may get another
-        content.
+        Excludes files of `state/`, and files whose manifest entry is not committed: the name may get other content.
         """
         return [
             entry

@@ -1,10 +1,8 @@
-"""Schema: the families of a shard's store, and each durable key in them that does not belong to a URL, a host or a
-site.
+"""Schema: the families of a shard's store, and each durable key in them that belongs to no URL, host or site.
 
 Every key begins with two bytes of partition. Keys of hosts and URLs are built by their owners under the partition of
-their site (for a split site: of the host), and move with that partition. A key of the shard itself begins with
-`META_PARTITION`, after all partitions; it is declared only here. `assembly.scaling` derives from `sharing` what a new
-shard gets.
+their site (for a split site: of the host), and move with it. A shard's own key begins with `META_PARTITION`, after all
+partitions; it is declared only here. `assembly.scaling` derives from `sharing` what a new shard gets.
 """
 
 from __future__ import annotations

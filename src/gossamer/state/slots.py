@@ -1,10 +1,8 @@
-"""Slots: which page each thread is passing to native code now, in a file that the supervisor can read after the process
-died.
+"""Slots: which page each thread is passing to native code, in a file that the supervisor reads after the process died.
 
 Native parsers read untrusted content. Before content goes into one, its fingerprint is written to a slot in a
-memory-mapped file; that costs under a microsecond and survives any death of the process. If a signal such as native
-code causes has ended the process, or a stage takes too long, the supervisor reads the slots and adds a strike to their
-pages.
+memory-mapped file; that costs under 1 µs and survives any death of the process. If a signal such as native code causes
+has ended the process, or a stage takes too long, the supervisor reads the slots and adds a strike to their pages.
 """
 
 from __future__ import annotations

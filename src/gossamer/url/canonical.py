@@ -47,7 +47,7 @@ class Canonicalizer:
         self.hosts = hosts if hosts is not None else HostNameRules()
         self._sites = {check_site(site): _steps_of(own) for site, own in (sites or {}).items()}
         self.cautious = all(all(name in DEFAULT_RULES for name in own) for own in (self._steps, *self._sites.values()))
-        """Whether only default rules are in use: `is_plain` is right for hosts that no host rule changes."""
+        """Whether all sites have only default rules: then `is_plain` is right for hosts that no host rule changes."""
         self._of_hosts: dict[str, Steps] = {}
         self._names: dict[str, str] = {}
         self._occasions: dict[tuple[str, ...], Search] = {}

@@ -101,7 +101,7 @@ class Namer:
         return Url(text, text, xxh3_64_intdigest(text.encode()), start.host, start.site, start.partition)
 
     def name_typed(self, text: str) -> Url | None:
-        """Name an address that a person wrote: with spaces around it, capitals in its host, a user. Else as `name`."""
+        """Name an address a person wrote: with spaces around, capitals in its host, a user's name. Else as `name`."""
         before, mark, request = text.strip().partition(REQUEST_MARK)
         address = absolute(drop_user_info(before))
         return self.name(address + mark + request) if address is not None else None

@@ -161,8 +161,7 @@ def write_whole(path: Path, data: bytes, *, private: bool = False) -> None:
 
 
 def reserve(descriptor: int, size_bytes: int) -> None:
-    """Reserve disk space, filled with zeros, for a file that will be mapped: touching a page without space kills the
-    process.
+    """Reserve disk space, zeroed, for a file to be mapped: touching a page without space kills the process.
 
     Raises:
         OSError: there is not enough space.

@@ -62,8 +62,7 @@ class HugePages:
         self._spent_s = 0.0
 
     def gather(self) -> None:
-        """Move memory that was allocated since the last call into huge pages. Blocks, but releases the interpreter
-        lock.
+        """Move memory allocated since the last call into huge pages. Blocks, but releases the interpreter lock.
 
         10 µs when there is nothing to do; else 2 ms, plus 2 ms for each page.
         """

@@ -1,5 +1,4 @@
-"""Pool: processes that answer requests from one queue, each when it is free. A request may crash its process without
-harm to ours.
+"""Pool: processes that answer requests from one queue, each when free. A request may crash its process, not ours.
 
 A question is in memory that all processes share; a byte in the queue names its place. A process that has answered takes
 the next question itself: so it does not wait for our event loop, and no question waits for a slow process. Answers come

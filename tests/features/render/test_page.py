@@ -38,7 +38,7 @@ def render(body: str, **options: object) -> Dom:
         try:
             html = f"<!doctype html><html><head><title>x</title></head><body>{body}".encode()
             document = Reply(URL, 200, (("Content-Type", "text/html"),), html, "127.0.0.1", 0.0, 0.1, 10)
-            return await Rendering(browser, document, wanted, Supply(_get)).dom()
+            return await Rendering(browser, document, wanted, Supply(_get), ()).dom()
         finally:
             await browser.close()
 

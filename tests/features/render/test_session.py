@@ -85,7 +85,7 @@ class Session:
                 session = PageSession(
                     page, SiteSessions(lambda _: self.kept, self.keep, lambda *_: ()), NAME, lambda: NOW
                 )
-                return await Rendering(browser, document, options, Supply(get, bool, session)).dom()
+                return await Rendering(browser, document, options, Supply(get, bool, session), ()).dom()
             finally:
                 await browser.close()
 

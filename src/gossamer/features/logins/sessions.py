@@ -90,7 +90,7 @@ class Jars:
         self._jars.clear()
 
     def take_in(self, cookies: Iterable[Cookie], digest: bytes, *, is_ours: Callable[[str], bool]) -> None:
-        """Import the cookies of a file, once: later changes are newer. `is_ours` is true for hosts of this shard."""
+        """Import a file's cookies, once, since later changes are newer. `is_ours` is true for hosts of this shard."""
         if self._epochs.get("meta", COOKIES_TAKEN) == digest:
             return
         self._epochs.put("meta", COOKIES_TAKEN, digest)

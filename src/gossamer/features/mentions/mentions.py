@@ -1,5 +1,4 @@
-"""Mentions: notices of links by the W3C recommendation Webmention (https://www.w3.org/TR/webmention/), the receiver's
-side.
+"""Mentions: notices of links by the W3C's Webmention (https://www.w3.org/TR/webmention/), the receiver's side.
 
 A state machine without I/O, like `features.revisit.websub`: its inputs are notices and replies, its outputs requests
 for sources and the sources that do link to their targets.

@@ -1,5 +1,4 @@
-"""Render choice: which pages are rendered with `--render auto`, learned for each host from samples with and without
-rendering.
+"""Render choice: which pages are rendered with `--render auto`, learned by host from samples with and without it.
 
 Pages of a host form a group if they share a URL template and a signal in their markup, which shows that scripts create
 content. A group is rendered while rendering gains content, and otherwise sampled at a falling rate. Groups without a
@@ -165,8 +164,7 @@ class RenderChoice:
 
     def sample_key(self, place: Place) -> tuple[str, str, str] | None:
         """Return a key if the choice for a page should wait while another page with this key is rendered; None if that
-        result would hardly matter. Pages without a signal do not wait for other templates, since most need no
-        rendering.
+        result would hardly matter. Pages without a signal do not wait for other templates, as most need none.
         """
         pool, group = self._groups(place)
         if group.rendered and (not group.gains or (group.last_gained and group.rendered >= ALONE)):

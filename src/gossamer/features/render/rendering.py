@@ -330,7 +330,7 @@ class PageRendering(BrowserRendering):
         self._counters = telemetry.counters
         self._auto = auto
         self._samples: dict[tuple[str, str, str], asyncio.Event] = {}
-        """Events of pages under way that decide about others, by `RenderChoice.sample_key`; set once they are done."""
+        """Events of pages whose rendering decides about others, by `RenderChoice.sample_key`; set at its end."""
         self.resources = resources
         self._counted_s = 0.0
         self._visits: Counter[str] = Counter()

@@ -355,8 +355,7 @@ class Schedule:
     def _cap(self, rhythm: Rhythm, permitted_per_s: float) -> None:
         """Set a host's own price if its pages are worth more visits than politeness permits.
 
-        The optimum with a bound per host is the larger of the common price and the price at which the host keeps to its
-        bound.
+        The optimum with a bound per host is the larger of the common price and that at which the host keeps its bound.
         """
         state = self.state
         census = rhythm.census

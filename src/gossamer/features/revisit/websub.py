@@ -163,8 +163,7 @@ class Subscriptions(VisitMiddleware):
     def subscribe(self, page: Url, links: Sequence[Found], now: float) -> None:
         """Process a page's links of type `hub` and `self`: subscribe, or change the hub.
 
-        A page may declare only topics of its own host; without a declared topic, the page itself is the topic (section
-        4).
+        A page may declare only topics of its own host; without one, the page itself is the topic (section 4).
         """
         hubs = [link.url for link in links if link.link_type == HUB][:HUBS_MAX]
         if not hubs:

@@ -223,8 +223,7 @@ def entries_of_warcs(paths: Iterable[Path], wanted: Callable[[WarcRecord], bool]
 
 
 def entries_of_batch(batch: pa.RecordBatch) -> Iterator[IndexEntry]:
-    """Yield the entries of those rows of `pages` that have a record; of the batch only `COLUMNS` and `SENT_TYPE` are
-    looked at.
+    """Yield the entries of those rows of `pages` that have a record; only `COLUMNS` and `SENT_TYPE` are looked at.
 
     Nothing here asks pyarrow.compute, for which every crawl would wait 0.02 s at its end.
     """

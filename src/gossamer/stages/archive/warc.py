@@ -65,8 +65,7 @@ class WarcArchive:
     """Writes each reply as one `response` or `revisit` record, with its `request` and `metadata` records behind it.
 
     One gzip member (or Zstandard frame) a record, all members of a visit appended in one piece: they are committed
-    together or not at all. Costs about 10 µs a record, 1.5 µs a KB of body that is text, 0.8 µs a KB that is
-    compressed already.
+    together or not at all. Costs about 10 µs a record, 1.5 µs a KB of text, 0.8 µs a KB that is compressed already.
     """
 
     def __init__(

@@ -23,8 +23,7 @@ _BYTES_RECEIVED_AT: Final = 128
 
 
 def count_received(fd: int) -> int:
-    """Return how many bytes a connection has received, with framing, headers and TLS; its end counts as one byte. 1.3
-    µs.
+    """Return how many bytes a connection received, with framing, headers and TLS; its end counts as one. 1.3 µs.
 
     0 if the kernel does not tell, or if it is not a TCP connection.
     """

@@ -21,8 +21,7 @@ _LENGTHS: Final = frozenset({_LENGTH, "transfer-encoding"})
 
 
 def is_whole(transfer: Transfer, end: End) -> bool:
-    """Say whether a reply is complete although its connection, whose end marks the end of the body, did not end
-    properly.
+    """Say whether a reply is complete although its connection, whose end is the body's, did not end well.
 
     By RFC 9112, section 9.8, a body is incomplete if TLS ends without its alert. Many servers never send this alert,
     and browsers accept such bodies; without TLS there would be no difference. A reset connection may have lost its last

@@ -36,8 +36,7 @@ class FtpLogin(NamedTuple):
 
 
 def read_logins(path: str) -> dict[str, FtpLogin]:
-    """Return logins by host, from a file in the format of netrc(5). They are not in the crawl's configuration, which is
-    archived.
+    """Return logins by host, from a file of netrc(5). They are not in the crawl's configuration, which is archived.
 
     The file's `default` is not used, because a password must be sent only to its host.
 

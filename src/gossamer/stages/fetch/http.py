@@ -179,8 +179,7 @@ class HttpModule:
         sign: Sign | None = None,
         rules: RequestRules | None = None,
     ) -> None:
-        """`agent` is the complete User-Agent header; `sign` returns the headers that sign a request; None: requests are
-        not signed.
+        """`agent` is the User-Agent header; `sign` returns headers that sign a request; None: requests are not signed.
 
         Raises:
             ConfigError: a header cannot be sent, or a file cannot be read.

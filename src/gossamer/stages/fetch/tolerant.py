@@ -229,8 +229,7 @@ def _values(head: Head, wanted: str) -> set[str]:
 class TolerantTransfer(Transfer):
     """A transfer whose connection libcurl opens, and whose request and reply this module writes and reads.
 
-    A connection serves one request. Reading is bounded like libcurl's: a reply that is expensive to read gets a tenth
-    of the loop.
+    A connection serves one request. Reading is bounded like libcurl's: an expensive reply gets a tenth of the loop.
     """
 
     reads_itself = True

@@ -2,8 +2,7 @@
 
 Each host with work has exactly one entry: `ready` under its level and a random number; `sleep` under the time at which
 it wakes; `deferred` under the budget round in which it used up its budget; `waiting` under its site while the site has
-enough hosts in memory; or `ready` under the level `ON_BENCH` while the host is in memory, so that a restart finds it
-again.
+enough hosts in memory; or `ready` under the level `ON_BENCH` while the host is in memory, so a restart finds it.
 
 Deferred hosts are in a separate index with keys `partition | round | host`, one entry per host with any number of URLs.
 A host that was deferred in an earlier round may be drawn.

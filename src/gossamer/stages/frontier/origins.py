@@ -311,8 +311,7 @@ def settle(
 ) -> None:
     """Update the host's record at the end of a request: the host's delay and the state of the origin.
 
-    An answer delays the whole host, and so does a failed request; other consequences of failures affect only the
-    origin:
+    An answer delays the host, and so does a failed request; other effects of failures affect only the origin:
 
     - One that answered before waits after `host_failures_max` failures in a row, each time twice as long, and is closed
       after `host_sleeps_max` such waits.

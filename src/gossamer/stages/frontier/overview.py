@@ -1,5 +1,4 @@
-"""Overview: reports of the frontier: hosts by what limits them, the next turns, facts of one host, the URLs that are
-left.
+"""Overview: reports of the frontier: hosts by what limits them, the next turns, facts of one host, the URLs left.
 
 For a crawl that does not run, the state is that of its last commit.
 """

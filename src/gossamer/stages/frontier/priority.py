@@ -162,8 +162,7 @@ class PageImportance:
         return min(self._first[fingerprint & self._mask], self._second[fingerprint >> 32 & self._mask])
 
     def note(self, page: Url | None, links: Sequence[Link]) -> dict[int, int]:
-        """Count the links of one page, each target once; return the fingerprints that became more urgent, with their
-        new levels.
+        """Count a page's links, each target once; return fingerprints that became more urgent, and their levels.
 
         Links without a page come from other shards, and count as links from other hosts.
         """

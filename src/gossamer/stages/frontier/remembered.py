@@ -46,8 +46,7 @@ _spent_decoder = msgspec.msgpack.Decoder(Spent)
 
 
 class Remembered:
-    """Copies a host's state from earlier crawls to its record, and stores its record for later crawls. About 3 µs a
-    host each way.
+    """Copies a host's state from earlier crawls to its record, and stores it for later ones. About 3 µs each way.
 
     Delays apply until they end. Failures, sleeps and closings count for `errors_s_max` after the last contact: a server
     that was down yesterday may be up again.

@@ -362,9 +362,8 @@ class HostControl:
         self._scheduler.schedule(host, now)
 
     def run_prerequisite(self, prerequisite: Prerequisite, now: float) -> bool:
-        """Schedule a request that is in no queue, through the gates of its host. Return False if the host is closed.
-        Return False also if the origin waits or the host has many such requests, except for the origin's own
-        robots.txt.
+        """Schedule a request that is in no queue, through the gates of its host. Return False if the host is closed,
+        also if the origin waits or the host has many such requests, except for the origin's own robots.txt.
         """
         url = prerequisite.url
         host = self._host(url)
@@ -400,8 +399,7 @@ class HostControl:
         self._scheduler.unpark(self._host(url), now)
 
     def hold(self, url: Url, until: float, reason: str, now: float) -> None:
-        """Send no request to a URL's origin before `until`; after that, request one URL at a time until the origin
-        answers.
+        """Send no request to a URL's origin before `until`; then request one URL at a time until it answers.
 
         The other origins of the host are not affected. Durable with the epoch.
         """

@@ -1,5 +1,4 @@
-"""Walk: a strategy that does random walks instead of a complete sweep, for samples of a web that cannot be fetched
-completely.
+"""Walk: a strategy of random walks instead of a sweep, for samples of a web that cannot be fetched completely.
 
 At each step, a walker follows a random link of its page, or restarts with a small chance at a random page of a random
 seen host (Henzinger, Heydon, Mitzenmacher and Najork, "On near-uniform URL sampling", WWW9, 2000, with Mercator). Links

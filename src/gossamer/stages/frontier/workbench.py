@@ -6,8 +6,7 @@ so all sites at an address get equal turns, with any number of hosts. Every chan
 with a new stamp, and outdated entries are dropped when they reach the top, so each operation costs O(log n).
 
 The site's gate is checked when a host has its turn. If the site is in use, the host waits at the site, outside the
-heaps, until a request to the site ends. If the site's delay is running, the host gets its next turn at the end of the
-delay.
+heaps, until a request to the site ends. If the site's delay is running, the host gets its next turn at its end.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""Embeds: the resources that a page needs for display: images, scripts, stylesheets and their resources, media, fonts,
-objects.
+"""Embeds: resources a page needs for display: images, scripts, stylesheets and their resources, media, fonts, objects.
 
 Stylesheets name by `url()` and `@import` (CSS Syntax Level 3, sections 4.3.6 and 4.3.7), and by the strings of
-`image-set()` (CSS Images Level 4, section 2.2). For those who archive pages to replay them. Off unless `scope.embeds`
-asks for it.
+`image-set()` (CSS Images Level 4, section 2.2). For replay of archived pages. Off unless `scope.embeds` asks for it.
 """
 
 from __future__ import annotations
@@ -169,8 +167,7 @@ Named = tuple[str, str]
 
 
 class EmbedExtractor(TypedModule):
-    """Finds what HTML pages, SVG images and stylesheets need for display, as links of type `embed`. `Link` headers name
-    it too.
+    """Finds what HTML, SVG and stylesheets need for display, as links of type `embed`. `Link` headers name it too.
 
     A frame is one too: its document is part of the page, on any host. Scripts are not read: what they load at run time
     is not found. Costs about as much as a scan of the page; always linear.

@@ -1,8 +1,7 @@
 """Html: decodes and parses a page once for all modules, by one scan or as the tree of the HTML standard.
 
-The tree is lexbor's. It costs about 5 µs per KB of ordinary markup, but the cost grows with the square of nesting, and
-misnested formatting multiplies nodes (50 KB of `<font size=N><p>`: 2 million nodes, 900 MB), so not every page gets a
-tree.
+The tree is lexbor's. It costs about 5 µs per KB of ordinary markup, but grows with the square of nesting, and misnested
+formatting multiplies nodes (50 KB of `<font size=N><p>`: 2 million nodes, 900 MB), so not every page gets a tree.
 """
 
 from __future__ import annotations

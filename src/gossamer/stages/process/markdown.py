@@ -46,8 +46,7 @@ class MarkdownText(NamedTuple):
 
 
 def as_markdown(root: Element, join: Join) -> MarkdownText:
-    """Return a kept page's Markdown. Deterministic, and linear in the page except for spanning cells, which are
-    bounded.
+    """Return a kept page's Markdown. Deterministic, and linear except for spanning cells, which are bounded.
 
     `join` returns an absolute address, or None if it is not valid.
     """

@@ -39,11 +39,10 @@ class _Known(msgspec.Struct, frozen=True):
 class DnsResolver:
     """`ports.Resolver`: IP literals, the hosts file, localhost (RFC 6761), then name servers.
 
-    Every returned address has passed the guard, from any source. Answers are valid for their TTL, within bounds,
-    failures for `failure_ttl_s`, temporary ones for a second at most; beyond `cache_hosts_max` the least recently used
-    are dropped. Concurrent requests for one host share one lookup, at most `lookups_max` lookups run at once, and each
-    has a deadline. 1 µs from the cache. A lookup that another name's malformed answer may have failed is repeated
-    alone.
+    Every address has passed the guard, from any source. Answers are valid for their TTL, within bounds, failures for
+    `failure_ttl_s`, temporary ones for a second at most; beyond `cache_hosts_max` the least recently used are dropped.
+    Concurrent requests for one host share one lookup, at most `lookups_max` lookups run at once, and each has a
+    deadline. 1 µs from the cache. A lookup that another name's malformed answer may have failed is repeated alone.
     """
 
     def __init__(self, options: ResolveOptions, clock: Clock, on_answer: Callable[[Reply], None] | None = None) -> None:

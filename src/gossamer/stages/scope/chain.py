@@ -113,8 +113,7 @@ class Chain:
         return next((name for rejects, name in self._steps if name in OF_RESOURCES and rejects(link)), "")
 
     def rejects_again(self, link: Link) -> tuple[str, str]:
-        """Judge a URL that was queued under other options, by the filters that apply to such URLs (`judges_again`),
-        uncounted.
+        """Judge a URL queued under other options, by the filters for such URLs (`judges_again`), uncounted.
 
         Return name and reason, for people, of the filter that rejects the URL; empty if it may stay queued.
         """
@@ -138,8 +137,7 @@ class Chain:
         return MediaType.name
 
     def leads_nowhere(self, reply: Reply, content: bytes, language: str = "") -> str:
-        """Return the unwanted language of a page, for people, and count the page: its links are not followed. Empty:
-        they are.
+        """Return a page's unwanted language, for people, and count it: its links are not followed. Empty: they are.
 
         `language` is the one that a module detected; without it the language that the page declares counts.
         """
@@ -192,8 +190,7 @@ def scope_chain(
 ) -> Chain:
     """Build the chain of the configuration; `more` (the operator's own filters) come before the depth filter.
 
-    Hosts that are added to `excluded` while the crawl runs take effect at once. Raises ConfigError for a bad pattern or
-    host.
+    Hosts added to `excluded` while the crawl runs take effect at once. Raises ConfigError for a bad pattern or host.
     """
     excluded = excluded if excluded is not None else ExcludedHost()
     for host in options.exclude_hosts:

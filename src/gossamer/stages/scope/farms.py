@@ -1,5 +1,4 @@
-"""Farms: detects endless hosts of one registrable domain that bring nothing new (wildcard DNS), as `traps` does for
-templates.
+"""Farms: detects endless hosts of a registrable domain with nothing new (wildcard DNS), as `traps` for templates.
 
 The evidence is the first page of each host of a site. A site's first hosts are never judged, and a host that brought
 something new is not judged again. So a farm is cut off, and its site is not.

@@ -30,8 +30,7 @@ _ON_REQUEST = frozenset(("ftp", "ftps", "gopher", "file"))
 
 
 def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what: str = "seed") -> str:
-    """Return a seed as an absolute address without fragment, user name and password, which are never sent as part of
-    it.
+    """Return a seed as an absolute address without fragment, user name and password, which are never sent in it.
 
     Raises ConfigError with one line that says how to fix it.
 

@@ -337,9 +337,7 @@ class TemplateNode:
         return new > 0 and new >= share * fresh_min
 
     def differs(self, sketch: Sketch) -> bool | None:
-        """Take what a page says into account, and say whether it is neither stale nor near; None if the sample shows
-        nothing of it.
-        """
+        """Count what a page says, and say whether it is neither stale nor near; None if the sample shows nothing."""
         _, near_max = _bounds(sketch)
         shown = bool(sketch.lowest) and sketch.lowest[0] <= self._reach(sketch)
         new, share = self._take(sketch)

@@ -62,8 +62,7 @@ class BloomUrlSeen:
     `false_positive_rate`.
 
     Paths are not stored: `way` returns None, and a shorter path changes nothing, so with a limit on depth the crawled
-    pages depend on the order in which links are found. About 3 bytes a URL at a rate of 1 in 10,000, in memory and in
-    files.
+    pages depend on the order of found links. About 3 bytes a URL at a rate of 1 in 10,000, in memory and in files.
     """
 
     def __init__(self, epochs: Epochs, journals: Journals, options: SeenOptions) -> None:

@@ -25,8 +25,7 @@ CODES_MAX = 1 << 12
 
 
 class Popular:
-    """Fingerprints and the shortest paths to them. The last bits of a fingerprint select its slot; a new entry replaces
-    the old one.
+    """Fingerprints and the shortest paths to them. The last bits select the slot; a new entry replaces the old one.
 
     An entry is a fingerprint XOR the code of its path. A code is shorter than the number of a slot. So an entry XOR the
     same fingerprint is the code, and XOR any other fingerprint of the slot it is larger than all codes. When there are
@@ -49,8 +48,7 @@ class Popular:
         return len(self._entries)
 
     def unknown(self, urls: Sequence[Url], depths: Sequence[int], hops: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Return every URL's path, and the indexes of the URLs that are not in the table with that path or a shorter
-        one.
+        """Return every URL's path, and the indexes of the URLs not in the table with that path or a shorter one.
 
         60 links of one page take 9 µs.
         """

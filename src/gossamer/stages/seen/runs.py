@@ -147,8 +147,7 @@ class FingerprintRun:
 
 
 def merge(runs: Sequence[FingerprintRun], fresh: Slice) -> Iterator[Slice]:
-    """Yield the union of runs and fresh entries, slice by slice; for several paths to a URL, the least depth and the
-    least hops.
+    """Yield the union of runs and fresh entries, in slices; for several paths to a URL, the least depth and hops.
 
     Takes memory for a few slices, for runs of any size. About 0.15 µs a URL.
     """
