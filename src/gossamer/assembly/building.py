@@ -285,11 +285,7 @@ def _scope_memory(config: Config, epochs: Epochs, scope: CrawlScope, *, alone: b
 
 
 def _count(
-    kept: DurableState,
-    counters: CrawlCounters,
-    parts: tuple[object, ...],
-    frontier: Frontier,
-    schedule: Schedule | None,
+    kept: DurableState, counters: CrawlCounters, parts: Sequence[object], frontier: Frontier, schedule: Schedule | None
 ) -> None:
     """Let status and tables read what the parts of a shard count."""
     counters.pending = lambda: frontier.counts.pending

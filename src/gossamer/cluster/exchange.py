@@ -92,35 +92,29 @@ class Exchange:
     is_alone = False
 
     def __init__(
-        self,
-        start: ShardRun,
-        partitions: PartitionMap,
-        epochs: Epochs,
-        options: ClusterOptions,
-        namer: Namer,
-        clock: Clock,
+        self, run: ShardRun, partitions: PartitionMap, epochs: Epochs, rules: ClusterOptions, namer: Namer, clock: Clock
     ) -> None:
-        self.shard = start.shard
+        self.shard = run.shard
         self.partitions = partitions
         """The partition map at the start of the crawl, or after it was scaled while stopped."""
-        self.opening = start.opening
-        self.places = Places(start.shard, partitions, epochs, needs_cover=start.needs_cover, fresh=start.rolled_back)
+        self.opening = run.opening
+        self.places = Places(run.shard, partitions, epochs, needs_cover=run.needs_cover, fresh=run.rolled_back)
         self._owners = self.places.owners
         self._namer = namer
         self._clock = clock
-        self._outbox = Outbox(epochs, clock.now() if start.rolled_back else None)
-        self._inbox = Inbox(epochs, needs_cover=start.needs_cover)
+        self._outbox = Outbox(epochs, clock.now() if run.rolled_back else None)
+        self._inbox = Inbox(epochs, needs_cover=run.needs_cover)
         self.addresses: Addresses | None = None
         """Leases of addresses, if other shards may use them too."""
-        self.prerequisites = RemotePrerequisites(options.resend_s)
-        self._sending = Sending(self._outbox, options.resend_s, self.places.held)
+        self.prerequisites = RemotePrerequisites(rules.resend_s)
+        self._sending = Sending(self._outbox, rules.resend_s, self.places.held)
         self._is_durable = False
         """Whether a commit has our opening, so that the next process gets another."""
         self._cut: dict[int, int] = {}
         self._committed_seeds = {to: channel.seeds for to, channel in self._outbox.channels.items()}
         self._cut_seeds: dict[int, int] = {}
-        self._arrivals = Arrivals(self._inbox, self._sending, options.arrived_bytes_max)
-        self._known = RecentlySent(options.known_urls_max)
+        self._arrivals = Arrivals(self._inbox, self._sending, rules.arrived_bytes_max)
+        self._known = RecentlySent(rules.known_urls_max)
         self._pairs: set[int] = set()
         self._ring: LinkReceiver | None = None
         self._relieve: Callable[[], Awaitable[None]] | None = None

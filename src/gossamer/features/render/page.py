@@ -450,13 +450,8 @@ class Rendering:
         if method != "GET":
             return "method"
         # Icons, streams of events and service workers have no type of their own.
-        is_odd = headers.get("Accept", "").startswith(("image/", "text/event-stream")) and kind != "image"
-        if (
-            is_odd
-            or "Service-Worker" in headers
-            or kind in REFUSED_TYPES
-            or not url.startswith(("http://", "https://"))
-        ):
+        odd = headers.get("Accept", "").startswith(("image/", "text/event-stream")) and kind != "image"
+        if odd or "Service-Worker" in headers or kind in REFUSED_TYPES or not url.startswith(("http://", "https://")):
             return "type"
         if kind not in wanted and same not in wanted:
             return "unwanted"

@@ -325,11 +325,6 @@ def _gains() -> _Gains:
 
 
 POLICIES: dict[str, type[RevisitPolicy]] = {
-    "uniform": Uniform,
-    "proportional": Proportional,
-    "importance": ByImportance,
-    "poisson": PoissonOptimal,
-    "lambda": LambdaCrawl,
-    "optimal": Optimal,
-    "adaptive": Adaptive,
-}
+    "uniform": Uniform, "proportional": Proportional, "importance": ByImportance, "poisson": PoissonOptimal,
+    "lambda": LambdaCrawl, "optimal": Optimal, "adaptive": Adaptive,
+}  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.features.revisit.policies import VisitHistory
 from gossamer.features.revisit.rhythm import Census, Pool, Rhythm
@@ -255,10 +256,8 @@ class RevisitState(msgspec.Struct, array_like=True):
 
     def without_pages(self) -> RevisitState:
         """Return the sums without pages and hosts, but with the results of visits."""
-        promises = [
-            msgspec.structs.replace(one, pages=0, deadlines=Calendar(one.deadlines.span_s)) for one in self.promises
-        ]
-        return msgspec.structs.replace(
+        promises = [replace(one, pages=0, deadlines=Calendar(one.deadlines.span_s)) for one in self.promises]
+        return replace(
             self, due=Calendar(self.due.span_s), census=Census(), promises=promises, pages=0, there=0, retired=0,
             capped_hosts=0, capped_per_s=0.0, promised_per_s=0.0, importance=0.0, fresh=0.0,
         )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 
 from gossamer.features.revisit.options import WebsubOptions
 from gossamer.model.links import HUB, SELF, Found, Prerequisite, Verdict
@@ -221,9 +222,7 @@ class Subscriptions(VisitMiddleware):
         return min((one.next_at for one in self._by_token.values()), default=None)
 
     def fetch(self, prerequisite: Prerequisite, request: Request, now: float) -> Request:
-        return msgspec.structs.replace(
-            request, headers=FORM, method="POST", body=prerequisite.form, body_bytes_max=ANSWER_BYTES_MAX
-        )
+        return replace(request, headers=FORM, method="POST", body=prerequisite.form, body_bytes_max=ANSWER_BYTES_MAX)
 
     def answered(
         self, prerequisite: Prerequisite, result: Reply | Failure, body: bytes, now: float
@@ -236,7 +235,7 @@ class Subscriptions(VisitMiddleware):
             target = self._name(result.header("location") or "")
             verdict = self._judge(target, now) if target is not None else None
             if target is not None and verdict is not None and verdict.allowed:
-                return msgspec.structs.replace(prerequisite, origin=target, url=target, hops=prerequisite.hops + 1)
+                return replace(prerequisite, origin=target, url=target, hops=prerequisite.hops + 1)
             if target is not None and verdict is not None and verdict.prerequisite is not None:
                 self._led_to[one.token] = target.text
                 one.next_at = now

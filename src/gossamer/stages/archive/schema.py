@@ -76,14 +76,9 @@ TABLES = {"pages": PAGES, "links": LINKS, "epochs": EPOCHS}
 """By folder."""
 
 KINDS = {
-    "text": _TEXT,
-    "int": pa.int64(),
-    "float": pa.float64(),
-    "bool": pa.bool_(),
-    "time": TIME,
-    "texts": pa.list_(_TEXT),
+    "text": _TEXT, "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "time": TIME, "texts": pa.list_(_TEXT),
     "json": _TEXT,
-}
+}  # fmt: skip
 """What processing modules may add, by kind (`model.columns`)."""
 
 

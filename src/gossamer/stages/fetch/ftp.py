@@ -69,16 +69,11 @@ _TYPED = re.compile(r";type=(.*)", re.IGNORECASE | re.DOTALL)
 _CONTACT = re.compile(r"\(\+(?:mailto:)?([^\s()]+)\)")
 _REFUSED: Final = frozenset(
     {
-        pycurl.E_FTP_WEIRD_SERVER_REPLY,
-        pycurl.E_REMOTE_ACCESS_DENIED,
-        pycurl.E_FTP_WEIRD_PASV_REPLY,
-        pycurl.E_FTP_COULDNT_SET_TYPE,
-        pycurl.E_FTP_COULDNT_RETR_FILE,
-        pycurl.E_QUOTE_ERROR,
-        pycurl.E_LOGIN_DENIED,
+        pycurl.E_FTP_WEIRD_SERVER_REPLY, pycurl.E_REMOTE_ACCESS_DENIED, pycurl.E_FTP_WEIRD_PASV_REPLY,
+        pycurl.E_FTP_COULDNT_SET_TYPE, pycurl.E_FTP_COULDNT_RETR_FILE, pycurl.E_QUOTE_ERROR, pycurl.E_LOGIN_DENIED,
         pycurl.E_REMOTE_FILE_NOT_FOUND,
     }
-)
+)  # fmt: skip
 """Errors that may be caused by a negative reply of the server, whose code is more specific."""
 
 

@@ -136,13 +136,13 @@ def free_at(host: Host, key: str) -> float:
     return one.wait_until
 
 
-def none_waits(host: Host) -> bool:
+def all_free(host: Host) -> bool:
     """Say whether every origin of a host may be requested now: `free_at` is 0.0 for all its URLs."""
     origins = host.record.origins
     return not host.probing and (origins is None or not any(one.wait_until for one in origins.values()))
 
 
-def lane_free_at(host: Host, level: int) -> float:
+def lane_at(host: Host, level: int) -> float:
     """Return when the URLs in one of a host's queues may be handled; 0.0 if that is not known."""
     record = host.record
     plain = record.plain

@@ -163,9 +163,7 @@ def _next_sleeper(index: HostIndex, hosts: HostTable) -> NextTurn | None:
 
 def next_hosts(benched: Iterable[Host], index: HostIndex, hosts: HostTable, most: int) -> list[Awaited]:
     """Return up to `most` of the hosts that can be requested later, the earliest first."""
-    turns = nsmallest(
-        most, (host for host in benched if host.turn_at is not None), key=lambda host: host.turn_at or 0.0
-    )
+    turns = nsmallest(most, (host for host in benched if host.turn_at is not None), key=lambda one: one.turn_at or 0.0)
     found = [(host.turn_at or 0.0, host) for host in turns]
     found += [(at, hosts.get(name, partition)) for at, partition, name in index.sleepers(most)]
     found.sort(key=lambda one: one[0])

@@ -9,17 +9,7 @@ from gossamer.model.links import Link
 from gossamer.ports import Bias
 from gossamer.stages.frontier.host import Host, Reading
 from gossamer.stages.frontier.options import FrontierOptions
-from gossamer.stages.frontier.origins import (
-    NEVER,
-    free_at,
-    gate,
-    is_open,
-    key_of,
-    lane_free_at,
-    none_waits,
-    on_trial,
-    refusal,
-)
+from gossamer.stages.frontier.origins import NEVER, all_free, free_at, gate, is_open, key_of, lane_at, on_trial, refusal
 from gossamer.stages.frontier.record import (
     LEVELS,
     HostRecord,
@@ -216,7 +206,7 @@ class Queues:
         fail, this passes over the host's queues and its window.
         """
         record = host.record
-        if record.origins is None or none_waits(host):
+        if record.origins is None or all_free(host):
             if host.window is not None or self.has_unread(host):
                 return 0.0
             at = NEVER
@@ -224,7 +214,7 @@ class Queues:
             at = min((free_at(host, key_of(item.url)) for item in host.window or ()), default=NEVER)
             for level, queue in record.levels.items():
                 if queue.head < queue.tail and self._unread(host, level, queue):
-                    at = min(at, lane_free_at(host, level))
+                    at = min(at, lane_at(host, level))
         if record.due and not record.closed:
             at = min(at, max(host.due_next, record.due_from / 1e6))
         return at if at < NEVER else None
@@ -362,7 +352,7 @@ class Queues:
         waiting = [level for level, queue in levels if self._unread(host, level, queue)]
         if host.record.origins is None:
             return waiting
-        return [level for level in sorted(waiting) if lane_free_at(host, level) <= now]
+        return [level for level in sorted(waiting) if lane_at(host, level) <= now]
 
     def _unread(self, host: Host, level: int, queue: LevelQueue) -> bool:
         reading = host.readings.get(level)

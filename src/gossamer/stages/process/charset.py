@@ -53,12 +53,8 @@ _XML_ENCODING = re.compile(rb"<\?xml[^>]*?encoding[\x00-\x20]*+=[\x00-\x20]*+(?:
 _ISO_2022_JP = re.compile(rb"\x1b\$[@B](?>(?:[\x21-\x7e]{2})+)\x1b\([BJ]").search
 """Finds Japanese of two bytes between its escapes, which is valid UTF-8 too."""
 _WHATWG = {
-    "cp1251": "windows-1251",
-    "cp949": "euc-kr",
-    "cp932": "shift_jis",
-    "iso8859-5": "iso-8859-5",
-    "uhc": "euc-kr",
-}
+    "cp1251": "windows-1251", "cp949": "euc-kr", "cp932": "shift_jis", "iso8859-5": "iso-8859-5", "uhc": "euc-kr",
+}  # fmt: skip
 """Names of the detector that are not labels."""
 _BELIEVED = frozenset(
     (

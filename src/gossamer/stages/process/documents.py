@@ -46,13 +46,8 @@ _END_OF_DIRECTORY = b"PK\x05\x06"
 _COMPOUND = b"\xd0\xcf\x11\xe0"
 _FIELD = re.compile(r'HYPERLINK\s+"([^"]+)"')
 COLUMNS: Mapping[str, str] = {
-    "main_text": "text",
-    "document": "text",
-    "byline": "text",
-    "published": "time",
-    "modified": "time",
-    **HIDDEN,
-}
+    "main_text": "text", "document": "text", "byline": "text", "published": "time", "modified": "time", **HIDDEN,
+}  # fmt: skip
 """Columns that modules for documents add to `pages`."""
 
 

@@ -85,13 +85,9 @@ _NO_NAME = re.compile(r"(?:https?:)?//|www\.|\w+\.\w+/|[\d\W]+\Z|\{\{", re.IGNOR
 _MARKUP = re.compile(r"<[^<>]*+>")
 
 COLUMNS: Mapping[str, str] = {
-    "published": "time",
-    "published_written": "text",
-    "modified": "time",
-    "byline": "text",
-    "license": "text",
+    "published": "time", "published_written": "text", "modified": "time", "byline": "text", "license": "text",
     "schema_types": "texts",
-}
+}  # fmt: skip
 """What `facts` may find, and of which kind it is."""
 
 

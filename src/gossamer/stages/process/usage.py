@@ -23,14 +23,9 @@ RSL_TYPE = "application/rsl+xml"
 _NOFOLLOW = frozenset(("nofollow", "none"))
 _NOINDEX = frozenset(("noindex", "none"))
 _REFUSALS = {
-    "noindex": ("search",),
-    "none": ("search",),
-    "noarchive": ("archive",),
-    "nosnippet": ("ai-input",),
-    "max-snippet:0": ("ai-input",),
-    "noai": AI,
-    "noimageai": (),
-}
+    "noindex": ("search",), "none": ("search",), "noarchive": ("archive",), "nosnippet": ("ai-input",),
+    "max-snippet:0": ("ai-input",), "noai": AI, "noimageai": (),
+}  # fmt: skip
 """Purposes that a directive refuses. `noimageai` speaks of images alone."""
 _UNTIL = "unavailable_after"
 # Directives that have a colon of their own: in a header the word before it is no agent.

@@ -38,14 +38,9 @@ _KEYS = (
     (re.compile(rb"llm-policy\Z", re.IGNORECASE), "policy"),
 )
 _COMMON = {
-    b"User-agent": "agent",
-    b"Allow": "allow",
-    b"Disallow": "disallow",
-    b"Sitemap": "sitemap",
-    b"Crawl-delay": "delay",
-    b"Content-Usage": "usage",
-    b"Content-Signal": "signal",
-}
+    b"User-agent": "agent", b"Allow": "allow", b"Disallow": "disallow", b"Sitemap": "sitemap", b"Crawl-delay": "delay",
+    b"Content-Usage": "usage", b"Content-Signal": "signal",
+}  # fmt: skip
 """The usual spellings, looked up rather than searched for."""
 _STATED = {
     "usage": CONTENT_USAGE, "signal": "Content-Signal", "license": "License", "policy": "LLM-Policy",

@@ -184,10 +184,8 @@ class Farms:
         """Say whether `note_links` may need the eliminator's answers to the links of a page, named by its address."""
         if not self._close:
             return False
-        page_host = host_of(page) or ""
-        return (bool(page_host) and site_of(page_host) in self._close) or any(
-            link.url.site in self._close for link in links
-        )
+        host = host_of(page) or ""
+        return (bool(host) and site_of(host) in self._close) or any(link.url.site in self._close for link in links)
 
     def note_links(self, links: Sequence[Link], answers: Sequence[int], page: str) -> None:
         """Note which of a page's links were new. Costs nothing unless a site is watched closely."""
