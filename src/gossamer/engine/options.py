@@ -115,9 +115,7 @@ class CrawlOptions(Section, frozen=True):
     ] = 600.0
     commit_s: Annotated[float, Key("Longest time between two commits, in seconds", gt=0, le=3_600, live=True)] = 1.0
     commit_pages: Annotated[int, Key("Visits after which a commit comes early", ge=1, live=True)] = 2_000
-    epoch_bytes_max: Annotated[int, Key("Memory of uncommitted work at which a commit comes early", ge=1 << 20)] = (
-        32 << 20
-    )
+    epoch_bytes_max: Annotated[int, Key("Memory of uncommitted work where a commit comes early", ge=1 << 20)] = 32 << 20
     stop_s: Annotated[float, Key("How long a stop waits for requests in flight, in seconds", ge=0, live=True)] = 10.0
     errors_max: Annotated[int, Key("Internal errors within errors_s that end the crawl", ge=1, live=True)] = 20
     module_failures_max: Annotated[

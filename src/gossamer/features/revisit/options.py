@@ -71,9 +71,7 @@ class RevisitOptions(Section, frozen=True):
     host_sleep_s_max: Annotated[
         float, Key("Longest wait of a failing host: a continuous crawl closes no host because of failures", gt=0)
     ] = DAY_S
-    memory_visits: Annotated[
-        int, Key("Visits after which an observation of a page has a third of its weight", ge=4)
-    ] = 60
+    memory_visits: Annotated[int, Key("Visits after which an observation has a third of its weight", ge=4)] = 60
     rhythms_cached_max: Annotated[int, Key("Hosts whose visit intervals are kept in memory", ge=16)] = 500
 
 

@@ -86,9 +86,7 @@ class SearchOptions(Section, frozen=True):
     memory_bytes_max: Annotated[
         int, Key("Bytes of the index held in memory before they are written.", ge=15_000_000)
     ] = 50_000_000
-    commit_s: Annotated[
-        float, Key("Pages can be found about this many seconds after their commit.", gt=0, le=3_600)
-    ] = 4.0
+    commit_s: Annotated[float, Key("Pages are found about this many seconds after their commit.", gt=0, le=3_600)] = 4.0
     commit_pages: Annotated[int, Key("Or after this many pages, if that comes first.", ge=1)] = 2_000
     frame_bytes_max: Annotated[
         int, Key("Text held in memory before it goes to the log, even within an epoch.", ge=1)

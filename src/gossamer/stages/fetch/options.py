@@ -52,9 +52,7 @@ class FetchOptions(Section, frozen=True):
         int, Key("Connections kept open to one address; more while requests need them; 0: any number.", ge=0)
     ] = 8
     connection_idle_s: Annotated[int, Key("How long an idle connection may be used again.", ge=1)] = 60
-    accept: Annotated[str, Key("The Accept header.")] = (
-        "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
-    )
+    accept: Annotated[str, Key("Accept header.")] = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
     accept_language: Annotated[str, Key("The Accept-Language header; empty sends none.", basic=True)] = "en,*;q=0.5"
     content_codings: Annotated[
         tuple[Literal["gzip", "br", "deflate", "zstd"], ...],
@@ -102,15 +100,13 @@ class FetchOptions(Section, frozen=True):
         ),
     ] = {}
     logins_file: Annotated[
-        str,
-        Key("File of logins for FTP by host, as netrc(5); it is neither archived nor logged.", basic=True, path="read"),
+        str, Key("File of logins for FTP by host, as netrc(5); neither archived nor logged.", basic=True, path="read")
     ] = ""
     ftp_listing: Annotated[
         Literal["LIST", "MLSD"], Key("How a directory is requested from FTP servers: all know LIST, MLSD is exact.")
     ] = "LIST"
     file_roots: Annotated[
-        tuple[str, ...],
-        Key("Local directories that file: URLs may read; none: no file: URLs.", basic=True, path="read"),
+        tuple[str, ...], Key("Directories that file: URLs may read; none: no file: URLs.", basic=True, path="read")
     ] = ()
 
 
@@ -156,9 +152,7 @@ class RequestRule(Section, frozen=True):
             secret=True,
         ),
     ] = {}
-    basic: Annotated[UserPassword | None, Key("Basic authentication: {user, password}.", basic=True, secret=True)] = (
-        None
-    )
+    basic: Annotated[UserPassword | None, Key("Basic authentication: {user, password}", basic=True, secret=True)] = None
     digest: Annotated[
         UserPassword | None,
         Key("Digest authentication: {user, password}; a 401 gives the challenge.", basic=True, secret=True),

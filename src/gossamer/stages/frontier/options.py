@@ -122,9 +122,7 @@ class FrontierOptions(Section, frozen=True):
     ] = 2.0
     records_cached_max: Annotated[int, Key("Records of waiting hosts kept in memory", ge=100)] = 18_000
     sleep_s_min: Annotated[float, Key("A host with a longer delay leaves memory", ge=0, live=True)] = 120.0
-    attempts_max: Annotated[
-        int, Key("Requests for one URL before its failure is final", ge=1, basic=True, live=True)
-    ] = 3
+    attempts_max: Annotated[int, Key("Requests for a URL before its failure is final", ge=1, basic=True, live=True)] = 3
     retry_s_first: Annotated[
         float, Key("Wait before a URL's second attempt, and of an origin that never answered; doubles", ge=0, live=True)
     ] = 30.0
@@ -210,16 +208,12 @@ class BudgetOptions(Section, frozen=True):
 
     host_pages: Annotated[int | None, Key("Requests for a host's URLs in a round", ge=1, basic=True, live=True)] = None
     host_bytes: Annotated[int | None, Key("Bytes received from a host in a round", ge=1, basic=True, live=True)] = None
-    host_time_s: Annotated[float | None, Key("Seconds that a host's requests may take in a round", gt=0, live=True)] = (
-        None
-    )
+    host_time_s: Annotated[float | None, Key("Seconds a host's requests may take in a round", gt=0, live=True)] = None
     site_pages: Annotated[
         int | None, Key("Requests for URLs of all of a site's hosts in a round", ge=1, basic=True, live=True)
     ] = None
     site_bytes: Annotated[int | None, Key("Bytes received from a site in a round", ge=1, basic=True, live=True)] = None
-    site_time_s: Annotated[float | None, Key("Seconds that a site's requests may take in a round", gt=0, live=True)] = (
-        None
-    )
+    site_time_s: Annotated[float | None, Key("Seconds a site's requests may take in a round", gt=0, live=True)] = None
     growth_max: Annotated[
         float, Key("Budgets of a site grow with the other sites that link to it: from 1 times to this factor", ge=1)
     ] = 1.0
@@ -244,9 +238,7 @@ class WalkOptions(Section, frozen=True):
     """How a frontier of the strategy `walk` walks."""
 
     walkers: Annotated[int, Key("Walks at once", ge=1, le=4096)] = 16
-    restart_share: Annotated[float, Key("Chance to restart the walk at a page of a random known host", gt=0, lt=1)] = (
-        1 / 7
-    )
+    restart_share: Annotated[float, Key("Chance to restart at a page of a random known host", gt=0, lt=1)] = 1 / 7
     steps_max: Annotated[int, Key("Steps of all walkers together, over all runs; then the crawl ends", ge=1)] = 20_000
     links_max: Annotated[int, Key("Links kept of one page; of a page with more links, a random choice", ge=1)] = 500
 

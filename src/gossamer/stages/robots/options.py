@@ -18,9 +18,7 @@ class RobotsOptions(Section, frozen=True):
         tuple[Annotated[str, Key(pattern=TOKEN)], ...],
         Key("Further product tokens, in order: if no group names product_token, the first of these named counts."),
     ] = ()
-    ttl_s: Annotated[float, Key("Lifetime of a robots.txt if the server does not state one, in seconds.", gt=0)] = (
-        86_400.0
-    )
+    ttl_s: Annotated[float, Key("Lifetime of a robots.txt if the server states none, in seconds.", gt=0)] = 86_400.0
     ttl_s_min: Annotated[float, Key("A shorter Cache-Control max-age counts as this.", gt=0)] = 3_600.0
     ttl_s_max: Annotated[float, Key("A longer Cache-Control max-age counts as this.", gt=0)] = 86_400.0
     stale_s_max: Annotated[

@@ -105,27 +105,15 @@ class ScopeOptions(Section, frozen=True):
     ] = False
     include: Annotated[
         tuple[str, ...],
-        Key(
-            "Regular expressions (RE2); a URL needs a match of one, or is a seed.",
-            basic=True,
-            live=True,
-            check=_patterns,
-        ),
+        Key("Regular expressions (RE2); a URL needs a match, or is a seed.", basic=True, live=True, check=_patterns),
     ] = ()
     exclude: Annotated[
         tuple[str, ...],
-        Key(
-            "Regular expressions (RE2); a URL with a match of one is not visited.",
-            basic=True,
-            live=True,
-            check=_patterns,
-        ),
+        Key("Regular expressions (RE2); a URL with a match is not visited.", basic=True, live=True, check=_patterns),
     ] = ()
     exclude_hosts: Annotated[
         tuple[str, ...],
-        Key(
-            "Hosts that are not visited; `.example.org` is the domain and all hosts under it.", basic=True, check=_hosts
-        ),
+        Key("Hosts not visited; `.example.org` is the domain and all hosts under it.", basic=True, check=_hosts),
     ] = ()
     only_hosts: Annotated[
         tuple[str, ...],
@@ -172,25 +160,14 @@ class ScopeOptions(Section, frozen=True):
     ] = ()
     languages: Annotated[
         tuple[str, ...],
-        Key(
-            "Languages, such as `de`, of pages whose links are followed; none: all.",
-            basic=True,
-            live=True,
-            check=_languages,
-        ),
+        Key("Languages (`de`) of pages whose links are followed; none: all.", basic=True, live=True, check=_languages),
     ] = ()
-    depth_max: Annotated[int | None, Key("Clicks from a seed; none means no limit.", ge=0, basic=True, live=True)] = (
-        None
-    )
+    depth_max: Annotated[int | None, Key("Clicks from a seed; none: no limit.", ge=0, basic=True, live=True)] = None
     hops_max: Annotated[int, Key("Redirects in a row.", ge=0, live=True)] = 5
     url_bytes_max: Annotated[int, Key("Length of a URL.", ge=16, live=True)] = 2048
     schemes: Annotated[
         tuple[str, ...],
-        Key(
-            "Schemes that are visited: see docs/reference/fetching.md and components.protocols.",
-            basic=True,
-            check=_schemes,
-        ),
+        Key("Schemes visited: see docs/reference/fetching.md and components.protocols.", basic=True, check=_schemes),
     ] = ("http", "https")
     path_segments_max: Annotated[int, Key("Segments of a path: `/a/b/c` has three.", ge=1, live=True)] = 40
     path_repeats_max: Annotated[
@@ -224,9 +201,7 @@ class ScopeOptions(Section, frozen=True):
     trap_pages_min: Annotated[
         int, Key("Pages of a template, or hosts of a site, fetched before these may be called a trap.", ge=40)
     ] = 150
-    trap_near_pages_min: Annotated[int, Key("The same for pages that are only nearly the same as others.", ge=40)] = (
-        1_000
-    )
+    trap_near_pages_min: Annotated[int, Key("The same for pages that are nearly the same as others.", ge=40)] = 1_000
     trap_maze_pages_max: Annotated[
         int, Key("Pages of a template, or hosts of a site, with new content that name only new ones of it.", ge=1_000)
     ] = 10_000
