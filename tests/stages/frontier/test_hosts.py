@@ -38,7 +38,7 @@ def epochs(tmp_path: Path) -> Iterator[CountingEpochs]:
 
 
 def hosts_of(epochs: Epochs, cached_max: int, recovered: Recovered | None = None) -> HostTable:
-    return HostTable(epochs, POLITE, recovered or Recovered({}, {}), cached_max)
+    return HostTable(epochs, POLITE, recovered or Recovered({}, {}), cached_max, None)
 
 
 def save(hosts: HostTable) -> None:

@@ -344,13 +344,8 @@ class Rendering:
         call = self._browser.call
         limit_s = within_s or self._call_s_max
         own = {"frameId": self._target, "worldName": "gossamer"}
-        world = await call("Page.createIsolatedWorld", own, self._session, limit_s)
-        asked = {
-            "expression": script,
-            "contextId": world["executionContextId"],
-            "returnByValue": True,
-            "awaitPromise": True,
-        }
+        world = (await call("Page.createIsolatedWorld", own, self._session, limit_s))["executionContextId"]
+        asked = {"expression": expression, "contextId": world, "returnByValue": True, "awaitPromise": True}
         answer = await call("Runtime.evaluate", asked, self._session, limit_s)
         return answer.get("result", {}).get("value")
 

@@ -44,18 +44,13 @@ class HostTable:
     """Name to `Host`. Dirty, leased and active hosts stay; of the others, the least recently used is evicted."""
 
     def __init__(
-        self,
-        epochs: Epochs,
-        politeness: Politeness,
-        recovered: Recovered,
-        cached_max: int,
-        remembered: Remembered | None = None,
+        self, epochs: Epochs, politeness: Politeness, recovered: Recovered, cached_max: int, earlier: Remembered | None
     ) -> None:
         self._epochs = epochs
         self._politeness = politeness
         self._recovered = recovered
         self._cached_max = cached_max
-        self._remembered = remembered
+        self._remembered = earlier
         self._hosts: dict[str, Host] = {}
         self.asked = self.misses = 0
         """How often a record was asked for, and was not in memory."""
