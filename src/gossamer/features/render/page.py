@@ -339,7 +339,7 @@ class Rendering:
             self._errors.append((behavior.name, text.partition("\n")[0][:ERROR_MAX]))
         return answer.get("result", {}).get("value") is True
 
-    async def _evaluate(self, script: str, within_s: float = 0.0) -> Any:
+    async def _evaluate(self, expression: str, within_s: float = 0.0) -> Any:
         """Return the value of an expression in a world that the page's scripts cannot change; the same each time."""
         call = self._browser.call
         limit_s = within_s or self._call_s_max
