@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -59,6 +60,8 @@ def insert_changes(changelog: str, fragments: list[tuple[str, str]]) -> str:
 
 def main() -> None:
     """Move all fragments into the changelog."""
+    if sys.argv[1:]:
+        raise SystemExit(f"{sys.argv[1]}: no arguments; it moves all files of changes/ into CHANGELOG.md")
     paths = list_fragments(ROOT / "changes")
     faults = [fault for path in paths if (fault := find_fault(path))]
     if faults:

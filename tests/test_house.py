@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import json
 import re
 import subprocess
@@ -181,6 +182,21 @@ def test_figures_see_what_they_count() -> None:
 def test_what_counts_as_a_feature_exists() -> None:
     places = [place for some in figures.FEATURES.values() for place in some]
     assert [place for place in places if not any(figures.is_below(name, (place,)) for name in figures.LINES)] == []
+
+
+def test_benchmarks_and_examples_import_what_there_is() -> None:
+    missing = []
+    for path in [*REPOSITORY.glob("benchmarks/**/*.py"), *REPOSITORY.glob("examples/**/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "gossamer":
+                module = importlib.import_module(node.module or "")
+                found = {one.name for one in node.names if not hasattr(module, one.name)}
+                missing += [f"{path.name}: {name}" for name in found if not is_module(f"{node.module}.{name}")]
+    assert missing == []
+
+
+def is_module(name: str) -> bool:
+    return importlib.util.find_spec(name) is not None
 
 
 def test_what_is_mutated_exists_and_has_its_tests() -> None:
