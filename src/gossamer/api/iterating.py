@@ -129,7 +129,7 @@ class Crawl(Tables):
         return self.crawler.status()
 
     def __aiter__(self) -> NoReturn:
-        raise TypeError("gossamer.crawl is read by a plain `for`; `async for` needs `async with gossamer.Crawler(...)`")
+        raise TypeError("gossamer.crawl is read by `for`; for `async for` use `async with gossamer.Crawler(...)`")
 
     def __iter__(self) -> Iterator[CrawledPage]:
         """Crawl, and yield each page after its commit.
