@@ -67,7 +67,7 @@ def test_the_tests_are_the_same_in_every_environment(environment: dict[str, str]
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *SELECTED],
         cwd=REPOSITORY, env=environment, umask=0o077, stdin=subprocess.DEVNULL, capture_output=True, text=True,
-        timeout=100,
+        timeout=300,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-3_000:]
     assert "passed" in done.stdout
