@@ -19,6 +19,7 @@ from gossamer.results.imports.capture import Capture, Item, Refused, Room, Skipp
 from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.sources import find_sources
 from gossamer.stages.archive.members import HEAD_BYTES_MAX
+from gossamer.stages.archive.unpack import Unpacked
 from gossamer.world.spill import Spills
 from tests.stages.archive.test_salvage import BAD
 
@@ -211,6 +212,22 @@ def test_a_head_without_an_end_is_refused(tmp_path: Path) -> None:
     assert isinstance(found, Capture)
     item = one(tmp_path, record(block=b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 300_000))
     assert item == Refused(0, str(tmp_path / "a.warc"), 0, "has an HTTP head without an end")
+
+
+def test_heads_without_an_end_cost_one_pass(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each was looked for an end up to a mebibyte further, and for each mark that was not there."""
+    passes: list[int] = []
+    find = Unpacked.find
+
+    def counting(unpacked: Unpacked, marks: tuple[bytes, ...], limit: int) -> int:
+        passes.append(limit)
+        return find(unpacked, marks, limit)
+
+    monkeypatch.setattr(Unpacked, "find", counting)
+    items = items_of(write(tmp_path / "a.warc", b"WARC/1.0\r\n" * 150_000 + record()))
+    assert [type(item) for item in items][-1:] == [Capture]
+    assert len(items) < 10
+    assert len(passes) < 10
 
 
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"

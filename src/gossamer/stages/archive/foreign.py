@@ -223,7 +223,9 @@ class RecordStream:
         unpacked = self._unpacked
         length = unpacked.find(_BLANK_LINE, HEAD_BYTES_MAX) if self._begins(unpacked.peek(len(MARK))) else 0
         if not 0 < length <= HEAD_BYTES_MAX:
-            unpacked.take(1)
+            # Heads that begin in between have no end either: the next one begins before it.
+            cut = max(map(unpacked.peek(HEAD_BYTES_MAX).rfind, _WARC_MARKS[:2])) if length else -1
+            unpacked.take(max(cut, 0) + 1)
             raise BrokenRecordError("has a head without an end" if length else "holds no WARC record")
         if (cut := max(map(unpacked.peek(length).rfind, _WARC_MARKS[:2]))) >= 0:
             unpacked.take(cut + 1)

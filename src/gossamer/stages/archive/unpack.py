@@ -6,6 +6,7 @@ read ahead, and what they unpack to, a piece at a time.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Literal, cast
 
@@ -172,12 +173,13 @@ class Unpacked:
 
     def drop_until(self, marks: tuple[bytes, ...]) -> bool:
         """Go to the next place in the member at which one of some marks begins; at its end return False."""
+        search = re.compile(b"|".join(map(re.escape, marks))).search  # A mark that is not there is no further pass.
         while True:
-            at = min((at for mark in marks if (at := self._held.find(mark, self._at)) >= 0), default=-1)
-            stop = at if at >= 0 else max(self._at, len(self._held) - max(map(len, marks)) + 1)
+            found = search(self._held, self._at)
+            stop = found.start() if found is not None else max(self._at, len(self._held) - max(map(len, marks)) + 1)
             self.within += stop - self._at
             self._at = stop
-            if at >= 0:
+            if found is not None:
                 return True
             if not self._unpack():
                 return False
