@@ -51,7 +51,7 @@ def serving(*servers: BaseServer) -> Iterator[None]:
 
 
 def free_port() -> int:
-    """Return a port of 127.0.0.1 that nobody listens on: for a server that begins later, or for none."""
+    """Return a port of 127.0.0.1 that no process listens on: for a server that begins later, or for none."""
     while True:
         with socket.socket() as one, suppress(OSError):
             port = secrets.choice(PORTS)  # Tests of all workers begin with the same seed of `random`.

@@ -34,7 +34,7 @@ def crawler_in(directory: Path, port: int) -> ClusterCrawler:
 
 
 class Answering:
-    """An engine whose coordinator gives a status so many times, and then says that the crawl is over."""
+    """An engine whose coordinator gives a status for a number of times, and then says that the crawl is over."""
 
     def __init__(self, status: Mapping[str, object], rounds: int) -> None:
         self._rounds = rounds

@@ -94,7 +94,7 @@ def test_what_is_no_request_and_what_is_no_crawl(crawl: Path, tmp_path: Path) ->
     assert answers[0]["kind"] == "missing"
 
 
-def test_its_report_is_made_once_as_long_as_nobody_opens_it(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_report_is_made_once_until_its_lock_is_taken(crawl: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class NoService:
         searches = reads = replay = None
 

@@ -90,7 +90,7 @@ def page(words: str, *links: str) -> bytes:
 def crawl(
     site: Site, directory: Path, visits: int, *sets: str, turn: Callable[[], None] | None = None, resuming: bool = False
 ) -> None:
-    """Crawl until each page was asked for so many times; then, where `turn` changes the site, the same once more."""
+    """Crawl until each page was requested that often; then, where `turn` changes the site, the same once more."""
 
     async def visit_all() -> None:
         begun = len(site.asked)

@@ -28,7 +28,7 @@ sys.exit(status_of_command(sys.argv[1:]))
 """
 """A start of the command with which small archives are read ahead, too."""
 PROCESS_ONE_IN = 5
-"""Of the kills so many are of the command as users start it, the others of forks, which import no modules."""
+"""Number of kills of the command as users start it; the others are of forks, which import no modules."""
 BY_TIMER = f"failed {int(signal.SIGPROF)}"
 
 

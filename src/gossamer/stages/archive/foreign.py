@@ -224,10 +224,10 @@ class RecordStream:
         length = unpacked.find(_BLANK_LINE, HEAD_BYTES_MAX) if self._begins(unpacked.peek(len(MARK))) else 0
         if not 0 < length <= HEAD_BYTES_MAX:
             # Heads that begin in between have no end either: the next one begins before it.
-            cut = max(map(unpacked.peek(HEAD_BYTES_MAX).rfind, _WARC_MARKS[:2])) if length else -1
+            cut = _last_mark(unpacked.peek(HEAD_BYTES_MAX)) if length else -1
             unpacked.take(max(cut, 0) + 1)
             raise BrokenRecordError("has a head without an end" if length else "holds no WARC record")
-        if (cut := max(map(unpacked.peek(length).rfind, _WARC_MARKS[:2]))) >= 0:
+        if (cut := _last_mark(unpacked.peek(length))) >= 0:
             unpacked.take(cut + 1)
             raise BrokenRecordError("has a head that is cut")
         fields: dict[str, str] = {}
@@ -264,6 +264,11 @@ class RecordStream:
                 raise BrokenRecordError("ends early")
             self._require_end(self._unpacked.behind(length, ARC_LINE_BYTES_MAX if self._is_arc else 32))
         return length
+
+
+def _last_mark(data: bytes) -> int:
+    """Return the place before which the last record within some bytes begins; -1 for none."""
+    return max(map(data.rfind, _WARC_MARKS[:2]))
 
 
 def arc_fields(line: bytes) -> dict[str, str] | None:

@@ -207,11 +207,13 @@ def _as_iso(found: re.Match[str]) -> str:
     """Return a day as ISO 8601 has it; empty for one whose month may be the day."""
     year, _, month, day, first, dotted, slashed, dashed, year_2, *words = found.groups()
     if first:
-        year, month, day = year_2, dotted or slashed or dashed, first
-        if not dotted and int(month) > 12:
-            month, day = day, month
-        elif not dotted and int(day) <= 12 and day != month:
+        year = year_2
+        second = dotted or slashed or dashed
+        is_american = not dotted and int(second) > 12
+        if not (dotted or is_american or int(first) > 12 or first == second):
             return ""
+        month = first if is_american else second
+        day = second if is_american else first
     elif not year:
         day = words[0] or words[4] or words[8]
         year = words[2] or words[5] or words[6]
