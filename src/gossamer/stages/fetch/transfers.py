@@ -349,8 +349,8 @@ class RouteHealth:
         self._proxy = proxy
         self.answered: dict[str, None] = {}
         """Recent hosts that answered."""
-        self._silent: set[str] = set()
-        """Those that did not answer since the last byte."""
+        self._failed: set[str] = set()
+        """Hosts that answered before and are silent since the last byte; before the first answer, hosts not reached."""
         self.passes = True
         """Whether the last request got through."""
         self._closed = 0
@@ -376,25 +376,37 @@ class RouteHealth:
             is_silent = not tunnelled and result.status in GATEWAY_STATUSES and result.file is None
         else:
             is_silent = result.error.startswith(_UNTUNNELLED) or (result.outcome == "timeout" and not result.wire_bytes)
-        is_new = not self.answered and (is_silent or isinstance(result, Failure))
-        if is_new or (is_silent and authority in self.answered):
-            if len(self._silent) < SILENT_HOSTS_MIN:
-                self._silent.add(authority)
-        elif result.wire_bytes and not is_silent:
-            self._silent.clear()
+        is_to_blame = False
         if isinstance(result, Reply) and not is_silent:
-            self.answered[authority] = None
-            if len(self.answered) > ROUTE_HOSTS_MAX:
-                del self.answered[next(iter(self.answered))]
-        if self.answered:
-            is_to_blame = is_silent and len(self._silent) >= SILENT_HOSTS_MIN
-        else:
-            others_pass = any(one.passes and one.answered for one in routes)
-            is_to_blame = others_pass and len(self._silent) >= UNREACHED_HOSTS_MIN
+            self._note_answer(authority)
+        elif not self.answered:
+            is_to_blame = self._reaches_no_host(authority, routes)
+        elif is_silent:
+            is_to_blame = self._fell_silent(authority)
+        elif result.wire_bytes:
+            self._failed.clear()
         if is_to_blame:
             result = self._blame(result)
         self.passes = not (isinstance(result, Failure) and result.by_proxy)
         return result
+
+    def _note_answer(self, authority: str) -> None:
+        self._failed.clear()
+        self.answered[authority] = None
+        if len(self.answered) > ROUTE_HOSTS_MAX:
+            del self.answered[next(iter(self.answered))]
+
+    def _reaches_no_host(self, authority: str, routes: Iterable[RouteHealth]) -> bool:
+        """Note a host that is not reached; say whether other routes pass while this one reached none ever."""
+        if len(self._failed) < UNREACHED_HOSTS_MIN:
+            self._failed.add(authority)
+        return len(self._failed) >= UNREACHED_HOSTS_MIN and any(one.passes and one.answered for one in routes)
+
+    def _fell_silent(self, authority: str) -> bool:
+        """Note a host that is silent; say whether so many are that answered before."""
+        if authority in self.answered and len(self._failed) < SILENT_HOSTS_MIN:
+            self._failed.add(authority)
+        return len(self._failed) >= SILENT_HOSTS_MIN
 
     def _blame(self, result: Reply | Failure) -> Failure:
         error = f"the proxy does not answer any more ({_place(self._proxy)}), for no host"
