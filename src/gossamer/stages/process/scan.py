@@ -18,7 +18,7 @@ import html.entities
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import re2
 
@@ -148,7 +148,15 @@ _LONG_BYTES = 8_192
 XLINK_HREF = "xlink:href"
 """What an anchor of SVG 1.1 has in place of an href."""
 
-Anchor = tuple[str, str, bytes]
+
+class Labeled(NamedTuple):
+    """The markup within an anchor that may be without text, and what the anchor is called then."""
+
+    markup: bytes
+    label: str
+
+
+Anchor = tuple[str, str, bytes | Labeled]
 """href, rel, and the markup within: most pages name an address many times, and one text of it is enough."""
 Element = tuple[str, Mapping[str, str | None]]
 """Tag in lower case, attributes by lower-case name; the value of one without value is empty or None."""
@@ -201,12 +209,12 @@ def anchor_text_of(markup: bytes) -> str:
     return text
 
 
-def _labeled(markup: bytes, found: Mapping[str, str]) -> bytes:
-    """Return the markup within an anchor; where that may be without text, with its label as that of an image."""
+def _labeled(markup: bytes, found: Mapping[str, str]) -> bytes | Labeled:
+    """Return the markup within an anchor; where that may be without text, with the anchor's label."""
     label = found.get("aria-label") or found.get("title")
     if not label or (b"<" not in markup and not markup.isspace() and markup):
         return markup
-    return b'%b<img alt="%b">' % (markup, html.escape(label).encode("utf-8", "replace"))
+    return Labeled(markup, label)
 
 
 class ScannedMarkup:
@@ -237,14 +245,17 @@ class ScannedMarkup:
         """Return every `a` that has an href, in order."""
         return self._anchors
 
-    def anchor_text(self, within: bytes) -> str:
-        """Return what `anchor_text_of` an anchor returns."""
+    def anchor_text(self, within: bytes | Labeled) -> str:
+        """Return what `anchor_text_of` an anchor returns; its label where that is blank."""
+        if isinstance(within, Labeled):
+            text = self.anchor_text(within.markup)
+            return text if text and not text.isspace() else within.label
         if b"<" not in within and b"&" not in within:
             return within.decode("utf-8", "replace")
-        text = self._texts.get(within)
-        if text is None:
-            text = self._texts[within] = anchor_text_of(within[:ANCHOR_SCAN_BYTES_MAX])
-        return text
+        found = self._texts.get(within)
+        if found is None:
+            found = self._texts[within] = anchor_text_of(within[:ANCHOR_SCAN_BYTES_MAX])
+        return found
 
     def elements(self) -> list[Element]:
         """Return every area, frame, iframe, link, base and meta, and every quotation and edit with a cite, in order."""
