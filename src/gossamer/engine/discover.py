@@ -8,7 +8,6 @@ from typing import TypeVar
 from gossamer.engine.counters import CrawlCounters
 from gossamer.engine.history import UNVISITED, NothingHeld, PageRecord, UrlMemory, holding
 from gossamer.engine.links import LINKS_AT_ONCE
-from gossamer.engine.optional import ShardExchange
 from gossamer.engine.pending_scope import SCOPE
 from gossamer.engine.stages import Stages, levels_by
 from gossamer.model.counters import Counters
@@ -47,9 +46,9 @@ class Discovery:
         self._urls = UrlMemory(stages.namer, stages.url_seen, stages.history)
         self._level_of = levels_by(stages.prioritizer, self._urls, stages.frontier)
         order = stages.prioritizer
-        self._importance = order if isinstance(order, PageImportance) else None
-        self.counts_links = self._importance is not None
+        self.counts_links = isinstance(order, PageImportance)
         """Whether links to a URL are counted and raise its level; then a URL may be queued more than once."""
+        self._raise_levels = order.note if isinstance(order, PageImportance) else _raise_none
         self._holding = holding(stages.url_seen) if follows and not self.counts_links else NothingHeld()
         """The eliminator, if it may answer some links later."""
         self._admitted: dict[int, int] = {}
@@ -77,21 +76,21 @@ class Discovery:
         """As `follow`. Yields where other work may run, but no commit."""
         if not self._follows:
             return
-        yield from self._discover(links, now, page)
+        yield from self._discover(links, now, [], page)
         if regained := self._stages.pending_scope.take_regained():
-            yield from self._discover(regained, now)
+            yield from self._discover(regained, now, [])
 
     def discover(self, links: Sequence[Link]) -> list[int]:
         """Queue links in scope that are new; return the eliminator's answers for those in scope. 3 µs a known link."""
         answers: list[int] = []
-        for _ in self._discover(links, self._clock.now(), answers=answers):
+        for _ in self._discover(links, self._clock.now(), answers):
             pass
         return answers
 
     def _discover(
-        self, links: Sequence[Link], now: float, page: Url | None = None, answers: list[int] | None = None
+        self, links: Sequence[Link], now: float, answers: list[int], page: Url | None = None
     ) -> Iterator[None]:
-        """As `discover`, in slices. `page`, if not None, was just finished and has these links."""
+        """As `discover`, in slices; adds to `answers`. `page`, if not None, was just finished and has these links."""
         stages = self._stages
         self._bounce(links, now)
         admitted: list[Link] = []
@@ -110,16 +109,16 @@ class Discovery:
         asked = judged
         passed = len(admitted)
         own = passed
-        if not stages.exchange.is_alone:
-            links, admitted = self._route(links, admitted, page, stages.exchange)
-            own = len(admitted)
         if page is not None and stages.frontier.watches_links:
+            stages.exchange.send_linking(page, admitted)
             stages.frontier.linked(page, found)
-        risen = self._importance.note(page, admitted) if self._importance is not None else {}
+        if not stages.exchange.is_alone:
+            links, admitted = self._route(links, admitted)
+            own = len(admitted)
+        risen = self._raise_levels(page, admitted)
         # Some belong to other shards, and known URLs may become more urgent.
         if not stages.exchange.is_alone or self.counts_links:
             asked = list(range(own))
-        answers = [] if answers is None else answers
         answers += [KNOWN] * own
         offer = self._offer_of(admitted)
         offers = len(asked)
@@ -231,12 +230,9 @@ class Discovery:
                 judged.append(len(admitted))
             admitted.append(link)
 
-    def _route(
-        self, links: Sequence[Link], admitted: list[Link], page: Url | None, exchange: ShardExchange
-    ) -> tuple[Sequence[Link], list[Link]]:
+    def _route(self, links: Sequence[Link], admitted: list[Link]) -> tuple[Sequence[Link], list[Link]]:
         """Send other shards their links; return this shard's links among all, and among those that were admitted."""
-        if page is not None and self._stages.frontier.watches_links:
-            exchange.send_linking(page, admitted)
+        exchange = self._stages.exchange
         ours = exchange.own(admitted)
         if len(ours) < len(admitted) or len(admitted) < len(links):
             links = [link for link in links if exchange.has(link.url)]
@@ -315,6 +311,10 @@ class Discovery:
         """Return the target of the redirect that a URL answered with, if it has another key."""
         target = self._stages.namer.name(record.redirect_to) if record.redirect_to else None
         return target if target is not None and target.key != url.key else None
+
+
+def _raise_none(page: Url | None, links: Sequence[Link]) -> dict[int, int]:  # noqa: ARG001 - as `PageImportance.note`
+    return {}
 
 
 def _slices(links: Sequence[One]) -> Sequence[Sequence[One]]:

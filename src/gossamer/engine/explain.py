@@ -31,8 +31,8 @@ class Lookups(NamedTuple):
     """Whether it is being fetched now."""
     robots: Callable[[Url], RobotsRecord | None] = lambda _: None
     """The robots.txt of its origin."""
-    revisits: Callable[[Url], dict[str, object] | None] = lambda _: None
-    """The record of a page that is revisited, with `next_due_at`."""
+    revisits: Callable[[Url], dict[str, object]] = lambda _: {}
+    """The record of a page that is revisited, with `next_due_at`; empty if there is none."""
     rendering: Callable[[Url], list[str]] = lambda _: []
     """What is known about rendering similar pages, in lines."""
 
@@ -184,9 +184,9 @@ def _last_attempt(record: PageRecord) -> dict[str, object]:
     return answer
 
 
-def _revisit_facts(facts: dict[str, object] | None) -> dict[str, object]:
+def _revisit_facts(facts: dict[str, object]) -> dict[str, object]:
     """Return the record of a page that is revisited, with readable times."""
-    if facts is None:
+    if not facts:
         return {}
     answer = {
         name: _instant(value) if name.endswith("_at") and isinstance(value, float) else value

@@ -71,7 +71,7 @@ class CrawlLoop:
         self.visits = 0
         """Visits in flight, each of which may become a page."""
         self._stopping: Literal["", "drain", "now"] = ""
-        self._early: End | None = None
+        self._early: End | Literal[""] = ""
         self._over = False
         self._leave_at = inf
         """Time from which visits in flight are abandoned; they stay queued."""
@@ -289,7 +289,7 @@ class CrawlLoop:
             self._counters.raise_fatal()
             if self._stopping or self._counters.failure is not None:
                 return "stopped"
-            if self._early is not None:
+            if self._early:
                 return self._early
             self._crowding = self._committer.crowding()
             if self._counters.in_epoch and self._crowding >= 1:
@@ -300,19 +300,20 @@ class CrawlLoop:
             if (not (self.paused or self.brakes.held) and self._lend(group)) or taken_back:
                 await asyncio.sleep(0)
                 continue
-            if (over := self._over_by_itself()) is not None:
-                return over
+            if end := self._end_by_itself():
+                return end
             await self._sleep()
 
-    def _over_by_itself(self) -> End | None:
+    def _end_by_itself(self) -> End | Literal[""]:
+        """Return how the crawl ends because nothing is left to do; empty if something is."""
         if self._options.mode == "continuous" or self._turns or self.paused or self._more_to_come():
-            return None
+            return ""
         if self._pipeline.discovery.links_held:
-            return None
+            return ""
         self._frontier.control.prerequisites_only = False  # Rendering has ended.
         if self._wake_at == inf:
             return "finished"
-        return "patience" if self.out_of_patience else None
+        return "patience" if self.out_of_patience else ""
 
     def _take_back(self) -> int:
         """Queue held links whose answers have come; if there is nothing else to do, also those of small batches."""

@@ -193,19 +193,20 @@ class Recorder:
         stages = self._stages
         row = visited.row
         visit = lease.visit
+        is_final = again is None
         finish = stages.ending.look(lease, visited) if again is None else self._retry(lease, again)
         archived = stages.archive.add(visited) or Archived()
         if self._logs.tells_visits:
             self._logs.debug("visited", url=row.url, outcome=row.outcome, status=row.status, fetch_s=row.fetch_s)
         reply = visited.reply
-        is_content = reply is not None and reply.body_bytes and not reply.truncated and row.outcome != "challenged"
-        if reply is not None and is_content and visited.revisit_of is None:
+        is_new = visited.revisit_of is None and row.outcome != "challenged"
+        if reply is not None and reply.body_bytes and not reply.truncated and is_new:
             original = Original(row.url, reply.started_at, archived.record_id)
             stages.content_seen.remember(visited.digest, visit.url, original)
-        stages.history.put(visit.url, page_record(row, final=again is None, outlinks=outlinks))
+        stages.history.put(visit.url, page_record(row, final=is_final, outlinks=outlinks))
         seed = not self._counters.totals.seeds.any_fetched and self.seed(visit) != NOT_SEED
         finish(archived, now)
-        if again is None and stages.pending_scope.is_open:
+        if is_final and stages.pending_scope.is_open:
             stages.pending_scope.conclude(visit.url)
         self._counters.count_visit(visited, seed=seed)
         for concluded in stages.middlewares.concluded:

@@ -16,7 +16,7 @@ from gossamer.model.pages import PageRow
 from gossamer.model.visits import Content
 from gossamer.ports import VisitMiddleware
 from gossamer.stages.scope.farms import ANY
-from gossamer.stages.scope.traps import Traps
+from gossamer.stages.scope.traps import Trap, Traps
 from gossamer.state.epoch import Epochs
 from gossamer.state.schema import PARTITIONED, partition_range
 from gossamer.url.name import Namer
@@ -60,12 +60,10 @@ class Trapping(VisitMiddleware):
             self.traps.load(int.from_bytes(key[:2]), dumped)
 
     def judge(self, url: Url, now: float) -> Verdict:
-        trap = self.traps.trap_of(url)
-        return Verdict(outcome="trapped", reason=trap.says()) if trap is not None else ALLOWED
+        return _verdict(self.traps.trap_of(url))
 
     def judge_visit(self, visit: Visit, now: float) -> Verdict:
-        trap = self.traps.trap_on_path(visit)
-        return Verdict(outcome="trapped", reason=trap.says()) if trap is not None else ALLOWED
+        return _verdict(self.traps.trap_on_path(visit))
 
     def note_page(self, url: Url, content: Content, row: PageRow, requested: Url | None = None) -> None:
         """Record a fetched page; only texts are evidence of a trap. Redirects from `requested` led to the page."""
@@ -127,6 +125,10 @@ class Trapping(VisitMiddleware):
                 keys, lambda one: one.outcome == "trapped" and one.error.startswith(starts), namer, enqueue
             )
         return [trap.name for trap in released]
+
+
+def _verdict(trap: Trap | None) -> Verdict:
+    return ALLOWED if trap is None else Verdict(outcome="trapped", reason=trap.says())
 
 
 def hosts_named(url: Url, body: bytes) -> str:

@@ -15,6 +15,7 @@ from gossamer.features.revisit.policies import VisitHistory
 from gossamer.features.revisit.rhythm import Census, Pool, Rhythm
 from gossamer.model.pages import Original
 from gossamer.state.epoch import Epochs
+from gossamer.state.redo import Redo
 from gossamer.state.schema import REVISIT_STATE
 from gossamer.url.url import Url
 
@@ -288,11 +289,11 @@ def recount(kept: RevisitState, rhythms: Iterable[Rhythm], memories: Iterable[Me
     return state
 
 
-def page_facts(epochs: Epochs, url: Url) -> dict[str, object] | None:
-    """Return the record of a page for display, with wall times; None if there is none."""
+def page_facts(epochs: Epochs, url: Url) -> dict[str, object]:
+    """Return the record of a page for display, with wall times; empty if there is none."""
     data = epochs.get(FAMILY, memory_key(url))
     if data is None:
-        return None
+        return {}
     memory = decode_memory(data)
     rate = memory.change_rate
     return {
@@ -343,7 +344,7 @@ def whole_facts(state: RevisitState, now: float) -> dict[str, object]:
     }
 
 
-def load_state(epochs: Epochs) -> RevisitState | None:
+def load_state(kept: Redo | Epochs) -> RevisitState | None:
     """Return the sums of a crawl that does not run; None if it was never continuous."""
-    data = epochs.get("meta", REVISIT_STATE)
+    data = kept.get("meta", REVISIT_STATE)
     return decode_state(data) if data is not None else None
