@@ -23,7 +23,7 @@ from gossamer.api.growing import (
 )
 from gossamer.api.maintenance import verify_of
 from gossamer.assembly.building import assemble
-from gossamer.assembly.home import Home, load
+from gossamer.assembly.home import Home
 from gossamer.assembly.mapping import bring_map, map_in
 from gossamer.cluster.coordination import CoordinatorRecord
 from gossamer.cluster.lease_client import LeaseClient
@@ -39,6 +39,7 @@ from gossamer.config.live import save
 from gossamer.engine.counters import Totals
 from gossamer.model.errors import ConfigError, Damage
 from gossamer.model.verbs import ConflictError
+from gossamer.state.epoch import load
 from gossamer.state.schema import TOTALS
 from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
@@ -160,7 +161,7 @@ def test_a_shard_that_is_added_names_no_file_as_an_earlier_one_of_its_number(cra
         home = Home(crawl, number, 5)
         home.require_state()
         store = Store(home.store)
-        found.append(load(store, TOTALS, Totals, Totals()).incarnation)
+        found.append(load(store, TOTALS, Totals).incarnation)
         store.close()
     assert found == [0, 7, 0]
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.api import scale_crawl
-from gossamer.assembly.home import homes, load
+from gossamer.assembly.home import homes
 from gossamer.assembly.integrity import open_store
 from gossamer.assembly.scaling import refuse_indivisible
 from gossamer.cluster.coordination import CoordinatorRecord
@@ -33,6 +33,7 @@ from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
 from gossamer.stages.frontier.record import QueueCounts
+from gossamer.state.epoch import load
 from gossamer.state.schema import ENROLLED, FAMILIES, FRONTIER_COUNTS, PARTITIONED, REVISIT_STATE
 from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
@@ -194,7 +195,7 @@ def queued_of(directory: Path) -> int:
     config, found = opened(directory), 0
     for home in homes(directory, config.cluster.workers):
         with closing(open_store(config, home)) as store:
-            found += load(store, FRONTIER_COUNTS, QueueCounts, QueueCounts()).pending
+            found += load(store, FRONTIER_COUNTS, QueueCounts).pending
     return found
 
 

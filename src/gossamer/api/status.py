@@ -47,7 +47,7 @@ from gossamer.stages.frontier.budgets import read_round
 from gossamer.stages.frontier.record import QueueCounts
 from gossamer.stages.scope.chain import DEPTH
 from gossamer.stages.scope.traps import Traps
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import FRONTIER_COUNTS
 from gossamer.state.slots import end_of
 from gossamer.world.clock import WallClock
@@ -211,8 +211,7 @@ def _read_status(config: Config, directory: Path) -> dict[str, object]:
 
 def _status_of(config: Config, directory: Path, shard: int) -> Status:
     with closing(open_stopped(config, directory, shard, config.cluster.workers)) as opened:
-        stored = opened.store.get("meta", FRONTIER_COUNTS)
-        counts = QueueCounts() if stored is None else msgspec.msgpack.decode(stored, type=QueueCounts)
+        counts = load(opened.store, FRONTIER_COUNTS, QueueCounts)
         totals, now = opened.totals, WallClock().now()
         status = _common(counts, totals, totals.elapsed_s, config)
         status.seeds = seeds_state(totals.seeds, opened.explainer.why)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from gossamer.assembly.archives import archives_of
 from gossamer.assembly.frontiers import frontier_for
-from gossamer.assembly.home import Home, Setup, load, lock_directory
+from gossamer.assembly.home import Home, Setup, lock_directory
 from gossamer.assembly.integrity import refuse_half_forgotten, refuse_half_scaled, require_division
 from gossamer.assembly.kept import DurableState, durable_state_of, storage_of
 from gossamer.assembly.live import counters_of, measuring, reconfigure, watchdogs_of
@@ -69,7 +69,7 @@ from gossamer.stages.frontier.scheduler import HostControl
 from gossamer.stages.process.choice import Chosen
 from gossamer.stages.robots.robots import SiteRobots, record_of
 from gossamer.stages.scope.chain import Chain
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.journals import Journals
 from gossamer.state.schema import TOTALS
 from gossamer.state.slots import ShardSlots
@@ -143,7 +143,7 @@ def assemble(
 
 def _assemble(setup: Setup, opening_min: int) -> Shard:
     storage = storage_of(setup)
-    totals = load(storage.store, TOTALS, Totals, Totals())
+    totals = load(storage.store, TOTALS, Totals)
     totals.incarnation = max(totals.incarnation + 1, opening_min)
     logs = setup.undo.enter_context(closing(Logs(setup.home.logs, setup.clock, setup.config.logs)))
     telemetry = Telemetry(setup.clock, logs, CrawlCounters(totals, setup.config.crawl))

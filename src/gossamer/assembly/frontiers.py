@@ -22,7 +22,7 @@ from gossamer.stages.frontier.strategy import Strategy
 from gossamer.stages.frontier.walk import RandomWalk
 from gossamer.stages.frontier.walked import has_walked
 from gossamer.stages.frontier.wrapping import WrappedFrontier
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, begun_with
 from gossamer.state.schema import FRONTIER_COMPONENT
 from gossamer.url.name import Namer
 from gossamer.world.dice import Dice
@@ -75,10 +75,7 @@ def _check_beginning(config: Config, epochs: Epochs) -> None:
     if begun != strategy:
         raise ConfigError(f"frontier.strategy: this crawl began with {begun!r} and keeps it; set it back")
     component = config.components.frontier.rpartition(":")[2].encode()
-    stored = epochs.get("meta", FRONTIER_COMPONENT)
-    if stored is None:
-        stored = b"" if is_resumed else component
-        epochs.put("meta", FRONTIER_COMPONENT, stored)
+    stored = begun_with(epochs, FRONTIER_COMPONENT, b"" if is_resumed else component)
     if stored != component:
         kept = stored.decode() or "none"
         raise ConfigError(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import shutil
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 import msgspec
 
@@ -17,13 +17,10 @@ from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.words import shell_word
 from gossamer.state.journals import Journals
-from gossamer.state.store import Store
 from gossamer.world.clock import Clock
 from gossamer.world.dice import Dice
 from gossamer.world.files import make_directory, write_refusal
 from gossamer.world.process import MAINTENANCE, NOT_OURS, DirectoryLock
-
-T = TypeVar("T")
 
 OWNED = ("warc", "state/tables", "state/search")
 """Folders of journals: files in them that are not in the manifest belong to an epoch that was not committed."""
@@ -163,9 +160,3 @@ def refuse_maintained(directory: Path) -> None:
 def store_sizes(config: Config) -> tuple[int, int, int]:
     """Return a store's block cache and write buffer in bytes, and its bytes per second in the background."""
     return config.state.cache_bytes, config.state.write_buffer_bytes, config.state.background_bytes_s
-
-
-def load(store: Store, key: bytes, kind: type[T], default: T) -> T:
-    """Return the decoded value of a key in the store, or `default`."""
-    value = store.get("meta", key)
-    return default if value is None else msgspec.msgpack.decode(value, type=kind)

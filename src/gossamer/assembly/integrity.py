@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from gossamer.assembly.home import Home, homes, load, store_sizes
+from gossamer.assembly.home import Home, homes, store_sizes
 from gossamer.cluster.partitions import FILE as PARTITIONS
 from gossamer.cluster.partitions import PartitionMap
 from gossamer.config import Config
@@ -20,6 +20,7 @@ from gossamer.model.paths import is_of_crawl
 from gossamer.model.words import shell_word
 from gossamer.stages.archive.seals import INDEX, faults_of_index
 from gossamer.stages.archive.segments import table_of
+from gossamer.state.epoch import load
 from gossamer.state.journals import DIFFERS, STATE, ManifestEntry, Phase, differs, lacking
 from gossamer.state.redo import DamagedStoreError
 from gossamer.state.schema import MANIFEST
@@ -229,7 +230,7 @@ def manifest_of(store: Store) -> list[ManifestEntry]:
     Raises:
         DamagedError: it names a file that is none of a crawl: the state came from elsewhere, and no crawl wrote it.
     """
-    manifest = load(store, MANIFEST, list[ManifestEntry], [])
+    manifest = load(store, MANIFEST, list[ManifestEntry])
     for entry in manifest:
         if not is_of_crawl(entry.name):
             raise DamagedError(

@@ -36,7 +36,7 @@ from gossamer.stages.scope.traps import Traps
 from gossamer.stages.seen.content import ExactContentSeen, NearContentSeen, sketch
 from gossamer.stages.seen.popular import POPULAR_BYTES
 from gossamer.stages.seen.urls import RocksUrlSeen
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, begun_with
 from gossamer.state.journals import Journals
 from gossamer.state.schema import FILTERS, OFFLINE, SEEN_FORM
 from gossamer.state.slots import ShardSlots
@@ -95,10 +95,7 @@ def keep_mode(config: Config, epochs: Epochs) -> None:
         ConfigError: the mode has changed.
     """
     now = b"1" if config.crawl.mode == "offline" else b"0"
-    begun = epochs.get("meta", OFFLINE)
-    if begun is None:
-        begun = b"0" if epochs.number > 1 else now
-        epochs.put("meta", OFFLINE, begun)
+    begun = begun_with(epochs, OFFLINE, b"0" if epochs.number > 1 else now)
     if begun != now:
         kept = "began with --mode offline and keeps it" if begun == b"1" else "did not begin with --mode offline"
         raise ConfigError(f"crawl.mode: this crawl {kept}; set it back, or begin another")
@@ -154,7 +151,9 @@ def url_seen_of(config: Config, epochs: Epochs, journals: Journals) -> UrlSeen:
     name = config.components.url_seen
     kind = config.seen.backend
     chosen = SEEN_COMPONENT if name else kind
-    begun = _form_begun_with(epochs, chosen)
+    # Another backend would know none of the URLs. Crawls without this record had no choice of backends.
+    first = b"rocksdb" if epochs.number > 1 and chosen != SEEN_COMPONENT else chosen.encode()
+    begun = begun_with(epochs, SEEN_FORM, first).decode()
     if begun != chosen and SEEN_COMPONENT in (begun, chosen):
         began = "a component of its own" if begun == SEEN_COMPONENT else f"seen.backend = {begun!r}"
         raise ConfigError(f"components.url_seen: this crawl began with {began} and keeps it; set it back")
@@ -184,15 +183,6 @@ def check_answers(answers: object, given: tuple[object, ...]) -> None:
         raise ValueError(f"it returned {len(answers)} answers for {len(urls)} URLs")
     if wrong := [answer for answer in answers if answer not in (KNOWN, NEW, SHORTER)]:
         raise ValueError(f"it returned {wrong[0]!r}, not KNOWN (0), NEW (1) or SHORTER (2)")
-
-
-def _form_begun_with(epochs: Epochs, chosen: str) -> str:
-    """Return the name of the backend that the crawl began with: another backend would know none of its URLs."""
-    begun = epochs.get("meta", SEEN_FORM)
-    if begun is None:  # Crawls without this record had no choice of backends.
-        begun = b"rocksdb" if epochs.number > 1 and chosen != SEEN_COMPONENT else chosen.encode()
-        epochs.put("meta", SEEN_FORM, begun)
-    return begun.decode()
 
 
 def traps_of(config: Config, epochs: Epochs) -> Traps:
@@ -277,10 +267,7 @@ def politeness_of(config: Config) -> Politeness:
 
 def judges_again(chain: Chain, epochs: Epochs) -> bool:
     """Say whether the filters differ from those at the beginning of the crawl, and store these at the first start."""
-    begun = epochs.get("meta", FILTERS)
-    if begun is None:
-        epochs.put("meta", FILTERS, chain.made_of)
-    return begun is not None and begun != chain.made_of
+    return begun_with(epochs, FILTERS, chain.made_of) != chain.made_of
 
 
 def rendering_explainer(config: Config, epochs: Epochs) -> Callable[[Url], list[str]]:

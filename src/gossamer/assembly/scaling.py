@@ -11,19 +11,18 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from gossamer.assembly.home import Home, last_incarnation, load, lock_directory
+from gossamer.assembly.home import Home, last_incarnation, lock_directory
 from gossamer.assembly.integrity import SCALING_PLAN, ScalingPlan, open_store, refuse_half_forgotten, refuse_half_scaled
 from gossamer.assembly.mapping import MovesKept, map_in, moves_in
 from gossamer.assembly.moving import urls_in
 from gossamer.assembly.parts import close, url_seen_of
 from gossamer.assembly.schemes import namer_for
-from gossamer.cluster.channels import OutboxRecord, Repacked, batch_key
+from gossamer.cluster.channels import Outbox
 from gossamer.cluster.frames import Batch, decode_batch, encode, links_of
 from gossamer.cluster.partitions import FILE, RECORD_FILE, PartitionMap
 from gossamer.config import Config
@@ -31,14 +30,14 @@ from gossamer.engine.counters import SEEDS_NAMED_MAX, Cost, Totals
 from gossamer.engine.pending_scope import count_pending as beyond_counted
 from gossamer.features.revisit.moving import MEMORIES, absorb, align, numbers_in, renumber
 from gossamer.features.revisit.rhythm import decode_rhythm
-from gossamer.features.revisit.state import RevisitState, decode_memory, decode_state, encode_state, recount
+from gossamer.features.revisit.state import decode_memory, encode_state, load_state, recount
 from gossamer.model.errors import ConfigError
 from gossamer.model.words import shell_word
 from gossamer.stages.frontier.record import QueueCounts, decode_record
 from gossamer.stages.seen.moved import Cursor, MovedUrls
 from gossamer.stages.seen.offers import FOLDER as SEEN_FOLDER
 from gossamer.state import schema
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.journals import ManifestEntry, Phase
 from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
@@ -159,9 +158,9 @@ def _require_stopped(config: Config, home: Home) -> None:
             undo.callback(lock_directory(home.directory, wait_s=0.0, state=home.state).release)
         store = open_store(config, home)
         undo.callback(store.close)
-        manifest = load(store, schema.MANIFEST, list[ManifestEntry], [])
+        manifest = load(store, schema.MANIFEST, list[ManifestEntry])
         unfinished = any(entry.phase < Phase.FINAL or entry.name.startswith("state/tables") for entry in manifest)
-        if unfinished or not load(store, schema.TOTALS, Totals, Totals()).ended:
+        if unfinished or not load(store, schema.TOTALS, Totals).ended:
             raise ConfigError(
                 f"{home.directory} did not end cleanly; `gossamer resume {shell_word(home.directory)}` and "
                 f"`gossamer stop {shell_word(home.directory)}`, then scale it"
@@ -206,7 +205,7 @@ def _open(config: Config, directory: Path, number: int, undo: ExitStack) -> Stor
 
 def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> None:
     """Copy the common facts to new shards, and move the counters of removed ones to shard 0."""
-    totals = [load(store, schema.TOTALS, Totals, Totals()) for store in stores]
+    totals = [load(store, schema.TOTALS, Totals) for store in stores]
     latest = max(one.incarnation for one in totals)
     known = {
         key: value
@@ -222,7 +221,7 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
         sums = {one.key: ADD[one.key](stores[0], leaving) for one in schema.with_sharing(schema.Sharing.ADDED)}
         known = {key: value for key, value in sums.items() if value}
         stores[0].put("meta", {**known, schema.ABSORBED: encode(plan.version)})
-    for store, state in zip(stores, align([_visits_of(store) for store in stores]), strict=False):
+    for store, state in zip(stores, align([load_state(store) for store in stores]), strict=False):
         store.put("meta", {schema.REVISIT_STATE: encode_state(state)})
     if any(store.get("meta", schema.ENROLLED) is not None for store in stores):
         # Enrolled pages are skipped, so beginning too early does no harm.
@@ -237,13 +236,13 @@ def _settle_meta(directory: Path, stores: list[Store], plan: ScalingPlan) -> Non
 
 def store_says(store: Store) -> int:
     """Return the version of the map when a shard last added the values of removed shards."""
-    return load(store, schema.ABSORBED, int, 0)
+    return load(store, schema.ABSORBED, int)
 
 
 def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
-    totals = load(kept, schema.TOTALS, Totals, Totals())
+    totals = load(kept, schema.TOTALS, Totals)
     outcomes = Counter(totals.outcomes)
-    for one in (load(store, schema.TOTALS, Totals, Totals()) for store in leaving):
+    for one in (load(store, schema.TOTALS, Totals) for store in leaving):
         totals.pages += one.pages
         totals.attempts += one.attempts
         totals.wire_bytes += one.wire_bytes
@@ -264,29 +263,24 @@ def _counters(kept: Store, leaving: Sequence[Store]) -> bytes:
 
 
 def _counts(kept: Store, leaving: Sequence[Store]) -> bytes:
-    counts = load(kept, schema.FRONTIER_COUNTS, QueueCounts, QueueCounts())
-    for gone in (load(store, schema.FRONTIER_COUNTS, QueueCounts, QueueCounts()) for store in leaving):
+    counts = load(kept, schema.FRONTIER_COUNTS, QueueCounts)
+    for gone in (load(store, schema.FRONTIER_COUNTS, QueueCounts) for store in leaving):
         for outcome, urls in gone.terminal.items():
             counts.terminal[outcome] = counts.terminal.get(outcome, 0) + urls
     return encode(counts)
 
 
 def _manifest(kept: Store, leaving: Sequence[Store]) -> bytes:
-    files = {entry.name: entry for entry in load(kept, schema.MANIFEST, list[ManifestEntry], [])}
+    files = {entry.name: entry for entry in load(kept, schema.MANIFEST, list[ManifestEntry])}
     for store in leaving:  # Their tables of seen URLs go with their state.
-        gone = load(store, schema.MANIFEST, list[ManifestEntry], [])
+        gone = load(store, schema.MANIFEST, list[ManifestEntry])
         files |= {entry.name: entry for entry in gone if not _is_of_seen(entry)}
     return encode(list(files.values()))
 
 
-def _visits_of(store: Store) -> RevisitState | None:
-    data = store.get("meta", schema.REVISIT_STATE)
-    return decode_state(data) if data is not None else None
-
-
 def _visits(kept: Store, leaving: Sequence[Store]) -> bytes:
     """Add up the results of visits; empty in a batch crawl. `_recount_visits` counts due pages."""
-    found = [state for store in (kept, *leaving) if (state := _visits_of(store)) is not None]
+    found = [state for store in (kept, *leaving) if (state := load_state(store)) is not None]
     return encode_state(absorb(found)) if found else b""
 
 
@@ -324,7 +318,7 @@ def _list_known(config: Config, directory: Path, stores: list[Store], old: Parti
     for source in sorted({source for _, _, source, _ in _moves(old, new)}):
         store = stores[source]
         journals = Home(directory, source, 2).journals()
-        journals.recover(entry for entry in load(store, schema.MANIFEST, list[ManifestEntry], []) if _is_of_seen(entry))
+        journals.recover(entry for entry in load(store, schema.MANIFEST, list[ManifestEntry]) if _is_of_seen(entry))
         epochs = Epochs(store)
         seen = url_seen_of(config, epochs, journals)
         with ExitStack() as undo:
@@ -358,7 +352,7 @@ def _moving(config: Config) -> list[str]:
 def _copy(config: Config, stores: list[Store], old: PartitionMap, new: PartitionMap, note: Note) -> tuple[int, int]:
     """Copy the keys of partitions to their new shards; return the numbers of both."""
     moved = keys = 0
-    states = [_visits_of(store) for store in stores]
+    states = [load_state(store) for store in stores]
     for begin, end, source, to in _moves(old, new):
         for family in _moving(config):
             pairs = stores[source].scan(family, *schema.partition_range(begin, end))
@@ -402,7 +396,7 @@ def _recount(stores: list[Store]) -> list[float]:
     """Count the contents of each shard again; return the hosts of each partition."""
     weights = [0.0] * PARTITIONS
     for store in stores:
-        counts = load(store, schema.FRONTIER_COUNTS, QueueCounts, QueueCounts())
+        counts = load(store, schema.FRONTIER_COUNTS, QueueCounts)
         counts.pending = counts.hosts = counts.working = counts.deferred = 0
         for key, data in store.scan("host", *schema.PARTITIONED):
             record = decode_record(data)
@@ -420,7 +414,7 @@ def _recount(stores: list[Store]) -> list[float]:
 def _recount_visits(stores: list[Store]) -> None:
     """Compute the sums of a continuous crawl again from the pages and hosts of each shard."""
     for store in stores:
-        if (kept := _visits_of(store)) is not None:
+        if (kept := load_state(store)) is not None:
             rhythms = (decode_rhythm(data) for _, data in store.scan("rhythm", *schema.PARTITIONED))
             memories = (decode_memory(data) for _, data in store.scan("revisit", *schema.PARTITIONED))
             store.put("meta", {schema.REVISIT_STATE: encode_state(recount(kept, rhythms, memories))})
@@ -430,45 +424,42 @@ def _recount_visits(stores: list[Store]) -> None:
 
 
 def _readdress(stores: list[Store], plan: ScalingPlan, target: PartitionMap, namer: Namer) -> None:
-    """Repack the outboxes for the shards that own the partitions now, under new numbers."""
-    outbox = schema.FAMILIES.index("outbox")
-    for number, store in enumerate(stores):
-        kept = load(store, schema.OUTBOX, OutboxRecord, OutboxRecord())
-        if not any(channel.first <= channel.last for channel in kept.channels.values()):
-            continue
-        heir = store if number < plan.after else stores[0]
-        repacked = Repacked(
-            load(heir, schema.OUTBOX, OutboxRecord, OutboxRecord()), partial(heir.put, "outbox"), keep=heir is not store
-        )
-        for to, channel in kept.channels.items():
-            for at in range(channel.first, channel.last + 1):
-                data = store.get("outbox", batch_key(to, at))
-                if data is not None:
-                    _repack(decode_batch(data), to, repacked, target, namer)
-        # From this commit on the new batches are valid, and the old ones are not.
-        heir.put("meta", {schema.OUTBOX: encode(repacked.finish())})
-        if heir is store:
-            ranges = [
-                (outbox, batch_key(to, channel.first), batch_key(to, channel.last + 1))
-                for to, channel in kept.channels.items()
-                if channel.first <= channel.last
-            ]
-            store.change(ranges, {})
+    """Move what waits in the outboxes to new batches, for the shards that own the partitions now. What an interruption
+    leaves is moved when this is repeated.
+    """
+    kept = [Epochs(store) for store in stores]
+    outboxes = [Outbox(epochs, None) for epochs in kept]
+    for number, outbox in enumerate(outboxes):
+        heir = number if number < plan.after else 0
+        size = 0
+        waiting = [(to, at) for to, one in outbox.channels.items() for at in range(one.first, one.last + 1)]
+        if waiting:
+            outboxes[heir].begin_anew()
+        for done, (to, at) in enumerate(waiting, 1):
+            data = outbox.read(to, at, at)[0]
+            outbox.drop(to, at)
+            _repack(decode_batch(data), to, outboxes[heir], target, namer)
+            size += len(data)
+            if size >= STEP_BYTES_MAX or done == len(waiting):
+                for changed in dict.fromkeys((heir, number)):
+                    outboxes[changed].cut()
+                    kept[changed].close_at_once()
+                size = 0
 
 
-def _repack(batch: Batch, receiver: int, repacked: Repacked, target: PartitionMap, namer: Namer) -> None:
+def _repack(batch: Batch, receiver: int, outbox: Outbox, target: PartitionMap, namer: Namer) -> None:
     for root in batch.roots:
         for to in range(target.shards):
-            repacked.to(to).add_root(root)
+            outbox.packing(to).add_root(root)
     for welcome in batch.welcomes if receiver < target.shards else ():
-        repacked.to(receiver).add_welcome(welcome)
+        outbox.packing(receiver).add_welcome(welcome)
     # Parts of moves are ignored, since no move is in progress.
     for linking in batch.linking:
-        repacked.to(target.owner(linking.partition)).add_linking(linking)
+        outbox.packing(target.owner(linking.partition)).add_linking(linking)
     for cash in batch.cash:
-        repacked.to(target.owner(cash.partition)).add_cash(cash.host, cash.partition, cash.amount)
+        outbox.packing(target.owner(cash.partition)).add_cash(cash.host, cash.partition, cash.amount)
     for link in links_of(batch, namer.names([url for run in batch.runs for url in run.urls])):
-        repacked.to(target.owner(link.url.partition)).add(link)
+        outbox.packing(target.owner(link.url.partition)).add(link)
 
 
 # ---- the end of it

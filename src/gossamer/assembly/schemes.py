@@ -11,7 +11,7 @@ from gossamer.model.errors import ConfigError
 from gossamer.options import to_table
 from gossamer.plugins import component
 from gossamer.stages.robots.robots import WITHOUT
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import ADDED_SCHEMES, URL_RULES
 from gossamer.url.name import SCHEMES, Namer
 
@@ -60,8 +60,7 @@ def keep_schemes(config: Config, epochs: Epochs) -> None:
         ConfigError: a scheme is missing, or has another default port.
     """
     ports = extra_ports(config)
-    stored = epochs.get("meta", ADDED_SCHEMES)
-    begun = {} if stored is None else msgspec.msgpack.decode(stored, type=dict[str, int])
+    begun = load(epochs, ADDED_SCHEMES, dict[str, int])
     for scheme, port in begun.items():
         key = f"components.protocols.{scheme}"
         if scheme not in ports:

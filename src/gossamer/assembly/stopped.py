@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from gossamer.assembly.home import Home, load, lock_directory
+from gossamer.assembly.home import Home, lock_directory
 from gossamer.assembly.integrity import losses, manifest_of, open_store, require_sound
 from gossamer.assembly.parts import budget_of, close, rendering_explainer, url_seen_of
 from gossamer.assembly.permits import earlier_of, forget_filter_of, scope_of
@@ -26,7 +26,7 @@ from gossamer.stages.frontier.overview import facts_of
 from gossamer.stages.robots.robots import record_of
 from gossamer.stages.scope.traps import Traps
 from gossamer.stages.seen.offers import FOLDER as SEEN_FOLDER
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import TOTALS
 from gossamer.state.store import Store
 from gossamer.world.clock import WallClock
@@ -86,7 +86,7 @@ def open_stopped(config: Config, directory: Path, shard: int = 0, shards: int = 
         revisits = partial(page_facts, epochs)
         lookups = Lookups(facts, lambda _: False, robots, revisits, rendering_explainer(config, epochs))
         explainer = Explainer(urls, scope.chain, lookups)
-        totals = load(store, TOTALS, Totals, Totals())
+        totals = load(store, TOTALS, Totals)
         undo.pop_all()
         uploads = counts_of(config.archive.store, manifest)
         return Opened(

@@ -6,7 +6,7 @@ of each receiver, and what to send next. `inbox` handles batches from other shar
 
 from array import array
 from collections import deque
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Container, Iterator
 from typing import Final
 
 import msgspec
@@ -14,7 +14,7 @@ import msgspec
 from gossamer.cluster.frames import FRAME_BYTES_MAX, FramePacker, Position, encode
 from gossamer.model.decodable import decodable
 from gossamer.model.links import Link
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import BATCHES, OUTBOX
 
 
@@ -48,9 +48,8 @@ class Outbox:
         checkpoint had numbers that are used again, so a new incarnation distinguishes them.
         """
         self._epochs = epochs
-        stored = epochs.get("meta", OUTBOX)
-        self._kept = OutboxRecord() if stored is None else msgspec.msgpack.decode(stored, type=OutboxRecord)
-        self._changed = stored is None
+        self._kept = load(epochs, OUTBOX, OutboxRecord)
+        self._changed = epochs.get("meta", OUTBOX) is None
         if rolled_back_at is not None:
             # A number derived from the time of this start is new: earlier starts had lower ones.
             self._kept.incarnation = max(self._kept.incarnation + 1, int(rolled_back_at * 1000))
@@ -64,6 +63,11 @@ class Outbox:
         """Numbers of batches are unique within one incarnation."""
         return self._kept.incarnation
 
+    def begin_anew(self) -> None:
+        """Begin another incarnation: no receiver's position counts any more."""
+        self._kept.incarnation += 1
+        self._changed = True
+
     @property
     def channels(self) -> dict[int, Channel]:
         return self._kept.channels
@@ -76,7 +80,7 @@ class Outbox:
         return channel
 
     def packing(self, to: int) -> FramePacker:
-        """Return the batch to add to, for one receiver; call `grown` afterwards."""
+        """Return the batch to add to, for one receiver."""
         packing = self._packing.get(to)
         if packing is None:
             packing = self._packing[to] = FramePacker()
@@ -138,42 +142,6 @@ class Outbox:
         if packing.seeds:
             channel.seeds = channel.last
         self._changed = True
-
-
-class Repacked:
-    """The outbox after a change of shards: the same links in new batches, for the shards that own them now.
-
-    The new batches have new numbers beside the old ones, and are valid when the value of `finish` is stored.
-    """
-
-    def __init__(self, kept: OutboxRecord, put: Callable[[dict[bytes, bytes]], None], *, keep: bool) -> None:
-        """`keep`: the existing batches stay, and new ones are added to them."""
-        self._put = put
-        self._kept = OutboxRecord(kept.incarnation + 1)
-        for to, one in kept.channels.items():
-            first = one.first if keep else one.last + 1
-            self._kept.channels[to] = Channel(first, one.last, one.seeds, one.links, one.bytes)
-        self._packing: dict[int, FramePacker] = {}
-
-    def to(self, to: int) -> FramePacker:
-        """Return the batch to add to."""
-        packing = self._packing.setdefault(to, FramePacker())
-        if packing.full:
-            self._write(to, packing)
-            packing = self._packing[to] = FramePacker()
-        return packing
-
-    def finish(self) -> OutboxRecord:
-        """Write the remaining links; return the record to store."""
-        for to, packing in self._packing.items():
-            self._write(to, packing)
-        return self._kept
-
-    def _write(self, to: int, packing: FramePacker) -> None:
-        channel = self._kept.channels.setdefault(to, Channel())
-        channel.last += 1
-        channel.seeds = channel.last if packing.seeds else channel.seeds
-        self._put({batch_key(to, channel.last): encode(packing.batch)})
 
 
 def batch_key(to: int, number: int) -> bytes:

@@ -15,7 +15,7 @@ from gossamer.model.links import NOT_SEED, Link
 from gossamer.stages.scope.chain import Chain
 from gossamer.stages.scope.lists import ExcludedHost
 from gossamer.stages.scope.roots import Roots
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import EXCLUDED, PARTITIONED, PENDING_SCOPE, REJECTED, ROOTS, under
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
@@ -62,8 +62,7 @@ class PendingScope:
         self._committed_open = 0
         self.activity = 0
         """Grows with every offered seed, and target of a seed's redirect."""
-        stored = epochs.get("meta", PENDING_SCOPE)
-        self._counts = PendingCounts() if stored is None else msgspec.msgpack.decode(stored, type=PendingCounts)
+        self._counts = load(epochs, PENDING_SCOPE, PendingCounts)
         self._regained: list[Link] = []
         self._changed = False
 
@@ -222,10 +221,8 @@ class ScopeMemory:
         excluded = epochs.get("meta", EXCLUDED)
         if excluded is not None:
             exclusions.load(excluded)
-        counts = epochs.get("meta", REJECTED)
-        if counts is not None:
-            for name, count in msgspec.msgpack.decode(counts, type=dict[str, int]).items():
-                rejected[name] = rejected.get(name, 0) + count
+        for name, count in load(epochs, REJECTED, dict[str, int]).items():
+            rejected[name] = rejected.get(name, 0) + count
         self._revision = exclusions.revision
 
     def cut(self, now: float) -> None:

@@ -10,7 +10,7 @@ import msgspec
 
 from gossamer.engine.examine import Examined, Examiner, dead
 from gossamer.model.visits import LargeBody, Reply
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import SUSPECTS
 from gossamer.state.slots import Suspect
 from gossamer.world.workers import end_process
@@ -43,8 +43,7 @@ class Quarantine:
         self._command = list(command)
         self._limit_s = limit_s
         self._environment = environment
-        stored = epochs.get("meta", SUSPECTS)
-        self._suspects: dict[int, str] = msgspec.msgpack.decode(stored, type=dict[int, str]) if stored else {}
+        self._suspects = load(epochs, SUSPECTS, dict[int, str])
         for suspect in accused:
             self._suspects[suspect.fingerprint] = suspect.stage
         self.accused = bool(accused)

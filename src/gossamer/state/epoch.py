@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeVar
 
-from gossamer.state.redo import Range
+import msgspec
+
+from gossamer.state.redo import Range, Redo
 from gossamer.state.schema import FAMILIES
 from gossamer.state.store import Store
 
+Kind = TypeVar("Kind")
 _NUMBER = {name: number for number, name in enumerate(FAMILIES)}
 _SCANNED = frozenset(_NUMBER[name] for name in ("ready", "sleep", "due", "deferred", "waiting", "scope"))
 """Families that are scanned while an epoch grows. Without an index, each scan would pass over all changes of the epoch,
@@ -291,6 +295,21 @@ class Epochs:
         self.apply(number)
         self.settle()
         return number
+
+
+def load(kept: Redo | Epochs, key: bytes, kind: type[Kind]) -> Kind:
+    """Return the decoded value of a key of the shard, or an empty one of its kind."""
+    value = kept.get("meta", key)
+    return kind() if value is None else msgspec.msgpack.decode(value, type=kind)
+
+
+def begun_with(epochs: Epochs, key: bytes, first: bytes) -> bytes:
+    """Return what a crawl began with: the stored value of a key, or `first`, which is stored then."""
+    begun = epochs.get("meta", key)
+    if begun is None:
+        epochs.put("meta", key, first)
+        return first
+    return begun
 
 
 def _not_cleared(asked: list[int], keys: Sequence[bytes], found: list[bytes | None], cleared: Cleared) -> list[int]:

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 import msgspec
 
-from gossamer.assembly.home import OWNED, Home, load
+from gossamer.assembly.home import OWNED, Home
 from gossamer.assembly.integrity import losses, manifest_of, open_store, running_store
 from gossamer.config import Config
 from gossamer.engine.counters import Totals
@@ -21,6 +21,7 @@ from gossamer.model.errors import DamagedError, require_none
 from gossamer.model.paths import is_of_crawl
 from gossamer.model.words import shell_word
 from gossamer.stages.scope.forgotten import Matching
+from gossamer.state.epoch import load
 from gossamer.state.journals import DIFFERS, ManifestEntry, Phase, differs
 from gossamer.state.schema import MANIFEST, TOTALS
 from gossamer.state.sums import PIECE_BYTES, Sums, pieces_of, sums_of
@@ -153,7 +154,7 @@ class Holdings:
     @property
     def totals(self) -> Totals:
         """What the shard did so far."""
-        return load(self.store, TOTALS, Totals, Totals())
+        return load(self.store, TOTALS, Totals)
 
     def take_incarnation(self, number: int) -> None:
         """See that no later run gives its files this number."""

@@ -44,7 +44,7 @@ from gossamer.stages.seen.content import without
 from gossamer.stages.seen.held import without as links_without
 from gossamer.stages.seen.urls import url_seen_key
 from gossamer.state import schema
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.url.name import Namer
 
 EPOCH_BYTES_MAX: Final = 32 << 20
@@ -149,8 +149,7 @@ class Keys:
             self._epochs.close_at_once()
 
     def _counts(self) -> QueueCounts:
-        data = self._epochs.get("meta", schema.FRONTIER_COUNTS)
-        return QueueCounts() if data is None else msgspec.msgpack.decode(data, type=QueueCounts)
+        return load(self._epochs, schema.FRONTIER_COUNTS, QueueCounts)
 
     def _thin_levels(self, prefix: bytes, record: HostRecord, counts: QueueCounts) -> int:
         """Rewrite the queues of a host without forgotten URLs; return how many these are."""

@@ -18,7 +18,7 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.model.links import Link, TravellingWalker
 from gossamer.stages.frontier.remembered import Remembered, Spent
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import LINKING_MAX, partition_range
 from gossamer.url.site import site_partition
 from gossamer.url.url import Url
@@ -202,8 +202,7 @@ class Reputation:
         self._pairs: set[int] = set()
         self.others: OtherShards | None = None
         """The other shards; None if there are none."""
-        stored = epochs.get("meta", LINKING_MAX)
-        self.linking_max = msgspec.msgpack.decode(stored, type=float) if stored is not None else 0.0
+        self.linking_max = load(epochs, LINKING_MAX, float)
         """Largest number of other sites that link to any site."""
 
     def count_links(self, page: Url, links: Sequence[Link], queued: int) -> None:

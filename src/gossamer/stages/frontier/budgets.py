@@ -36,7 +36,7 @@ from gossamer.stages.frontier.options import BudgetOptions, BudgetOverride
 from gossamer.stages.frontier.priority import FrontierRules
 from gossamer.stages.frontier.record import LEVELS
 from gossamer.stages.frontier.remembered import Remembered
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import BUDGET_ROUND, LINKING_MAX, PARTITIONED
 from gossamer.state.store import Store
 from gossamer.url.site import site_of
@@ -380,9 +380,7 @@ def budget_facts(epochs: Epochs, options: BudgetOptions, url: Url, split: frozen
         return None
     host = read_account(epochs, account_key(HOST, url.partition, url.host))
     site = read_account(epochs, account_key(SITE, url.partition, url.site, split))
-    stored = epochs.get("meta", LINKING_MAX)
-    linking_max = 0.0 if stored is None else msgspec.msgpack.decode(stored, type=float)
-    return _facts(options, url, read_round(epochs), host, site, linking_max)
+    return _facts(options, url, read_round(epochs), host, site, load(epochs, LINKING_MAX, float))
 
 
 def read_round(epochs: Epochs) -> int:

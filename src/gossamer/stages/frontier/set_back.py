@@ -22,7 +22,7 @@ from gossamer.stages.frontier.record import (
     micros,
     range_end,
 )
-from gossamer.state.epoch import Epochs
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import CLOCK_SET_BACK, FRONTIER_COUNTS, PARTITIONED
 
 ABSENT_S_MIN: Final = 10.0
@@ -49,8 +49,7 @@ def follow_clock(epochs: Epochs, now: float, travelling: Sequence[tuple[int, int
 
     If the clock is ahead of the last commit, no process ran in between: the counts record this period.
     """
-    data = epochs.get("meta", FRONTIER_COUNTS)
-    counts = QueueCounts() if data is None else msgspec.msgpack.decode(data, type=QueueCounts)
+    counts = load(epochs, FRONTIER_COUNTS, QueueCounts)
     kept = epochs.get("meta", CLOCK_SET_BACK)
     if kept is not None:  # The clock may have been set back again since then.
         _bring_all_back(epochs, counts, msgspec.msgpack.decode(kept, type=SetBack), travelling)
