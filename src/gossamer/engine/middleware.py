@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from gossamer.engine.optional import ShardExchange
 from gossamer.model.links import ALLOWED, Prerequisite, Verdict, Visit
@@ -17,6 +17,8 @@ ELSEWHERE_S_MAX = 40.0
 not the wait, which is in the host record."""
 
 Judged = TypeVar("Judged", Url, Visit)
+Event = ParamSpec("Event")
+Answer = TypeVar("Answer")
 
 
 class Middlewares:
@@ -25,30 +27,27 @@ class Middlewares:
     def __init__(self, middlewares: Sequence[VisitMiddleware]) -> None:
         base = VisitMiddleware
         listed = tuple(middlewares)
-        backwards = listed[::-1]
         self._by_name = {one.name: one for one in listed}
-        judging = [
-            one for one in listed if one.judges and (_overrides(one, base.judge) or _overrides(one, base.judge_visit))
-        ]
+        judging = [one for one in listed if one.judges and _handlers([one], base.judge, base.judge_visit)]
         self._judges = tuple(one.judge_visit for one in judging)
         self._resources = tuple(one.judge_resource for one in judging)
         self._unresolved = tuple(one.judge_visit for one in listed if one.judges_unresolved)
-        self.reserves = tuple(one.reserve for one in listed if _overrides(one, base.reserve))
-        self.releases = tuple(one.release for one in listed if _overrides(one, base.release))
-        self.before_begin = tuple(one.before_begin for one in listed if _overrides(one, base.before_begin))
-        self._unsent = tuple(one.unsent for one in listed if _overrides(one, base.unsent))
-        self.requests = tuple(one.request for one in listed if _overrides(one, base.request))
-        self.routes = tuple(one.route for one in listed if _overrides(one, base.route))
-        self.proxy_failures = tuple(one.proxy_failed for one in listed if _overrides(one, base.proxy_failed))
-        self.received = tuple(one.received for one in listed if _overrides(one, base.received))
-        self.settles = tuple(one.settle for one in listed if _overrides(one, base.settle))
-        self.documents = tuple(one.settle_document for one in backwards if _overrides(one, base.settle_document))
-        self._pages = tuple(one.is_page for one in listed if _overrides(one, base.is_page))
-        self._repeats = tuple(one.may_repeat for one in listed if _overrides(one, base.may_repeat))
-        self._leads = tuple(one.leads_on for one in listed if _overrides(one, base.leads_on))
-        self.bounces = tuple(one.bounces for one in listed if _overrides(one, base.bounces))
-        self.concluded = tuple(one.concluded for one in listed if _overrides(one, base.concluded))
-        self.moved = tuple(one.moved for one in listed if _overrides(one, base.moved))
+        self.reserves = _handlers(listed, base.reserve)
+        self.releases = _handlers(listed, base.release)
+        self.before_begin = _handlers(listed, base.before_begin)
+        self._unsent = _handlers(listed, base.unsent)
+        self.requests = _handlers(listed, base.request)
+        self.routes = _handlers(listed, base.route)
+        self.proxy_failures = _handlers(listed, base.proxy_failed)
+        self.received = _handlers(listed, base.received)
+        self.settles = _handlers(listed, base.settle)
+        self.documents = _handlers(listed[::-1], base.settle_document)
+        self._pages = _handlers(listed, base.is_page)
+        self._repeats = _handlers(listed, base.may_repeat)
+        self._leads = _handlers(listed, base.leads_on)
+        self.bounces = _handlers(listed, base.bounces)
+        self.concluded = _handlers(listed, base.concluded)
+        self.moved = _handlers(listed, base.moved)
 
     def judge(self, visit: Visit, now: float) -> Verdict:
         """Return whether the URL of a visit may be requested now. 5 µs if the rules of its site are in memory."""
@@ -92,8 +91,16 @@ def _first_refusal(judges: Sequence[Callable[[Judged, float], Verdict]], judged:
     return ALLOWED
 
 
-def _overrides(one: VisitMiddleware, method: Callable[..., object]) -> bool:
-    return getattr(type(one), method.__name__) is not method
+def _handlers(
+    listed: Sequence[VisitMiddleware], *methods: Callable[Concatenate[VisitMiddleware, Event], Answer]
+) -> tuple[Callable[Event, Answer], ...]:
+    """Return each of these methods that a middleware overrides, bound to it."""
+    return tuple(
+        getattr(one, method.__name__)
+        for one in listed
+        for method in methods
+        if getattr(type(one), method.__name__) is not method
+    )
 
 
 class Prerequisites:
