@@ -86,13 +86,13 @@ def test_a_budget_grows_with_the_sites_that_link_in() -> None:
     assert growth(0, 0, 1000) == growth(0, 50, 1000) == 1
     assert growth(50, 50, 1000) == growth(70, 50, 1000) == 1000
     assert growth(25, 50, 1001) == 501
-    grown = Budget(10, None, 2.5).grown(3)
-    assert grown == Budget(30, None, 7.5)
+    grown = Budget(pages=10, time_s=2.5).grown(3)
+    assert grown == Budget(pages=30, time_s=7.5)
     assert grown.limit_reached(29, 10**12, 7.0) == ""
     assert grown.limit_reached(30, 0, 0.0) == "30 pages"
     assert grown.limit_reached(0, 0, 7.5) == "7.5 s"
-    assert Budget(None, 50, None).limit_reached(0, 50, 0.0) == "50 bytes"
-    assert Budget(None, 50, None).limit_reached(0, 49, 0.0) == ""
+    assert Budget(wire_bytes=50).limit_reached(0, 50, 0.0) == "50 bytes"
+    assert Budget(wire_bytes=50).limit_reached(0, 49, 0.0) == ""
     assert not Budget().is_set
 
 
@@ -100,10 +100,10 @@ def test_own_budgets_stand_before_those_of_all() -> None:
     options = BudgetOptions(
         host_pages=10, site_bytes=5, overrides={"a.test": BudgetOverride(pages=3), ".b.test": BudgetOverride(time_s=2)}
     )
-    assert host_budget(options, "a.test") == Budget(3, None, None)
-    assert host_budget(options, "b.test") == Budget(10, None, None)
-    assert site_budget(options, "b.test") == Budget(None, 5, 2)
-    assert site_budget(options, "a.test") == Budget(None, 5, None)
+    assert host_budget(options, "a.test") == Budget(pages=3)
+    assert host_budget(options, "b.test") == Budget(pages=10)
+    assert site_budget(options, "b.test") == Budget(wire_bytes=5, time_s=2)
+    assert site_budget(options, "a.test") == Budget(wire_bytes=5)
 
 
 def test_who_has_used_up_its_budget_waits_until_all_others_are_through_and_then_gets_more(opened: Open) -> None:

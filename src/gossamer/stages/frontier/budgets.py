@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from math import ceil
+from math import ceil, inf
 from typing import Literal
 
 import msgspec
@@ -45,32 +45,32 @@ from gossamer.world.dice import Dice
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """What may be spent in a round; None: no limit."""
+    """What may be spent in a round; infinity: no limit."""
 
-    pages: float | None = None
+    pages: float = inf
     """Requests for URLs, with any result."""
-    wire_bytes: float | None = None
-    time_s: float | None = None
+    wire_bytes: float = inf
+    time_s: float = inf
     """Total time of requests."""
 
     @property
     def is_set(self) -> bool:
         """Whether there is a limit."""
-        return not (self.pages is None and self.wire_bytes is None and self.time_s is None)
+        return min(self.pages, self.wire_bytes, self.time_s) < inf
 
     def grown(self, factor: float) -> Budget:
         """Return the budget multiplied by `factor`."""
         if factor == 1.0:
             return self
-        return Budget(_times(self.pages, factor), _times(self.wire_bytes, factor), _times(self.time_s, factor))
+        return Budget(self.pages * factor, self.wire_bytes * factor, self.time_s * factor)
 
     def limit_reached(self, pages: int, wire_bytes: int, time_s: float) -> str:
         """Return the limit that is used up, for people; empty if none is."""
-        if self.pages is not None and pages >= int(self.pages):
+        if pages + 1 > self.pages:  # A part of a page is none.
             return f"{int(self.pages)} page{'s' * (int(self.pages) != 1)}"
-        if self.wire_bytes is not None and wire_bytes >= self.wire_bytes:
+        if wire_bytes >= self.wire_bytes:
             return f"{int(self.wire_bytes)} bytes"
-        if self.time_s is not None and time_s >= self.time_s:
+        if time_s >= self.time_s:
             return f"{self.time_s:g} s"
         return ""
 
@@ -96,15 +96,11 @@ def site_budget(options: BudgetOptions, site: str) -> Budget:
 
 def _budget(own: BudgetOverride | None, pages: int | None, wire_bytes: int | None, time_s: float | None) -> Budget:
     own = own or BudgetOverride()
-    return Budget(
-        pages if own.pages is None else own.pages,
-        wire_bytes if own.bytes is None else own.bytes,
-        time_s if own.time_s is None else own.time_s,
-    )
+    return Budget(_first_of(own.pages, pages), _first_of(own.bytes, wire_bytes), _first_of(own.time_s, time_s))
 
 
-def _times(limit: float | None, factor: float) -> float | None:
-    return None if limit is None else limit * factor
+def _first_of(*limits: float | None) -> float:
+    return next((limit for limit in limits if limit is not None), inf)
 
 
 SITES_MAX = 65_536
@@ -409,11 +405,11 @@ def _describe(account: Account, number: int, budget: Budget) -> dict[str, object
     is_current = account.round == number
     spent = (account.pages, account.wire_bytes, account.time_s) if is_current else (0, 0, 0.0)
     shown: dict[str, object] = {}
-    if budget.pages is not None:
+    if budget.pages < inf:
         shown["pages"] = {"spent": spent[0], "of": int(budget.pages)}
-    if budget.wire_bytes is not None:
+    if budget.wire_bytes < inf:
         shown["bytes"] = {"spent": spent[1], "of": ceil(budget.wire_bytes)}
-    if budget.time_s is not None:
+    if budget.time_s < inf:
         shown["time_s"] = {"spent": round(spent[2], 3), "of": round(budget.time_s, 3)}
     used_up = budget.limit_reached(*spent)
     return {**shown, "used_up": used_up} if used_up else shown
