@@ -233,8 +233,7 @@ class HostLease(msgspec.Struct, eq=False, gc=False):
     def choose(self, addresses: Sequence[str]) -> str:
         """Return the address to request: the one that answered last, or after a failure of the origin the next one."""
         host = self.host
-        origins = self.host.record.origins
-        one = origins.get(self.origin) if origins is not None else None
+        one = host.record.origin(self.origin)
         host.has_others = len(addresses) > 1 or (host.failed_at not in ("", *addresses))
         if one is None or not one.failures:
             return host.answered_by if host.answered_by in addresses else addresses[0]

@@ -67,7 +67,7 @@ def name_of(host: str, key: str) -> str:
 
 def has_answered(record: HostRecord, key: str) -> bool:
     """Say whether an origin ever answered."""
-    one = record.origins.get(key) if record.origins is not None else None
+    one = record.origin(key)
     return bool(record.answered & ANSWERED.get(key, 0)) or (one is not None and one.answered)
 
 
@@ -75,7 +75,7 @@ def note_answered(record: HostRecord, key: str) -> None:
     """Note that an origin answered, and reset its failures."""
     bit = ANSWERED.get(key, 0)
     record.answered |= bit
-    one = record.origins.get(key) if record.origins is not None else None
+    one = record.origin(key)
     if one is not None:
         one.answered = True
         one.failures = one.sleeps = 0
@@ -85,8 +85,7 @@ def note_answered(record: HostRecord, key: str) -> None:
 
 def gate(host: Host, key: str, now: float, remembered_s: float) -> Gate:
     """Say what to do with a URL of an origin now. Failures count for `remembered_s`."""
-    origins = host.record.origins
-    one = origins.get(key) if origins is not None else None
+    one = host.record.origin(key)
     if one is None:
         if ":" not in key:
             return "open"
@@ -112,14 +111,14 @@ def is_open(host: Host, key: str) -> bool:
     """Say whether `gate` would be `open` for a URL of an origin. Unlike `gate`, this gives no origin a place, which
     another one would lose.
     """
-    one = host.record.origins.get(key) if host.record.origins is not None else None
+    one = host.record.origin(key)
     return ":" not in key if one is None else not one.wait_until
 
 
 def refusal(record: HostRecord, key: str) -> str:
     """Return why a URL of an origin ends without a request, for people."""
     name = name_of(record.name, key)
-    one = record.origins.get(key) if record.origins is not None else None
+    one = record.origin(key)
     if one is not None and one.closed:
         return f"{name} is closed: {one.closed}"
     return f"{name} is not requested: {UNANSWERED_MAX} other ports of {record.name} have not answered"
@@ -127,8 +126,7 @@ def refusal(record: HostRecord, key: str) -> str:
 
 def free_at(host: Host, key: str) -> float:
     """Return when `gate` will no longer be `waiting` for a URL of an origin; infinite while a probe is in flight."""
-    origins = host.record.origins
-    one = origins.get(key) if origins is not None else None
+    one = host.record.origin(key)
     if one is None or one.closed:
         return 0.0
     if host.probing is not None and key in host.probing:
@@ -174,8 +172,7 @@ def on_trial(record: HostRecord, level: int) -> bool:
 
 def queue_of(record: HostRecord, level: int, url: Url) -> int:
     """Return the queue for a new URL of a level: that of its origin if the origin waits, else that of the level."""
-    assert record.origins is not None
-    one = record.origins.get(key_of(url))
+    one = record.origin(key_of(url))
     return lane(one.slot, level) if one is not None and one.wait_until and not one.closed else level
 
 

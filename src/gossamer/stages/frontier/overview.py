@@ -221,7 +221,7 @@ def facts_of(
     if stands is None and budget is not None:
         stands = budget_facts(epochs, budget, url, split)
     scheme = key_of(url)
-    failing = record.origins.get(scheme) if record.origins is not None else None
+    failing = record.origin(scheme)
     origin = next((one for one in facts_of_origins(record) if one.origin == name_of(record.name, scheme)), None)
     failures = failing.failures if failing is not None else 0
     return HostFacts(

@@ -258,6 +258,10 @@ class HostRecord(msgspec.Struct, array_like=True, gc=False):
     origins: dict[str, Origin] | None = None
     """Origins that fail, and those with a port; None: empty."""
 
+    def origin(self, key: str) -> Origin | None:
+        """Return what is known of an origin (`origins.key_of`); None: it never failed, and has no port."""
+        return self.origins.get(key) if self.origins is not None else None
+
     @property
     def failures(self) -> int:
         """Largest number of consecutive failures of an origin without a port."""

@@ -99,8 +99,7 @@ class Scheduler:
                 self._hosts.touch(host)
         elif at - now > self._options.sleep_s_min and not (host.out or host.lent or host.prerequisites or host.parked):
             self._retire(host)
-            self._index.enter_sleep(host, at)
-            self._hosts.touch(host)
+            self._sleep(host, at)
         elif host.turn_at is None or not (host.turn_at == at or max(host.turn_at, at) <= now):
             # A host without a delay is free from now on, so that new hosts do not overtake waiting ones.
             self._bench.offer(host, max(at, now))
@@ -114,8 +113,7 @@ class Scheduler:
             return  # New URLs wait with the others.
         elif (wake_at := self._wake_at(host)) - now > self._options.sleep_s_min:
             if not host.record.index_key or self._index.sleeps_past(host, wake_at):
-                self._index.enter_sleep(host, wake_at)
-                self._hosts.touch(host)
+                self._sleep(host, wake_at)
         elif len(self.benched) < self.room.hosts and host.record.index_family != "waiting":
             self.activate(host, now)
         else:
@@ -137,8 +135,7 @@ class Scheduler:
     def await_due(self, host: Host, at: float, now: float) -> None:
         """Ensure that a host that is not on the workbench wakes when a URL of it is due."""
         if at - now > self._options.sleep_s_min:
-            self._index.enter_sleep(host, at)
-            self._hosts.touch(host)
+            self._sleep(host, at)
         else:
             self.bring(host, 0, now)
 
@@ -262,7 +259,7 @@ class Scheduler:
 
     def note_closed(self, host: Host, key: str) -> None:
         """Add an origin that was just given up to `closings`."""
-        one = host.record.origins.get(key) if host.record.origins is not None else None
+        one = host.record.origin(key)
         if one is not None and one.closed:
             self.closings.append((name_of(host.name, key), one.closed))
 
@@ -285,6 +282,10 @@ class Scheduler:
 
     def _ready(self, host: Host, level: int) -> None:
         self._index.enter_ready(host, level)
+        self._hosts.touch(host)
+
+    def _sleep(self, host: Host, at: float) -> None:
+        self._index.enter_sleep(host, at)
         self._hosts.touch(host)
 
     def _wait(self, host: Host, level: int) -> None:
@@ -311,8 +312,7 @@ class Scheduler:
         if for_its_site:
             self._wait(host, self._level(host))
         elif (at := max(host.record.rest_until, self._queues.ready_at(host) or 0.0)) > now:
-            self._index.enter_sleep(host, at)
-            self._hosts.touch(host)
+            self._sleep(host, at)
         else:
             self._ready(host, self._level(host))
         return True
@@ -414,7 +414,7 @@ class HostControl:
     def release(self, url: Url, now: float) -> None:
         """Lease URLs of a held origin again, one at a time until it answers."""
         host = self._host(url)
-        one = host.record.origins.get(key_of(url)) if host.record.origins is not None else None
+        one = host.record.origin(key_of(url))
         if one is not None and not one.closed:
             one.wait_until = min(one.wait_until, now)
             self._hosts.touch(host)
@@ -460,7 +460,7 @@ class HostControl:
 
     @staticmethod
     def _is_waiting(host: Host, url: Url, now: float) -> bool:
-        one = host.record.origins.get(key_of(url)) if host.record.origins is not None else None
+        one = host.record.origin(key_of(url))
         return one is not None and one.wait_until > now
 
     def _takes(self, host: Host, url: Url, now: float) -> bool:
