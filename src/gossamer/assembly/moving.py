@@ -177,7 +177,7 @@ class PartitionMoves:
     def _redirect(self, prerequisite: Prerequisite, now: float) -> None:
         """Have the new owner of a host make a fetch that waited for its turn here."""
         if not self._exchange.has(prerequisite.origin):
-            self._exchange.drop_prerequisite(prerequisite)
+            self._exchange.prerequisites.drop(prerequisite)  # Other shards ask its new owner.
         elif not self._exchange.run_prerequisite(prerequisite):
             refused = Failure("host_closed", "its host moved to another shard", retry=True)
             self._ring.pipeline.prerequisites.answer(prerequisite, b"", refused, now)

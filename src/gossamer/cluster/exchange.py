@@ -162,9 +162,8 @@ class Exchange:
 
     def send_root(self, seed: Url, target: Url, kind: int) -> None:
         root = Root(seed.text, target.text, kind)
-        for to in range(self.places.shards):
-            if to != self.shard:
-                self._outbox.packing(to).add_root(root)
+        for to in self._others():
+            self._outbox.packing(to).add_root(root)
 
     def send_linking(self, page: Url, links: Sequence[Link]) -> None:
         source = xxh3_64_intdigest(page.site.encode())
@@ -193,9 +192,11 @@ class Exchange:
 
     def send_walked_hosts(self, hosts: int) -> None:
         """Send all others the number of hosts of this shard at which walkers may restart."""
-        for to in range(self.places.shards):
-            if to != self.shard:
-                self._outbox.packing(to).add_walked_hosts(self.shard, hosts)
+        for to in self._others():
+            self._outbox.packing(to).add_walked_hosts(self.shard, hosts)
+
+    def _others(self) -> list[int]:
+        return [shard for shard in range(self.places.shards) if shard != self.shard]
 
     def send_part(self, to: int, part: MovePart) -> None:
         """Send a shard keys of partitions that move there, with the open epoch."""
@@ -214,10 +215,6 @@ class Exchange:
         for prerequisite in self.prerequisites.readdress(self.shard, lambda url: self._owners[url.partition]):
             if self._ring is None or not self._ring.run_for_another(prerequisite):
                 self._answer(prerequisite, Failure("host_closed", "its host is closed"))
-
-    def drop_prerequisite(self, prerequisite: Prerequisite) -> None:
-        """Drop other shards' requests for a fetch, since its host has moved and they ask its new owner."""
-        self.prerequisites.drop(prerequisite)
 
     def run_prerequisite(self, prerequisite: Prerequisite) -> bool:
         asked = self.prerequisites.ask(prerequisite, self._owners[prerequisite.url.partition], self._clock.now())
@@ -274,13 +271,12 @@ class Exchange:
             self._answer(one, Failure("robots_unreachable", "the shard that was to ask did not answer", retry=True))
         if self.addresses is not None:
             self.addresses.tick(now)
-        for to in range(self.places.shards):
-            if to != self.shard:
-                for frame in self._frames(to, now):
-                    data = encode(frame)
-                    self.frames_sent += 1
-                    self.frame_bytes_sent += len(data)
-                    yield to, data
+        for to in self._others():
+            for frame in self._frames(to, now):
+                data = encode(frame)
+                self.frames_sent += 1
+                self.frame_bytes_sent += len(data)
+                yield to, data
 
     def take(self, data: bytes, now: float) -> None:
         """Process a frame. Batches without room, duplicates and late ones are dropped; the sender repeats them."""

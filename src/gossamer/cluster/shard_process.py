@@ -363,7 +363,8 @@ LAST_WORDS = 7
 MESSAGE_BYTES_MAX = 64 << 20
 _HEAD = struct.Struct("<IBI")
 _encode = msgspec.msgpack.Encoder(enc_hook=str).encode
-_decode = msgspec.msgpack.Decoder(dict[str, object]).decode
+read = msgspec.msgpack.Decoder(dict[str, object]).decode
+"""Returns a call or a reply."""
 
 Message = tuple[int, int, bytes]
 """Kind, number, payload."""
@@ -415,8 +416,3 @@ class FrameLine:
 
     def close(self) -> None:
         self._writer.close()
-
-
-def read(rest: bytes) -> dict[str, object]:
-    """Return a call or a reply."""
-    return _decode(rest)

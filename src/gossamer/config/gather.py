@@ -108,9 +108,7 @@ def reopen_text(
 ) -> Config:
     """Return `reopen` of a file's text; errors call the file `name`."""
     file = Path(name)
-    values: Values = {}
-    origins: dict[str, str] = {}
-    _take(values, origins, _flatten(_parse(text, file)), _places(file, text), file.parent)
+    values, origins = _read_values(text, file)
     config = _finish(values, origins, None, ())
     recorded = read_origins(text)
     defaults = Config()
@@ -129,6 +127,14 @@ def reopen_text(
             f"{changed.cluster.workers}` makes it {changed.cluster.workers}, then resume it"
         )
     return changed
+
+
+def _read_values(text: str, file: Path) -> tuple[Values, dict[str, str]]:
+    """Return the values of a file, and their places in it."""
+    values: Values = {}
+    origins: dict[str, str] = {}
+    _take(values, origins, _flatten(_parse(text, file)), _places(file, text), file.parent)
+    return values, origins
 
 
 def _argument_meant(name: str) -> str:
@@ -227,9 +233,7 @@ def mistakes(file: Path) -> list[str]:
         ConfigError: the file cannot be read, or is not TOML.
     """
     text = read_text(file)
-    values: Values = {}
-    origins: dict[str, str] = {}
-    _take(values, origins, _flatten(_parse(text, file)), _places(file, text), file.parent)
+    values, origins = _read_values(text, file)
     origins |= _places_within(file, text)
     values.pop("preset", None)
     found: list[str] = []

@@ -22,7 +22,7 @@ from gossamer.model.visits import Reply
 from gossamer.stages.frontier.host import UNREAD, VisitLease
 from gossamer.url.url import Url
 from gossamer.world.clock import Clock
-from gossamer.world.loop import LONG_S, LONG_SHARE, LoopShare, MeasuredWork
+from gossamer.world.loop import LONG_S, LONG_SHARE, LoopShare
 
 if TYPE_CHECKING:
     from gossamer.engine.discover import Discovery
@@ -80,7 +80,8 @@ class DocumentReader:
         self._clock = clock
         self._logs = logs
         self._caught = caught
-        self._turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
+        self.turns = LoopShare(PAGES_SHARE, clock.now, clock.work_s)
+        """The share of the event loop that reading pages and prerequisite fetches may take."""
         self.waiting: list[FetchedPage] = []
         """Pages to read in this iteration of the event loop."""
         self.parked = 0
@@ -96,37 +97,29 @@ class DocumentReader:
 
     def follow(self, links: Sequence[Link], page: Url, now: float) -> None:
         """Follow the links of a reply that is no document."""
-        with self._turns.measured():
+        with self.turns.measured():
             self._discovery.follow(links, page, now)
 
     def spent_s(self) -> float:
         """Return the processor time of all pages read so far."""
-        return self._turns.spent_s
-
-    def measure(self) -> MeasuredWork:
-        """Measure what is done in the context as the reading of a page."""
-        return self._turns.measured()
+        return self.turns.spent_s
 
     async def turn(self, url: Url) -> None:
         """Wait for the turn of a page that may take long to read, if other pages took long."""
         await self._wait_turn(url, self._turn(), parks=self._is_busy)
 
-    async def turn_prerequisite(self) -> None:
-        """Wait for the turn of a prerequisite fetch, whose host waits for it anyway."""
-        await self._turns.turn()
-
     @property
     def _is_busy(self) -> bool:
         """Whether a page that may take long has to wait for its turn."""
-        return bool(self._begun) or self._line.locked() or self._turns.is_busy
+        return bool(self._begun) or self._line.locked() or self.turns.is_busy
 
     async def _turn(self) -> None:
         """Wait for the turn of a page that may take long: first come, first served."""
         async with self._line:
-            await self._turns.turn()
+            await self.turns.turn()
             while self._begun:
                 await asyncio.sleep(BEGUN_POLL_S)
-                await self._turns.turn()
+                await self.turns.turn()
 
     async def read(self, lease: VisitLease, reply: Reply, *, is_slow: bool) -> None:
         """Examine a document, conclude it and follow its links. `is_slow` is the result of `may_be_slow`."""
@@ -160,7 +153,7 @@ class DocumentReader:
         if len(examined.findings.links) >= LINKS_AT_ONCE:
             await self._conclude_in_slices(lease, reply, examined)
             return
-        with self._turns.measured():
+        with self.turns.measured():
             now = self._clock.now()
             self._discovery.follow(self._outcomes.document(lease, reply, examined, now), lease.url, now)
 
@@ -182,7 +175,7 @@ class DocumentReader:
                         return True
                     self.waiting.append(page)
                     is_busy = False
-                with self._turns.measured():
+                with self.turns.measured():
                     self._read_together([one for one in self.waiting if not (one.is_slow and is_busy)][:TOGETHER_MAX])
             if page in self._begun:
                 await self._read_on(page)
@@ -202,7 +195,7 @@ class DocumentReader:
         while not (page.is_read or self.is_late()):
             await asyncio.sleep(wait_s)
             began_s = self._clock.work_s()
-            with self._turns.measured():
+            with self.turns.measured():
                 self._examine_until(page, began_s + TOGETHER_S)
             took_s = self._clock.work_s() - began_s
             spent_s += took_s
@@ -288,20 +281,20 @@ class DocumentReader:
                 await asyncio.sleep(0)
                 if self.is_late():
                     return
-                with self._turns.measured():
+                with self.turns.measured():
                     try:
                         next(finding)
                     except StopIteration as end:
                         found = end.value
             now = self._clock.now()
-            with self._turns.measured():
+            with self.turns.measured():
                 links = self._outcomes.document(lease, reply, examined, now, found)
             following = self._discovery.follow_in_slices(links, lease.url, now)
             is_done = False
             try:
                 while not is_done:
                     await asyncio.sleep(0)
-                    with self._turns.measured():
+                    with self.turns.measured():
                         is_done = next(following, True) is True
             finally:
                 for _ in following:  # The crawl is ending: finish without pauses.
@@ -316,7 +309,7 @@ class DocumentReader:
         else:
             slices = self._examining(lease.url, reply, _link_type(lease))
             page = FetchedPage(lease, reply, is_slow=True, slices=slices)
-            with self._turns.measured():
+            with self.turns.measured():
                 self._examine_until(page, self._clock.work_s() + TOGETHER_S)
             self._begun.append(page)
             try:

@@ -184,9 +184,9 @@ class Pipeline:
 
     async def _settle_prerequisite(self, prerequisite: Prerequisite, result: Reply | Failure) -> None:
         if isinstance(result, Reply) and may_be_slow(result):
-            await self.documents.turn_prerequisite()
+            await self.documents.turns.turn()  # Its host waits for it anyway.
         if not self.documents.is_late():
-            with self.documents.measure():
+            with self.documents.turns.measured():
                 self._answer(prerequisite, result)
 
     def _receive(self, url: Url, result: Reply | Failure) -> Reply | Failure:
