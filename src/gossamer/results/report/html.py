@@ -5,11 +5,13 @@ from __future__ import annotations
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
+from itertools import zip_longest
 
-from gossamer.model.words import bit_rate, cost_text, counted, duration, size
+from gossamer.model.words import bit_rate, counted, duration, size
 from gossamer.results.report import svg
-from gossamer.results.report.figures import Bucket, Commits, Count, HostFigures, Report, TimelineFigures
-from gossamer.results.report.text import CACHE_NAMES, LINES_MAX, bucket_name, instant, printable, render_cost, seconds
+from gossamer.results.report.figures import Bucket, Commits, Report, TimelineFigures
+from gossamer.results.report.parts import LINES_MAX, Bars, Rows, cost_of, parts_of, seconds
+from gossamer.results.report.text import CACHE_NAMES, bucket_name, instant, printable
 
 TIME_LABELS = 7
 DOTS_MIN = 5
@@ -58,16 +60,8 @@ def _lasting_hosts(report: Report) -> str:
 
 def _sections(report: Report) -> Iterator[str]:
     yield _cards(report)
-    yield _cost(report)
+    yield _part(cost_of(report))
     yield from _course(report.course)
-    yield _bars("Outcomes of URLs", "How the last attempt at each URL ended.", report.url_outcomes)
-    yield _bars("Outcomes of attempts", "How attempts ended.", report.outcomes)
-    yield _bars("Status codes", "What servers answered.", report.statuses)
-    yield _bars("Media types", "Of pages fetched.", report.media_types)
-    yield _bars("Text found as", "Main content, or all visible text, of pages fetched.", report.text_methods)
-    cost = f" {cost}." if (cost := render_cost(report.rendering)) else ""
-    yield _bars("Rendering", f"Pages fetched that were to be rendered, by what became of it.{cost}", report.rendered)
-    yield _bars("Rendered because of", "Why pages were chosen (crawl.render = auto).", report.render_reasons)
     sizes = [(bucket_name(bucket, of_bytes=True), bucket) for bucket in report.document_sizes]
     yield _figure(
         "Document sizes",
@@ -84,23 +78,7 @@ def _sections(report: Report) -> Iterator[str]:
     yield _log_log("Hosts by pages", "How many hosts have how many pages.", report.hosts_by_pages, of_bytes=False)
     yield _log_log("Hosts by bytes", "How many hosts sent how many bytes.", report.hosts_by_bytes, of_bytes=True)
     yield _fetch_times(report)
-    yield _table(
-        "Top-level domains",
-        "With the most pages.",
-        ("domain", "hosts", "pages"),
-        ((_text(d.name), f"{d.hosts:,}", f"{d.pages:,}") for d in report.domains[:LINES_MAX]),
-        more=len(report.domains) - LINES_MAX,
-    )
-    yield _hosts("Largest hosts", "By pages fetched.", report.top_hosts)
-    yield _hosts("Slowest hosts", "By mean fetch time, of hosts with three fetches or more.", report.slowest_hosts)
     yield _politeness(report)
-    yield _table(
-        "Permitted uses",
-        "What owners state about the use of their pages, of pages fetched and pages that were not kept.",
-        ("purpose", "allowed", "refused", "unknown"),
-        ((one.purpose, f"{one.allowed:,}", f"{one.refused:,}", f"{one.unknown:,}") for one in report.uses),
-    )
-    yield _bars("Statements on use", "Pages by the kinds of their statements.", report.statements)
     yield _table(
         "DNS and caches",
         f"{report.dns.lookups:,} lookups, {report.dns.failures:,} without an address, "
@@ -108,64 +86,16 @@ def _sections(report: Report) -> Iterator[str]:
         ("cache", "hits", "misses", "found in memory"),
         ((CACHE_NAMES[c.name], f"{c.hits:,}", f"{c.misses:,}", f"{c.share:.1%}") for c in report.caches),
     )
-    yield _bars("Links by type", "Of all links found.", report.link_types)
-    yield _bars("Links refused", "By the filter that refused them.", report.rejected)
-    yield _bars("Links submitted", "By what ended their duplicate check.", report.link_checks)
-    yield _bars("Traps", "URLs cut off, by host.", report.trapped_hosts)
-    yield _table(
-        "Copies",
-        "Contents with the most copies, by who had them first.",
-        ("URL", "copies", "bytes"),
-        ((_text(c.url), f"{c.copies:,}", size(c.body_bytes)) for c in report.copied),
-    )
-    yield from _failures(report)
+    yield from map(_part, parts_of(report))
 
 
-def _cost(report: Report) -> str:
-    taken = report.cost
-    return _table(
-        "Cost",
-        f"{cost_text(taken.cpu_s, taken.requests, taken.disk_bytes, taken.memory_bytes_max)}.",
-        ("a million pages take", "core hours", "price"),
-        (
-            (_text(one.name), f"{one.core_hours:,.2f}", "" if one.price is None else f"{one.price:,.3f}")
-            for one in taken.million_pages
-        ),
-    )
-
-
-def _failures(report: Report) -> Iterator[str]:
-    yield _table(
-        "Errors",
-        "By kind, with examples.",
-        ("outcome", "count", "examples"),
-        (
-            (
-                _text(f"{t.outcome} {t.kind}" if t.kind.isdigit() else t.outcome),
-                f"{t.count:,}",
-                f"{'<br>'.join(map(_text, (t.url, *t.more)))}<br><small>{_text(t.error)}</small>",
-            )
-            for t in report.troubles
-        ),
-        wide=True,
-    )
-    yield _table(
-        "Processing modules and fields that failed",
-        "By failures, with the last error of each.",
-        ("module", "failures", "pages", "timed out", "died", "last error"),
-        (
-            (
-                _text(m.name),
-                f"{m.failed:,}",
-                f"{m.pages:,}",
-                f"{m.timeouts:,}",
-                f"{m.died:,}",
-                f"{_text(m.url or m.unmatched)}<br><small>{_text(m.error)}</small>",
-            )
-            for m in report.failed_modules
-        ),
-        wide=True,
-    )
+def _part(part: Bars | Rows) -> str:
+    if isinstance(part, Bars):
+        return _bars(part)
+    title, said, heads, rows, more, details = part
+    last = (["<br>".join(map(_text, lines))] for lines in details)
+    cells = ([*map(_text, row), *lines] for row, lines in zip_longest(rows, last, fillvalue=()))
+    return _table(title, said, heads, cells, wide=bool(details), more=more)
 
 
 def _cards(report: Report) -> str:
@@ -277,13 +207,6 @@ def _fetch_times(report: Report) -> str:
     )
 
 
-def _hosts(title: str, said: str, hosts: Sequence[HostFigures]) -> str:
-    rows = (
-        (_text(h.host), f"{h.attempts:,}", f"{h.fetched:,}", size(h.wire_bytes), seconds(h.mean_fetch_s)) for h in hosts
-    )
-    return _table(title, said, ("host", "attempts", "fetched", "bytes", "mean time"), rows)
-
-
 def _politeness(report: Report) -> str:
     politeness = report.politeness
     rows = [
@@ -299,7 +222,8 @@ def _politeness(report: Report) -> str:
     return _table("Politeness", "What sites forbade, and the delays between requests.", ("", ""), rows)
 
 
-def _bars(title: str, said: str, counts: Sequence[Count]) -> str:
+def _bars(part: Bars) -> str:
+    title, said, counts = part
     if not counts:
         return ""
     most = max(count.count for count in counts)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from textwrap import wrap
 
 from rich.cells import cell_len, set_cell_size
 
-from gossamer.model.words import UNSEEN, bit_rate, cost_text, counted, duration, size
+from gossamer.model.words import UNSEEN, bit_rate, counted, duration, size
 from gossamer.results.report import figures
+from gossamer.results.report.parts import LINES_MAX, Bars, Rows, cost_of, parts_of, seconds
 
 WIDTH_MIN = 60
 SILENCES_MAX = 3
@@ -18,8 +19,6 @@ CACHE_NAMES = {
     "dns": "DNS answers", "robots": "robots.txt rules", "records": "host records", "urls": "popular URLs",
     "eliminator": "seen URLs",
 }  # fmt: skip
-LINES_MAX = 20
-"""Of a list of counts; JSON has all."""
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _NAME_WIDTH_MAX = 32
@@ -51,35 +50,17 @@ def _lines(report: figures.Report, width: int) -> Iterator[str]:
         yield "No pages in the files that are left." if report.damage else "No pages yet."
         return
     yield from _totals(report)
-    yield from _cost(report.cost, width)
+    if report.cost.requests:
+        yield from _table(cost_of(report), width)
     yield from _course(report.course, width)
-    yield from _bars("Outcomes of URLs", report.url_outcomes, width)
-    yield from _bars("Outcomes of attempts", report.outcomes, width)
-    yield from _bars("Status codes", report.statuses, width)
-    yield from _bars("Media types", report.media_types, width)
-    yield from _bars("Text found as", report.text_methods, width)
-    yield from _bars("Rendering", report.rendered, width)
-    if cost := render_cost(report.rendering):
-        yield f"  {cost}"
-    yield from _bars("Rendered because of", report.render_reasons, width)
     yield from _buckets("Document sizes, from", report.document_sizes, width, of_bytes=True)
-    yield from _bars("Depth", report.depths, width)
-    yield from _bars("Links by type", report.link_types, width)
-    yield from _bars("Links refused, by filter", report.rejected, width)
-    yield from _bars("Links submitted, by what answered", report.link_checks, width)
+    yield from _bars(Bars("Depth", "", report.depths), width)
     yield from _buckets("Hosts by pages fetched, from", report.hosts_by_pages, width, of_bytes=False)
     yield from _buckets("Hosts by bytes received, from", report.hosts_by_bytes, width, of_bytes=True)
-    yield from _domains(report.domains)
-    yield from _host_table("Largest hosts", report.top_hosts, width)
-    yield from _host_table("Slowest hosts", report.slowest_hosts, width)
     yield from _politeness(report.politeness)
-    yield from _uses(report.uses)
-    yield from _bars("Statements on use, pages by kind", report.statements, width)
     yield from _dns_lines(report.dns, report.caches)
-    yield from _copy_lines(report.copied, width)
-    yield from _bars("Traps, by host", report.trapped_hosts, width)
-    yield from _troubles(report.troubles, width)
-    yield from _modules(report.failed_modules)
+    for part in parts_of(report):
+        yield from _bars(part, width) if isinstance(part, Bars) else _table(part, width)
 
 
 def _pending_lines(report: figures.Report, width: int) -> Iterator[str]:
@@ -98,25 +79,6 @@ def _pending_lines(report: figures.Report, width: int) -> Iterator[str]:
     if report.idle_shards:
         yield f"Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}"
         yield ""
-
-
-def _modules(modules: tuple[figures.FailedModule, ...]) -> Iterator[str]:
-    if modules:
-        yield ""
-        yield "Processing modules and fields that failed"
-    for one in modules:
-        how = f"{one.timeouts:,} timed out, {one.died:,} died"
-        yield f"  {printable(one.name)}: on {one.failed:,} of {counted(one.pages, 'page')} ({how})"
-        why = f"{one.error}, last on {one.url}" if one.failed else one.unmatched
-        yield f"    {printable(why)}"
-
-
-def render_cost(facts: Mapping[str, float]) -> str:
-    """Return what rendering brought and took; nothing where no page was rendered."""
-    cpu_s = facts.get("cpu_s", 0.0)
-    links = facts.get("links_gained", 0.0)
-    each = f", {cpu_s / links:,.2f} s a link" if links else ""
-    return f"{links:,.0f} links gained, {cpu_s:,.1f} s of processor time{each}" if facts else ""
 
 
 def _totals(report: figures.Report) -> Iterator[str]:
@@ -146,25 +108,11 @@ def _totals(report: figures.Report) -> Iterator[str]:
         yield f"  {name:<12}{value}"
 
 
-def _cost(cost: figures.CostFigures, width: int) -> Iterator[str]:
-    if not cost.requests:
+def _bars(part: Bars, width: int, *, most: int = LINES_MAX) -> Iterator[str]:
+    if not part.counts:
         return
-    yield ""
-    yield f"Cost: {seconds(cost.cpu_s_each)} of processor time a page"
-    taken = cost_text(cost.cpu_s, cost.requests, cost.disk_bytes, cost.memory_bytes_max)
-    yield from wrap(taken, width, initial_indent="  ", subsequent_indent="  ")
-    yield f"  {'a million pages take':<32}{'core hours':>10}{'price':>10}"
-    for one in cost.million_pages:
-        price = f"{one.price:>10,.3f}" if one.price is not None else ""
-        yield f"    {_cell(one.name, 30)}{one.core_hours:>10,.2f}{price}"
-
-
-def _bars(title: str, every: Sequence[figures.Count], width: int, *, most: int = LINES_MAX) -> Iterator[str]:
-    if not every:
-        return
-    counts = every[:most]
-    yield ""
-    yield title
+    yield from _heading(part, width)
+    counts = part.counts[:most]
     names = [printable(count.name) for count in counts]
     name_width = min(max(map(cell_len, names)), _NAME_WIDTH_MAX)
     number_width = max(len(f"{count.count:,}") for count in counts)
@@ -173,12 +121,35 @@ def _bars(title: str, every: Sequence[figures.Count], width: int, *, most: int =
     for name, count in zip(names, counts, strict=True):
         bar = _bar(count.count / largest, bar_width)
         yield f"  {_cell(name, name_width)}  {count.count:>{number_width},} {count.share:>6.1%}  {bar}"
-    yield from _others(len(every), most)
+    yield from _others(len(part.counts) - most)
 
 
-def _others(count: int, most: int = LINES_MAX) -> Iterator[str]:
-    if count > most:
-        yield f"  … and {count - most:,} more, which --json lists"
+def _table(part: Rows, width: int) -> Iterator[str]:
+    """Yield a table: the first column as wide as there is room, the others to the right; below, what has many lines."""
+    if not part.rows:
+        return
+    yield from _heading(part, width)
+    rows: list[Sequence[str]] = [part.heads[: len(part.rows[0])]]
+    rows += [[printable(cell) for cell in row] for row in part.rows]
+    lines_of: list[Sequence[str]] = [(), *(part.details or [()] * len(part.rows))]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    widths[0] = min(widths[0], width - 2 - sum(widths[1:]) - 2 * len(widths[1:]))
+    for row, lines in zip(rows, lines_of, strict=True):
+        numbers = (f"  {cell:>{room}}" for cell, room in zip(row[1:], widths[1:], strict=True))
+        yield f"  {_cell(row[0], widths[0])}{''.join(numbers)}"
+        yield from (f"      {_shorten(printable(line), width - 6)}" for line in lines)
+    yield from _others(part.more)
+
+
+def _heading(part: Bars | Rows, width: int) -> Iterator[str]:
+    yield ""
+    yield part.title
+    yield from wrap(part.said, width, initial_indent="  ", subsequent_indent="  ")
+
+
+def _others(more: int) -> Iterator[str]:
+    if more > 0:
+        yield f"  … and {more:,} more, which --json lists"
 
 
 def _course(course: figures.TimelineFigures, width: int) -> Iterator[str]:
@@ -215,17 +186,7 @@ def _sparkline(values: Sequence[float], width: int) -> tuple[str, float]:
 def _buckets(title: str, buckets: Sequence[figures.Bucket], width: int, *, of_bytes: bool) -> Iterator[str]:
     whole = sum(bucket.count for bucket in buckets)
     named = [figures.Count(bucket_name(one, of_bytes=of_bytes), one.count, one.count / whole) for one in buckets]
-    yield from _bars(title, named, width, most=len(named))
-
-
-def _domains(domains: Sequence[figures.Domain]) -> Iterator[str]:
-    if not domains:
-        return
-    yield ""
-    yield f"{'Top-level domains':<{_NAME_WIDTH_MAX}}{'hosts':>12}{'pages':>14}"
-    for domain in domains[:LINES_MAX]:
-        yield f"  {_cell(printable(domain.name), _NAME_WIDTH_MAX - 2)}{domain.hosts:>12,}{domain.pages:>14,}"
-    yield from _others(len(domains))
+    yield from _bars(Bars(title, "", named), width, most=len(named))
 
 
 def _politeness(politeness: figures.PolitenessSummary) -> Iterator[str]:
@@ -239,14 +200,6 @@ def _politeness(politeness: figures.PolitenessSummary) -> Iterator[str]:
     for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
         if gaps.counted:
             yield f"  {_gaps(who, gaps)}"
-
-
-def _uses(uses: Sequence[figures.Uses]) -> Iterator[str]:
-    if uses:
-        yield ""
-        yield f"{'Pages by permitted use':<26}{'allowed':>12}{'refused':>12}{'unknown':>12}"
-    for one in uses:
-        yield f"  {one.purpose:<24}{one.allowed:>12,}{one.refused:>12,}{one.unknown:>12,}"
 
 
 def _dns_lines(dns: figures.Dns, caches: Sequence[figures.Cache]) -> Iterator[str]:
@@ -263,41 +216,6 @@ def _dns_lines(dns: figures.Dns, caches: Sequence[figures.Cache]) -> Iterator[st
 def _gaps(who: str, gaps: figures.Gaps) -> str:
     overlaps = f"; at most {gaps.at_once_max:,} requests at once" if gaps.overlaps else ""
     return f"delay for one {who}: least {seconds(max(gaps.least, 0.0))}, median {seconds(gaps.median)}{overlaps}"
-
-
-def _copy_lines(copied: Sequence[figures.CopyFigures], width: int) -> Iterator[str]:
-    if not copied:
-        return
-    yield ""
-    yield "Contents with the most copies"
-    for copies in copied:
-        yield f"  {copies.copies:>8,} {size(copies.body_bytes):>9}  {_shorten(printable(copies.url), width - 21)}"
-
-
-def _host_table(title: str, hosts: Sequence[figures.HostFigures], width: int) -> Iterator[str]:
-    if not hosts:
-        return
-    name_width = width - 45
-    yield ""
-    yield title
-    yield f"{'attempts':>{name_width + 14}} {'fetched':>10} {'bytes':>9} {'mean':>9}"
-    for host in hosts:
-        yield (
-            f"  {_cell(printable(host.host), name_width)}  {host.attempts:>10,} {host.fetched:>10,} "
-            f"{size(host.wire_bytes):>9} {seconds(host.mean_fetch_s):>9}"
-        )
-
-
-def _troubles(troubles: Sequence[figures.Trouble], width: int) -> Iterator[str]:
-    if not troubles:
-        return
-    yield ""
-    yield "Errors, with examples"
-    for trouble in troubles:
-        yield f"  {trouble.count:,} {printable(trouble.outcome)}{f' {trouble.kind}' if trouble.kind.isdigit() else ''}"
-        yield from (f"      {_shorten(printable(url), width - 6)}" for url in (trouble.url, *trouble.more))
-        if trouble.error:
-            yield f"      {_shorten(printable(trouble.error), width - 6)}"
 
 
 def _cell(text: str, width: int) -> str:
@@ -333,11 +251,6 @@ def _escape(mark: str) -> str:
 def instant(wall_s: float | None) -> str:
     """Return wall time in UTC, to the second."""
     return "?" if wall_s is None else f"{datetime.fromtimestamp(wall_s, UTC):%Y-%m-%d %H:%M:%S}"
-
-
-def seconds(lasted_s: float) -> str:
-    """Return a short time: in milliseconds below one second."""
-    return f"{lasted_s:.2f} s" if lasted_s >= 1 else f"{1000 * lasted_s:.1f} ms"
 
 
 def bucket_name(bucket: figures.Bucket, *, of_bytes: bool) -> str:
