@@ -16,38 +16,19 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from gossamer.model.links import EMBED
+from gossamer.results.offline import kinds
 from gossamer.results.offline.gather import pages_of, place_of
-from gossamer.results.offline.kinds import (
-    AGAIN,
-    EMBEDDED,
-    FARTHEST,
-    FOUND,
-    KNOWN,
-    LINK,
-    PAGE,
-    PASSING,
-    REDIRECTS,
-    SEED,
-    WAY_BITS,
-    WAY_MASK,
-    choice_kind,
-    depth_of,
-    hops_of,
-    least,
-    least_of_both,
-    way_of,
-)
 from gossamer.results.offline.records import Rows, heads, is_in
 from gossamer.results.offline.seeds import Named
 from gossamer.results.offline.segment import Segment, values_of
 from gossamer.results.offline.steps import Build, StepRecords
 
-SHORTER = KNOWN._replace(name="shorter")
-RELAXED = KNOWN._replace(name="relaxed")
+SHORTER = kinds.KNOWN._replace(name="shorter")
+RELAXED = kinds.KNOWN._replace(name="relaxed")
 """Pages that turned out to be nearer than they were known to be: their links are, too."""
-ADDED = KNOWN._replace(name="added")
+ADDED = kinds.KNOWN._replace(name="added")
 """What is to be known from now on."""
-LISTED = KNOWN._replace(name="listed")
+LISTED = kinds.KNOWN._replace(name="listed")
 """What the segments list."""
 LISTED_MAX = 255
 _BATCH = 8_192
@@ -56,7 +37,7 @@ _BATCH = 8_192
 def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     """Note what may be listed though no link leads to it: what was left over, and the seeds."""
     state = build.work.state
-    waiting = StepRecords(build, [FOUND])
+    waiting = StepRecords(build, [kinds.FOUND])
     left_rows = build.known.leftover_rows
     if build.known.leftovers is not None and state.position < left_rows:
         with closing(Segment(build.known.leftovers)) as left:
@@ -68,7 +49,7 @@ def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
     named = islice(seeds(), at, None)
     while held := [one.url.fingerprint for one in islice(named, _BATCH)]:
         rows = np.arange(at, at + len(held), dtype=np.uint64) + np.uint64(build.rows + left_rows)
-        waiting["found"].add(len(held), fp=np.array(held, np.uint64), pos=rows, variant=SEED)
+        waiting["found"].add(len(held), fp=np.array(held, np.uint64), pos=rows, variant=kinds.SEED)
         at += len(held)
         waiting.settle(left_rows + at)
         build.progress("seeds", at, at)
@@ -78,23 +59,23 @@ def gather_others(build: Build, seeds: Callable[[], Iterator[Named]]) -> None:
 
 def _leftover_rows(batch: pa.RecordBatch, row: int) -> Any:
     listed = batch["listed"].to_numpy().astype(np.uint32)
-    kinds = np.array(values_of(batch["link_type"]))
-    found: Any = np.zeros(batch.num_rows, FOUND.dtype)
+    link_types = np.array(values_of(batch["link_type"]))
+    found: Any = np.zeros(batch.num_rows, kinds.FOUND.dtype)
     found["fp"], found["pos"] = batch["fingerprint"].to_numpy(), np.arange(row, row + batch.num_rows)
-    found["way"] = way_of(batch["depth"].to_numpy(), batch["hops"].to_numpy())
-    variant = np.where(kinds == EMBED, EMBEDDED, np.where(kinds == "seed", SEED, LINK))
+    found["way"] = kinds.way_of(batch["depth"].to_numpy(), batch["hops"].to_numpy())
+    variant = np.where(link_types == EMBED, kinds.EMBEDDED, np.where(link_types == "seed", kinds.SEED, kinds.LINK))
     # What is to be listed again is known: it must not be dropped for that.
-    found["variant"] = np.where(listed > 1, AGAIN, variant)
+    found["variant"] = np.where(listed > 1, kinds.AGAIN, variant)
     found["site"] = np.where(listed > 1, listed, 0)
     return found
 
 
 def choose(build: Build) -> None:
     """Choose what is to be judged: what is new, and what may be listed again."""
-    kind = choice_kind(build.rows_all)
+    kind = kinds.choice_kind(build.rows_all)
     waiting = StepRecords(build, [kind, ADDED, RELAXED])
-    found = build.runs(FOUND)
-    pages = build.runs(PAGE)
+    found = build.runs(kinds.FOUND)
+    pages = build.runs(kinds.PAGE)
     shorter = build.runs(SHORTER)
     for first, last in waiting.over_cells("choosing", [found, pages, shorter, *build.known.sets()]):
         rows = pages.read(first, last)
@@ -118,14 +99,14 @@ def _nearest(of_pages: Any, listed: Any) -> Any:
     there = place >= 0
     ways = ways.copy()
     if len(known):
-        ways[there] = least_of_both(ways[there], known_ways[place[there]] & np.uint32(WAY_MASK))
+        ways[there] = kinds.least_of_both(ways[there], known_ways[place[there]] & np.uint32(kinds.WAY_MASK))
     return prints, ways, flags
 
 
 def _choose(build: Build, links: Rows, known: Any, dtype: np.dtype[Any]) -> Any:
     """Return for each new URL, and each way to judge it, the first of its shortest links, with its shortest path."""
     sites = links["site"]
-    is_again = (links["variant"] & 3) == AGAIN
+    is_again = (links["variant"] & 3) == kinds.AGAIN
     order = np.lexsort((links["pos"], links["way"], links["variant"], links["fp"]))
     rows = links[order]
     starts = heads(rows["fp"], rows["variant"])
@@ -133,11 +114,11 @@ def _choose(build: Build, links: Rows, known: Any, dtype: np.dtype[Any]) -> Any:
     first = rows[starts]
     for name in ("pos", "fp", "variant"):
         chosen[name] = first[name]
-    chosen["way"] = least(rows["way"], starts)
-    chosen["listed"] = np.where((first["variant"] & 3) == AGAIN, np.minimum(first["site"], LISTED_MAX), 1)
+    chosen["way"] = kinds.least(rows["way"], starts)
+    chosen["listed"] = np.where((first["variant"] & 3) == kinds.AGAIN, np.minimum(first["site"], LISTED_MAX), 1)
     new = ~is_in(chosen["fp"], known)
     new[new] &= ~build.known.holds(chosen["fp"][new])
-    chosen = chosen[new | ((chosen["variant"] & 3) == AGAIN)]
+    chosen = chosen[new | ((chosen["variant"] & 3) == kinds.AGAIN)]
     if build.wish.in_links:
         linking = links[(sites != 0) & ~is_again]
         linking = linking[np.lexsort((linking["site"], linking["fp"]))]
@@ -153,12 +134,12 @@ def _again(build: Build, rows: Rows, of_pages: Any, listed: Any, dtype: np.dtype
     if not build.wish.retries or not len(prints):
         return np.zeros(0, dtype)
     times = _times(rows, prints, listed)
-    wanted = ((flags & PASSING) != 0) & (times <= build.wish.retries)
+    wanted = ((flags & kinds.PASSING) != 0) & (times <= build.wish.retries)
     rows = rows[np.lexsort((rows["pos"], rows["at"], rows["fp"]))]
     starts = heads(rows["fp"])
     lasts = np.append(starts[1:], len(rows)) - 1
     again: Any = np.zeros(int(wanted.sum()), dtype)
-    again["fp"], again["way"], again["variant"] = prints[wanted], ways[wanted], AGAIN
+    again["fp"], again["way"], again["variant"] = prints[wanted], ways[wanted], kinds.AGAIN
     again["pos"] = rows["pos"][lasts][wanted] + np.uint64(build.links.rows)
     again["listed"] = np.minimum(times[wanted] + 1, LISTED_MAX)
     return again
@@ -170,7 +151,7 @@ def _times(rows: Rows, prints: Any, listed: Any) -> npt.NDArray[np.int64]:
     times = np.bincount(at, rows["first"], len(prints)).astype(np.int64)
     known, ways = listed
     place = place_of(known, prints)
-    counted = np.where(place >= 0, (ways >> np.uint32(WAY_BITS))[place] if len(known) else 0, 0).astype(np.int64)
+    counted = np.where(place >= 0, (ways >> np.uint32(kinds.WAY_BITS))[place] if len(known) else 0, 0).astype(np.int64)
     return np.maximum(np.maximum(times, counted), 1)
 
 
@@ -194,7 +175,7 @@ def _note_known(build: Build, waiting: StepRecords, links: Rows, of_pages: Any, 
     if build.known.directory is not None and len(prints):
         times = np.minimum(_times(rows, prints, listed), LISTED_MAX).astype(np.uint32)
         place = place_of(known, prints)
-        learnt = held[np.searchsorted(fps, prints)] | times << np.uint32(WAY_BITS)
+        learnt = held[np.searchsorted(fps, prints)] | times << np.uint32(kinds.WAY_BITS)
         same = (place >= 0) & (known_ways[place] == learnt) if len(known) else np.zeros(len(prints), bool)
         if not build.known.is_exact:
             same |= build.known.holds(prints)
@@ -202,31 +183,33 @@ def _note_known(build: Build, waiting: StepRecords, links: Rows, of_pages: Any, 
     if not len(fps) or not len(links):
         return
     place = place_of(fps, links["fp"])
-    there = (place >= 0) & ((links["variant"] & 3) != AGAIN)
+    there = (place >= 0) & ((links["variant"] & 3) != kinds.AGAIN)
     depth = np.full(len(fps), 1 << 20)
     hops = np.full(len(fps), 1 << 20)
-    np.minimum.at(depth, place[there], depth_of(links["way"][there]))
-    np.minimum.at(hops, place[there], hops_of(links["way"][there]))
-    offered = way_of(depth, hops)
-    best = least_of_both(offered, held)
+    np.minimum.at(depth, place[there], kinds.depth_of(links["way"][there]))
+    np.minimum.at(hops, place[there], kinds.hops_of(links["way"][there]))
+    offered = kinds.way_of(depth, hops)
+    best = kinds.least_of_both(offered, held)
     better = best != held
     if build.known.directory is not None and build.known.is_exact:
         waiting[ADDED.name].add(int(better.sum()), fp=fps[better], way=best[better])
     # A shorter path is passed on only if it can change something: under a limit of depth, and along redirects that
     # were too many. Otherwise it would only cost another pass.
     at = place_of(prints, fps)
-    redirects = np.where(at >= 0, flags[at] if len(prints) else 0, 0) & REDIRECTS != 0
-    freed = redirects & (hops_of(held) >= build.config.scope.hops_max) & (hops_of(best) < hops_of(held))
+    redirects = np.where(at >= 0, flags[at] if len(prints) else 0, 0) & kinds.REDIRECTS != 0
+    freed = (
+        redirects & (kinds.hops_of(held) >= build.config.scope.hops_max) & (kinds.hops_of(best) < kinds.hops_of(held))
+    )
     passed = better & (at >= 0) & (freed | (build.config.scope.depth_max is not None))
     waiting[RELAXED.name].add(int(passed.sum()), fp=fps[passed], way=best[passed])
 
 
 def _ways_to(fps: Any, prints: Any, ways: Any, known: Any, known_ways: Any) -> npt.NDArray[np.uint32]:
     """Return the known paths to URLs, from their pages and from the index."""
-    held = np.full(len(fps), FARTHEST, np.uint32)
-    for listed, way in ((prints, ways), (known, known_ways & np.uint32(WAY_MASK))):
+    held = np.full(len(fps), kinds.FARTHEST, np.uint32)
+    for listed, way in ((prints, ways), (known, known_ways & np.uint32(kinds.WAY_MASK))):
         if len(listed):
             at = np.searchsorted(fps, listed)
-            held[at] = least_of_both(held[at], way)
+            held[at] = kinds.least_of_both(held[at], way)
     # A page that was found in an unknown way counts as a seed.
-    return np.where(held == FARTHEST, 0, held).astype(np.uint32)
+    return np.where(held == kinds.FARTHEST, 0, held).astype(np.uint32)

@@ -17,28 +17,7 @@ from xxhash import xxh3_64_intdigest
 
 from gossamer.model.links import EMBED, Link
 from gossamer.model.outcomes import MAY_PASS
-from gossamer.results.offline.kinds import (
-    BEYOND,
-    EMBEDDED,
-    FARTHEST,
-    FOUND,
-    FROM,
-    HOPS_MAX,
-    KNOWN,
-    PAGE,
-    PART,
-    PASSING,
-    REDIRECTS,
-    SILENT,
-    WAY_MASK,
-    Column,
-    depth_of,
-    hops_of,
-    least,
-    least_of_both,
-    way_kind,
-    way_of,
-)  # fmt: skip
+from gossamer.results.offline import kinds
 from gossamer.results.offline.records import Rows, heads, spans
 from gossamer.results.offline.segment import decode, values_of
 from gossamer.results.offline.steps import Build, StepRecords
@@ -54,7 +33,7 @@ _SITE_BITS = 0xFFFFFFFF
 
 def gather_pages(build: Build) -> None:
     """Note each attempt: when it was, what came of it, how far the page is from the seeds."""
-    waiting = StepRecords(build, [PAGE])
+    waiting = StepRecords(build, [kinds.PAGE])
     columns = [name for name in (
         "url", "key", "fetched_at", "outcome", "status", "depth", "hops", "link_type", "duplicate_of", "error",
         "attempt", "nofollow", "referrer",
@@ -63,20 +42,20 @@ def gather_pages(build: Build) -> None:
     for start, batch in waiting.over_rows("pages", build.pages, columns):
         keys = _keys(build, batch["url"]) if _is_in(foreign, start) else decode(batch["key"])
         prints = _prints(keys)
-        kinds = decode(batch["link_type"])
-        flags = _flags(build, batch, kinds)
-        hops = _numbers(batch, "hops") if "hops" in columns else _is(kinds, "redirect").astype(np.int64)
+        link_types = decode(batch["link_type"])
+        flags = _flags(build, batch, link_types)
+        hops = _numbers(batch, "hops") if "hops" in columns else _is(link_types, "redirect").astype(np.int64)
         first = _numbers(batch, "attempt", 1) <= 1
         at = batch["fetched_at"].cast(pa.int64()).fill_null(0).to_numpy()
         rows = np.arange(start, start + batch.num_rows, dtype=np.uint64)
         told = batch["depth"].is_valid().to_numpy(zero_copy_only=False)
-        way = np.where(told, way_of(_numbers(batch, "depth"), hops), FARTHEST)
+        way = np.where(told, kinds.way_of(_numbers(batch, "depth"), hops), kinds.FARTHEST)
         waiting["page"].add(len(rows), fp=prints, at=at, pos=rows, way=way, flags=flags, first=first)
 
 
 def gather_origins(build: Build) -> None:
     """Note each page that has links, once for each batch of rows that it has links in."""
-    waiting = StepRecords(build, [FROM])
+    waiting = StepRecords(build, [kinds.FROM])
     for start, batch in waiting.over_rows("origins", build.links, ["from_url"]):
         runs = pc.run_end_encode(decode(batch["from_url"]))
         ends = runs.run_ends.to_numpy()
@@ -89,46 +68,48 @@ def gather_origins(build: Build) -> None:
 
 def join_ways(build: Build) -> None:
     """Find the way to each page that has links."""
-    kind = way_kind(build.links.rows)
+    kind = kinds.way_kind(build.links.rows)
     waiting = StepRecords(build, [kind])
-    pages = build.runs(PAGE)
-    origins = build.runs(FROM)
-    shorter = build.runs(KNOWN._replace(name="shorter"))
+    pages = build.runs(kinds.PAGE)
+    origins = build.runs(kinds.FROM)
+    shorter = build.runs(kinds.KNOWN._replace(name="shorter"))
     for first, last in waiting.over_cells("ways", [pages, origins, shorter, *build.known.sets()]):
         prints, ways, flags = pages_of(pages.read(first, last), shorter.read(first, last))
         known, known_ways = build.known.read(first, last)
         wanted = origins.read(first, last)
         at = place_of(prints, wanted["fp"])
-        way = np.where(at >= 0, ways[at] if len(ways) else 0, FARTHEST).astype(np.uint32)
+        way = np.where(at >= 0, ways[at] if len(ways) else 0, kinds.FARTHEST).astype(np.uint32)
         flag = np.where(at >= 0, flags[at] if len(flags) else 0, 0).astype(np.uint8)
         if len(known):
             there = place_of(known, wanted["fp"])
-            way = np.where(there < 0, way, least_of_both(way, known_ways[there] & np.uint32(WAY_MASK)))
+            way = np.where(there < 0, way, kinds.least_of_both(way, known_ways[there] & np.uint32(kinds.WAY_MASK)))
         # A page that was found in an unknown way counts as a seed.
-        way = np.where(way == FARTHEST, 0, way).astype(np.uint32)
+        way = np.where(way == kinds.FARTHEST, 0, way).astype(np.uint32)
         waiting["way"].add(len(wanted), pos=wanted["pos"], way=way, site=wanted["site"], flags=flag)
 
 
 def gather_links(build: Build) -> None:
     """Note where each link leads, by which way; those that lead nowhere by what they are themselves are left out."""
-    waiting = StepRecords(build, [FOUND])
+    waiting = StepRecords(build, [kinds.FOUND])
     ways = _PathStream(build)
     foreign = _foreign_ranges(build.inputs.links)
     for start, batch in waiting.over_rows("links", build.links, ["to_url", "to_key", "link_type", "nofollow"]):
         texts = decode(batch["to_url"])
         keys = _keys(build, texts) if _is_in(foreign, start) else decode(batch["to_key"])
         way, site, flags = ways.rows(start, start + batch.num_rows)
-        kinds = decode(batch["link_type"])
-        redirect = _is(kinds, "redirect")
-        part = _is(kinds, EMBED)
+        link_types = decode(batch["link_type"])
+        redirect = _is(link_types, "redirect")
+        part = _is(link_types, EMBED)
         # Where what is part of a page redirects, the target is part of it too.
-        part |= redirect & ((flags & PART) != 0)
-        kept = _among(kinds, build.followed) & (part <= (EMBED in build.followed))
-        silent = batch["nofollow"].fill_null(False).to_numpy(zero_copy_only=False) | ((flags & SILENT) != 0)
-        kept &= ~(silent & ~redirect & ~part) & ~(((flags & BEYOND) != 0) & ~redirect & ~part)
-        depth = depth_of(way) + ~redirect
-        hops = np.where(redirect, hops_of(way) + 1, np.where(part & ((flags & PART) != 0), hops_of(way) + 1, 0))
-        kept &= hops <= min(build.config.scope.hops_max, HOPS_MAX)
+        part |= redirect & ((flags & kinds.PART) != 0)
+        kept = _among(link_types, build.followed) & (part <= (EMBED in build.followed))
+        silent = batch["nofollow"].fill_null(False).to_numpy(zero_copy_only=False) | ((flags & kinds.SILENT) != 0)
+        kept &= ~(silent & ~redirect & ~part) & ~(((flags & kinds.BEYOND) != 0) & ~redirect & ~part)
+        depth = kinds.depth_of(way) + ~redirect
+        hops = np.where(
+            redirect, kinds.hops_of(way) + 1, np.where(part & ((flags & kinds.PART) != 0), kinds.hops_of(way) + 1, 0)
+        )
+        kept &= hops <= min(build.config.scope.hops_max, kinds.HOPS_MAX)
         if build.config.scope.depth_max is not None:
             kept &= (depth <= build.config.scope.depth_max) | part
         if build.sites_needed:
@@ -140,7 +121,7 @@ def gather_links(build: Build) -> None:
         chosen = np.flatnonzero(kept)
         variant = _variants(keys, texts, part)[chosen]
         prints = _of_each(keys, _prints)[chosen]
-        least_ways = way_of(depth, hops)[chosen]
+        least_ways = kinds.way_of(depth, hops)[chosen]
         waiting["found"].add_rows(combine(_make_rows(prints, start + chosen, least_ways, variant, site[chosen])))
 
 
@@ -149,19 +130,19 @@ def pages_of(rows: Rows, shorter: Rows) -> tuple[Any, Any, Any]:
     rows = rows[np.lexsort((rows["pos"], rows["at"], rows["fp"]))]
     starts = heads(rows["fp"])
     prints = rows["fp"][starts]
-    ways = least(rows["way"], starts)
+    ways = kinds.least(rows["way"], starts)
     lasts = np.append(starts[1:], len(rows)) - 1 if len(starts) else starts
     flags = rows["flags"][lasts]
     if len(starts):
-        flags |= np.bitwise_or.reduceat(rows["flags"], starts) & REDIRECTS
+        flags |= np.bitwise_or.reduceat(rows["flags"], starts) & kinds.REDIRECTS
     if len(shorter) and len(prints):
         at = place_of(prints, shorter["fp"])
         known = at >= 0
-        depth = depth_of(ways)
-        hops = hops_of(ways)
-        np.minimum.at(depth, at[known], depth_of(shorter["way"][known]))
-        np.minimum.at(hops, at[known], hops_of(shorter["way"][known]))
-        ways = way_of(depth, hops)
+        depth = kinds.depth_of(ways)
+        hops = kinds.hops_of(ways)
+        np.minimum.at(depth, at[known], kinds.depth_of(shorter["way"][known]))
+        np.minimum.at(hops, at[known], kinds.hops_of(shorter["way"][known]))
+        ways = kinds.way_of(depth, hops)
     return prints, ways, flags
 
 
@@ -176,7 +157,7 @@ class _PathStream:
     """The paths of pages in the order of their links."""
 
     def __init__(self, build: Build) -> None:
-        self._runs = build.runs(way_kind(build.links.rows))
+        self._runs = build.runs(kinds.way_kind(build.links.rows))
         self._kind = self._runs.kind
         self._spans: Iterator[tuple[int, int]] | None = None
         self._room = build.buffer_bytes
@@ -202,12 +183,12 @@ class _PathStream:
         return np.repeat(found["way"], lengths), np.repeat(found["site"], lengths), np.repeat(found["flags"], lengths)
 
 
-def _flags(build: Build, batch: pa.RecordBatch, kinds: pa.Array) -> npt.NDArray[np.uint8]:
+def _flags(build: Build, batch: pa.RecordBatch, link_types: pa.Array) -> npt.NDArray[np.uint8]:
     outcome = decode(batch["outcome"])
     status = _numbers(batch, "status")
     passing = _among(outcome, MAY_PASS)
     passing |= _is(outcome, "http_error") & ((status >= 500) | np.isin(status, PASSING_STATUSES))
-    part = _is(kinds, EMBED)
+    part = _is(link_types, EMBED)
     silent = np.zeros(batch.num_rows, bool)
     if "nofollow" in batch.schema.names:
         silent |= batch["nofollow"].fill_null(False).to_numpy(zero_copy_only=False)
@@ -221,8 +202,8 @@ def _flags(build: Build, batch: pa.RecordBatch, kinds: pa.Array) -> npt.NDArray[
     beyond = np.zeros(batch.num_rows, bool)
     if EMBED in build.followed and part.any():
         beyond = _beyond(build, batch, part)
-    flags = silent * SILENT + part * PART + beyond * BEYOND + passing * PASSING
-    return np.asarray((flags + _is(outcome, "redirected") * REDIRECTS).astype(np.uint8))
+    flags = silent * kinds.SILENT + part * kinds.PART + beyond * kinds.BEYOND + passing * kinds.PASSING
+    return np.asarray((flags + _is(outcome, "redirected") * kinds.REDIRECTS).astype(np.uint8))
 
 
 def _copies(build: Build, batch: pa.RecordBatch) -> Mask:
@@ -254,7 +235,7 @@ def _beyond(build: Build, batch: pa.RecordBatch, part: Mask) -> Mask:
 
 def _variants(keys: pa.Array, texts: pa.Array, part: Mask) -> npt.NDArray[np.uint32]:
     """Return what distinguishes links to one target for filters: another text, or being part of a page."""
-    variant = np.where(part, EMBEDDED, 0).astype(np.uint32)
+    variant = np.where(part, kinds.EMBEDDED, 0).astype(np.uint32)
     differs = np.flatnonzero(pc.not_equal(keys, texts).to_numpy(zero_copy_only=False))
     if len(differs):
         others = values_of(texts.take(pa.array(differs)).cast(pa.binary()))
@@ -264,12 +245,12 @@ def _variants(keys: pa.Array, texts: pa.Array, part: Mask) -> npt.NDArray[np.uin
 
 
 def _make_rows(fp: Any, pos: Any, way: Any, variant: Any, site: Any) -> Rows:
-    rows = np.zeros(len(fp), FOUND.dtype)
+    rows = np.zeros(len(fp), kinds.FOUND.dtype)
     rows["fp"], rows["pos"], rows["way"], rows["variant"], rows["site"] = fp, pos, way, variant, site
     return rows
 
 
-def _of_each(texts: pa.Array, find: Callable[[pa.Array], Column]) -> Column:
+def _of_each(texts: pa.Array, find: Callable[[pa.Array], kinds.Column]) -> kinds.Column:
     """Return what is found for each text, as `find` does for a column; each different one is looked at once."""
     coded = texts.dictionary_encode()
     return np.asarray(find(coded.dictionary)[coded.indices.to_numpy()])

@@ -11,19 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 
 from gossamer.model.pages import Findings, Page
-from gossamer.stages.process.facts import (
-    AUTHORS_MAX,
-    COLUMNS,
-    COMMONS,
-    MEANING,
-    TIMES_MAX,
-    Linked,
-    bare,
-    clean_name,
-    facts,
-    join_names,
-    may_be_date,
-)
+from gossamer.stages.process import facts
 from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import Base, base_href, collapse_spaces
@@ -82,7 +70,7 @@ class Metadata(TypedModule):
         "open_graph": "json",
         **dict.fromkeys(_TYPED, "text"),
         "json_ld": "json",
-        **COLUMNS,
+        **facts.COLUMNS,
         "script_signal": "text",
     }
 
@@ -98,8 +86,8 @@ class Metadata(TypedModule):
                 content = found.get("content") or ""
                 for name in dict.fromkeys(_names(found)):
                     self._meta(name, content, graph, columns)
-                for key in dict.fromkeys(map(bare, _names(found))):
-                    if key in MEANING and len(held := metas.setdefault(key, [])) < AUTHORS_MAX:
+                for key in dict.fromkeys(map(facts.bare, _names(found))):
+                    if key in facts.MEANING and len(held := metas.setdefault(key, [])) < facts.AUTHORS_MAX:
                         held.append(collapse_spaces(content, self._options.title_bytes_max))
             elif tag == "link" and found.get("rel"):
                 self._relation((found["rel"] or "").lower().split(), found.get("href") or "", base, columns)
@@ -113,7 +101,7 @@ class Metadata(TypedModule):
         if signal := signal_of(document.utf8(), len(document.markup.anchors())):
             columns["script_signal"] = signal
         linked = self._read_anchors(document, base, str(columns.get("license", "")))
-        columns.update(facts(blocks, metas, linked, times, page.fetched_at))
+        columns.update(facts.facts(blocks, metas, linked, times, page.fetched_at))
         if "byline" not in columns and (byline := _marked_author(document)):
             columns["byline"] = byline
 
@@ -124,7 +112,7 @@ class Metadata(TypedModule):
                 if joined is not None and len(joined) <= self._options.url_bytes_max:
                     columns[name] = joined
 
-    def _read_anchors(self, document: HtmlDocument, base: Base, licensed: str) -> Linked:
+    def _read_anchors(self, document: HtmlDocument, base: Base, licensed: str) -> facts.Linked:
         """Return license and author from anchors: the first `rel=license` and `rel=author`, and links to licenses."""
         author = ""
         commons: dict[str, str] = {}
@@ -134,9 +122,11 @@ class Metadata(TypedModule):
                 licensed = licensed or base.join(href) or ""
             if "author" in relations and not author:
                 author = collapse_spaces(document.markup.anchor_text(within), self._options.anchor_bytes_max)
-            if "creativecommons.org/" in href and (found := COMMONS.match(href)):
+            if "creativecommons.org/" in href and (found := facts.COMMONS.match(href)):
                 commons.setdefault(found[0].lower().replace("http:", "https:"), found[0] + "/")
-        return Linked(licensed, author, *commons.values()) if len(commons) == 1 else Linked(licensed, author)
+        return (
+            facts.Linked(licensed, author, *commons.values()) if len(commons) == 1 else facts.Linked(licensed, author)
+        )
 
     def _set_open_graph(self, graph: dict[str, list[str]], base: Base, columns: dict[str, object]) -> None:
         """Set the columns that come from Open Graph, if it has values for them."""
@@ -158,7 +148,7 @@ class Metadata(TypedModule):
         def note_element(name: str, found: Mapping[str, str], at: int) -> None:
             if name == "html" and (language := (found.get("lang") or found.get("xml:lang") or "").strip()):
                 columns.setdefault("declared_language", language[:35])
-            elif name != "html" and len(times) < TIMES_MAX and (name == "time" or may_be_date(found)):
+            elif name != "html" and len(times) < facts.TIMES_MAX and (name == "time" or facts.may_be_date(found)):
                 if name not in ("time", "abbr"):
                     found = {key: value for key, value in found.items() if key != "title"}
                 times.append({**found, "": _text_at(body, at, name)})
@@ -194,13 +184,13 @@ def _marked_author(document: HtmlDocument) -> str:
             others = {node.mem_id for node in tree.css(_COMMENTS)}
             nodes = [node for node in nodes if node.mem_id not in others]
         names: dict[str, int] = {}
-        for node in nodes[:AUTHORS_MAX]:
+        for node in nodes[: facts.AUTHORS_MAX]:
             named = node.css_first('[itemprop~="name"],[property~="name"],.fn') or node
-            name = clean_name(named.attributes.get("content") or named.text(separator=" "))
+            name = facts.clean_name(named.attributes.get("content") or named.text(separator=" "))
             if name and len(name) <= _NAME_CHARACTERS_MAX:
                 names.setdefault(name, node.parent.mem_id if node.parent is not None else 0)
         if names and len(set(names.values())) == 1:
-            return join_names(list(names))
+            return facts.join_names(list(names))
     return ""
 
 

@@ -16,16 +16,8 @@ import msgspec
 from selectolax.lexbor import LexborNode
 
 from gossamer.model.pages import Page
+from gossamer.stages.process import expressions
 from gossamer.stages.process.elements import CssBuilder, XPathBuilder, is_xml, read_tree
-from gossamer.stages.process.expressions import (
-    SCOPE,
-    SelectError,
-    css_of,
-    jsonpath_of,
-    qualify,
-    require_relative,
-    xpath_of,
-)
 from gossamer.stages.process.html import HTML_TYPES, document_of
 from gossamer.stages.process.links import Base, base_href
 from gossamer.stages.process.metadata import json_ld
@@ -56,25 +48,25 @@ class SelectorSource:
         found: Iterable[object]
         match kind:
             case "css":
-                found = self._css(css_of(selector), within)
+                found = self._css(expressions.css_of(selector), within)
             case "xpath":
                 if within is not None:
-                    require_relative(selector)
-                result = xpath_of(selector)(self._xpath_root if within is None else within)
+                    expressions.require_relative(selector)
+                result = expressions.xpath_of(selector)(self._xpath_root if within is None else within)
                 found = result if isinstance(result, list) else [] if result == "" else [result]
             case _:
-                found = jsonpath_of(selector)(self.data() if within is None else within)
+                found = expressions.jsonpath_of(selector)(self.data() if within is None else within)
         return list(islice(found, VALUES_MAX))
 
     def _css(self, selector: str, within: object) -> list[LexborNode]:
         place: LexborNode = within if isinstance(within, LexborNode) else self._css_root
-        if SCOPE not in selector:
+        if expressions.SCOPE not in selector:
             return place.css(selector)
-        place.attrs[SCOPE] = "here"
+        place.attrs[expressions.SCOPE] = "here"
         try:
             return [one for one in place.css(selector) if one.mem_id != place.mem_id]
         finally:
-            del place.attrs[SCOPE]
+            del place.attrs[expressions.SCOPE]
 
     @cached_property
     def _css_root(self) -> Any:
@@ -82,7 +74,7 @@ class SelectorSource:
             return read_tree(self.page, CssBuilder, CSS_ELEMENTS_MAX)
         tree = self._document.tree if self.page.media_type in HTML_TYPES else None
         if tree is None or tree.root is None:
-            raise SelectError(f"no tree is made of it: {self._why_no_tree()}")
+            raise expressions.SelectError(f"no tree is made of it: {self._why_no_tree()}")
         return tree.root
 
     def _is_short_xml(self) -> bool:
@@ -96,14 +88,14 @@ class SelectorSource:
 
         body = self._document.utf8()
         if self.page.media_type not in HTML_TYPES or len(body) > self._options.items_bytes_max:
-            raise SelectError(f"no tree is made of it: {self._why_no_tree()}")
+            raise expressions.SelectError(f"no tree is made of it: {self._why_no_tree()}")
         if (tags := body.count(b"<") - body.count(b"</")) > XPATH_ELEMENTS_MAX:
-            raise SelectError(f"{tags} start tags; at most {XPATH_ELEMENTS_MAX} are searched by XPath")
+            raise expressions.SelectError(f"{tags} start tags; at most {XPATH_ELEMENTS_MAX} are searched by XPath")
         parser = etree.HTMLParser(encoding="utf-8", no_network=True, remove_comments=True, remove_pis=True)
         try:
             root = etree.fromstring(body or b"<p>", parser)
         except etree.XMLSyntaxError as error:
-            raise SelectError(str(error)) from None
+            raise expressions.SelectError(str(error)) from None
         return etree.Element("html") if root is None else root
 
     def _why_no_tree(self) -> str:
@@ -128,7 +120,7 @@ class SelectorSource:
         try:
             return msgspec.json.decode(body)
         except (msgspec.DecodeError, RecursionError) as error:
-            raise SelectError(f"no JSON: {error}") from None
+            raise expressions.SelectError(f"no JSON: {error}") from None
 
     def characters(self) -> str:
         """Return the page as it was sent, decoded."""
@@ -175,7 +167,7 @@ def attribute_of(value: object, name: str) -> str | None:
         name = name.lower()
         return (attributes[name] or "") if name in attributes else None
     element: Any = value
-    found = element.get(qualify(name)) if hasattr(element, "itertext") else None
+    found = element.get(expressions.qualify(name)) if hasattr(element, "itertext") else None
     return found if isinstance(found, str) else None
 
 
