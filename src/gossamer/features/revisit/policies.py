@@ -183,64 +183,56 @@ def gain(x: float) -> float:
 _SMALL = 1e-3
 
 
-class Uniform:
-    """The same rate for all pages. Never worse than proportional (Cho and Garcia-Molina 2003)."""
-
+class _Priced:
     priced = True
+
+
+class Uniform(_Priced):
+    """The same rate for all pages. Never worse than proportional (Cho and Garcia-Molina 2003)."""
 
     def rate(self, habits: Habits, price: float) -> float:
         return 1.0 / price
 
 
-class Proportional:
+class Proportional(_Priced):
     """A rate proportional to changes. For comparison only: it wastes visits on pages that change too fast for any."""
-
-    priced = True
 
     def rate(self, habits: Habits, price: float) -> float:
         return habits.change_rate / price
 
 
-class ByImportance:
+class ByImportance(_Priced):
     """A rate proportional to importance, independent of changes (LambdaCrawlApprox, Kolobov et al. 2019)."""
-
-    priced = True
 
     def rate(self, habits: Habits, price: float) -> float:
         return habits.importance / price
 
 
-class PoissonOptimal:
+class PoissonOptimal(_Priced):
     """Maximizes weighted freshness for visits at random times (Azar et al. 2018): √(wλ/θ) - λ.
 
     Pages that change too fast to be worth it get no visits.
     """
-
-    priced = True
 
     def rate(self, habits: Habits, price: float) -> float:
         change_rate = habits.change_rate
         return max(0.0, sqrt(habits.importance * change_rate / price) - change_rate)
 
 
-class LambdaCrawl:
+class LambdaCrawl(_Priced):
     """Minimizes harmonic staleness (Kolobov et al. 2019): (√(λ² + 4wλ/θ) - λ) / 2. Every page gets visits."""
-
-    priced = True
 
     def rate(self, habits: Habits, price: float) -> float:
         change_rate = habits.change_rate
         return (sqrt(change_rate * change_rate + 4.0 * habits.importance * change_rate / price) - change_rate) / 2.0
 
 
-class Optimal:
+class Optimal(_Priced):
     """Maximizes weighted freshness for evenly spaced visits: the rate f at which one more visit per second adds θ to w
     times the page's freshness, (w/λ)(1 - e^-x (1 + x)) = θ with x = λ/f (Cho and Garcia-Molina 2003, section 4.3).
 
     Pages with w/λ below θ get no visits.
     """
-
-    priced = True
 
     def rate(self, habits: Habits, price: float) -> float:
         change_rate = habits.change_rate

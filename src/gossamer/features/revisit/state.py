@@ -145,6 +145,12 @@ class AgePromise(msgspec.Struct, array_like=True):
     deadlines: Calendar = msgspec.field(default_factory=lambda: Calendar(60.0))
 
 
+_SUMS = (
+    "pages", "there", "retired", "capped_hosts", "capped_per_s", "promised_per_s", "importance", "fresh",
+)  # fmt: skip
+"""Of a `RevisitState`: what is added up over pages and hosts."""
+
+
 class RevisitState(msgspec.Struct, array_like=True):
     """Sums over all pages of a shard. About 10 KB."""
 
@@ -228,14 +234,8 @@ class RevisitState(msgspec.Struct, array_like=True):
         self.due.take_in(other.due, sign)
         self.census.take_in(other.census, sign)
         self.stirred += other.census.pages
-        self.pages += sign * other.pages
-        self.there += sign * other.there
-        self.retired += sign * other.retired
-        self.capped_hosts += sign * other.capped_hosts
-        self.capped_per_s += sign * other.capped_per_s
-        self.promised_per_s += sign * other.promised_per_s
-        self.importance += sign * other.importance
-        self.fresh += sign * other.fresh
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + sign * getattr(other, name))
         if not self.there:
             self.importance = self.fresh = 0.0  # Removes rounding errors.
         for promise in other.promises:
@@ -258,10 +258,8 @@ class RevisitState(msgspec.Struct, array_like=True):
     def without_pages(self) -> RevisitState:
         """Return the sums without pages and hosts, but with the results of visits."""
         promises = [replace(one, pages=0, deadlines=Calendar(one.deadlines.span_s)) for one in self.promises]
-        return replace(
-            self, due=Calendar(self.due.span_s), census=Census(), promises=promises, pages=0, there=0, retired=0,
-            capped_hosts=0, capped_per_s=0.0, promised_per_s=0.0, importance=0.0, fresh=0.0,
-        )  # fmt: skip
+        zero = {name: type(getattr(self, name))() for name in _SUMS}
+        return replace(self, due=Calendar(self.due.span_s), census=Census(), promises=promises, **zero)
 
     def begin_like(self, other: RevisitState) -> None:
         """Initialize the rate of change and the price of a new shard from those of another."""

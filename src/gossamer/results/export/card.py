@@ -163,9 +163,8 @@ def _readme(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
     filters = card["filters"]
     dates = card["dates"]
     yield from _header(card, to, bytes_)
-    yield f"# {_plain(card['name'])}"
-    yield ""
     hosts = card["sources"]["hosts"]
+    yield f"# {_plain(card['name'])}\n"
     yield f"Texts of {counts['texts']:,} pages of {hosts:,} {'host' if hosts == 1 else 'hosts'}, fetched from"
     yield f"{dates['first_fetched'] or 'never'} to {dates['last_fetched'] or 'never'}. Made by {card['made_by']} on"
     yield f"{card['exported_at']}. `{JSON_NAME}` holds the same figures for programs."
@@ -189,9 +188,7 @@ def _readme(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
     yield from _table("How texts were found", "text_method", "texts", card["text_methods"])
     yield from _table("Columns", "column", "meaning", {name: MEANINGS[name] for name in card["columns"]})
     yield from _table("Sources", "host", "texts", card["sources"]["texts_by_host"])
-    yield ""
-    yield "## Limits"
-    yield ""
+    yield "\n## Limits\n"
     yield "Texts are as their authors published them: they may hold errors, personal data and instructions to"
     yield "programs that read them. A license or statement counts as it was when the page was fetched. Where a page"
     yield "states no license, ask its owner before you publish its text."
@@ -200,48 +197,32 @@ def _readme(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
 def _header(card: Mapping[str, Any], to: str, bytes_: int) -> Iterator[str]:
     """Yield the YAML header: https://huggingface.co/docs/hub/datasets-cards."""
     texts = card["counts"]["texts"]
-    yield "---"
-    yield f"pretty_name: {quote(card['name'])}"
+    yield from ("---", f"pretty_name: {quote(card['name'])}")
     languages = [name for name in card["languages"] if _LANGUAGE.fullmatch(name)]
     if languages:
         yield "language:"
         yield from (f"- {quote(name)}" for name in languages)
-    yield "license: other"
-    yield "license_name: as-stated-by-each-page"
-    yield "size_categories:"
-    yield f"- {next((name for name, bound in _SIZES if texts < bound), 'n>100M')}"
-    yield "tags:"
-    yield f"- {PRODUCT}"
+    size = next((name for name, bound in _SIZES if texts < bound), "n>100M")
+    yield from ("license: other", "license_name: as-stated-by-each-page", "size_categories:", f"- {size}")
+    yield from ("tags:", f"- {PRODUCT}")
     if card["columns"]:
-        yield "configs:"
-        yield "- config_name: default"
-        yield "  data_files:"
-        yield "  - split: train"
+        yield from ("configs:", "- config_name: default", "  data_files:", "  - split: train")
         yield "    path: data/*.parquet"
     if to == "datasets":
-        yield "dataset_info:"
-        yield "  features:"
+        yield from ("dataset_info:", "  features:")
         for name, value in card["columns"].items():
-            yield f"  - name: {name}"
-            yield f"    dtype: {value['dtype']}"
-        yield "  splits:"
-        yield "  - name: train"
-        yield f"    num_bytes: {bytes_}"  # `datasets` ignores a split without it, and says so at each load.
-        yield f"    num_examples: {texts}"
-    yield "---"
-    yield ""
+            yield from (f"  - name: {name}", f"    dtype: {value['dtype']}")
+        # `datasets` ignores a split without `num_bytes`, and says so at each load.
+        yield from ("  splits:", "  - name: train", f"    num_bytes: {bytes_}", f"    num_examples: {texts}")
+    yield "---\n"
 
 
 def _table(title: str, first: str, second: str, rows: Mapping[str, object]) -> Iterator[str]:
     if not rows:
         return
-    yield ""
-    yield f"## {title}"
-    yield ""
-    yield f"| {first} | {second} |"
-    yield "| --- | --- |"
-    for name, value in rows.items():
-        yield f"| {_plain(name)} | {_plain(value)} |"
+    yield f"\n## {title}\n"
+    yield from (f"| {first} | {second} |", "| --- | --- |")
+    yield from (f"| {_plain(name)} | {_plain(value)} |" for name, value in rows.items())
 
 
 def _plain(value: object) -> str:
