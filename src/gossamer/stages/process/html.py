@@ -67,7 +67,7 @@ class TreeMarkup:
             self._anchors = [
                 (href or "", attributes.get("rel") or "", node)
                 for node in self.tree.tags("a")
-                if (href := (attributes := node.attrs).get("href", _ABSENT)) is not _ABSENT
+                if (href := (attributes := node.attributes).get("href", _ABSENT)) is not _ABSENT
                 or (href := attributes.get(XLINK_HREF, _ABSENT)) is not _ABSENT
             ]
         return self._anchors
@@ -76,10 +76,12 @@ class TreeMarkup:
         """Return an anchor's text, or if it has none an image's `alt`, its `aria-label` or its `title`. It costs as
         much as the rest of a link: call it once per address.
         """
-        markup = within.inner_html or ""
-        text: str = within.text()
-        if "<" in markup and (not text or text.isspace() or divides(markup)):
-            text = anchor_text_of(markup.encode("utf-8", "replace"))
+        text: str = within.inner_html or ""
+        if "<" in text or "&" in text:
+            markup = text
+            text = within.text()
+            if "<" in markup and (not text or text.isspace() or divides(markup)):
+                text = anchor_text_of(markup.encode("utf-8", "replace"))
         if text and not text.isspace():
             return text
         label: str = within.attrs.get("aria-label") or within.attrs.get("title") or text
