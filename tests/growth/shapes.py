@@ -148,7 +148,7 @@ _KINDS: dict[str, tuple[tuple[str, ...], tuple[Construct, ...]]] = {
     "robots": (_LINES, (("", ""), ("User-agent: *\nDisallow: /", "\nAllow: /"), ("User-agent: *\nCrawl-delay: ",
         ""), ("Content-Usage: ", ""))),
     "listing": (_LINES, (("", "\n"), ("-rwxrwxrwx 1 a b 1", "x\n"), ("drwxr-xr-x 1 a 1 Jan", "\n"), ("a=b;", "\n"),
-        ("01-01-20 01:01AM", "\n"))),
+        ("01-01-20 01:01AM", "\n"), ("A;1 ", "\n"), ("d [RWCEAFMS] a 1", "\n"), ("A 1 01/01/20 01:01 *A ", "\n"))),
     "mail": (_LINES, (("", ""), ("Subject: ", "\n\nx"), ("Content-Type: multipart/mixed; boundary=a\n\n", ""),
         ("From a\nDate: ", "\n\nx"))),
     "json-ld": (

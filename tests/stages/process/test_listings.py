@@ -41,6 +41,52 @@ def test_names_become_addresses_below_the_directory() -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "address"),
+    [
+        # ls, with dates as servers of other countries and old ones write them
+        (b"-rw-r--r--   1 a b     531 3 29 03:26 in numbers", "in%20numbers"),
+        (b"-rw-r--r--   1 a b     531 09-26 2000 day.txt", "day.txt"),
+        (b"-rw-r--r--   1 a b   33.5k Oct 5 21:22 size.txt", "size.txt"),
+        (b"drwxrwxr-x               folder        2 May 10  1996 mac", "mac/"),
+        (b"-rwxr-xr-x    1 a b        9 Oct 08, 2002 09:47 comma.txt", "comma.txt"),
+        (b"-r-xr-xr-x   2 a b      2235 1999/10/12 17:12 2003 slashes", "2003%20slashes"),
+        (b"-r-xr-xr-x   2 a b      2235 24-04-2003 17:12 day-first", "day-first"),
+        (b"-r-xr-xr-x   2 a b        96 2004.07.15   dots", "dots"),
+        (b"-r-xr-xr-x 2 owner group 4512 01-jun-99 month", "month"),
+        (b"-rw-r--r--   1 a b     8473  4\x8c\x8e 18\x93\xfa 2003\x94\x4e japan", "japan"),
+        (b"drwxr-xr-x   5 a b      512 2005\xeb\x85\x84  1\xec\x9b\x94  6\xec\x9d\xbc korea", "korea/"),
+        (b"-r-xr-xr-x longowner longgroup123456 Feb 12 17:20 glued", "glued"),
+        (b"drwxrwxrwx   1 0        0               0 29 Jul 02:27 2014 Invoices", "2014%20Invoices/"),
+        # NetWare
+        (b"d [R----F--] supervisor            512       Jan 16 18:53    sys", "sys/"),
+        (b"- [RWCEAFMS] rhesus             214059       Oct 20  2004    a b.txt", "a%20b.txt"),
+        # DOS
+        (b"10.01.2024  09:30    <DIR>          dotted", "dotted/"),
+        (b"10/01/2024  09:30 p. m.        12.345 points.txt", "points.txt"),
+        (b"1/9/2024  9:30 PM             345 short.txt", "short.txt"),
+        (b"10-Jan-24  09:30AM        345 month.txt", "month.txt"),
+        (b"01-10-24  09:30:12AM        345 seconds.txt", "seconds.txt"),
+        # VMS
+        (b"PUB.DIR;1  1 19-NOV-2001 21:41 [root,root] (RWE,RWE,RE,RE)", "PUB/"),
+        (b"README.TXT;3       155   2-JUL-2003 10:30:13.64", "README.TXT"),
+        (b"LONG.TXT;12\r\n   170774/170775     24-APR-2003 08:16:15  [FTP,A]      (RWED,RWED,RE,)", "LONG.TXT"),
+        (b"Directory PUB:[000000]\r\n\r\nA.TXT;1 2KB 23-SEP-2005 14:57:07.27\r\n\r\nTotal of 1 file", "A.TXT"),
+        (b"SECRET.TXT;1 %RMS-E-PRV, insufficient privilege or file protection violation", None),
+        # AS/400
+        (b"QSYS            77824 02/23/00 15:09:55 *DIR IBM dir/", "IBM%20dir/"),
+        (b"QPGMR           36864 18.09.06 14:21:26 *FILE      A.FILE", "A.FILE"),
+        # None of these.
+        (b"total 12", None),
+        (b"2 files copied; 1 skipped", None),
+    ],
+)  # fmt: skip
+def test_formats_of_servers(line: bytes, address: str | None) -> None:
+    """The lines are those on which other clients were found to fail."""
+    found = links("ftp://h.test/d/", line + b"\r\n")
+    assert [url for url, _ in found] == ([] if address is None else [f"ftp://h.test/d/{address}"])
+
+
+@pytest.mark.parametrize(
     ("target", "address"),
     [
         ("known", None), ("./known", None), ("dir", None), ("dir/", None), ("other", "a/b/other/"),

@@ -1,8 +1,8 @@
 """Listings: the links of directory listings and menus in other formats than HTML. Pure functions that do not raise.
 
-The answer of an FTP server to LIST has no standard format (RFC 959, section 4.1.3). Supported are the formats of ls, of
-DOS and EPLF (cr.yp.to/ftp/list/eplf.html), and the answer to MLSD (RFC 3659, section 7). Each line is parsed
-separately. Menus are those of Gopher servers (RFC 1436, section 3.8; addresses: RFC 4266).
+The answer of an FTP server to LIST has no standard format (RFC 959, section 4.1.3). Supported are those of ls, DOS,
+NetWare, VMS, AS/400 and EPLF (cr.yp.to/ftp/list/eplf.html), and the answer to MLSD (RFC 3659, section 7). Each line is
+parsed separately. Menus are those of Gopher servers (RFC 1436, section 3.8; addresses: RFC 4266).
 """
 
 from __future__ import annotations
@@ -24,17 +24,25 @@ Kind = Literal["file", "directory", "link"]
 
 _DAY = (
     rb"\d{1,2}[^\s\d]{1,9}\s++\d{1,2}[^\s\d]{0,3}|[^\s\d]{3,24}\s++\d{1,2}\.?|"
-    rb"\d{1,2}\.?\s++[^\s\d]{3,24}|\d{4}-\d\d-\d\d"
+    rb"\d{1,2}\.?\s++[^\s\d]{3,24}|\d{1,2}-\d{1,2}|\d{1,2}\s++\d{1,2}"
 )
-_TIME = rb"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:\s[+-]\d{4})?|\d{4}"
-_UNIX = re.compile(
-    # mode, number of links; owner, group, size; day; time or year; name
-    rb"([-dlbcps])[-rwxsStTlL]{9}[.+@]?\s*+\d" + rb".*?[\s,]\d++\s++(?:%b)\s++(?:%b)\s(.+)" % (_DAY, _TIME),
-    re.DOTALL,
+_DATE = rb"\d{1,4}[-/.](?:\d{1,2}|[A-Za-z]{3})[-/.]\d{2,4}"
+_TIME = rb"\d{1,2}:\d\d(?::\d\d(?:\.\d+)?)?(?:\s[+-]\d{4})?"
+_WHEN = (
+    rb"(?:%b)\s++(?:%b|\d{4}[^\s\d]{0,3})\s|%b(?:\s++%b\s|\s++)|" % (_DAY, _TIME, _DATE, _TIME)
+    + rb"[^\s\d]{3,24}\s++\d{1,2},\s++\d{4}\s++%b\s|" % _TIME
+    + rb"\d{4}[^\s\d]{0,6}\s++\d{1,2}[^\s\d]{1,9}\s++\d{1,2}[^\s\d]{0,6}\s++"
 )
+_LS = rb".*?(?<!\d)\d++(?:\.\d++)?[kKMGT]?\s++(?:%b)" % _WHEN
+"""Number of links, owner, group; size; day, time or year."""
+_UNIX = re.compile(rb"([-dlbcps])[-rwxsStTlL]{9}[.+@]?%b(.+)" % _LS, re.DOTALL)
+_NETWARE = re.compile(rb"([-d]) \[[-A-Z]{8}\]%b\s*+(.+)" % _LS, re.DOTALL)
 _DOS = re.compile(
-    rb"\d{1,4}[-/]\d\d[-/]\d{2,4}\s+\d{1,2}:\d\d(?:\s?[AP]M?)?\s+(<[A-Z]+>|[\d,.]+)\s+(.+)", re.DOTALL | re.IGNORECASE
+    rb"%b,?\s+\d{1,2}:\d\d(?::\d\d)?(?:\s?[AP]\.?(?:\s?M\.?)?)?\s+(<[A-Z]+>|[\d,.]+)\s+(.+)" % _DATE,
+    re.DOTALL | re.IGNORECASE,
 )
+_VMS = re.compile(rb"([^\s;/]+?)(\.DIR)?;\d{1,5}(?:\s+(?![\s%]).*)?", re.DOTALL | re.IGNORECASE)
+_AS400 = re.compile(rb"[^\s=]+\s+\d+\s+%b\s+%b\s+\*[A-Z]+\s+(\S.*?)(/?)" % (_DATE, _TIME), re.DOTALL)
 _MLSD = re.compile(rb"((?:[\w.-]++=[^;]*+;)+) (.+)", re.DOTALL)
 _EPLF = re.compile(rb"\+([^\t]*)\t(.+)", re.DOTALL)
 
@@ -67,22 +75,10 @@ def _lines(data: bytes) -> Iterator[bytes]:
 
 
 def _entry(line: bytes) -> ListingEntry | None:
-    match = _UNIX.match(line)
-    if match is not None:
-        return _unix(*match.groups())
-    match = _DOS.fullmatch(line)
-    if match is not None:
-        size, name = match.groups()
-        return _dos(size.upper(), name)
-    match = _MLSD.fullmatch(line)
-    if match is not None:
-        return _mlsd(*match.groups())
-    match = _EPLF.fullmatch(line)
-    if match is not None:
-        facts = match[1].split(b",")
-        if b"/" in facts:
-            return ListingEntry(match[2], "directory")
-        return ListingEntry(match[2], "file") if b"r" in facts else None
+    for matches, read in _FORMATS:
+        match = matches(line)
+        if match is not None:
+            return read(*match.groups())
     return None
 
 
@@ -96,10 +92,15 @@ def _unix(mode: bytes, name: bytes) -> ListingEntry | None:
 def _dos(size: bytes, name: bytes) -> ListingEntry:
     if size[:1] != b"<":
         return ListingEntry(name, "file")
-    if size in (b"<SYMLINK>", b"<SYMLINKD>", b"<JUNCTION>"):
+    if size.upper() in (b"<SYMLINK>", b"<SYMLINKD>", b"<JUNCTION>"):
         name, _, target = name.partition(b" [")
         return ListingEntry(name, "link", target.removesuffix(b"]").replace(b"\\", b"/"))
     return ListingEntry(name, "directory")
+
+
+def _marked(name: bytes, mark: bytes | None) -> ListingEntry:
+    # Of a file of VMS the version is left out: a name without one means the newest.
+    return ListingEntry(name, "directory" if mark else "file")
 
 
 def _mlsd(facts: bytes, name: bytes) -> ListingEntry | None:
@@ -113,6 +114,19 @@ def _mlsd(facts: bytes, name: bytes) -> ListingEntry | None:
                 return ListingEntry(name, "link", value.partition(b":")[2])
             return None
     return None
+
+
+def _eplf(facts: bytes, name: bytes) -> ListingEntry | None:
+    kinds = facts.split(b",")
+    if b"/" in kinds:
+        return ListingEntry(name, "directory")
+    return ListingEntry(name, "file") if b"r" in kinds else None
+
+
+_FORMATS: Final[tuple[tuple[Callable[[bytes], re.Match[bytes] | None], Callable[..., ListingEntry | None]], ...]] = (
+    (_UNIX.fullmatch, _unix), (_DOS.fullmatch, _dos), (_MLSD.fullmatch, _mlsd), (_EPLF.fullmatch, _eplf),
+    (_NETWARE.fullmatch, _unix), (_VMS.fullmatch, _marked), (_AS400.fullmatch, _marked),
+)  # fmt: skip
 
 
 FOLLOWED: Final = frozenset("014569gIhsdpPXMrc;:")
