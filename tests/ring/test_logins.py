@@ -200,6 +200,27 @@ def test_cookies_of_a_file_are_taken_once_and_can_be_listed(tmp_path: Path, name
     assert stat.S_IMODE((tmp_path / "crawl/state").stat().st_mode) == 0o700
 
 
+@pytest.mark.promise("Operation", "A session of given cookies that has ended is reported.")
+def test_a_session_of_given_cookies_that_has_ended_is_reported_until_the_next_run(tmp_path: Path, names: str) -> None:
+    jar = tmp_path / "cookies.txt"
+    with served() as (ours, _):
+        jar.write_text("ours.test\tFALSE\t/\tFALSE\t0\tsession\tover\n")
+        seed = f"http://ours.test:{ours.port}/app/0"
+        sets = (*OWN, names, f"cookies.file={jar}")
+        found = crawl((seed,), tmp_path / "crawl", *sets)
+        [warning] = found.status["warnings"]
+        assert warning.startswith(
+            f"http://ours.test:{ours.port}/login?next=/app/0 and others of ours.test show a login"
+        )
+        assert "`gossamer login DIR URL`" in warning
+        status, out, _ = run("report", str(tmp_path / "crawl"))
+        assert status == 0
+        assert "show a login" in out
+        jar.write_text(f"ours.test\tFALSE\t/\tFALSE\t0\tsession\t{ours.new_session(2 * PAGES)}\n")
+        again = crawl((seed,), tmp_path / "other", *sets, "scope.exclude=['logout']")
+        assert again.status["warnings"] == [], "a page with a form beside pages"
+
+
 @pytest.mark.acceptance
 @pytest.mark.promise("Operation", "A crawl continues the session of a browser that Playwright recorded.")
 def test_a_session_that_a_browser_began_is_continued(tmp_path: Path, names: str) -> None:

@@ -414,7 +414,7 @@ def _sessions(
     setup.home.state.chmod(OWNERS_ALONE)
     from gossamer.assembly.sessions import sessions  # noqa: PLC0415 - as the docstring says
 
-    ended = (counters.login_ended, counters.session_ended_by)
+    ended = (counters.login_ended, counters.session_ended_by, counters.session_lost)
     return sessions(config, storage.epochs, namer, others.has, *ended, control.unpark, setup.clock.now())
 
 

@@ -82,6 +82,7 @@ def middleware_of(features: Features) -> list[VisitMiddleware]:
         recrawl.revisiting if recrawl is not None else None,
         features.hints,
         sessions,  # Nothing after it sees values of cookies.
+        sessions.lost if sessions is not None else None,
         features.requests,  # Its headers follow those of the session.
         sessions.logins if sessions is not None else None,  # One visit at a time uses a session.
         recrawl.hubs if recrawl is not None else None,

@@ -14,9 +14,10 @@ from gossamer.config.lists import read_text
 from gossamer.config.secret import login_rules
 from gossamer.engine.options import LoginRule
 from gossamer.features.logins.logins import FormLogins
+from gossamer.features.logins.lost import LostSessions
 from gossamer.features.logins.sessions import Jars, Sessions, cookies_in
 from gossamer.model.errors import ConfigError
-from gossamer.stages.fetch.cookies import Cookie, netscape, of_file
+from gossamer.stages.fetch.cookies import Cookie, netscape, of_file, site_of_cookie
 from gossamer.stages.fetch.options import where_of
 from gossamer.stages.process.forms import is_selector
 from gossamer.state.epoch import Epochs
@@ -36,10 +37,12 @@ def sessions(
     is_ours: Callable[[Url], bool],
     on_given_up: Callable[[str, str], None],
     on_excluded: Callable[[str, str], None],
+    on_lost: Callable[[str, str], None],
     unpark: Callable[[Url, float], None],
     now: float,
 ) -> Sessions:
-    """Return a shard's sessions. `is_ours` is true for its URLs; the callables after it are as in `FormLogins`.
+    """Return a shard's sessions. `is_ours` is true for its URLs; the callables after it are as in `FormLogins` and
+    `LostSessions`.
 
     Raises:
         ConfigError: a login cannot work, or a file cannot be read.
@@ -48,6 +51,7 @@ def sessions(
     sites = {_site_of(name, rule, namer) for name, rule in rules.items()}
     jars = Jars(epochs, None if config.cookies.is_on else frozenset(sites))
     has_taken = epochs.get("meta", COOKIES_TAKEN) is not None  # Then its file may have been deleted since.
+    given: set[str] | None = None
     if config.cookies.file and not (has_taken and not Path(config.cookies.file).exists()):
         text = read_text(Path(config.cookies.file), COOKIES_BYTES_MAX)
         cookies = of_file(text, config.cookies.file, now)
@@ -56,6 +60,7 @@ def sessions(
             url = namer.name(f"http://{host}/")
             return url is not None and is_ours(url)
 
+        given = {site_of_cookie(cookie) for cookie in cookies}
         jars.take_in(cookies, hashlib.sha256(text.encode()).digest(), is_ours=holds)
     made = Sessions(jars)
     if rules:
@@ -63,6 +68,9 @@ def sessions(
         made.logins = FormLogins(
             rules, namer, epochs, made.headers, made.names, pauses_s, on_given_up, on_excluded, unpark
         )
+    if config.cookies.file:
+        renews = made.logins.covers if made.logins is not None else lambda _: False
+        made.lost = LostSessions(given, lambda site: bool(list(jars.of(site))), renews, on_lost)
     return made
 
 

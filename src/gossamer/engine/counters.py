@@ -54,6 +54,7 @@ class SeedCounters(msgspec.Struct):
 
 
 SESSION_ENDS_NAMED_MAX = 5
+LOST_SESSIONS_MAX = 20
 
 
 class Cost(msgspec.Struct):
@@ -104,6 +105,8 @@ class Totals(msgspec.Struct):
     """Logins that were given up, and why."""
     session_ends: dict[str, list[str]] = msgspec.field(default_factory=dict)
     """By name of a login: kinds of URLs that are excluded because they end its session."""
+    lost_sessions: dict[str, str] = msgspec.field(default_factory=dict)
+    """By site, in this or the last run: a URL that led to a login in spite of cookies from a file."""
     concurrency: int = 0
     """Requests at once that `crawl.concurrency = "auto"` found useful; 0: it is not known."""
     unfollowed: int = 0
@@ -117,6 +120,7 @@ class Totals(msgspec.Struct):
         """Return what the operator should know about the crawl so far, in sentences."""
         found = [login_warning(name, reason) for name, reason in sorted(self.logins.items())]
         found += [session_ends_warning(name, kinds) for name, kinds in sorted(self.session_ends.items())]
+        found += [lost_session_warning(site, url) for site, url in sorted(self.lost_sessions.items())]
         if self.seeds.elsewhere:
             others = self.seeds.elsewhere - 1
             more = f", and so {'does' if others == 1 else 'do'} {others:,} more" if others else ""
@@ -351,6 +355,12 @@ class CrawlCounters:
         kinds.append(kind)
         self.note(session_ends_warning(name, [kind]))
 
+    def session_lost(self, site: str, url: str) -> None:
+        """Note that pages of a site lead to its login. Durable with the next commit."""
+        if len(self.totals.lost_sessions) < LOST_SESSIONS_MAX:
+            self.totals.lost_sessions[site] = url
+            self.note(lost_session_warning(site, url))
+
     def note(self, sentence: str) -> None:
         """Add a note for the operator."""
         self.notes.append(sentence)
@@ -363,6 +373,14 @@ def login_warning(name: str, reason: str) -> str:
     return (
         f"login.{name} was given up: {reason}; URLs that need it end as login_required; "
         "correct it, and `gossamer resume DIR` tries these again"
+    )
+
+
+def lost_session_warning(site: str, url: str) -> str:
+    """Return a sentence about a site whose cookies no longer log in."""
+    return (
+        f"{url} and others of {site} show a login: the session of its cookies has probably ended; "
+        "stop the crawl, log in again with `gossamer login DIR URL`, and go on with `gossamer resume DIR`"
     )
 
 

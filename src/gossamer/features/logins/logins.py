@@ -226,6 +226,10 @@ class FormLogins(VisitMiddleware):
         login = self._of(url)
         return login is not None and login.name in names
 
+    def covers(self, url: Url) -> bool:
+        """Say whether a URL needs the session of a login."""
+        return self._of(url) is not None
+
     def token(self, url: Url) -> str:
         """Return the bearer token of a request; empty if it has none."""
         login = self._of(url)

@@ -14,6 +14,7 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from gossamer.features.logins.logins import FormLogins
+from gossamer.features.logins.lost import LostSessions
 from gossamer.model.links import EMBED, LEADING_ON, Visit
 from gossamer.model.pages import Visited
 from gossamer.model.visits import Reply, Request
@@ -111,6 +112,7 @@ class Sessions(VisitMiddleware):
         self.jars = jars
         self.epochs = jars.epochs
         self.logins = logins
+        self.lost: LostSessions | None = None
         self._sent: dict[int, str] = {}
         """By fingerprint of a URL that is being requested: its cookies."""
         self.is_without_session: Callable[[Url], bool] = lambda _: False

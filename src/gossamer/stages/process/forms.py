@@ -109,6 +109,15 @@ def shows(body: bytes, charset: str, text: str = "", selector: str = "") -> bool
     return tree is not None and tree.css_first(selector) is not None
 
 
+def has_login_form(body: bytes, charset: str) -> bool:
+    """Say whether a page asks for one password; forms for new passwords ask for two or more."""
+    beginning = body[:MARKUP_BYTES_MAX]
+    if b"password" not in beginning.lower():
+        return False
+    tree = _tree(to_utf8(beginning, charset)[0])
+    return tree is not None and len(tree.css("input[type=password i]")) == 1
+
+
 def is_selector(text: str) -> bool:
     """Say whether a text is a valid CSS selector."""
     try:
