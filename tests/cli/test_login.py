@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, sync_playwright
 
+from gossamer.features.render.visible import LoginByHand, ShownPage
 from tests.answering import free_port
 from tests.chromium import require_chromium
 from tests.commands import run
@@ -67,8 +68,8 @@ def test_a_crawl_begins_and_goes_on_with_logins_by_hand(tmp_path: Path) -> None:
         assert stat.S_IMODE(kept.stat().st_mode) == 0o600
         assert stat.S_IMODE(kept.parent.stat().st_mode) == 0o700
         seed = f"http://127.0.0.1:{ours.port}/app/0"
-        named = f"--cookies {kept}"
-        assert named in says
+        page = f"http://127.0.0.1:{ours.port}/?in"
+        assert f"Next: gossamer crawl '{page}' -o {directory} --cookies {kept}" in says, "the page after the login"
         more = ("scope.exclude=['logout']", "limits.max_pages=2")
         assert crawl((seed,), directory, *OWN, f"cookies.file={kept}", *more).end == "limit"
         ours.session_pages = PAGES
@@ -84,6 +85,33 @@ def test_a_crawl_begins_and_goes_on_with_logins_by_hand(tmp_path: Path) -> None:
     secrets = [one.encode() for one in (*ours.made, PASSWORD)]
     shown = [place for place, data in contents(directory) if any(one in data for one in secrets)]
     assert not [place for place in shown if "/state/" not in place], shown
+
+
+@pytest.mark.parametrize(
+    ("pages", "cookies", "complaint"),
+    [
+        (["/login 1"], 1, "http://a.test/login still asks for a password, and nothing was stored; log in, wait for"),
+        (["/home 0", "/login 1"], 1, "http://a.test/login still asks for a password"),
+        (["/login 0 2"], 0, "no cookies of a.test (what the page has in localStorage is not kept); log in before"),
+        ([], 0, "the browser has no cookies of a.test; log in before you close its window"),
+        (["/password 2"], 1, ""),
+    ],
+)
+def test_a_window_that_was_closed_without_a_login_is_no_success(
+    pages: list[str], cookies: int, complaint: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def log_in(*_: object) -> LoginByHand:
+        shown = [(*page.split(), "0")[:3] for page in pages]
+        kept = [{"name": "pre", "value": "x", "domain": ".a.test"}] * cookies
+        return LoginByHand(kept, [ShownPage(f"http://a.test{path}", int(one), int(two)) for path, one, two in shown])
+
+    monkeypatch.setattr("gossamer.cli.login.BROWSERS", ("true",))
+    monkeypatch.setattr("gossamer.cli.login._log_in", log_in)
+    monkeypatch.setenv("DISPLAY", ":9")
+    status, _, err = run("login", str(tmp_path / "crawl"), "http://a.test/login", "--unsandboxed")
+    assert (status, err.count("\n")) == ((2, 1) if complaint else (0, 0))
+    assert complaint in err
+    assert (tmp_path / "crawl/state/login.json").exists() is not bool(complaint)
 
 
 def test_a_port_that_is_taken_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from gossamer.cli.output import Exit
 from gossamer.config.gather import reopen
 from gossamer.config.live import save
 from gossamer.features.render.browser import BrowserError
-from gossamer.features.render.visible import cookies_of_login
+from gossamer.features.render.visible import LoginByHand, ShownPage, log_in_by_hand
 from gossamer.model.errors import ConfigError
 from gossamer.model.product import LOCK
 from gossamer.model.words import counted, shell_word
@@ -60,7 +60,7 @@ def login(
     Logins with two factors, scripts, or single sign-on through another site. The cookies of the URL's site go to DIR,
     and are credentials: only you can read them there.
     """
-    found = _browser(program)
+    path = _browser(program)
     if os.getuid() == 0 and not unsandboxed:
         raise ConfigError("Chromium has no sandbox as root: log in as another user, or add --unsandboxed")
     if not (port or any(os.environ.get(name) for name in DISPLAYS)):
@@ -76,17 +76,18 @@ def login(
     sandbox = ["--no-sandbox"] if unsandboxed else []
     remote = [f"--remote-debugging-port={port}", "--headless"] if port else []
     try:
-        kept = asyncio.run(_log_in([found, *sandbox, *remote, url], port))
+        found = asyncio.run(_log_in([path, *sandbox, *remote, url], port))
     except BrowserError as error:
-        raise ConfigError(f"{found}: {error}; try it by hand, or name another with --browser PATH") from None
-    cookies = [one for one in kept if site_of(str(one["domain"]).removeprefix(".")) == site]
-    if not cookies:
-        raise ConfigError(f"the browser has no cookies of {site}; log in before you close its window")
+        raise ConfigError(f"{path}: {error}; try it by hand, or name another with --browser PATH") from None
+    cookies = [one for one in found.cookies if site_of(str(one["domain"]).removeprefix(".")) == site]
+    pages = [page for page in found.pages if (at := host_of(page.url)) is not None and site_of(at) == site]
+    _require_login(site, cookies, pages)
     _store(directory, cookies)
     echo(f"{counted(len(cookies), 'cookie')} stored in {directory / FILE}")
     step = f"gossamer resume {shell_word(directory)}"
     if not holds_crawl(directory):
-        step = f"gossamer crawl {shell_word(url)} -o {shell_word(directory)} --cookies {shell_word(directory / FILE)}"
+        seed = pages[-1].url if pages else url
+        step = f"gossamer crawl {shell_word(seed)} -o {shell_word(directory)} --cookies {shell_word(directory / FILE)}"
     echo(f"Next: {step}")
     return Exit.FINISHED
 
@@ -106,6 +107,19 @@ def _require_free(port: int) -> None:
         raise ConfigError(f"--remote-debugging {port}: {os.strerror(error.errno or 0)}; name another port") from None
 
 
+def _require_login(site: str, cookies: list[dict[str, Any]], pages: list[ShownPage]) -> None:
+    """Raise ConfigError if the browser was closed without a login."""
+    if any(page.passwords == 1 for page in pages):
+        [asking, *_] = [page.url for page in pages if page.passwords == 1]
+        raise ConfigError(
+            f"{asking} still asks for a password, and nothing was stored; log in, wait for the page after the login, "
+            "and close the window then"
+        )
+    if not cookies:
+        why = " (what the page has in localStorage is not kept)" if any(page.stored for page in pages) else ""
+        raise ConfigError(f"the browser has no cookies of {site}{why}; log in before you close its window")
+
+
 def _store(directory: Path, cookies: list[dict[str, Any]]) -> None:
     _require_stopped(directory)
     file = (directory / FILE).absolute()
@@ -121,7 +135,7 @@ def _require_stopped(directory: Path) -> None:
         raise ConfigError(f"{directory}: its crawl runs; stop it with `gossamer stop {shell_word(directory)}` first")
 
 
-async def _log_in(command: list[str], port: int) -> list[dict[str, Any]]:
+async def _log_in(command: list[str], port: int) -> LoginByHand:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[None] = loop.create_future()
 
@@ -144,4 +158,4 @@ async def _log_in(command: list[str], port: int) -> list[dict[str, Any]]:
 
     with suppress(OSError, ValueError):  # What cannot be waited for, such as a file, has no Enter.
         loop.add_reader(sys.stdin, read_line)
-    return await cookies_of_login(command, done, show)
+    return await log_in_by_hand(command, done, show)
