@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable
 from itertools import islice
 
 import pytest
 
-from tests.growth.measuring import EXPONENT_MAX, TRIES, Read, growth
+from tests.growth.measuring import BYTES_MAX, ENOUGH_S, EXPONENT_MAX, TRIES, Read, growth
 from tests.growth.readers import READERS
 from tests.growth.shapes import Shape, shapes
 from tests.sampled import EVERY, FIRST
@@ -61,3 +62,16 @@ def test_a_quadratic_reader_is_found(pattern: bytes) -> None:
 def test_a_linear_reader_is_not() -> None:
     assert faults(bytes.split, [Shape("words", b"", b"a ", b"")]) == {}
     assert faults(re.compile(rb"[a-z]").findall, [Shape("letters", b"", b"a", b"")]) == {}
+
+
+def test_one_slow_run_is_no_growth() -> None:
+    """The system can stop a run for as long as makes a time worth measuring; the size has to grow all the same."""
+    disturbed = iter([True])
+
+    def read(_: bytes) -> None:
+        if next(disturbed, False):
+            end = time.thread_time() + 2 * ENOUGH_S
+            while time.thread_time() < end:
+                pass
+
+    assert growth(read, Shape("letters", b"", b"a", b"").of).size == BYTES_MAX
