@@ -66,7 +66,7 @@ faults dst: $(VENV)/dev.stamp  ## crawl TRIALS simulated worlds with kills (dete
 
 mutants: $(VENV)/dev.stamp  ## change COUNT places in the decisions of a crawl, one at a time, and say which no test finds
 	@sh .ci/parts mutation
-	PYTHONPATH=.parts/mutation sh .ci/in-memory $(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),300)
+	PYTHONPATH=.parts/mutation sh .ci/in-memory $(BIN)/python -m tests.mutation --seed $(or $(SEED),1) --count $(or $(COUNT),300) --of "$(OF)" --beside "$(BESIDE)"
 fuzz: $(VENV)/dev.stamp  ## fuzz what reads bytes, for SECONDS
 	$(BIN)/python -m tests.fuzz --seconds $(or $(SECONDS),120)
 chaos: $(VENV)/dev.stamp parts  ## crawl real servers under faults of processes, disk, network and clock, for SECONDS

@@ -94,6 +94,7 @@ class Laboratory:
         if (pid := os.fork()) == 0:
             try:
                 os.setsid()
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
                 quiet = os.open(os.devnull, os.O_WRONLY)
                 os.dup2(quiet, 1)
                 os.dup2(quiet, 2)
@@ -104,10 +105,12 @@ class Laboratory:
             finally:
                 os._exit(1)
         ends = time.monotonic() + limit_s
-        while not (done := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic() < ends:
-            time.sleep(0.02)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
+        try:
+            while not (done := os.waitpid(pid, os.WNOHANG))[0] and time.monotonic() < ends:
+                time.sleep(0.02)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
         if not done[0]:
             os.waitpid(pid, 0)
         said = note.read_text() if note.exists() else ""
@@ -182,13 +185,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Try mutants of the packages of a crawl's decisions.")
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--of", default="", choices=("", *PACKAGES), help="one package to change, with its own tests")
+    parser.add_argument("--beside", default="", help="further folders of tests for it, such as `ring lab`")
     parser.add_argument("--only", default="", help="a piece of the names of those to try")
     parser.add_argument("--measured", type=Path, help="where to keep which test reaches which line, for another run")
     given, others = parser.parse_known_args()
     settings.register_profile("mutants", database=None, phases=[Phase.explicit, Phase.generate])  # A failure is enough.
     settings.load_profile("mutants")
-    mutants = [one for one in sample(given.seed, given.count) if given.only in one.name]
-    folders = [f"tests/{folder}" for folder in FOLDERS]
+    mutants = [one for one in sample(given.seed, given.count, given.of) if given.only in one.name]
+    folders = [f"tests/{folder}" for folder in ((given.of, *given.beside.split()) if given.of else FOLDERS)]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # So that no copy goes on.
     options = ["-q", "-s", "-m", "not acceptance", "-W", "ignore::pytest.PytestAssertRewriteWarning"]
     options += ["-p", "no:randomly", "-p", "no:xdist", "-p", "no:cacheprovider", *others]
     laboratory = Laboratory(mutants, given.measured)

@@ -94,10 +94,10 @@ def _places(file: Path) -> Iterator[tuple[tuple[int, int, int, int], str, int]]:
                 occurrence += 1
 
 
-def sample(seed: int, count: int) -> Iterator[Mutant]:
-    """The mutants: places drawn by chance, and one of the operators that fit there."""
+def sample(seed: int, count: int, of: str = "") -> Iterator[Mutant]:
+    """The mutants: places drawn by chance in the packages, or in the one named, and one operator that fits there."""
     places: dict[tuple[str, tuple[int, int, int, int]], list[tuple[str, int]]] = {}
-    for package in PACKAGES:
+    for package in (of,) if of else PACKAGES:
         for file in sorted((SOURCE / package).glob("*.py")):
             if file.name not in APART:
                 for place, operator, occurrence in _places(file):
