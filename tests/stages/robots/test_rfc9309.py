@@ -246,9 +246,8 @@ def test_2_3_1_2_five_redirects_are_followed_and_the_answer_is_for_who_asked(gat
     prerequisite = gate.ask(site + "/a").prerequisite
     assert prerequisite is not None
     for hop in range(5):
-        moved = Reply(
-            prerequisite.url.text, status, (("Location", f"https://other{hop}.example/r"),), b"", "", NOW, 0.1, 9
-        )
+        headers = (("Content-Type", "text/html"), ("Location", f"https://other{hop}.example/r"))
+        moved = Reply(prerequisite.url.text, status, headers, b"", "", NOW, 0.1, 9)
         target = gate.robots.answer(prerequisite, moved, b"", NOW)
         assert target == f"https://other{hop}.example/r"
         prerequisite = type(prerequisite)(prerequisite.origin, url(target), hop + 1)
