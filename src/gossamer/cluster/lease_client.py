@@ -96,21 +96,18 @@ class LeaseClient:
         borrowed.out -= 1
         borrowed.rest_until = max(borrowed.rest_until, rest_until)
         if borrowed.state == "recalled" and not borrowed.out:
-            borrowed.state = "returning"
-            borrowed.said_at = -1e9
-            self._speak(address)
+            self._hand_back(address, borrowed)
 
     def leave(self, address: str) -> None:
         """Say that no host here uses an address any more."""
         borrowed = self._borrowed.get(address)
-        if borrowed is not None:
-            borrowed.again = False
-        if borrowed is not None and not borrowed.out:
+        if borrowed is None:
+            return
+        borrowed.again = False
+        if not borrowed.out:
             borrowed.usable = False
             if borrowed.state != "returning":
-                borrowed.state = "returning"
-                borrowed.said_at = -1e9
-                self._speak(address)
+                self._hand_back(address, borrowed)
 
     def say(self, to: int, message: Message, now: float) -> bool:
         """Fill in the message to an owner; return whether there is anything to send."""
@@ -225,9 +222,7 @@ class LeaseClient:
         borrowed.again = True
         self._close(address, borrowed)
         if not borrowed.out:
-            borrowed.state = "returning"
-            borrowed.said_at = -1e9
-            self._speak(address)
+            self._hand_back(address, borrowed)
 
     def _on_return(self, address: str, ticket: int) -> None:
         borrowed = self._borrowed.get(address)
@@ -240,6 +235,11 @@ class LeaseClient:
         else:
             del self._borrowed[address]
             del self._of_owner[self.owner_of(address)][address]
+
+    def _hand_back(self, address: str, borrowed: Borrowed) -> None:
+        borrowed.state = "returning"
+        borrowed.said_at = -1e9
+        self._speak(address)
 
     def _lose(self, address: str, borrowed: Borrowed) -> None:
         """Drop a lease that no longer holds, and request it again."""

@@ -207,12 +207,12 @@ class SharedGates:
 
     def shut(self, key: str) -> None:
         """Give no turns to the hosts at an address or of a site, which is no longer leased."""
-        name = site_of_key(key)
-        place, site = (None, self._bench.find_site(name)) if name else (self._bench.at(key), None)
-        if place is not None:
+        if name := site_of_key(key):
+            site = self._bench.find_site(name)
+            if site is not None and site.tokens is not None:
+                site.tokens.on_close(key, needed=bool(site.waiting))
+        elif (place := self._bench.at(key)) is not None:
             self._bench.shut(place)
-        if site is not None and site.tokens is not None:
-            site.tokens.on_close(key, needed=bool(site.waiting))
 
     def borrow(self, place: AddressPlace, now: float) -> None:
         """Lease the address of a host that is to be requested."""
