@@ -15,6 +15,7 @@ from gossamer.features.revisit.websub import Check, Subscription, Subscriptions
 from gossamer.model.links import FEED, Link, Notice
 from gossamer.model.visits import Failure
 from gossamer.url.url import Url
+from gossamer.world.loop import wait_at_most
 
 if TYPE_CHECKING:
     from gossamer.features.mentions.mentions import Answer, Mentions
@@ -33,7 +34,8 @@ class Callbacks:
         self._hubs = hubs
         self._schedule = schedule
         self._ring = ring
-        self._clock, self._logs = telemetry.clock, telemetry.logs
+        self._clock = telemetry.clock
+        self._logs = telemetry.logs
         self._pinged = asyncio.Event()
         self._waiting: list[asyncio.Future[None]] = []
         self._then: Callable[[], None] | None = None
@@ -44,14 +46,11 @@ class Callbacks:
             if self._then is not None:
                 await self._leave(self._then)
             self._pinged.clear()
-            try:
-                async with asyncio.timeout(LOOK_S):
-                    await self._pinged.wait()
-            except TimeoutError:
-                await self._ask()
-            else:
+            if await wait_at_most(LOOK_S, self._pinged.wait()):
                 await asyncio.sleep(GATHER_S)
                 await self._settle()
+            else:
+                await self._ask()
 
     def leave(self, then: Callable[[], None]) -> None:
         """Unsubscribe from all hubs, wait a moment for their confirmations, and call `then`."""

@@ -126,9 +126,7 @@ def starting_status(directory: Path) -> dict[str, object]:
     and what the process waits for.
     """
     starting: dict[str, object] = {"state": "starting", "waiting_for": "its process, which does not answer yet"}
-    try:
-        saved: dict[str, object] = json.loads((directory / STANDING).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    if not (saved := _saved_status(directory)):
         return starting
     waits = saved.get("waiting_for") if saved.get("state") == "starting" else ""
     return {**saved, **starting, "waiting_for": waits or starting["waiting_for"], **STILL}
@@ -137,12 +135,17 @@ def starting_status(directory: Path) -> dict[str, object]:
 def last_status(directory: Path) -> dict[str, object]:
     """Return the last saved status of the crawl. Raises ConfigError: none was saved."""
     then = f"`gossamer resume {shell_word(directory)}` continues"
-    try:
-        status = json.loads((directory / STANDING).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"{directory} has shards whose state is not here, and nothing is known of them; {then}"
-        ) from error
+    if not (status := _saved_status(directory)):
+        raise ConfigError(f"{directory} has shards whose state is not here, and nothing is known of them; {then}")
     if status.get("state") != "finished":
         status |= {"state": "stopped", "waiting_for": f"nothing runs; {then}"}
     return {**status, **STILL}
+
+
+def _saved_status(directory: Path) -> dict[str, object]:
+    """Return what `keep_standing` saved; empty if it cannot be read."""
+    try:
+        saved: dict[str, object] = json.loads((directory / STANDING).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return saved

@@ -27,6 +27,7 @@ from gossamer.cluster.job import ClusterPlan, ShardJob, encode
 from gossamer.state import slots
 from gossamer.world.allocators import FRUGAL
 from gossamer.world.clock import Clock
+from gossamer.world.loop import wait_at_most
 from gossamer.world.process import child_environment
 
 WATCH_S = 0.5
@@ -249,9 +250,7 @@ class ShardProcess:
                     process.kill()
                 elif self._is_silent():  # It hangs in the system, such as on a disk that has failed.
                     process.kill()
-            with suppress(TimeoutError):  # Its last message may still be in the socket.
-                async with asyncio.timeout(WATCH_S):
-                    await listening
+            await wait_at_most(WATCH_S, listening)  # Its last message may still be in the socket.
         finally:
             if process.poll() is None:
                 process.kill()

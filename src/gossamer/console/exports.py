@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from gossamer.console.events import wait_for_disconnect
 from gossamer.console.operations import NEVER_KEPT, answer
 from gossamer.model import verbs
+from gossamer.world.loop import wait_at_most
 from gossamer.world.process import child_environment
 from gossamer.world.workers import end_process
 
@@ -65,10 +66,7 @@ class _ItemsFile(Response):
         self._turn = turn
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            async with asyncio.timeout(TURN_S_MAX):
-                await self._turn.acquire()
-        except TimeoutError:
+        if not await wait_at_most(TURN_S_MAX, self._turn.acquire()):
             busy = {"ok": False, "error": "another export is under way; try again when it is done", "kind": "busy"}
             await answer(busy)(scope, receive, send)
             return
