@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -10,11 +11,15 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer.api import scale_crawl
+from gossamer.assembly import scaling
 from gossamer.assembly.home import homes
-from gossamer.assembly.integrity import open_store
+from gossamer.assembly.integrity import ScalingPlan, open_store
 from gossamer.assembly.scaling import refuse_indivisible
+from gossamer.assembly.schemes import namer_for
+from gossamer.cluster.channels import Outbox
 from gossamer.cluster.coordination import CoordinatorRecord
-from gossamer.cluster.partitions import RECORD_FILE
+from gossamer.cluster.frames import decode_batch
+from gossamer.cluster.partitions import RECORD_FILE, PartitionMap
 from gossamer.config import Config
 from gossamer.config.gather import reopen
 from gossamer.features.revisit.state import (
@@ -32,11 +37,14 @@ from gossamer.lab.simweb.options import SimwebOptions
 from gossamer.lab.simweb.process import SimwebProcess
 from gossamer.lab.simweb.truth import Truth
 from gossamer.model.errors import ConfigError
+from gossamer.model.links import Link
 from gossamer.stages.frontier.record import QueueCounts
-from gossamer.state.epoch import load
+from gossamer.state.epoch import Epochs, load
 from gossamer.state.schema import ENROLLED, FAMILIES, FRONTIER_COUNTS, PARTITIONED, REVISIT_STATE
 from gossamer.state.slots import was_paused
 from gossamer.state.store import Store
+from gossamer.url.name import Namer
+from gossamer.url.url import Url
 from tests.cluster.crawls import BACKENDS, begun, config_of, ended
 from tests.faults.recount import wrong_sums
 from tests.faults.shards import ends_of
@@ -241,3 +249,54 @@ def test_what_cannot_be_scaled_is_refused_in_one_line(tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match="1 to 1024 shards"):
             scale_crawl(directory, 0)
         assert ends_of(config, directory, 2), "nothing was touched"
+
+
+def outgoing(stores: list[Store]) -> list[tuple[int, str]]:
+    """Return receiver and address of each link that waits in the outboxes."""
+    found = []
+    for store in stores:
+        outbox = Outbox(Epochs(store), None)
+        for to, channel in outbox.channels.items():
+            for number in range(channel.first, channel.last + 1):
+                batch = decode_batch(outbox.read(to, number, number)[0])
+                found += [(to, url) for run in batch.runs for url in run.urls]
+    return sorted(found)
+
+
+@pytest.mark.parametrize("repacked", [0, 1, 7, 15])
+def test_links_on_their_way_are_repacked_once_whenever_that_is_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repacked: int
+) -> None:
+    monkeypatch.setattr(scaling, "STEP_BYTES_MAX", 1)
+    namer = namer_for(Config())
+    urls = [url for number in range(18) if (url := namer.name(f"https://h{number}.test/")) is not None]
+    before = PartitionMap.even(3)
+    stores = [Store(tmp_path / str(number)) for number in range(3)]
+    for number, url in enumerate(urls):  # A batch each.
+        epochs = Epochs(stores[number % 3])
+        outbox = Outbox(epochs, None)
+        outbox.packing(before.owner(url.partition)).add(Link(url, "anchor", 1))
+        outbox.cut()
+        epochs.close_at_once()
+    done = 0
+
+    class Interrupted(Namer):
+        def names(self, texts: Sequence[str]) -> list[Url | None]:
+            nonlocal done
+            done += 1
+            if done == repacked + 1:
+                raise KeyboardInterrupt
+            return super().names(texts)
+
+    plan = ScalingPlan(3, 2, before.version)
+    target = before.scale_to(2)
+    with pytest.raises(KeyboardInterrupt):
+        scaling._readdress(stores, plan, target, Interrupted(namer.canonicalizer))
+    for store in stores:
+        store.close()
+    stores = [Store(tmp_path / str(number)) for number in range(3)]
+    scaling._readdress(stores, plan, target, namer)
+    assert outgoing(stores) == sorted((target.owner(url.partition), url.text) for url in urls)
+    assert not outgoing(stores[2:]), "a removed shard keeps nothing"
+    for store in stores:
+        store.close()
