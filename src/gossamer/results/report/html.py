@@ -11,7 +11,7 @@ from gossamer.model.words import bit_rate, counted, duration, size
 from gossamer.results.report import svg
 from gossamer.results.report.figures import Bucket, Commits, Report, TimelineFigures
 from gossamer.results.report.parts import LINES_MAX, Bars, Rows, cost_of, parts_of, seconds
-from gossamer.results.report.text import CACHE_NAMES, bucket_name, instant, printable
+from gossamer.results.report.text import bucket_name, instant, printable
 
 TIME_LABELS = 7
 DOTS_MIN = 5
@@ -79,13 +79,6 @@ def _sections(report: Report) -> Iterator[str]:
     yield _log_log("Hosts by bytes", "How many hosts sent how many bytes.", report.hosts_by_bytes, of_bytes=True)
     yield _fetch_times(report)
     yield _politeness(report)
-    yield _table(
-        "DNS and caches",
-        f"{report.dns.lookups:,} lookups, {report.dns.failures:,} without an address, "
-        f"{seconds(report.dns.mean_s)} on average, {report.dns.share_of_time:.1%} of the time of lookups and fetches.",
-        ("cache", "hits", "misses", "found in memory"),
-        ((CACHE_NAMES[c.name], f"{c.hits:,}", f"{c.misses:,}", f"{c.share:.1%}") for c in report.caches),
-    )
     yield from map(_part, parts_of(report))
 
 

@@ -10,6 +10,10 @@ from gossamer.results.report.figures import Count, HostFigures, Report
 
 LINES_MAX = 20
 """Of a list of counts; JSON has all."""
+CACHE_NAMES = {
+    "dns": "DNS answers", "robots": "robots.txt rules", "records": "host records", "urls": "popular URLs",
+    "eliminator": "seen URLs",
+}  # fmt: skip
 
 
 class Bars(NamedTuple):
@@ -55,6 +59,13 @@ def parts_of(report: Report) -> Iterator[Bars | Rows]:
     yield Bars("Text found as", "Main content, or all visible text, of pages fetched.", report.text_methods)
     yield Bars("Rendering", f"Pages fetched that were to be rendered, by what became of it.{cost}", report.rendered)
     yield Bars("Rendered because of", "Why pages were chosen (crawl.render = auto).", report.render_reasons)
+    dns = report.dns
+    said = (
+        f"{dns.lookups:,} DNS lookups, {dns.failures:,} without an address; {seconds(dns.mean_s)} on average, "
+        f"{dns.share_of_time:.1%} of the time of lookups and fetches."
+    )
+    caches = [(CACHE_NAMES[c.name], f"{c.share:.1%} of {c.hits + c.misses:,} found in memory") for c in report.caches]
+    yield Rows("DNS and caches", said, ("cache", "of questions"), caches)
     yield Bars("Links by type", "Of all links found.", report.link_types)
     yield Bars("Links refused, by filter", "By the first filter that refused them.", report.rejected)
     yield Bars("Links submitted", "By what ended their duplicate check.", report.link_checks)

@@ -15,10 +15,6 @@ from gossamer.results.report.parts import LINES_MAX, Bars, Rows, cost_of, parts_
 
 WIDTH_MIN = 60
 SILENCES_MAX = 3
-CACHE_NAMES = {
-    "dns": "DNS answers", "robots": "robots.txt rules", "records": "host records", "urls": "popular URLs",
-    "eliminator": "seen URLs",
-}  # fmt: skip
 _EIGHTHS = " ▏▎▍▌▋▊▉"
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _NAME_WIDTH_MAX = 32
@@ -58,7 +54,6 @@ def _lines(report: figures.Report, width: int) -> Iterator[str]:
     yield from _buckets("Hosts by pages fetched, from", report.hosts_by_pages, width, of_bytes=False)
     yield from _buckets("Hosts by bytes received, from", report.hosts_by_bytes, width, of_bytes=True)
     yield from _politeness(report.politeness)
-    yield from _dns_lines(report.dns, report.caches)
     for part in parts_of(report):
         yield from _bars(part, width) if isinstance(part, Bars) else _table(part, width)
 
@@ -200,17 +195,6 @@ def _politeness(politeness: figures.PolitenessSummary) -> Iterator[str]:
     for who, gaps in (("host", politeness.host_gaps), ("address", politeness.address_gaps)):
         if gaps.counted:
             yield f"  {_gaps(who, gaps)}"
-
-
-def _dns_lines(dns: figures.Dns, caches: Sequence[figures.Cache]) -> Iterator[str]:
-    if caches:
-        yield ""
-        yield "DNS and caches"
-    if dns.lookups:
-        yield f"  {dns.lookups:,} DNS lookups, {dns.failures:,} without an address"
-        yield f"  {seconds(dns.mean_s)} on average, {dns.share_of_time:.1%} of the time of lookups and fetches"
-    for cache in caches:
-        yield f"  {CACHE_NAMES[cache.name]:<16} {cache.share:>6.1%} of {cache.hits + cache.misses:,} found in memory"
 
 
 def _gaps(who: str, gaps: figures.Gaps) -> str:
