@@ -5,24 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
+from gossamer.features.revisit import state as states
 from gossamer.features.revisit.moving import RevisitMoves
 from gossamer.features.revisit.options import RevisitOptions
 from gossamer.features.revisit.policies import RATE_MAX, RATE_MIN, BoundedPolicy, freshness, rate_of
 from gossamer.features.revisit.rhythm import Rhythm, Rhythms, kind_of
-from gossamer.features.revisit.state import (
-    FAMILY,
-    PROMISE_SHARE,
-    Calendar,
-    Kind,
-    Memory,
-    RevisitState,
-    decode_memory,
-    decode_state,
-    encode_memory,
-    encode_state,
-    memory_key,
-    span_of,
-)
 from gossamer.model.links import Notice
 from gossamer.model.outcomes import NEVER_AGAIN, SUCCEEDED
 from gossamer.model.pages import Held, Sight
@@ -80,8 +67,10 @@ class Schedule:
         self._rhythms = Rhythms(epochs, options.rhythms_cached_max)
         self._fade = 1.0 - 1.0 / options.memory_visits
         stored = epochs.get("meta", REVISIT_STATE)
-        span_s = span_of(options.interval_s_mean, options.interval_s_max)
-        self.state = state = RevisitState(Calendar(span_s)) if stored is None else decode_state(stored)
+        span_s = states.span_of(options.interval_s_mean, options.interval_s_max)
+        self.state = state = (
+            states.RevisitState(states.Calendar(span_s)) if stored is None else states.decode_state(stored)
+        )
         # Promises of earlier runs keep their numbers, which stored pages refer to.
         self._given = [state.promise_number(*one) for one in options.max_age_s.items()]
         self._is_dirty = False
@@ -116,7 +105,7 @@ class Schedule:
         rhythm = self._rhythms.get(sight.url.partition, sight.url.host)
         is_new = memory is None
         if memory is None:
-            memory = Memory(sight.url.text, sight.at, sight.at, depth=sight.depth)
+            memory = states.Memory(sight.url.text, sight.at, sight.at, depth=sight.depth)
         self._withdraw(memory, rhythm)
         if sight.outcome in SUCCEEDED:
             self._judge_lateness(memory, sight)
@@ -188,7 +177,7 @@ class Schedule:
         """Give the open epoch what changed."""
         if self._is_dirty:
             self._rhythms.cut()
-            self._epochs.put("meta", REVISIT_STATE, encode_state(self.state))
+            self._epochs.put("meta", REVISIT_STATE, states.encode_state(self.state))
             self._is_dirty = False
 
     @property
@@ -198,7 +187,7 @@ class Schedule:
 
     # ---- what a visit saw
 
-    def _there(self, memory: Memory, rhythm: Rhythm, sight: Sight, *, is_new: bool) -> Habits:
+    def _there(self, memory: states.Memory, rhythm: Rhythm, sight: Sight, *, is_new: bool) -> Habits:
         """Record a reply: the change that it shows, and the validators for the next conditional request."""
         interval_s = max(sight.at - memory.visited_at, 0.0)
         was_seen = not is_new and memory.visits > 0 and bool(memory.digest or memory.payload)
@@ -212,7 +201,7 @@ class Schedule:
                     history.note_change(interval_s, since_s)
                 else:
                     history.note_same(interval_s)
-        kind: Kind = "first" if not was_seen else "changed" if changed else "same"
+        kind: states.Kind = "first" if not was_seen else "changed" if changed else "same"
         memory.note(sight.at, kind)
         if was_seen:
             memory.interval_s = interval_s
@@ -239,7 +228,7 @@ class Schedule:
         memory.importance = self._importance(memory, sight.url)
         return Habits(memory.change_rate, memory.importance, memory.interval_s, changed, since_s)
 
-    def _is_changed(self, memory: Memory, sight: Sight) -> bool:
+    def _is_changed(self, memory: states.Memory, sight: Sight) -> bool:
         if sight.outcome == "not_modified":
             return False
         # Other fields come of other rules, not of the page.
@@ -248,7 +237,7 @@ class Schedule:
         is_equal = sight.payload and sight.payload == memory.payload and not sight.rendered
         return sight.digest != memory.digest and not is_equal
 
-    def _since_change_s(self, memory: Memory, rhythm: Rhythm, sight: Sight, *, changed: bool) -> float | None:
+    def _since_change_s(self, memory: states.Memory, rhythm: Rhythm, sight: Sight, *, changed: bool) -> float | None:
         """Return the time since the last change, if it is trusted; count whether the server's date was right."""
         said = http_date(sight.last_modified) if sight.last_modified else None
         if sight.outcome == "fetched" and said is not None and memory.last_modified:
@@ -265,7 +254,7 @@ class Schedule:
             return sight.at - memory.announced_at
         return max(sight.at - said, 0.0) if said is not None and rhythm.is_dated else None
 
-    def _change_rate(self, memory: Memory, rhythm: Rhythm, url: Url) -> float:
+    def _change_rate(self, memory: states.Memory, rhythm: Rhythm, url: Url) -> float:
         prior = self.state.pool.prior(1.0 / self._options.interval_s_mean)
         for pool in rhythm.pools(kind_of(_path(url))):
             prior = pool.prior(prior)
@@ -273,7 +262,7 @@ class Schedule:
             prior = 1.0 / memory.hint_s
         return min(max(rate_of(memory.history, prior), RATE_MIN), RATE_MAX)
 
-    def _importance(self, memory: Memory, url: Url) -> float:
+    def _importance(self, memory: states.Memory, url: Url) -> float:
         importance = memory.said_importance / (1.0 + memory.depth)
         if self._multiples:
             for index in self._important.matching(url.text):
@@ -282,7 +271,7 @@ class Schedule:
 
     # ---- when next
 
-    def _next(self, memory: Memory, rhythm: Rhythm, sight: Sight, habits: Habits) -> float:
+    def _next(self, memory: states.Memory, rhythm: Rhythm, sight: Sight, habits: Habits) -> float:
         """Return when a page with content is due again."""
         if memory.announced_at > sight.at:
             return memory.announced_at  # It changed again during the visit.
@@ -295,13 +284,13 @@ class Schedule:
                 rate = 1.0 / options.interval_s_mean
             interval_s = 1.0 / rate
         if memory.promise >= 0:
-            interval_s = min(interval_s, PROMISE_SHARE * self.state.promises[memory.promise].age_s_max)
+            interval_s = min(interval_s, states.PROMISE_SHARE * self.state.promises[memory.promise].age_s_max)
         else:
             interval_s *= self._dice.uniform(1.0 - JITTER, 1.0 + JITTER)
         memory.freshness = freshness(memory.change_rate, 1.0 / interval_s)
         return sight.at + interval_s
 
-    def _retry_at(self, memory: Memory, sight: Sight) -> float | None:
+    def _retry_at(self, memory: states.Memory, sight: Sight) -> float | None:
         """Return when to try a missing page again; None if it is given up."""
         options = self._options
         is_gone = sight.status in GONE
@@ -315,7 +304,7 @@ class Schedule:
         wait_s = min(wait_s, max(options.interval_s_max, options.failed_s_first))
         return sight.at + wait_s * self._dice.uniform(1.0, 1.0 + JITTER)
 
-    def _note_report(self, memory: Memory, notice: Notice, now: float) -> bool:
+    def _note_report(self, memory: states.Memory, notice: Notice, now: float) -> bool:
         """Note a reported change; return whether it is new."""
         changed_at = notice.changed_at if notice.changed_at is not None else now if notice.due_now else None
         latest = max(now + 1.0, notice.not_before)
@@ -372,12 +361,12 @@ class Schedule:
 
     # ---- sums
 
-    def _withdraw(self, memory: Memory, rhythm: Rhythm) -> None:
+    def _withdraw(self, memory: states.Memory, rhythm: Rhythm) -> None:
         """Remove a page from all sums, before its numbers change."""
         self._is_dirty = True
         self.state.withdraw(memory, rhythm)
 
-    def _enter(self, memory: Memory, due_at: float | None) -> None:
+    def _enter(self, memory: states.Memory, due_at: float | None) -> None:
         """Set the due time of a page; None: it is given up."""
         state = self.state
         memory.due_at = due_at or 0.0
@@ -389,7 +378,7 @@ class Schedule:
         if memory.counted:
             state.fresh += memory.importance * memory.freshness
 
-    def _count_in(self, memory: Memory, rhythm: Rhythm) -> None:
+    def _count_in(self, memory: states.Memory, rhythm: Rhythm) -> None:
         """Add a page with content to the sums, with its new numbers."""
         state = self.state
         memory.counted = True
@@ -399,8 +388,8 @@ class Schedule:
             promise = state.promises[memory.promise]
             promise.pages += 1
             promise.deadlines.add(memory.visited_at + promise.age_s_max)
-            rhythm.promised_per_s += 1.0 / (PROMISE_SHARE * promise.age_s_max)
-            state.promised_per_s += 1.0 / (PROMISE_SHARE * promise.age_s_max)
+            rhythm.promised_per_s += 1.0 / (states.PROMISE_SHARE * promise.age_s_max)
+            state.promised_per_s += 1.0 / (states.PROMISE_SHARE * promise.age_s_max)
             return
         state.count_page(memory, rhythm, 1)
 
@@ -411,7 +400,7 @@ class Schedule:
         matching = [self._given[index] for index in self._promised.matching(url.text)]
         return min(matching, key=lambda number: self.state.promises[number].age_s_max, default=-1)
 
-    def _judge_lateness(self, memory: Memory, sight: Sight) -> None:
+    def _judge_lateness(self, memory: states.Memory, sight: Sight) -> None:
         """Count whether a visit kept its page's promise, and whether it was late."""
         state = self.state
         if not (memory.visits and not memory.failures and memory.due_at):
@@ -424,12 +413,12 @@ class Schedule:
             promise.broken += late_s > 0.0
             promise.late_s_worst = max(promise.late_s_worst, late_s)
 
-    def _load(self, url: Url) -> Memory | None:
-        data = self._epochs.get(FAMILY, memory_key(url))
-        return decode_memory(data) if data is not None else None
+    def _load(self, url: Url) -> states.Memory | None:
+        data = self._epochs.get(states.FAMILY, states.memory_key(url))
+        return states.decode_memory(data) if data is not None else None
 
-    def _keep(self, url: Url, memory: Memory) -> None:
-        self._epochs.put(FAMILY, memory_key(url), encode_memory(memory))
+    def _keep(self, url: Url, memory: states.Memory) -> None:
+        self._epochs.put(states.FAMILY, states.memory_key(url), states.encode_memory(memory))
 
 
 def _finite(price: float) -> float:

@@ -21,23 +21,7 @@ from gossamer.features.revisit.state import RevisitState, decode_memory, encode_
 from gossamer.features.revisit.websub import decode_subscription
 from gossamer.results.forget.holdings import ForgottenPages, Holdings
 from gossamer.results.forget.warcs import SavedPayloads
-from gossamer.stages.frontier.record import (
-    LEVELS,
-    HostRecord,
-    LevelQueue,
-    QueueBlock,
-    QueueCounts,
-    QueueRun,
-    block_key,
-    decode_block,
-    decode_entry,
-    decode_record,
-    encode_block,
-    encode_record,
-    lengthen,
-    level_of,
-    range_end,
-)
+from gossamer.stages.frontier import record as host_record
 from gossamer.stages.robots.documents import RECORDS as DOCUMENTS
 from gossamer.stages.robots.robots import RECORDS
 from gossamer.stages.seen.content import without
@@ -87,14 +71,8 @@ class Keys:
                 self._epochs.put("page", key, write_page_record(record, moved.warc_file, moved.warc_offset))
                 self._relieve()
         self._delete_queued()
-        for one in (
-            self._delete_content,
-            self._delete_visits,
-            self._delete_scope,
-            self._delete_held,
-            self._delete_robots,
-            self._delete_rest,
-        ):
+        parts = (self._delete_content, self._delete_visits, self._delete_scope, self._delete_held, self._delete_robots)
+        for one in (*parts, self._delete_rest):
             one()
             self._epochs.close_at_once()
         for key in sorted(self._gone):
@@ -127,7 +105,7 @@ class Keys:
     def _delete_queued(self) -> None:
         """Take URLs out of all hosts' queues. One commit for each host: its record and its queues change together."""
         for prefix, data in self._store.scan("host", *schema.PARTITIONED):
-            record = decode_record(data)
+            record = host_record.decode_record(data)
             if self._pages.has_host(record.name):
                 self._hosts_gone.add(prefix[:2] + xxh3_64_digest(record.name.encode()))
             counts = self._counts()
@@ -144,20 +122,25 @@ class Keys:
                     self._epochs.delete(record.index_family, record.index_key)
                     record.index_family = ""
                     record.index_key = b""
-            self._epochs.put("host", prefix, encode_record(record))
+            self._epochs.put("host", prefix, host_record.encode_record(record))
             self._epochs.put("meta", schema.FRONTIER_COUNTS, _encode(counts))
             self._epochs.close_at_once()
 
-    def _counts(self) -> QueueCounts:
-        return load(self._epochs, schema.FRONTIER_COUNTS, QueueCounts)
+    def _counts(self) -> host_record.QueueCounts:
+        return load(self._epochs, schema.FRONTIER_COUNTS, host_record.QueueCounts)
 
-    def _thin_levels(self, prefix: bytes, record: HostRecord, counts: QueueCounts) -> int:
+    def _thin_levels(self, prefix: bytes, record: host_record.HostRecord, counts: host_record.QueueCounts) -> int:
         """Rewrite the queues of a host without forgotten URLs; return how many these are."""
         removed = 0
         for level, queue in list(record.levels.items()):
-            span = (block_key(prefix, level, 0), block_key(prefix, level, 2**64 - 1))
-            blocks = [(key, decode_block(data)) for key, data in self._store.scan("queue", *span)]
-            texts = [lengthen(text, record.name) for _, block in blocks for run in block.runs for text in run.urls]
+            span = (host_record.block_key(prefix, level, 0), host_record.block_key(prefix, level, 2**64 - 1))
+            blocks = [(key, host_record.decode_block(data)) for key, data in self._store.scan("queue", *span)]
+            texts = [
+                host_record.lengthen(text, record.name)
+                for _, block in blocks
+                for run in block.runs
+                for text in run.urls
+            ]
             if not any(map(self._pages.has, texts)):
                 continue
             for text in filter(self._pages.has, texts):
@@ -166,23 +149,25 @@ class Keys:
             for key, _ in blocks:
                 self._epochs.delete("queue", key)
             first = queue.tail
-            record.levels[level] = LevelQueue(first, first, first)
+            record.levels[level] = host_record.LevelQueue(first, first, first)
             for block in _blocks(left, first):
-                self._epochs.put("queue", block_key(prefix, level, block.first), encode_block(block))
+                self._epochs.put(
+                    "queue", host_record.block_key(prefix, level, block.first), host_record.encode_block(block)
+                )
                 record.levels[level].tail += block.count
             removed += len(gone)
             if counts.levels:
-                counts.levels[level_of(level)] -= len(gone)
-            if level < LEVELS:  # The counts of a host's origins.
+                counts.levels[host_record.level_of(level)] -= len(gone)
+            if level < host_record.LEVELS:  # The counts of a host's origins.
                 record.plain -= sum(text.startswith(":") for text in gone)
                 record.other -= sum(not text.startswith((":", "/")) for text in gone)
         return removed
 
-    def _thin_due(self, prefix: bytes, record: HostRecord) -> int:
+    def _thin_due(self, prefix: bytes, record: host_record.HostRecord) -> int:
         """Delete forgotten URLs that wait for their time; return how many of them were never visited."""
         removed = 0
-        for key, data in list(self._store.scan("due", prefix, range_end(prefix))):
-            entry = decode_entry(data)
+        for key, data in list(self._store.scan("due", prefix, host_record.range_end(prefix))):
+            entry = host_record.decode_entry(data)
             if self._pages.has(entry.url):
                 self._note(prefix[:2], entry.url)
                 self._epochs.delete("due", key)
@@ -300,8 +285,8 @@ class Keys:
 
 
 def _divide(
-    queue: LevelQueue, blocks: list[QueueBlock], host: str, pages: ForgottenPages
-) -> tuple[list[tuple[QueueRun, str]], list[str]]:
+    queue: host_record.LevelQueue, blocks: list[host_record.QueueBlock], host: str, pages: ForgottenPages
+) -> tuple[list[tuple[host_record.QueueRun, str]], list[str]]:
     """Return the URLs of a queue that are not finished: those that stay, each with its run, and the forgotten ones."""
     left = []
     gone = []
@@ -310,7 +295,7 @@ def _divide(
         for run in block.runs:
             for text in run.urls:
                 if number < queue.tail and not queue.is_finished(number):
-                    if pages.has(lengthen(text, host)):
+                    if pages.has(host_record.lengthen(text, host)):
                         gone.append(text)
                     else:
                         left.append((run, text))
@@ -318,12 +303,12 @@ def _divide(
     return left, gone
 
 
-def _blocks(left: list[tuple[QueueRun, str]], first: int) -> list[QueueBlock]:
+def _blocks(left: list[tuple[host_record.QueueRun, str]], first: int) -> list[host_record.QueueBlock]:
     """Return blocks of the URLs, under new numbers."""
     found = []
     for begin in range(0, len(left), BLOCK_URLS_MAX):
-        block = QueueBlock(first + begin)
-        last: QueueRun | None = None
+        block = host_record.QueueBlock(first + begin)
+        last: host_record.QueueRun | None = None
         for run, text in left[begin : begin + BLOCK_URLS_MAX]:
             if run is not last:
                 block.runs.append(msgspec.structs.replace(run, urls=[]))

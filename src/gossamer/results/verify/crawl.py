@@ -23,16 +23,7 @@ from gossamer.results.imports.progress import faults_of_links
 from gossamer.results.search.folder import FOLDER as SEARCH
 from gossamer.results.search.folder import faults as faults_of_search
 from gossamer.results.search.folder import indexes_of
-from gossamer.results.verify.files import (
-    FileFault,
-    faults_of_file,
-    faults_of_index_lines,
-    faults_of_log,
-    faults_of_places,
-    faults_of_table,
-    faults_of_warc,
-    places_in,
-)
+from gossamer.results.verify import files as file_checks
 from gossamer.stages.archive.schema import ITEMS
 from gossamer.stages.archive.seals import INDEX
 from gossamer.state import contacts, slots
@@ -186,7 +177,7 @@ class Verification:
             yield self._damage(name, "contacts", what, affects, remedy, found[0])
 
     def _contents(self, manifests: Manifests, folder: Path) -> Iterator[Damage]:
-        records = places_in(folder)
+        records = file_checks.places_in(folder)
         sound: list[Path] = []
         named = _names_in(manifests)
         for home, manifest in manifests:
@@ -202,7 +193,7 @@ class Verification:
         for path in sorted(tables):  # Files of a shard whose state is gone.
             name = str(path.relative_to(self._directory))
             if name not in named and not path.name.startswith("."):
-                faults = list(faults_of_table(path, None))
+                faults = list(file_checks.faults_of_table(path, None))
                 yield from (self._of_fault(name, fault) for fault in faults)
                 if name.startswith("pages/") and not faults:
                     sound.append(path)
@@ -211,28 +202,29 @@ class Verification:
                 path.suffix == ".open" or path.is_symlink()
             ):
                 yield from (
-                    self._of_fault(integrity.WARCS + path.name, fault) for fault in faults_of_warc(path, None, records)
+                    self._of_fault(integrity.WARCS + path.name, fault)
+                    for fault in file_checks.faults_of_warc(path, None, records)
                 )
         index = self._directory / INDEX
         if not self.looked.running:
-            yield from (self._of_fault(INDEX, fault) for fault in faults_of_index_lines(index, records))
+            yield from (self._of_fault(INDEX, fault) for fault in file_checks.faults_of_index_lines(index, records))
         records.close()
-        for fault in faults_of_places(index, sound, folder):
+        for fault in file_checks.faults_of_places(index, sound, folder):
             yield self._of_fault(str(fault.path.relative_to(self._directory)), fault)
 
-    def _faults_of(self, path: Path, entry: ManifestEntry, records: TableFiles) -> Iterator[FileFault]:
+    def _faults_of(self, path: Path, entry: ManifestEntry, records: TableFiles) -> Iterator[file_checks.FileFault]:
         name = entry.name
         with suppress(FileNotFoundError):  # In a running crawl the file may have been removed meanwhile.
             if name.startswith(integrity.WARCS):
-                yield from faults_of_warc(path, entry, records)
+                yield from file_checks.faults_of_warc(path, entry, records)
             elif name.startswith((integrity.TABLE_LOGS, integrity.SEARCH_LOGS)):
-                yield from faults_of_log(path, entry)
+                yield from file_checks.faults_of_log(path, entry)
             elif name.endswith(".parquet"):
-                yield from faults_of_table(path, entry)
+                yield from file_checks.faults_of_table(path, entry)
             else:
-                yield from faults_of_file(path, entry)
+                yield from file_checks.faults_of_file(path, entry)
 
-    def _of_fault(self, name: str, one: FileFault) -> Damage:
+    def _of_fault(self, name: str, one: file_checks.FileFault) -> Damage:
         if name == INDEX:
             remedy = f"`gossamer resume {shell_word(self._directory)}` rebuilds it from `pages`"
             return self._damage(INDEX, "index", one.what, "replay and look-ups by URL", remedy, one.offset, one.url)

@@ -20,23 +20,12 @@ import numpy as np
 from gossamer.model.counters import Counters
 from gossamer.model.links import Link
 from gossamer.ports import HELD, KNOWN, NEW, SHORTER
+from gossamer.stages.seen import runs as sorted_runs
 from gossamer.stages.seen.held import HeldBatch, HeldLinks, Name
 from gossamer.stages.seen.moved import MovedUrls
 from gossamer.stages.seen.offers import FOLDER, GROUP_SHIFT, GROUPS, Offers, depth_and_hops, least_of, shortest, ways_of
 from gossamer.stages.seen.options import SeenOptions
 from gossamer.stages.seen.popular import WAITS, Popular
-from gossamer.stages.seen.runs import (
-    NOWHERE,
-    FingerprintRun,
-    Fingerprints,
-    UrlFilter,
-    Ways,
-    is_shorter,
-    least_ways,
-    mask_of,
-    merge,
-    write_run,
-)
 from gossamer.state.epoch import Epochs
 from gossamer.state.journals import Journals
 from gossamer.state.sums import Sums, crc_of
@@ -55,7 +44,7 @@ class Merged(NamedTuple):
     """Result of a merge for one group: a run that replaces others."""
 
     group: int
-    run: FingerprintRun
+    run: sorted_runs.FingerprintRun
     crc: int
     replaced: int
     """How many of the newest runs it replaces."""
@@ -64,8 +53,8 @@ class Merged(NamedTuple):
 class Compared(NamedTuple):
     """Result of a comparison of a batch of held links with the files."""
 
-    fingerprints: Fingerprints
-    ways: Ways
+    fingerprints: sorted_runs.Fingerprints
+    ways: sorted_runs.Ways
     """The shortest known path to each; `NOWHERE` for a new URL."""
     wanted: list[int]
     """Places in the batch of links that are new, or have a shorter path."""
@@ -103,14 +92,14 @@ class DiskMergeUrlSeen:
         self._offers = Offers(epochs)
         self._popular = Popular(options.popular_urls_max)
         self._on_disk = 0
-        self._runs: list[list[FingerprintRun]] = [[] for _ in range(GROUPS)]
+        self._runs: list[list[sorted_runs.FingerprintRun]] = [[] for _ in range(GROUPS)]
         """Per group, oldest and largest first."""
         self._front: Front = [{} for _ in range(GROUPS)]
         self._frozen: Front = [{} for _ in range(GROUPS)]
         """The front buffer that a merge is writing: still read, no longer changed."""
         self._frozen_through = 0
         self._held = HeldLinks(epochs, options.held_urls_max)
-        self._filter: UrlFilter | None = None
+        self._filter: sorted_runs.UrlFilter | None = None
         """Has all URLs. Built at the first offer, so that queries of a stopped crawl do not need it."""
         self._compared: dict[int, int] = {}
         """Known paths from the last comparison, for links that are returned, as long as the runs do not change."""
@@ -174,7 +163,7 @@ class DiskMergeUrlSeen:
                             answers[index] = HELD
                             popular.note(fingerprint, least + WAITS)
                         continue
-                    known = None if known == NOWHERE else known
+                    known = None if known == sorted_runs.NOWHERE else known
                 else:
                     known = self._front[group].get(fingerprint)  # Added after the lookup in the filter.
                 known = shortest(known, self.moved.way(url.partition, fingerprint))
@@ -213,7 +202,7 @@ class DiskMergeUrlSeen:
             self._popular.asked -= len(links)  # They are offered again, and each counts once.
             self._popular.misses -= len(links)
             fingerprints = np.array([link.url.fingerprint for link in links], np.uint64)
-            self._popular.settle(fingerprints, np.full(len(links), NOWHERE, np.uint32))
+            self._popular.settle(fingerprints, np.full(len(links), sorted_runs.NOWHERE, np.uint32))
         return links
 
     def count(self, into: Counters) -> None:
@@ -306,10 +295,12 @@ class DiskMergeUrlSeen:
             self._filter.add(fingerprint)
         return NEW if known is None else SHORTER
 
-    def _build_filter(self) -> UrlFilter:
+    def _build_filter(self) -> sorted_runs.UrlFilter:
         """Build the filter of all URLs, and return it: reads all runs, about 0.05 µs a URL."""
         known = sum(run.urls for of_group in self._runs for run in of_group)
-        self._filter = filled = UrlFilter(max(self._options.expected_urls, known), self._options.filter_bits)
+        self._filter = filled = sorted_runs.UrlFilter(
+            max(self._options.expected_urls, known), self._options.filter_bits
+        )
         for of_group in self._runs:
             for run in of_group:
                 for fingerprints, _ in run.slices():
@@ -327,7 +318,7 @@ class DiskMergeUrlSeen:
         """Return the shortest path to a URL in memory and files, or None: that of the newest run which has it."""
         way = self._in_memory(group, fingerprint)
         if way is None:
-            mask = mask_of(fingerprint)
+            mask = sorted_runs.mask_of(fingerprint)
             reads = 0
             for run in reversed(self._runs[group]):
                 if run.may_hold(fingerprint, mask):
@@ -336,7 +327,7 @@ class DiskMergeUrlSeen:
                     if way is not None:
                         break
             self._on_disk += reads
-        return None if way == NOWHERE else way
+        return None if way == sorted_runs.NOWHERE else way
 
     def _in_memory(self, group: int, fingerprint: int) -> int | None:
         """Return the shortest path to a URL if it is in memory; `NOWHERE` if a comparison showed that it is new."""
@@ -345,14 +336,16 @@ class DiskMergeUrlSeen:
             way = self._frozen[group].get(fingerprint)
         return way if way is not None or not self._compared else self._compared.get(fingerprint)
 
-    def _work(self, front: Front, batch: HeldBatch | None, runs: list[list[FingerprintRun]], serial: int) -> Work:
+    def _work(
+        self, front: Front, batch: HeldBatch | None, runs: list[list[sorted_runs.FingerprintRun]], serial: int
+    ) -> Work:
         """Merge a front buffer, then compare held links with the resulting runs. Runs in the thread."""
         made = self._merge(front, runs, serial)
         for group, run, _, replaced in made:
             runs[group][len(runs[group]) - replaced :] = [run]
         return Work(made, _compare(batch, runs) if batch is not None else None)
 
-    def _merge(self, front: Front, runs: list[list[FingerprintRun]], serial: int) -> list[Merged]:
+    def _merge(self, front: Front, runs: list[list[sorted_runs.FingerprintRun]], serial: int) -> list[Merged]:
         """Write one new run for each group with new URLs. Reads only immutable data."""
         made = []
         for group, added in enumerate(front):
@@ -370,9 +363,9 @@ class DiskMergeUrlSeen:
                 urls += run.urls
             smaller = runs[group][len(runs[group]) - taken :]
             path = self._folder / f"{group:02}-{serial:08}.run"
-            slices = merge(smaller, (fingerprints[order], ways[order]))
-            write_run(path, slices, urls)
-            made.append(Merged(group, FingerprintRun(path), crc_of(path), taken))
+            slices = sorted_runs.merge(smaller, (fingerprints[order], ways[order]))
+            sorted_runs.write_run(path, slices, urls)
+            made.append(Merged(group, sorted_runs.FingerprintRun(path), crc_of(path), taken))
         return made
 
     def _adopt(self, work: Work) -> None:
@@ -398,7 +391,7 @@ class DiskMergeUrlSeen:
         committed = [entry.name for entry in self._journals.finals(FOLDER + "/")]
         for name in committed:
             group, serial = Path(name).stem.split("-")
-            self._runs[int(group)].append(FingerprintRun(self._journals.path(name)))
+            self._runs[int(group)].append(sorted_runs.FingerprintRun(self._journals.path(name)))
             self._serial = max(self._serial, int(serial))
         if self._folder.exists():
             for path in self._folder.iterdir():
@@ -410,7 +403,7 @@ class DiskMergeUrlSeen:
         return self._journals.path(FOLDER)
 
 
-def _compare(batch: HeldBatch, runs: Sequence[Sequence[FingerprintRun]]) -> Compared:
+def _compare(batch: HeldBatch, runs: Sequence[Sequence[sorted_runs.FingerprintRun]]) -> Compared:
     """Look up a batch of held links in the runs of all groups."""
     fingerprints = np.frombuffer(batch.fingerprints, np.uint64)
     offered = np.frombuffer(batch.ways, np.uint32)
@@ -419,8 +412,8 @@ def _compare(batch: HeldBatch, runs: Sequence[Sequence[FingerprintRun]]) -> Comp
     for group, of_group in enumerate(runs):
         places = np.flatnonzero(groups == group)
         places = places[np.argsort(fingerprints[places])]
-        ways[places] = least_ways(of_group, fingerprints[places])
-    wanted = np.flatnonzero(is_shorter(offered, ways))
+        ways[places] = sorted_runs.least_ways(of_group, fingerprints[places])
+    wanted = np.flatnonzero(sorted_runs.is_shorter(offered, ways))
     known = dict(zip(fingerprints[wanted].tolist(), ways[wanted].tolist(), strict=True))
     return Compared(fingerprints, ways, wanted.tolist(), known)
 
