@@ -7,7 +7,7 @@ from html import escape
 from math import ceil, floor, log10
 
 from gossamer.lab.simulate.options import SimulateOptions
-from gossamer.lab.simulate.result import LIMITS, Limit, Simulated
+from gossamer.lab.simulate.result import LIMITS, Limit, Sample, Simulated
 from gossamer.lab.simulate.text import as_text
 from gossamer.model.words import duration
 
@@ -23,6 +23,13 @@ COLOURS: dict[Limit, str] = {
 }  # fmt: skip
 INKS = ("#1d4ed8", "#15803d", "#c2410c", "#7c3aed")
 TICKS = 4
+PANELS = (
+    ("pages/s", (("pages/s", "pages_per_s"),)),
+    ("hosts", (("with work", "hosts_active"), ("on workbenches", "hosts_benched"), ("found", "hosts_known"))),
+    ("URLs", (("queued", "pending"), ("found", "discovered"), ("pages", "pages"))),
+    ("busy, %", (("processors", "cpu_share"), ("network", "network_share"), ("requests at once", "slots_share"))),
+)
+"""Each with its lines and their fields."""
 
 Line = tuple[str, Sequence[tuple[float, float]]]
 """A name, and points of seconds and values."""
@@ -45,36 +52,30 @@ def as_html(result: Simulated, options: SimulateOptions, given: frozenset[str] =
 
 def as_svg(result: Simulated) -> str:
     """Return the drawing: rates and what limits them, hosts, the queue, and how busy the machines are."""
-    between = result.intervals
-    samples = result.samples
-    end_s = between[-1].end_s if between else 1.0
-    middle = [(one.begin_s + one.end_s) / 2 for one in between]
-    rates = [("pages/s", list(zip(middle, (one.pages_per_s for one in between), strict=True)))]
-    hosts = [
-        ("with work", [(one.at_s, one.hosts_active) for one in samples]),
-        ("on workbenches", [(one.at_s, one.hosts_benched) for one in samples]),
-        ("found", [(one.at_s, one.hosts_known) for one in samples]),
-    ]
-    urls = [
-        ("queued", [(one.at_s, one.pending) for one in samples]),
-        ("found", [(one.at_s, one.discovered) for one in samples]),
-        ("pages", [(one.at_s, one.pages) for one in samples]),
-    ]
-    busy = [
-        ("processors", list(zip(middle, (100 * one.cpu_share for one in between), strict=True))),
-        ("network", list(zip(middle, (100 * one.network_share for one in between), strict=True))),
-        ("requests at once", list(zip(middle, (100 * one.slots_share for one in between), strict=True))),
-    ]
-    panels = [("pages/s", rates), ("hosts", hosts), ("URLs", urls), ("busy, %", busy)]
+    end_s = result.intervals[-1].end_s if result.intervals else 1.0
     drawn = "".join(
-        _panel(number * HEIGHT, name, end_s, lines, None if number else result)
-        for number, (name, lines) in enumerate(panels)
+        _panel(
+            number * HEIGHT,
+            name,
+            end_s,
+            [(line, _points(result, field)) for line, field in lines],
+            None if number else result,
+        )
+        for number, (name, lines) in enumerate(PANELS)
     )
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT * len(panels) + 20}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT * len(PANELS) + 20}" '
         f'width="{WIDTH}" role="img" aria-label="Rates, hosts, URLs and load over time" '
         f'font-family="system-ui,sans-serif" font-size="12">\n{drawn}</svg>'
     )
+
+
+def _points(result: Simulated, field: str) -> list[tuple[float, float]]:
+    """Return a field of the samples, or of the intervals at their middle, over time; shares in per cent."""
+    if field in Sample.__struct_fields__:
+        return [(one.at_s, getattr(one, field)) for one in result.samples]
+    factor = 100 if field.endswith("_share") else 1
+    return [((one.begin_s + one.end_s) / 2, factor * getattr(one, field)) for one in result.intervals]
 
 
 def _panel(top: int, name: str, end_s: float, lines: Sequence[Line], shaded: Simulated | None = None) -> str:

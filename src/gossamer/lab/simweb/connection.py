@@ -171,8 +171,7 @@ class ServedConnection(asyncio.Protocol):
         body = answer.body
         fields = b""
         if answer.gzip_if_asked and asked.takes_gzip:
-            packer = isal_zlib.compressobj(1, isal_zlib.DEFLATED, 31)
-            body = packer.compress(body) + packer.flush()
+            body = isal_zlib.compress(body, 1, 31)
             fields = b"Content-Encoding: gzip\r\nVary: Accept-Encoding\r\n"
         if answer.retry_after_s:
             fields += self._retry_after(answer)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Self
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -296,7 +297,7 @@ def record_of(record: WarcRecord) -> ArchivedRecord:
     return ArchivedRecord(record.headers["WARC-Target-URI"], status, headers, payload, fetched_at)
 
 
-class RecordBodies:
+class RecordBodies(AbstractContextManager["RecordBodies"]):
     """Reads archived pages, for exports, search, extraction and replay alike; one file is open at a time. About 60 µs a
     record of 26 KB. Use as a context.
     """
@@ -307,9 +308,6 @@ class RecordBodies:
         self._name = ""
         self._file: BinaryIO | None = None
         self._stored = StoredRecords(warc_folder.parent)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -67,16 +68,13 @@ _CONFIRMED = f"""
     QUALIFY row_number() OVER (PARTITION BY key, digest ORDER BY fetched_at DESC) = 1"""
 
 
-class Browsed:
+class Browsed(AbstractContextManager["Browsed"]):
     """A crawl's table of pages, open for questions. Each reads the columns that it needs: 0.1 s a million rows."""
 
     def __init__(self, pieces: Sequence[ExportPiece], folder: Path) -> None:
         """Take the files of the table, and a folder for what does not fit in memory. Raises DamagedError."""
         self._database = pages_in(pieces, folder)
         self._database.execute("PRAGMA threads = 1")  # The other processors are the crawl's.
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._database.close()

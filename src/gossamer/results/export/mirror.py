@@ -13,7 +13,7 @@ import posixpath
 import re
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from functools import lru_cache, partial
 from itertools import islice
 from pathlib import Path
@@ -113,7 +113,7 @@ def write_files(
             yield
 
 
-class Names:
+class Names(AbstractContextManager["Names"]):
     """The file of each URL, in a database beside the export: memory does not grow with their number."""
 
     def __init__(self, path: Path, key_of: KeyOf) -> None:
@@ -135,9 +135,6 @@ class Names:
                 database.executemany("INSERT OR REPLACE INTO moves VALUES (?, ?)", _moves(pages))
             publish(new, path)
         return cls(path, key_of)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._database.close()

@@ -7,9 +7,9 @@ that decided, and whether the page is in the export.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
-from typing import BinaryIO, Self
+from typing import BinaryIO
 
 import duckdb
 import msgspec
@@ -195,7 +195,7 @@ def _copy_records(
     return pieces_of(target.parent), found
 
 
-class _Copying:
+class _Copying(AbstractContextManager["_Copying"]):
     """Copies records, which come in the order of their files; each file begins with its warcinfo record."""
 
     def __init__(self, warcs: Mapping[str, ExportPiece], folder: Path, lengths: dict[str, int]) -> None:
@@ -205,9 +205,6 @@ class _Copying:
         self._name = ""
         self._copy_name = ""
         self._files: list[BinaryIO] = []
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         for file in self._files:

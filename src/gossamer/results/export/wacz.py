@@ -245,8 +245,7 @@ def _write_index(target: Path, target_of_blocks: Path, lines: Iterator[bytes]) -
 
 
 def _write_block(packed: BinaryIO, blocks: BinaryIO, lines: list[bytes], offset: int) -> int:
-    pack = isal_zlib.compressobj(2, wbits=31)
-    data = pack.compress(b"".join(lines)) + pack.flush()
+    data = isal_zlib.compress(b"".join(lines), 2, 31)
     packed.write(data)
     digest = "sha256:" + hashlib.sha256(data).hexdigest()
     place = {"offset": offset, "length": len(data), "digest": digest}

@@ -7,8 +7,9 @@ opening finishes these steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import msgspec
 
@@ -66,7 +67,7 @@ class _Swap(msgspec.Struct, frozen=True):
     sums: Sums
 
 
-class Holdings:
+class Holdings(AbstractContextManager["Holdings"]):
     """Open for one process, which holds the crawl's lock, or only reads. Use as a context."""
 
     def __init__(self, config: Config, home: Home, notes: Path, *, running: bool = False) -> None:
@@ -89,9 +90,6 @@ class Holdings:
         except BaseException:
             self.store.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.store.close()

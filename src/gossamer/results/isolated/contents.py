@@ -10,8 +10,9 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, BinaryIO, Self, cast
+from typing import Any, BinaryIO, cast
 
 import msgspec
 
@@ -64,7 +65,7 @@ _question = msgspec.msgpack.Decoder(ContentQuestion).decode
 _answer = msgspec.msgpack.Decoder(ContentAnswer).decode
 
 
-class ContentProcesses:
+class ContentProcesses(AbstractContextManager["ContentProcesses"]):
     """As many processes as there are processors, started when they are needed. Use as a context, for one export."""
 
     def __init__(self, config_file: Path, bytes_max: int, *, markdown: bool = True, visible: bool = False) -> None:
@@ -73,9 +74,6 @@ class ContentProcesses:
         self._config_file = config_file
         self._processes_max = max(1, min(processors(), (bytes_max - OWN_BYTES) // PROCESS_BYTES))
         self._processes: list[subprocess.Popen[bytes]] = []
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._end()

@@ -16,10 +16,10 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -173,7 +173,7 @@ class BuildScope(msgspec.Struct):
     others: bytes
 
 
-class KnownUrls:
+class KnownUrls(AbstractContextManager["KnownUrls"]):
     """An index, or none: then only what was fetched is known. Use as a context: one process at a time uses it."""
 
     def __init__(self, directory: Path | None, rules: str, false_positive_rate: float | None = None) -> None:
@@ -204,9 +204,6 @@ class KnownUrls:
         except BaseException:
             self._lock.release()
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._lock is not None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -240,7 +241,7 @@ class Segment:
         return about
 
 
-class SegmentWriter:
+class SegmentWriter(AbstractContextManager["SegmentWriter"]):
     """Writes a segment: aside first, and under its name once it is whole and synced. Use as a context.
 
     Rows come sorted by partition and site; what is held is one row group. A block that raises leaves nothing.
@@ -259,9 +260,6 @@ class SegmentWriter:
         self._last: tuple[int, str] = (-1, "")
         self.urls = 0
         self.sites = 0
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if kind is None:
