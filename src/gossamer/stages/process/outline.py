@@ -15,40 +15,9 @@ from itertools import islice, repeat
 from operator import length_hint
 from typing import NamedTuple
 
+from gossamer.stages.process import tokens
 from gossamer.stages.process.scan import reference_free
-from gossamer.stages.process.tokens import (
-    ANCHOR,
-    BLOCKS,
-    COUNTED,
-    COUNTED_BLOCK,
-    DROP,
-    DROPPED,
-    EMPTY,
-    END,
-    ENDED_BEFORE,
-    ENDS_P,
-    HEADINGS,
-    INLINE,
-    MARKERS,
-    NAME,
-    NO_NAMES,
-    NOTHING,
-    ODD,
-    ONCE,
-    OTHER,
-    PARAGRAPH,
-    POP_BLOCK,
-    RAW,
-    SPECIAL,
-    TABLES,
-    VALUES,
-    VOID,
-    Read,
-    Stretch,
-    Tag,
-    Tags,
-    end_of,
-)  # fmt: skip
+from gossamer.stages.process.tokens import END, INLINE, NOTHING, ODD, POP_BLOCK
 
 EVENTS_MAX = 400_000
 """Texts and edges of elements of one page: about 150 MB while its outline exists."""
@@ -60,8 +29,8 @@ WORK_MAX = 5_000_000
 """Steps up the stack of open elements, for all elements of a page together. About 0.5 s."""
 
 _SPACE = r"\t\n\f\r "
-_NOT_PLAIN = re.compile(rf"(/?)({NAME})|(!--|[!?/]|)")
-_REST = re.compile(rf"{VALUES}>")
+_NOT_PLAIN = re.compile(rf"(/?)({tokens.NAME})|(!--|[!?/]|)")
+_REST = re.compile(rf"{tokens.VALUES}>")
 _ATTRIBUTE = re.compile(
     rf"([^{_SPACE}/>=]++)(?:[{_SPACE}]*+=[{_SPACE}]*+(?:\"([^\"]*+)\"|'([^']*+)'|([^{_SPACE}>\"']*+)))?"
 )
@@ -91,9 +60,9 @@ class Outline:
     __slots__ = ("blocks", "events", "kinds", "names", "parents", "scripts", "title", "within")
 
     def __init__(self) -> None:
-        self.events: list[str | Tag] = []
+        self.events: list[str | tokens.Tag] = []
         self.blocks: list[TextBlock] = []
-        self.names: list[Tag] = [("", ""), ("html", "")]
+        self.names: list[tokens.Tag] = [("", ""), ("html", "")]
         """The distinct tags of block-level elements; the first one is empty."""
         self.kinds: list[int] = [1]
         """For each block-level element: the index of its tag in `names`. The first element contains all others."""
@@ -106,7 +75,7 @@ class Outline:
         self.title = ""
 
     @property
-    def tags(self) -> list[Tag]:
+    def tags(self) -> list[tokens.Tag]:
         """The tags of all block-level elements; each call makes the list again."""
         return list(map(self.names.__getitem__, self.kinds))
 
@@ -158,7 +127,7 @@ class _OutlineBuilder:
         self._nodes: list[int] = [0]
         """The root and the open block-level elements, by their numbers."""
         self._open: defaultdict[str, int] = defaultdict(int)
-        self._tags = Tags(self._outline.names)
+        self._tags = tokens.Tags(self._outline.names)
         self._never_closed: set[str] = set()
         """Names that have no end tag in the rest of the page, so that it is searched once for each."""
         self._once: set[str] = set()
@@ -178,7 +147,7 @@ class _OutlineBuilder:
         if self._texts:
             self._flush()
         while len(self._stack) > 1:
-            self._pop(end_of(self._stack[-1]))
+            self._pop(tokens.end_of(self._stack[-1]))
         self._outline.within[0] = len(self._outline.parents)
         return self._outline
 
@@ -193,7 +162,7 @@ class _OutlineBuilder:
         within = self._outline.within
         nodes = self._nodes
         open_max = self._open_max
-        stretch = Stretch(self._markup, start)
+        stretch = tokens.Stretch(self._markup, start)
         rest = iter(stretch.pieces)
         self._leading(next(rest))
         for tag, closed, text in map(str.partition, rest, repeat(">")):
@@ -246,50 +215,50 @@ class _OutlineBuilder:
         if linked:
             self._link_words += len(text.split())
 
-    def _start(self, known: Read) -> None:
+    def _start(self, known: tokens.Read) -> None:
         """Begin an element."""
         (action, name, event, place), opened, texts = known, self._open, self._texts
-        if action == EMPTY:
+        if action == tokens.EMPTY:
             self._events.append(event)
             return
-        if action == OTHER:
+        if action == tokens.OTHER:
             self._start_other(name, event, place)
             return
-        if action == ANCHOR:
+        if action == tokens.ANCHOR:
             if opened["a"]:
-                self._close(*ENDED_BEFORE["a"])
+                self._close(*tokens.ENDED_BEFORE["a"])
             opened["a"] += 1
             if texts:
                 self._links += 1
         elif action != INLINE:
             if opened["p"]:
-                self._close(PARAGRAPH, MARKERS)
-            if action == COUNTED_BLOCK:
-                self._close_any(*ENDED_BEFORE.get(name, NO_NAMES))
+                self._close(tokens.PARAGRAPH, tokens.MARKERS)
+            if action == tokens.COUNTED_BLOCK:
+                self._close_any(*tokens.ENDED_BEFORE.get(name, tokens.NO_NAMES))
                 opened[name] += 1
             if texts:
                 self._flush()
             self._node(place)
         self._push(name, event)
 
-    def _start_other(self, name: str, event: Tag, place: int) -> None:
+    def _start_other(self, name: str, event: tokens.Tag, place: int) -> None:
         """Begin an element of which more is to be known."""
-        if name in ENDS_P and self._open["p"]:
-            self._close(PARAGRAPH, MARKERS)
-        self._close_any(*ENDED_BEFORE.get(name, NO_NAMES))
-        if name in ONCE and self._had(name):
+        if name in tokens.ENDS_P and self._open["p"]:
+            self._close(tokens.PARAGRAPH, tokens.MARKERS)
+        self._close_any(*tokens.ENDED_BEFORE.get(name, tokens.NO_NAMES))
+        if name in tokens.ONCE and self._had(name):
             return
         if self._texts:
-            if name in BLOCKS:
+            if name in tokens.BLOCKS:
                 self._flush()
             elif name == "br":
                 self._texts.append("\n")
-        if name in VOID:
+        if name in tokens.VOID:
             self._events.append(event)
             return
         if place:
             self._node(place)
-        if name in COUNTED:
+        if name in tokens.COUNTED:
             self._open[name] += 1
         self._push(name, event)
 
@@ -302,7 +271,7 @@ class _OutlineBuilder:
         outline.within.append(0)
         outline.kinds.append(place)
 
-    def _push(self, name: str, event: Tag) -> None:
+    def _push(self, name: str, event: tokens.Tag) -> None:
         self._events.append(event)
         self._stack.append(name)
         if len(self._stack) > self._open_max:
@@ -314,21 +283,21 @@ class _OutlineBuilder:
         self._once.add(name)
         return before
 
-    def _end(self, name: str, event: Tag) -> None:
+    def _end(self, name: str, event: tokens.Tag) -> None:
         """Take an end tag."""
         if self._stack[-1] == name:
             self._pop(event)
-        elif name in HEADINGS:
-            self._close_any(HEADINGS, MARKERS)
+        elif name in tokens.HEADINGS:
+            self._close_any(tokens.HEADINGS, tokens.MARKERS)
         elif name in ("html", "body") or not self._is_open(name):
             return
-        elif name in TABLES:
+        elif name in tokens.TABLES:
             self._close(frozenset((name,)), frozenset(("table",)))
         else:
-            self._close(frozenset((name,)), MARKERS if name in SPECIAL else SPECIAL)
+            self._close(frozenset((name,)), tokens.MARKERS if name in tokens.SPECIAL else tokens.SPECIAL)
 
     def _is_open(self, name: str) -> bool:
-        if name in COUNTED:
+        if name in tokens.COUNTED:
             return self._open[name] > 0
         self._work += len(self._stack) // 16  # What such a search costs beside a step of `_close`.
         return name in self._stack
@@ -353,17 +322,17 @@ class _OutlineBuilder:
         if at == 0 or stack[at] not in names:
             return
         while len(stack) > at:
-            self._pop(end_of(stack[-1]))
+            self._pop(tokens.end_of(stack[-1]))
 
-    def _pop(self, end: Tag) -> None:
+    def _pop(self, end: tokens.Tag) -> None:
         """End the element opened last, by its end tag."""
         name = self._stack.pop()
-        if name in BLOCKS:
+        if name in tokens.BLOCKS:
             if self._texts:
                 self._flush()
             self._outline.within[self._nodes.pop()] = len(self._outline.parents)
         self._events.append(end)
-        if name in COUNTED:
+        if name in tokens.COUNTED:
             self._open[name] -= 1
 
     def _flush(self) -> None:
@@ -376,13 +345,13 @@ class _OutlineBuilder:
             blocks.append(tuple.__new__(TextBlock, (" ".join(words), *facts)))  # In half the time of `TextBlock`.
         texts.clear()
 
-    def _after(self, stretch: Stretch, at: int, known: Read, text: str) -> tuple[int, str]:
+    def _after(self, stretch: tokens.Stretch, at: int, known: tokens.Read, text: str) -> tuple[int, str]:
         """Take what is not a plain tag, at the piece `at`. Return the number of the piece where it ends, and what
         follows there; where it ends beyond the stretch, a negative number, and `_next` is where.
         """
         piece, (action, name, (_, rest), _) = stretch.pieces[at], known
-        if action == DROP:
-            nests = name not in RAW
+        if action == tokens.DROP:
+            nests = name not in tokens.RAW
             if (rest.endswith("/") and nests and name not in ("template", "select")) or name in self._never_closed:
                 return at, text  # In foreign content a tag closes itself.
             number = stretch.closing(name, at, nests=nests)
@@ -416,8 +385,8 @@ class _OutlineBuilder:
         name = name.lower()
         rest = tag[0][:-1]
         if slash:
-            self._end(name, end_of(name))
-        elif name in DROPPED:
+            self._end(name, tokens.end_of(name))
+        elif name in tokens.DROPPED:
             return self._far(name, rest, tag.end())
         else:
             self._start(self._tags.start(name, rest))
@@ -425,7 +394,7 @@ class _OutlineBuilder:
 
     def _far(self, name: str, rest: str, start: int) -> int | None:
         """Return the position after an element that is left out, or None at the end of the page."""
-        nests = name not in RAW
+        nests = name not in tokens.RAW
         if rest.endswith("/") and nests and name not in ("template", "select"):
             return start
         position = start
@@ -467,5 +436,5 @@ def _comment_end(text: str, start: int) -> int | None:
 
 
 # The case of what comes first matters, so that a search for it is quick.
-_CLOSING = {name: re.compile(rf"</(?i:{name})(?=[{_SPACE}/>])") for name in DROPPED}
-_OPENING = {name: re.compile(rf"<(?i:{name})(?=[{_SPACE}/>])") for name in DROPPED}
+_CLOSING = {name: re.compile(rf"</(?i:{name})(?=[{_SPACE}/>])") for name in tokens.DROPPED}
+_OPENING = {name: re.compile(rf"<(?i:{name})(?=[{_SPACE}/>])") for name in tokens.DROPPED}
