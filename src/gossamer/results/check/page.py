@@ -14,8 +14,7 @@ from string import Template
 from gossamer.results.check.causes import OF_LINKS, Cause, causes_of, faults_by_page, summary
 from gossamer.results.check.comparison import SiteCheck
 from gossamer.results.export.faults import KINDS, SEVERITIES, SiteFault
-from gossamer.results.report.html import STYLE
-from gossamer.results.report.text import printable
+from gossamer.results.report.html import STYLE, html_text
 
 ROWS_MAX = 500
 """Rows of one table; the other files of a check have all."""
@@ -34,7 +33,7 @@ def as_html(check: SiteCheck) -> str:
     said = summary(counts) if counts.total() else "No faults were found."
     return Template(_file("page.html")).substitute(
         digest=digest,
-        site=_text(check.site),
+        site=html_text(check.site),
         style=STYLE + _file("page.css"),
         summary=said,
         body="".join(_sections(check)),
@@ -61,7 +60,7 @@ def _sections(check: SiteCheck) -> Iterator[str]:
     yield _pages(faults_by_page(one for one in shown if one.severity))
     if gone := check.gone():
         headings = {kind: rule.heading for kind, rule in KINDS.items()}
-        rows = ([(_text(headings.get(one.kind, one.kind)), ""), (_link(one.what), "")] for one in gone)
+        rows = ([(html_text(headings.get(one.kind, one.kind)), ""), (_link(one.what), "")] for one in gone)
         yield _table("gone", "Gone since the last check", len(gone), "", ("Fault", "URL"), rows)
 
 
@@ -99,12 +98,12 @@ def _cause(cause: Cause) -> str:
     if cause.common == "one":
         pages = cause.faults[0].pages if cause.kind in OF_LINKS else []
         return f"{_link(cause.place)}{f', on {_link(pages[0])}' if pages else ''}"
-    return _text(str(cause).removesuffix(cause.place)) + _link(cause.place)
+    return html_text(str(cause).removesuffix(cause.place)) + _link(cause.place)
 
 
 def _kind(kind: str, faults: Sequence[SiteFault], check: SiteCheck) -> str:
     new = {"new": " <span class=new>new</span>"}
-    rows = ([(_link(one.url) + new.get(check.state(one), ""), one.url), (_text(one.detail), ""), _list(one.pages)]
+    rows = ([(_link(one.url) + new.get(check.state(one), ""), one.url), (html_text(one.detail), ""), _list(one.pages)]
             for one in faults)  # fmt: skip
     rule = KINDS[kind]
     severity = f"<span class={rule.severity}>{rule.severity}</span>: " if rule.severity else ""
@@ -122,14 +121,11 @@ def _list(pages: Sequence[str]) -> tuple[str, str]:
 
 
 def _pages(pages: dict[str, list[SiteFault]]) -> str:
-    rows = ([(_link(page), page), _severity(_worst(faults)), _kinds(faults), _number(faults)]
-            for page, faults in pages.items())  # fmt: skip
+    worst = [min(faults, key=lambda one: SEVERITIES.index(one.severity)).kind for faults in pages.values()]
+    rows = ([(_link(page), page), _severity(kind), _kinds(faults), _number(faults)]
+            for kind, (page, faults) in zip(worst, pages.items(), strict=True))  # fmt: skip
     said = "Where to mend: the page that links, or the page that has the fault."
     return _table("pages", "By page", len(pages), said, ("Page", "Worst", "What", "Faults"), rows)
-
-
-def _worst(faults: Sequence[SiteFault]) -> str:
-    return min(faults, key=lambda one: SEVERITIES.index(one.severity)).kind
 
 
 def _kinds(faults: Sequence[SiteFault]) -> tuple[str, str]:
@@ -164,7 +160,7 @@ def _table(name: str, title: str, total: int, said: str, heads: Sequence[str], r
 
 def _cells(heads: Sequence[str], row: Cells) -> Iterable[str]:
     for head, (shown, value) in zip(heads, row, strict=True):
-        sorting = f' data-value="{_text(value)}"' if value else ""
+        sorting = f' data-value="{html_text(value)}"' if value else ""
         yield f'<td{_is_number(head)} data-name="{head}"{sorting}>{shown}</td>'
 
 
@@ -173,9 +169,5 @@ def _is_number(head: str) -> str:
 
 
 def _link(url: str) -> str:
-    shown = _text(url)
+    shown = html_text(url)
     return f'<a href="{shown}">{shown}</a>' if url.startswith(("http://", "https://")) and url.isprintable() else shown
-
-
-def _text(text: str) -> str:
-    return escape(printable(text))

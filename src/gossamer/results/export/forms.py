@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -105,6 +106,7 @@ class ParquetShards:
     """`data/train-00001.parquet` and so on; what a column holds is in the metadata, as `datasets` reads it."""
 
     to = "datasets"
+    columns: Mapping[str, pa.DataType] = MappingProxyType({**COLUMNS, **FIGURES})
 
     def __init__(self, folder: Path, files: int) -> None:
         self._folder = folder / "data"
@@ -113,7 +115,7 @@ class ParquetShards:
         self.length = 0
         self._bytes = 0
         about = {"huggingface": _JSON.encode({"info": {"features": features(self.to)}}).decode()}
-        self._schema = pa.schema(list(self._columns().items()), metadata=about)
+        self._schema = pa.schema(list(self.columns.items()), metadata=about)
         self._writer: pq.ParquetWriter | None = None
 
     @property
@@ -128,9 +130,6 @@ class ParquetShards:
         self._bytes += batch.nbytes
         if batch.num_rows:
             self._writer.write_batch(batch)
-
-    def _columns(self) -> Mapping[str, pa.DataType]:
-        return {**COLUMNS, **FIGURES}
 
     def _rows(self, texts: pa.RecordBatch) -> list[pa.Array]:
         columns = [_cast(texts[name], kind) for name, kind in COLUMNS.items()]
@@ -163,13 +162,11 @@ class ChunkShards(ParquetShards):
     """The same files with a row for each chunk of a text."""
 
     to = "chunks"
+    columns = CHUNK_COLUMNS
 
     def __init__(self, folder: Path, files: int, tokens_max: int) -> None:
         super().__init__(folder, files)
         self._tokens_max = tokens_max
-
-    def _columns(self) -> Mapping[str, pa.DataType]:
-        return CHUNK_COLUMNS
 
     def _rows(self, texts: pa.RecordBatch) -> list[pa.Array]:
         found: list[tuple[str, str, tuple[str, ...], str, int, int, int]] = []

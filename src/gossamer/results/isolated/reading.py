@@ -92,6 +92,7 @@ def _versions(directory: Path, asked: reads.ReadVersions, folder: Path) -> archi
     found = []
     before = ""
     for visit in reversed(visits):
+        has_content = visit.place is not None and visit.outcome in WITH_CONTENT
         content = ""
         if visit.outcome in WITH_CONTENT and visit.digest:
             content = "first" if not before else "same" if visit.digest == before else "changed"
@@ -102,15 +103,11 @@ def _versions(directory: Path, asked: reads.ReadVersions, folder: Path) -> archi
                 content=content,
                 digest=visit.digest if content else "", body_bytes=visit.body_bytes,
                 title=visit.title[:archived.CHARACTERS_MAX],
-                replay=reads.seal(asked.secret, _place(asked.crawl, visit)) if _has_content(visit) else "",
+                replay=reads.seal(asked.secret, _place(asked.crawl, visit)) if has_content else "",
             )
         )  # fmt: skip
     # The oldest one of more is there to compare with.
     return archived.PageVersions(url=asked.url, versions=tuple(reversed(found))[: archived.VERSIONS_MAX], total=total)
-
-
-def _has_content(visit: ArchivedVisit) -> bool:
-    return visit.place is not None and visit.outcome in WITH_CONTENT
 
 
 def _place(crawl: str, visit: ArchivedVisit) -> reads.ReplayPlace:

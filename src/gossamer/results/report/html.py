@@ -25,14 +25,14 @@ STYLE = (pkgutil.get_data("gossamer.results.report", "style.css") or b"").decode
 def as_html(report: Report, title: str) -> str:
     """Return the page. About 60 KB for any size of crawl."""
     none = "No pages in the files that are left." if report.damage else "No pages yet."
-    body = f"<p class=lacks>Incomplete: {_text(report.incomplete)}</p>" if report.incomplete else ""
-    body += "".join(f'<p class="damage">Damaged: {_text(line)}</p>' for line in report.damage) + _seeds(report)
-    body += f'<p class="lacks ended">Ended: {_text(report.ended_says)}</p>' if report.ended_says else ""
+    body = f"<p class=lacks>Incomplete: {html_text(report.incomplete)}</p>" if report.incomplete else ""
+    body += "".join(f'<p class="damage">Damaged: {html_text(line)}</p>' for line in report.damage) + _seeds(report)
+    body += f'<p class="lacks ended">Ended: {html_text(report.ended_says)}</p>' if report.ended_says else ""
     if report.idle_shards:
         body += f"<p class=lacks>Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}</p>"
     body += _waiting_hosts(report) + _lasting_hosts(report)
     body += "".join(_sections(report)) if report.attempts else f"<p>{none}</p>"
-    name = _text(title)
+    name = html_text(title)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -43,18 +43,21 @@ def as_html(report: Report, title: str) -> str:
 
 
 def _seeds(report: Report) -> str:
-    rows = ((_text(one.url), _text(one.state), _text(one.reason)) for one in report.seeds_not_fetched)
+    rows = ((html_text(one.url), html_text(one.state), html_text(one.reason)) for one in report.seeds_not_fetched)
     return _table("Seeds", "No seed could be fetched.", ("URL", "state", "reason"), rows, wide=True)
 
 
 def _waiting_hosts(report: Report) -> str:
-    rows = ((_text(one.host), f"{one.queued:,}", f"{instant(one.at)} UTC", _text(one.reason)) for one in report.awaited)
+    rows = (
+        (html_text(one.host), f"{one.queued:,}", f"{instant(one.at)} UTC", html_text(one.reason))
+        for one in report.awaited
+    )
     said = "The crawl ended without these hosts (crawl.patience_s); gossamer resume requests them later."
     return _table("Not waited for", said, ("host", "URLs", "next request", "reason"), rows, wide=True)
 
 
 def _lasting_hosts(report: Report) -> str:
-    rows = ((_text(one.host), ";<br>".join(map(_text, one.says.split("; ")))) for one in report.lasting)
+    rows = ((html_text(one.host), ";<br>".join(map(html_text, one.says.split("; ")))) for one in report.lasting)
     return _table("Hosts that outlast all others", "As of the last run.", ("host", "time"), rows, wide=True)
 
 
@@ -86,8 +89,8 @@ def _part(part: Bars | Rows) -> str:
     if isinstance(part, Bars):
         return _bars(part)
     title, said, heads, rows, more, details = part
-    last = (["<br>".join(map(_text, lines))] for lines in details)
-    cells = ([*map(_text, row), *lines] for row, lines in zip_longest(rows, last, fillvalue=()))
+    last = (["<br>".join(map(html_text, lines))] for lines in details)
+    cells = ([*map(html_text, row), *lines] for row, lines in zip_longest(rows, last, fillvalue=()))
     return _table(title, said, heads, cells, wide=bool(details), more=more)
 
 
@@ -221,7 +224,7 @@ def _bars(part: Bars) -> str:
         return ""
     most = max(count.count for count in counts)
     rows = (
-        f"<tr><th scope=row>{_text(c.name).replace('_', '_<wbr>')}</th><td>{c.count:,}</td><td>{c.share:.1%}</td>"
+        f"<tr><th scope=row>{html_text(c.name).replace('_', '_<wbr>')}</th><td>{c.count:,}</td><td>{c.share:.1%}</td>"
         f"<td class=meter><i style='width:{100 * c.count / most:.1f}%'></i></td></tr>"
         for c in counts[:LINES_MAX]
     )
@@ -263,5 +266,6 @@ def _section(title: str, said: str, content: str, *, wide: bool = False) -> str:
     return f"<section{kind}><h2>{title}</h2><p>{said}</p>{content}</section>"
 
 
-def _text(text: str) -> str:
+def html_text(text: str) -> str:
+    """Return text of the web as HTML."""
     return escape(printable(text))

@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import suppress
+from functools import partial
 from typing import BinaryIO, Final, cast
 
 from gossamer.model.links import ANNOUNCING, FEED, SEED, SITEMAP, SITEMAP_FILE, Announced, Announcement, Found
@@ -105,7 +106,7 @@ class Announcements(TypedModule):
         for _ in range(PACKED_MAX):
             if head[:2] != _GZIP:
                 break
-            open_ = _unpacking(open_)
+            open_ = cast("Callable[[], BinaryIO]", partial(_Gunzipped, open_))
             with open_() as file:
                 head = file.read(_HEAD_BYTES)
         codec = codec_of(head, page.charset)
@@ -169,16 +170,12 @@ class _Sorting:
         self._handler.end(name, text, depth)
 
 
-def _unpacking(open_: Callable[[], BinaryIO]) -> Callable[[], BinaryIO]:
-    return cast("Callable[[], BinaryIO]", lambda: _Gunzipped(open_()))
-
-
 class _Gunzipped(gzip.GzipFile):
     """The content of a gzipped file, up to `BYTES_MAX` or the first error. Several members are one content."""
 
-    def __init__(self, source: BinaryIO) -> None:
-        super().__init__(fileobj=source, mode="rb")
-        self._source = source
+    def __init__(self, open_: Callable[[], BinaryIO]) -> None:
+        self._source = open_()
+        super().__init__(fileobj=self._source, mode="rb")
         self._left = BYTES_MAX
 
     def read(self, size: int | None = -1) -> bytes:

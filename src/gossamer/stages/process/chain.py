@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Literal, Protocol
 
 import msgspec
@@ -184,7 +185,8 @@ class Modules:
         self._watch = watch or Unwatched()
         self._chosen: dict[str, tuple[ProcessingModule, ...]] = {}
         self._named: dict[tuple[ProcessingModule, ...], tuple[str, ...]] = {}
-        self._announcing = tuple(one for one in (*self._modules, *_all(self._types)) if one.name == Announcements.name)
+        every = chain(self._modules, *self._types.values())
+        self._announcing = tuple(one for one in every if one.name == Announcements.name)
         self._fitting = fitting or Fitting({}, {})
 
     def wants(self, media_type: str) -> bool:
@@ -268,7 +270,3 @@ class Modules:
 
     def _check_columns(self, findings: Findings) -> list[ModuleError]:
         return [ModuleError("columns", problem) for problem in self._fitting.fit(findings)]
-
-
-def _all(types: Mapping[str, Sequence[ProcessingModule]]) -> list[ProcessingModule]:
-    return [module for modules in types.values() for module in modules]

@@ -117,7 +117,11 @@ class _ItemReading:
             return []
         found = (self._object(rule.fields, place, "") for place in places[:ITEMS_MAX])
         # A page that is no item is none: one item of nothing is what a page of another kind gives.
-        kept = [one for one in found if one is not None and (rule.items.kind or any(map(_is_there, one.values())))]
+        kept = [
+            one
+            for one in found
+            if one is not None and (rule.items.kind or any(value not in (None, []) for value in one.values()))
+        ]
         for one in kept if rule.identity else ():
             if (identity := one[rule.identity]) is not None:
                 one["item"] = str(identity)
@@ -171,10 +175,6 @@ class _ItemReading:
     def _note(self, path: str, problem: str) -> None:
         name = f"{self._table}.{path}"
         self.problems.setdefault(name, ModuleError(name, problem, INVALID))
-
-
-def _is_there(value: object) -> bool:
-    return value not in (None, [])
 
 
 def convert_value(value: object, rule: FieldRule, source: SelectorSource) -> object:

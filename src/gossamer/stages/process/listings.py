@@ -208,7 +208,8 @@ def _ftp_links(page: Page) -> Iterator[tuple[str, str]]:
             links.append(entry)
             continue
         names.add(entry.name)
-        yield directory + _quote_name(entry.name, is_directory=entry.kind == "directory"), _text(entry.name)
+        slash = "/" if entry.kind == "directory" else ""
+        yield directory + quote_from_bytes(entry.name, _IN_NAME) + slash, _text(entry.name)
     for link in links:
         target = link.target or link.name
         if target.removeprefix(b"./").rstrip(b"/") in names:
@@ -217,10 +218,6 @@ def _ftp_links(page: Page) -> Iterator[tuple[str, str]]:
         written = "/".join(quote_from_bytes(part, _IN_NAME) for part in target.strip(b"/").split(b"/"))
         slashed = written + "/" if is_directory else written
         yield (root if target.startswith(b"/") else directory) + slashed, _text(link.name)
-
-
-def _quote_name(name: bytes, *, is_directory: bool) -> str:
-    return quote_from_bytes(name, _IN_NAME) + ("/" if is_directory else "")
 
 
 def _text(name: bytes) -> str:

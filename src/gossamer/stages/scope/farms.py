@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 
 import msgspec
-from xxhash import xxh3_64_intdigest
 
 from gossamer.model.decodable import decodable
 from gossamer.model.links import Link
@@ -18,7 +17,7 @@ from gossamer.ports import NEW
 from gossamer.stages.scope.templates import NodeRecord, TemplateNode, node_of
 from gossamer.url.name import host_of
 from gossamer.url.site import site_of
-from gossamer.url.url import Url
+from gossamer.url.url import Url, fingerprint
 
 HOSTS_FIRST = 32
 """First hosts of a site, which are never judged: most sites have no more."""
@@ -69,7 +68,7 @@ class Farm:
     def __init__(self, partition: int, first: Sequence[str]) -> None:
         self.partition = partition
         self.node = TemplateNode()
-        self.first = {fingerprint_of(host) for host in first}
+        self.first = {fingerprint(host) for host in first}
         self.spared = set(self.first)
         self.judged: OrderedDict[int, bool] = OrderedDict()
         """Hosts that were counted; True: their content was examined too."""
@@ -175,7 +174,7 @@ class Farms:
             first.append(url.host)
             return None
         farm = self._farm(url, first)
-        if not farm.judge(fingerprint_of(url.host), sketch):
+        if not farm.judge(fingerprint(url.host), sketch):
             return None
         self._look_closer(site, farm)
         return farm
@@ -194,7 +193,7 @@ class Farms:
         page_host = host_of(page) or ""
         page_site = site_of(page_host) if page_host else ""
         ours = self._close.get(page_site)
-        if ours is not None and not ours.is_witness(fingerprint_of(page_host)):
+        if ours is not None and not ours.is_witness(fingerprint(page_host)):
             return
         named = total = 0
         for link, answer in zip(links, answers, strict=True):
@@ -255,11 +254,6 @@ class Farms:
             self._close[site] = farm
         else:
             self._close.pop(site, None)
-
-
-def fingerprint_of(host: str) -> int:
-    """Return the 64-bit value that represents a host in sets of hosts."""
-    return xxh3_64_intdigest(host.encode())
 
 
 def pack(fingerprints: set[int]) -> bytes:

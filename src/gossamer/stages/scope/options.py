@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Final, Literal
 
@@ -39,7 +40,7 @@ USELESS_DEFAULT: Final = ("listing_order",)
 """The kinds that are rejected by default."""
 
 
-def _check_names(names: tuple[str, ...], known: Sequence[str], what: str) -> tuple[str, ...]:
+def _names(names: tuple[str, ...], *, known: Sequence[str], what: str) -> tuple[str, ...]:
     for name in names:
         if name not in known:
             hint = nearest(name, known, f"known are {', '.join(known)}")
@@ -47,12 +48,8 @@ def _check_names(names: tuple[str, ...], known: Sequence[str], what: str) -> tup
     return names
 
 
-def _link_types(follow: tuple[str, ...]) -> tuple[str, ...]:
-    return _check_names(follow, LINK_TYPES, "type of link")
-
-
-def _kinds(kinds: tuple[str, ...]) -> tuple[str, ...]:
-    return _check_names(kinds, tuple(USELESS), "kind of useless path")
+_link_types = partial(_names, known=LINK_TYPES, what="type of link")
+_kinds = partial(_names, known=tuple(USELESS), what="kind of useless path")
 
 
 def _each(pattern: str, problem: str) -> Callable[[tuple[str, ...]], tuple[str, ...]]:

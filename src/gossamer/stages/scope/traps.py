@@ -21,12 +21,12 @@ from gossamer.model.links import FEED, SEED, SITEMAP, Link, Visit
 from gossamer.model.pages import Sketch
 from gossamer.model.patterns import PatternSet
 from gossamer.ports import NEW
-from gossamer.stages.scope.farms import ANY, Farm, Farms, fingerprint_of, pack, unpack
+from gossamer.stages.scope.farms import ANY, Farm, Farms, pack, unpack
 from gossamer.stages.scope.mirrors import Fetched
 from gossamer.stages.scope.options import ScopeOptions
 from gossamer.stages.scope.templates import WATCHED_PAGES, TemplateNode, literal_start, templates_of, width_of, years_of
 from gossamer.stages.scope.wards import Ward
-from gossamer.url.url import Url
+from gossamer.url.url import Url, fingerprint
 
 HOST_FROM_PAGES = 32
 """Pages of a host before its templates are counted: most hosts have fewer."""
@@ -124,7 +124,7 @@ class Trap(msgspec.Struct):
         if not one.referrer:
             return False
         is_near = one.depth <= NEAR_DEPTH
-        return is_near or not self._covers(one.referrer) or fingerprint_of(one.referrer) in self.different
+        return is_near or not self._covers(one.referrer) or fingerprint(one.referrer) in self.different
 
     def note_spared(self, address: str, sketch: Callable[[], Sketch] | None) -> None:
         """Count a page that was spared. `sketch` as in `Traps.note_page`."""
@@ -136,7 +136,7 @@ class Trap(msgspec.Struct):
             differs = node.differs(sketch())
             self.known_lately = node.known.tobytes()
         if differs is not False and len(self.different) < DIFFERENT_MAX:
-            self.different.add(fingerprint_of(address))
+            self.different.add(fingerprint(address))
         self.pages_spared += 1
         self.credit = min(CREDIT_PAGES, self.credit + 1) if differs else self.credit - 1
         if self.pages_spared >= SPARED_PAGES_MAX:
@@ -207,7 +207,7 @@ class Traps:
 
     def trap_of(self, url: Url) -> Trap | None:
         """Return the trap that a URL is in, or None. 0.1 µs for a host without traps, 8 µs if it may be in one."""
-        if self._cut and (found := self._cut.get(url.site)) is not None and fingerprint_of(url.host) not in found[1]:
+        if self._cut and (found := self._cut.get(url.site)) is not None and fingerprint(url.host) not in found[1]:
             return found[0]
         if url.host not in self._traps:
             return None
@@ -417,7 +417,7 @@ class Traps:
             or url.fingerprint % (SAMPLED_CALM if node.calm else SAMPLED) == 0
         ):
             if node.judge(sketch()) and node.is_suspected:
-                node.different.append(fingerprint_of(url.text))
+                node.different.append(fingerprint(url.text))
         else:
             return
         ward.dirty = True
