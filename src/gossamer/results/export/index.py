@@ -17,16 +17,7 @@ from gossamer.results.export.sorting import SortedRun, Sorter
 from gossamer.results.export.source import BATCH_ROWS, RowSource
 from gossamer.results.export.tables import Advance
 from gossamer.results.export.work import CHECKPOINT_BYTES, ExportFolder, ExportPiece
-from gossamer.stages.archive.cdxj import (
-    COLUMNS,
-    RENDERED,
-    SENT_TYPE,
-    IndexEntry,
-    StandingRecords,
-    entries_of_batch,
-    entries_of_rendered,
-    is_rendered,
-)
+from gossamer.stages.archive import cdxj
 from gossamer.world.files import AppendFile
 
 LINE = "line"
@@ -65,7 +56,7 @@ def export_index(work: ExportFolder, source: RowSource, memory_bytes_max: int, a
     sorter = sort_lines(work, step, work.save, source, memory_bytes_max, advance)
     with closing(AppendFile(work.out, step.length)) as file:
         noted = step.length
-        standing = StandingRecords(step.stood)
+        standing = cdxj.StandingRecords(step.stood)
         used = standing if work.share is None else None
         for lines, last, consumed in unique_lines(sorter, step.consumed, step.last, used):
             file.write(b"".join(lines))
@@ -96,12 +87,12 @@ def sort_lines(
     if step.is_sorted:
         return sorter
     position = step.position
-    if set(COLUMNS) <= set(source.schema.names):
-        more = [name for name in (RENDERED, SENT_TYPE) if name in source.schema.names]
-        for position, batch in source.batches(step.position, [*COLUMNS, *more]):
-            step.is_rendered = step.is_rendered or (bool(warcs) and RENDERED in more and is_rendered(batch))
+    if set(cdxj.COLUMNS) <= set(source.schema.names):
+        more = [name for name in (cdxj.RENDERED, cdxj.SENT_TYPE) if name in source.schema.names]
+        for position, batch in source.batches(step.position, [*cdxj.COLUMNS, *more]):
+            step.is_rendered = step.is_rendered or (bool(warcs) and cdxj.RENDERED in more and cdxj.is_rendered(batch))
             rows = wanted(batch.filter(pc.is_valid(batch["warc_offset"])))
-            if sorter.add(_lines_of(entries_of_batch(rows))):
+            if sorter.add(_lines_of(cdxj.entries_of_batch(rows))):
                 sorter.spill()
                 step.position = position
                 step.runs = sorter.runs
@@ -128,7 +119,7 @@ def merge_indexes(shares: Sequence[Path], target: Path) -> None:
     Raises:
         OSError: the disk is full.
     """
-    standing = StandingRecords()
+    standing = cdxj.StandingRecords()
     last = b""
     with ExitStack() as stack:
         out = stack.enter_context(target.open("wb"))
@@ -139,20 +130,20 @@ def merge_indexes(shares: Sequence[Path], target: Path) -> None:
             last = line
 
 
-def _lines_of(entries: Iterable[IndexEntry]) -> pa.RecordBatch:
+def _lines_of(entries: Iterable[cdxj.IndexEntry]) -> pa.RecordBatch:
     lines = pa.array([entry.line() for entry in entries], pa.binary())
     return pa.RecordBatch.from_arrays([lines], schema=_SCHEMA)
 
 
-def _of_rendered(warcs: Sequence[ExportPiece]) -> Iterator[IndexEntry]:
+def _of_rendered(warcs: Sequence[ExportPiece]) -> Iterator[cdxj.IndexEntry]:
     for piece in warcs:
-        for entry in entries_of_rendered([Path(piece.path)]):
+        for entry in cdxj.entries_of_rendered([Path(piece.path)]):
             if entry.offset + entry.length <= piece.length:
                 yield msgspec.structs.replace(entry, filename=entry.filename.removesuffix(".open"))
 
 
 def unique_lines(
-    sorter: Sorter, consumed: list[int], last: bytes, standing: StandingRecords | None = None
+    sorter: Sorter, consumed: list[int], last: bytes, standing: cdxj.StandingRecords | None = None
 ) -> Iterator[tuple[list[bytes], bytes, list[int]]]:
     """Yield lines in order, each once, with the last of them and how many of each run are behind it; with `standing`
     those of a 304 lead to the record that stood then.

@@ -17,20 +17,11 @@ from gossamer.engine.examine import Examined, dead
 from gossamer.model.errors import is_fatal
 from gossamer.model.links import SEED_ARGUMENT
 from gossamer.model.pages import Archived
+from gossamer.results.imports import progress as imported
 from gossamer.results.imports.ahead import Ahead, ArchiveStretch, Borders, StretchAnswer
 from gossamer.results.imports.capture import Capture, ImportRequest, Item, Refused, Room, Source
 from gossamer.results.imports.conclude import Captures
 from gossamer.results.imports.listed import ListedPage, listed_pages
-from gossamer.results.imports.progress import (
-    SEEDS_MAX,
-    ImportTable,
-    Progresses,
-    SourceProgress,
-    enter,
-    read_table,
-    sha256_of,
-    write_table,
-)
 from gossamer.results.imports.reading import captures_of
 from gossamer.results.imports.texts import PageTexts
 from gossamer.world.spill import Spills
@@ -82,19 +73,19 @@ class Importer:
         self._logs = shard.controls.telemetry.logs
         self._options = shard.controls.settings.config.crawl
         self._captures = Captures(shard, self._refuse, judges_scope=request.judges_scope)
-        self._progresses = Progresses(shard.kept.storage.epochs)
+        self._progresses = imported.Progresses(shard.kept.storage.epochs)
         self._committer.join(self._progresses)
         spills = Spills(shard.kept.home.state / "spill", shard.controls.settings.config.archive.digests)
         self._room = Room(spills, store=shard.controls.settings.config.archive)
         self._texts = PageTexts(spills, shard.controls.settings.config.process.text_bytes_max)
-        self._table = ImportTable()
+        self._table = imported.ImportTable()
         self._sums: dict[str, str] = {}
         self._listed: tuple[str, dict[str, ListedPage]] = ("", {})
         """The package that was read last, and the pages that it lists."""
         self._borders: dict[int, Borders] = {}
         """Of archives that are not done, by the number of the source."""
         self._last_commit = 0.0
-        self._work: list[tuple[Source, SourceProgress]] = []
+        self._work: list[tuple[Source, imported.SourceProgress]] = []
         self._file = ""
         self._is_counting = True
         self._refused = 0
@@ -117,11 +108,11 @@ class Importer:
         Raises:
             OSError: the disk refuses. What was committed stays.
         """
-        self._table = ImportTable(files=read_table(self._directory).files)
+        self._table = imported.ImportTable(files=imported.read_table(self._directory).files)
         self._begin_seeds(self._shard.controls.settings.config.seeds.urls)
         work = self._work
         work += [(source, self._of(source)) for source in self._request.sources if not source.fault]
-        write_table(self._directory, self._table)
+        imported.write_table(self._directory, self._table)
         for source in self._request.sources:
             if source.fault:
                 self._refuse(Refused(source.number, source.name, 0, source.fault))
@@ -140,17 +131,17 @@ class Importer:
         await self._finish()
         return True
 
-    def _of(self, source: Source) -> SourceProgress:
+    def _of(self, source: Source) -> imported.SourceProgress:
         """Return the progress of an archive, which is recognized by its content."""
         digest = self._sums.get(source.place)
         if digest is None:
-            digest = self._sums[source.place] = sha256_of(source, self._room.store)
+            digest = self._sums[source.place] = imported.sha256_of(source, self._room.store)
         within = source.name.rpartition("!")[2] if "!" in source.name else ""
         progress = self._progresses.of(f"{digest}{within}", source.name)
-        enter(self._directory, self._table, source, digest, copies=self._request.copies)
+        imported.enter(self._directory, self._table, source, digest, copies=self._request.copies)
         return progress
 
-    async def _count(self, source: Source, progress: SourceProgress) -> None:
+    async def _count(self, source: Source, progress: imported.SourceProgress) -> None:
         """Count the records of an archive, and note its captures, so that no link to them is queued."""
         room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY, self._room.store, keeps_texts=True)
         if progress.is_done:
@@ -183,7 +174,7 @@ class Importer:
             if item.url.endswith("/robots.txt") or item.kind != "response":
                 continue
             first = first or item.url
-            if depth == 0 and not item.via and len(progress.seeds) < SEEDS_MAX:
+            if depth == 0 and not item.via and len(progress.seeds) < imported.SEEDS_MAX:
                 progress.seeds.append(item.url)
         progress.seeds = list(dict.fromkeys(progress.seeds or [first] * bool(first)))
         self._progresses.changed.add(progress.number)
@@ -221,7 +212,7 @@ class Importer:
         if self._stop.is_set():
             await self._committer.commit()
 
-    async def _import(self, stretch: ArchiveStretch, answer: StretchAnswer, progress: SourceProgress) -> None:
+    async def _import(self, stretch: ArchiveStretch, answer: StretchAnswer, progress: imported.SourceProgress) -> None:
         source = stretch.source
         self._file = source.name
         digest = self._sums[source.place]
@@ -246,7 +237,7 @@ class Importer:
                 yield item, dead() if answer.is_suspect else None
 
     async def _take(
-        self, item: Item, examined: Examined | None, source: Source, progress: SourceProgress, linked: str
+        self, item: Item, examined: Examined | None, source: Source, progress: imported.SourceProgress, linked: str
     ) -> None:
         """Import one record, and commit if it is time."""
         progress.done += 1
@@ -306,4 +297,4 @@ class Importer:
         self._add_seeds(list(self._captures.seeds.values()), SEED_ARGUMENT)
         self._table.is_done = True
         await self._committer.commit()
-        write_table(self._directory, self._table)
+        imported.write_table(self._directory, self._table)
