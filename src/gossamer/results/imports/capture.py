@@ -148,7 +148,7 @@ class Skipped(msgspec.Struct, frozen=True, tag=True):
     """The record's type; of one whose address is of no page with its scheme: `resource urn`, `response dns`."""
     url: str = ""
     text: bytes = b""
-    """Of a page that a browser showed, if `Room.keeps_texts`."""
+    """Of a page that a browser showed, if `Room.counts`."""
 
 
 class ImportRequest(msgspec.Struct, frozen=True):
@@ -182,7 +182,8 @@ class Room(msgspec.Struct, frozen=True):
     """Of larger ones the beginning is kept, marked as cut (`length`)."""
     store: ArchiveOptions = ArchiveOptions()
     """Options of object stores; its `store` is not used."""
-    keeps_texts: bool = False
+    counts: bool = False
+    """Records are only counted: bodies are skipped, and the texts of pages are read."""
 
 
 Item = Capture | Refused | Skipped

@@ -37,8 +37,6 @@ REFUSED_NAMED_MAX = 1_000
 """Records that cannot be read and are logged by file and offset; further ones are counted."""
 AHEAD_BYTES_MIN = 24 << 20
 """Of all archives, for processes that read ahead: a smaller import is done before these have started."""
-ALL_IN_MEMORY = 1 << 26
-"""Bodies up to this size are dropped from memory when records are only counted."""
 
 
 class ImportStatus(msgspec.Struct, frozen=True):
@@ -143,7 +141,7 @@ class Importer:
 
     async def _count(self, source: Source, progress: imported.SourceProgress) -> None:
         """Count the records of an archive, and note its captures, so that no link to them is queued."""
-        room = Room(self._room.spills, ALL_IN_MEMORY, ALL_IN_MEMORY, self._room.store, keeps_texts=True)
+        room = replace(self._room, counts=True)
         if progress.is_done:
             if progress.has_texts and not all(one.is_done for _, one in self._work):
                 for item in captures_of(source, room):

@@ -81,7 +81,7 @@ class _ContentReader:
         if kind in _BESIDE:
             return record.block.take_all(HEAD_BYTES_MAX)
         url = url_of(fields)
-        if self._room.keeps_texts and kind == "resource" and url.startswith(PREFIXES):
+        if self._room.counts and kind == "resource" and url.startswith(PREFIXES):
             return record.block.take_all(HEAD_BYTES_MAX)
         if kind not in CAPTURES or scheme_of(url) not in SCHEMES:
             return b""
@@ -95,7 +95,7 @@ class _ContentReader:
             body = self._read_http(record.block, about, fields.get("warc-protocol", ""))
         about["fetched_at"] = self._date(fields, about["headers"])
         cut = False
-        if kind != "revisit":
+        if kind != "revisit" and not self._room.counts:
             about["body"], about["file"], cut = keep(iter(body), self._room)
         is_broken = isinstance(body, Dechunked) and body.is_cut
         about["truncated"] = fields.get("warc-truncated", "").lower()
