@@ -333,6 +333,7 @@ def test_records_beside_a_capture_say_something_of_it(tmp_path: Path) -> None:
 
 def test_records_of_gossamer_say_more(tmp_path: Path) -> None:
     story = b"fetchTimeMs: 1250\r\nlinkType: iframe\r\ndepth: 3\r\nattempt: 2\r\nwireBytes: 512\r\nstatus: 226\r\n"
+    story += b"hops: 2\r\nerror: it loops\r\n"
     fields = {"WARC_Protocol": "h2", "Gossamer_Authenticated": "yes"}
     page, file = "http://a.example/", "ftp://a.example/x"
     parts = [
@@ -343,6 +344,7 @@ def test_records_of_gossamer_say_more(tmp_path: Path) -> None:
     assert (first.fetch_s, first.link_type, first.depth, first.attempt) == (1.25, "iframe", 3, 2)
     assert (first.wire_bytes, first.status, first.http_version, first.authenticated) == (512, 200, "2", True)
     assert first.reply().authenticated
+    assert (first.hops, first.error) == (2, "it loops")
     assert (second.status, second.link_type, second.authenticated) == (226, "anchor", False)
     odd = b"status: 99999\r\ndepth: -1\r\nattempt: 9999999999\r\nfetchTimeMs: \xc2\xb2\r\n"
     bad = captures_in(write(tmp_path / "b.warc", record(file, b"x", "resource") + record(file, odd, "metadata")))[0]

@@ -74,13 +74,17 @@ REPLIES: dict[str, tuple[int, str, bytes]] = {
     "/": (200, HTML, b"<title>Home</title>" + b"".join(
         b"<a href=%b>x</a>" % path
         for path in (b"/a", b"/copy1", b"/copy2", b"/moved", b"/gone", b"/busy", b"/packed", b"/refresh", b"/latin",
-                     b"/pic.png", b"/untyped", b"/marked", b"/empty", b"/file.pdf")
+                     b"/pic.png", b"/untyped", b"/marked", b"/empty", b"/file.pdf", b"/loop", b"/once")
     ) + b"<link rel=alternate type=application/rss+xml href=/feed.xml>"),
     "/a": (200, HTML, b"<title>A</title><a href=/b rel=nofollow>b</a>"),
     "/b": (200, HTML, b"<title>B</title>"),
     "/copy1": (200, HTML, WORDS),
     "/copy2": (200, HTML, WORDS),
     "/moved": (301, HTML, b""),
+    "/loop": (302, HTML, b""),
+    "/once": (302, HTML, b""),
+    "/twice": (302, HTML, b""),
+    "/far": (200, HTML, b"<title>Far</title>"),
     "/gone": (410, HTML, b"gone"),
     "/busy": (500, HTML, b"busy"),
     "/packed": (200, HTML, gzip.compress(b"<title>Packed</title><a href=/a>a</a>")),
@@ -101,6 +105,9 @@ REPLIES: dict[str, tuple[int, str, bytes]] = {
 }  # fmt: skip
 
 
+TARGETS = {"/moved": "/a", "/loop": "/loop", "/once": "/twice", "/twice": "/far"}
+
+
 @contextmanager
 def site() -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
@@ -113,7 +120,7 @@ def site() -> Iterator[str]:
             self.send_response(status)
             for name, value in (
                 ("Content-Type", kind),
-                ("Location", "/a" if status == 301 else ""),
+                ("Location", TARGETS.get(self.path, "")),
                 ("Content-Encoding", "gzip" if body.startswith(b"\x1f\x8b") else ""),
                 ("Content-Length", str(len(body))),
             ):
@@ -150,6 +157,10 @@ def test_a_site(tmp_path: Path, how: str) -> None:
     assert found["untyped"] == ["fetched", "text/html", "refused"]
     assert found["file.pdf"][1] == "application/pdf"
     assert found["busy"][0] == "http_error"
+    hops = {key.rpartition("/")[2]: hops for key, hops in rows(again, "key, hops")}
+    assert (hops["once"], hops["twice"], hops["far"]) == (0, 1, 2)
+    loops = [error for outcome, error in rows(again, "outcome, error") if outcome == "redirected" and error]
+    assert loops == [f"it redirects once more, to {seed}loop: at most 5 are followed"]
     assert run("verify", str(again), "--deep")[0] == 0
 
 

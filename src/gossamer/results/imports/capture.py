@@ -103,7 +103,11 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     """Links from a seed, from a metadata record."""
     link_type: str = LINK_TYPE
     """Of the link that led here, from a metadata record. One that is taken for a seed has another."""
+    hops: int = 0
+    """Redirects in a row that led here, from a metadata record (Gossamer)."""
     attempt: int = 1
+    error: str = ""
+    """Why a redirect is not followed, from a metadata record (Gossamer)."""
     fetch_s: float = 0.0
     wire_bytes: int = 0
     """What the request took, from a metadata record (Heritrix, Gossamer); 0 if none says it."""

@@ -24,7 +24,7 @@ from gossamer.results.imports.texts import complete
 from gossamer.stages.frontier.host import Host, VisitLease
 from gossamer.stages.frontier.options import politeness
 from gossamer.stages.frontier.record import RECORD_VERSION, HostRecord, QueuedUrl
-from gossamer.stages.seen.offers import DEPTH_MAX
+from gossamer.stages.seen.offers import DEPTH_MAX, HOPS_MAX
 from gossamer.url.name import Namer
 from gossamer.url.url import Url
 from gossamer.world.dice import Dice
@@ -92,11 +92,15 @@ class PlacedArchive:
         self._archive = archive
         self.place: Archived | None = None
         self.source: tuple[tuple[str, str], ...] = ()
+        self.error = ""
+        """Why the capture, if it is a redirect, was not followed."""
         self.cut = archive.cut
 
     def add(self, visited: Visited) -> Archived | None:
         visited.place = self.place
         visited.source = self.source
+        if visited.row.outcome == "redirected":
+            visited.row.error = visited.row.error or self.error
         return self._archive.add(visited)
 
     def add_prerequisite(self, reply: Reply, via: str, link_type: str) -> None:
@@ -225,7 +229,7 @@ class Captures:
         url = self._stages.namer.name(capture.url)
         if url is None or self.why_left_out(capture, url):
             return False
-        self._stages.url_seen.offer([url], [DEPTH_MAX if depth is None else depth], [0])
+        self._stages.url_seen.offer([url], [DEPTH_MAX if depth is None else depth], [min(capture.hops, HOPS_MAX)])
         return True
 
     def why_left_out(self, capture: Capture, url: Url) -> str:
@@ -248,6 +252,7 @@ class Captures:
         if reason := self.why_left_out(capture, url) or self._revisits.why_repeated(capture, url):
             return reason
         self._archive.place = place
+        self._archive.error = capture.error
         name = source.rpartition("/")[2]
         self._archive.source = (("WARC-Source-URI", name), ("WARC-Source-Offset", str(capture.place.offset)))
         now = self._clock.now()
@@ -280,7 +285,8 @@ class Captures:
             depth = 0
         # As a revisit, it is no evidence of a trap.
         return QueuedUrl(
-            url, depth, 0, link_type, capture.via, capture.attempt, SEED_ARGUMENT if is_seed else NOT_SEED, revisit=True
+            url, depth, min(capture.hops, HOPS_MAX), link_type, capture.via, capture.attempt,
+            SEED_ARGUMENT if is_seed else NOT_SEED, revisit=True,
         )  # fmt: skip
 
     async def _examine(self, visit: Visit, reply: Reply, examined: Examined | None) -> Examined:

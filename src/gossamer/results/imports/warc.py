@@ -27,8 +27,9 @@ _HTTP = frozenset(("response", "revisit"))
 _BESIDE = frozenset(("request", "metadata"))
 _HOPS_MAX = 1_000
 _DIGITS_MAX = 9
+_ERROR_CHARACTERS_MAX = 4_096
 _HOPS = {"E": EMBED, "R": "redirect"}
-_NUMBERS = {"depth": "depth", "attempt": "attempt", "wireBytes": "wire_bytes"}
+_NUMBERS = {"depth": "depth", "attempt": "attempt", "wireBytes": "wire_bytes", "hops": "hops"}
 """Fields of metadata records, and those of a capture."""
 _PROTOCOLS = {"http/1.0": "1.0", "h2": "2", "h3": "3"}
 """HTTP versions by WARC-Protocol; heads in records are of HTTP/1.1."""
@@ -232,6 +233,8 @@ def _metadata(content: bytes) -> dict[str, Any]:
             found[_NUMBERS[name]] = number
         elif name == "fetchTimeMs" and number >= 0:
             found["fetch_s"] = number / 1000
+        elif name == "error":
+            found["error"] = value[:_ERROR_CHARACTERS_MAX]
         elif name == "status" and 100 <= number <= 999:
             found["status"] = number
         elif name == "via" and scheme_of(value) in SCHEMES:

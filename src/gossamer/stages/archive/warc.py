@@ -219,6 +219,10 @@ class WarcArchive:
         if row.link_type:
             story.append(("linkType", row.link_type))
         story += [("depth", str(row.depth)), ("attempt", str(row.attempt)), ("wireBytes", str(reply.wire_bytes))]
+        if row.hops:
+            story.append(("hops", str(row.hops)))
+        if row.outcome == "redirected" and row.error:
+            story.append(("error", row.error))
         if not reply.url.startswith(HTTP):  # A resource record has no place for it.
             story.append(("status", str(reply.status)))
         if row.usage_statements:
