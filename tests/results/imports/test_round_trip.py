@@ -15,7 +15,7 @@ import pytest
 import gossamer
 from gossamer.model.pages import PageRow
 from tests.commands import run
-from tests.results.imports.archives import do_import, rows
+from tests.results.imports.archives import HOST, Stored, do_import, page, record, rows, write_warc
 from tests.stages.fetch.ftp_server import ftp_server
 
 PLACES = ("warc_file", "warc_offset", "warc_length")
@@ -179,3 +179,20 @@ def test_other_protocols(tree: Path, tmp_path: Path, scheme: str) -> None:
     sets = ("--set", f'scope.schemes=["{scheme}"]', "--set", f'fetch.file_roots=["{tree}"]')
     do_import(tmp_path / "again", tmp_path / "crawl" / "warc", "--allow-private", *sets)
     require_same(tmp_path / "crawl", tmp_path / "again")
+
+
+@pytest.mark.heavy
+def test_what_was_copied_beside_a_link_is_imported_once(tmp_path: Path) -> None:
+    """Two records in one member cannot be read in place. A package holds them twice: as they were, and as copied."""
+    ids = [{"WARC-Record-ID": f"<urn:uuid:0000000{number}>"} for number in range(4)]
+    first, second, third = (Stored(f"{HOST}/p{number}", page(number), fields=ids[number]) for number in range(3))
+    confirmed = Stored(f"{HOST}/p2", b"", "2026-01-02T00:00:00Z", "response", "304 Not Modified", "", ids[3])
+    pair = gzip.compress(record(first) + record(second), mtime=0)
+    archive = write_warc(tmp_path / "site.warc.gz", [pair, third, confirmed])
+    do_import(tmp_path / "crawl", archive)
+    assert run("export", str(tmp_path / "crawl"), "--to", "wacz", "-o", str(tmp_path / "crawl.wacz"))[0] == 0
+    for how in ("--link", "--copy"):
+        again = tmp_path / how
+        assert "repeated record 3" in do_import(again, tmp_path / "crawl.wacz", how)
+        columns = "url, fetched_at, outcome, title, digest"
+        assert rows(again, columns) == rows(tmp_path / "crawl", columns)

@@ -91,6 +91,8 @@ class Capture(msgspec.Struct, frozen=True, tag=True):
     """Of the payload as the record says, with its algorithm: `sha1:BASE32`. Not verified."""
     record_id: str = ""
     """Without angle brackets."""
+    copy_of: str = ""
+    """Record id and payload digest of the record from which an import copied this one."""
     original: Original | None = None
     """The capture that holds the payload of a revisit; each part is empty or 0 if the record does not say it."""
     ip: str = ""

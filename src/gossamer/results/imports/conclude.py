@@ -163,10 +163,13 @@ class RevisitRecords(VisitMiddleware):
         return self._conclusion is not None and self._capture is not None and self._capture.kind != "revisit"
 
     def why_repeated(self, capture: Capture, url: Url) -> str:
-        """Return why a capture is left out that another archive holds, too; note others. Costs a get and a put."""
-        if not capture.record_id:
+        """Return why a capture is left out that was imported before, from another archive or from a copy beside the
+        archive; note others. Costs a get and a put.
+        """
+        record_id, _, digest = _identity(capture).partition(" ")
+        if not record_id:
             return ""
-        key = _key(f"record {capture.record_id} {capture.fetched_at} {capture.digest} {url.key}")
+        key = _key(f"record {record_id} {capture.fetched_at} {digest} {url.key}")
         if self._seen.find(key, url) is not None:
             return "repeated record"
         self._seen.remember(key, url, Original(url.text, capture.fetched_at))
@@ -255,6 +258,8 @@ class Captures:
         self._archive.error = capture.error
         name = source.rpartition("/")[2]
         self._archive.source = (("WARC-Source-URI", name), ("WARC-Source-Offset", str(capture.place.offset)))
+        if capture.record_id:
+            self._archive.source += (("Gossamer-Copy-Of", _identity(capture)),)
         now = self._clock.now()
         if url.text == f"{url.origin}{ROBOTS}":
             self._read_robots(url, capture.reply())
@@ -311,6 +316,11 @@ class Captures:
         self._archive.add_prerequisite(reply, "", "robots")
         body = stages.examiner.decode(reply, url.fingerprint) if 200 <= reply.status < 300 else b""
         stages.robots.answer(Prerequisite(url, url), reply, body, reply.started_at)
+
+
+def _identity(capture: Capture) -> str:
+    """Return the id and the payload digest of the record that holds a capture, or from which it was copied."""
+    return capture.copy_of or f"{capture.record_id} {capture.digest}"
 
 
 def _held_by(

@@ -163,6 +163,7 @@ class _Grouping:
                     place=place,
                     digest=fields.get("warc-payload-digest", ""),
                     record_id=record_id,
+                    copy_of=fields.get("gossamer-copy-of", ""),
                     original=_original(fields) if content["kind"] == "revisit" else None,
                     ip=fields.get("warc-ip-address", ""),
                     method=match[1].upper() if (match := _METHOD.search(url)) else "GET",
