@@ -14,8 +14,10 @@ import pytest
 
 import gossamer
 from gossamer.model.pages import PageRow
+from gossamer.stages.archive.foreign import FaultCount, sound_records
+from gossamer.stages.archive.warc import SAME_PAYLOAD
 from tests.commands import run
-from tests.results.imports.archives import HOST, Stored, do_import, page, record, rows, write_warc
+from tests.results.imports.archives import HOST, Stored, digest_of, do_import, page, record, rows, write_warc
 from tests.stages.fetch.ftp_server import ftp_server
 
 PLACES = ("warc_file", "warc_offset", "warc_length")
@@ -196,3 +198,36 @@ def test_what_was_copied_beside_a_link_is_imported_once(tmp_path: Path) -> None:
         assert "repeated record 3" in do_import(again, tmp_path / "crawl.wacz", how)
         columns = "url, fetched_at, outcome, title, digest"
         assert rows(again, columns) == rows(tmp_path / "crawl", columns)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("protocol", ["h2", "h3"])
+def test_a_revisit_keeps_its_protocol(tmp_path: Path, protocol: str) -> None:
+    about = {"WARC-Protocol": protocol}
+    body = page(0)
+    original = Stored(f"{HOST}/p0", body, fields={"WARC-Record-ID": "<urn:uuid:00000000>", **about})
+    names = {
+        "WARC-Refers-To": "<urn:uuid:00000000>",
+        "WARC-Refers-To-Target-URI": original.url,
+        "WARC-Refers-To-Date": original.date,
+        "WARC-Profile": SAME_PAYLOAD,
+        "WARC-Payload-Digest": digest_of(body),
+        **about,
+    }
+    revisits = [
+        Stored(f"{HOST}/copy", b"", "2026-01-02T00:00:00Z", "revisit", fields=names),
+        Stored(f"{HOST}/p0", b"", "2026-01-03T00:00:00Z", "revisit", "304 Not Modified", fields=names),
+    ]
+    archive = write_warc(tmp_path / "site.warc.gz", [original, *revisits])
+    do_import(tmp_path / "crawl", archive, "--copy")
+    found = rows(tmp_path / "crawl", "url, outcome, status, warc_type, body_bytes, title")
+    assert [row[1:4] for row in found] == [
+        ("fetched", 200, "revisit"), ("fetched", 200, "response"), ("not_modified", 304, "revisit"),
+    ]  # fmt: skip
+    records = [
+        one.fields for path in (tmp_path / "crawl" / "warc").iterdir() for one in sound_records(path, FaultCount(path))
+    ]
+    kinds = ("response", "revisit")
+    assert [fields.get("warc-protocol") for fields in records if fields["warc-type"] in kinds] == [protocol] * 3
+    do_import(tmp_path / "again", tmp_path / "crawl" / "warc")
+    require_same(tmp_path / "crawl", tmp_path / "again")
