@@ -386,6 +386,21 @@ def test_a_lone_seed_is_fetched_by_the_first_address_that_is_alive(tmp_path: Pat
         assert [request.ip for request in ring.web.requests] == [*MANY[: position + 1], MANY[position]]
 
 
+@pytest.mark.parametrize("answers", [False, True])
+def test_dead_addresses_cost_a_url_its_attempts_only_when_five_were_tried(tmp_path: Path, answers: bool) -> None:
+    """Without robots.txt, or after a restart when it is known, the page itself is the first request to the host."""
+    with Ring(tmp_path, frontier={"attempts_max": 3}) as ring:
+        if answers:
+            ring.crawl("http://b.example/")
+        for name, last in (("a", 4), ("c", 5)):
+            ring.web.pages[f"http://{name}.example/"] = dead(ring, silent=False, alive=MANY[last])
+            ring.resolver.hosts[f"{name}.example"] = MANY
+        ring.crawl(ROOT, "http://c.example/")
+        assert ring.outcomes[ROOT] == "fetched"
+        assert ring.outcomes["http://c.example/"] == "connect_error"
+        assert [request.ip for request in ring.web.requests if "c.example" in request.url] == list(MANY[:5])
+
+
 def checked(result: Reply | Failure) -> Reply | Failure:
     """Return a result for a robots.txt: what is no failure is none."""
     return result if isinstance(result, Failure) else robots("", 404)

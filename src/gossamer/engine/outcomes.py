@@ -18,6 +18,7 @@ from gossamer.engine.ring import Retries
 from gossamer.engine.stages import Recorder, Stages
 from gossamer.model.links import ANNOUNCING, EMBED, OUTLINK, SITEMAP_FILE, Announcement, Found, Link, RevisitPlan, Visit
 from gossamer.model.modules import INVALID
+from gossamer.model.outcomes import UNCONNECTED
 from gossamer.model.pages import Findings, PageRow, Visited, digest_text
 from gossamer.model.visits import Failure, Reply
 from gossamer.ports import Conclusion, ExaminedPage
@@ -128,13 +129,18 @@ class Outcomes:
         visit = lease.visit
         if failure.again and self._middlewares.may_repeat(lease.url):
             return RevisitPlan(visit.url, now, visit.attempt, visit.hops, failure.error)
-        return self._plan_retry(lease, failure.error, now, is_alone=failure.is_alone) if failure.retry else None
+        if not failure.retry:
+            return None
+        elsewhere = lease.host.has_others and failure.outcome in UNCONNECTED
+        return self._plan_retry(lease, failure.error, now, is_alone=failure.is_alone, elsewhere=elsewhere)
 
-    def _plan_retry(self, lease: VisitLease, error: str, now: float, *, is_alone: bool = False) -> RevisitPlan | None:
+    def _plan_retry(
+        self, lease: VisitLease, error: str, now: float, *, is_alone: bool = False, elsewhere: bool = False
+    ) -> RevisitPlan | None:
         # With the hops of this entry, as in `_redirect`: the hops of a shorter path would make a loop endless.
         if not self._middlewares.may_repeat(lease.url):
             return None
-        return self._retries.after(lease.visit, error, now, is_alone=is_alone)
+        return self._retries.after(lease.visit, error, now, is_alone=is_alone, elsewhere=elsewhere)
 
     def _digest_challenged(self, lease: VisitLease, reply: Reply, now: float) -> None:
         """Conclude a digest challenge: its answer is a separate request, which passes every gate."""

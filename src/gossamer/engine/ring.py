@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Literal
+from typing import Final, Literal
 
 from gossamer.engine.middleware import Middlewares, Prerequisites
 from gossamer.model.links import Prerequisite, RevisitPlan, Visit
@@ -191,6 +191,10 @@ class Ring:
         return Contact(fetch_s, "answered", wire_bytes=result.wire_bytes)
 
 
+ADDRESSES_TRIED_MAX: Final = 5
+"""Attempts for a URL, if that is more than `attempts_max`, of which each finds another address of its host dead."""
+
+
 class Retries:
     """Schedules retries: doubling waits with jitter, up to a number of attempts."""
 
@@ -200,13 +204,15 @@ class Retries:
         self._most_s = most_s
         self._dice = dice
 
-    def has_attempts_left(self, visit: Visit) -> bool:
-        """Say whether another attempt may be made."""
-        return visit.attempt < self._attempts_max
+    def has_attempts_left(self, visit: Visit, *, elsewhere: bool = False) -> bool:
+        """Say whether another attempt may be made; `elsewhere`: at another address, since this one was not reached."""
+        return visit.attempt < (max(self._attempts_max, ADDRESSES_TRIED_MAX) if elsewhere else self._attempts_max)
 
-    def after(self, visit: Visit, error: str, now: float, *, is_alone: bool = False) -> RevisitPlan | None:
+    def after(
+        self, visit: Visit, error: str, now: float, *, is_alone: bool = False, elsewhere: bool = False
+    ) -> RevisitPlan | None:
         """Return the next attempt, or None if there are no attempts left. `is_alone`: as in `Failure`."""
-        if not self.has_attempts_left(visit):
+        if not self.has_attempts_left(visit, elsewhere=elsewhere):
             return None
         wait_s = min(self._first_s * 2.0 ** min(visit.attempt - 1, 40), self._most_s)
         wait_s *= 1.0 + self._dice.uniform(0.0, 0.5)
