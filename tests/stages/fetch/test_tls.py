@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import ctypes.util
 import gzip
 import socket
@@ -159,6 +160,22 @@ BROKEN_H2 = {
 """By path: a header that a reply over HTTP/2 must not have, as servers send behind others (Apache httpd, IIS)."""
 
 
+_LONG = [("content-length", "9")]
+_PACKED = gzip.compress(b"whole")
+RESET_H2: dict[bytes, tuple[bytes, list[tuple[str, str]], bool]] = {
+    b"/long": (b"all of it", _LONG, True),
+    b"/page": (b"<p>all of it</p></html>", [], True),
+    b"/packed": (_PACKED, [("content-encoding", "gzip")], True),
+    b"/short": (b"all of", _LONG, False),
+    b"/shortest": (b"</html>", _LONG, False),
+    b"/packed-short": (_PACKED[:-1], [("content-encoding", "gzip")], False),
+    b"/unknown": (b"all of it?", [], False),
+}
+"""By path: a body after which the server resets the stream in place of its end, its headers, and whether it is whole.
+Proxies do so when the server behind them closes its connection late (HTTP/2 stream was not closed cleanly: CANCEL).
+"""
+
+
 class H2Server:
     """Answers each h2 request with its path, in frames as h2 allows."""
 
@@ -202,6 +219,11 @@ class H2Server:
             state.reset_stream(stream_id, h2.errors.ErrorCodes.HTTP_1_1_REQUIRED)
             return
         body = headers[b":path"] * 1000
+        if reset := RESET_H2.get(headers[b":path"]):
+            state.send_headers(stream_id, [(":status", "200"), ("content-type", "text/html"), *reset[1]])
+            state.send_data(stream_id, reset[0])
+            state.reset_stream(stream_id, h2.errors.ErrorCodes.CANCEL)
+            return
         if broken := BROKEN_H2.get(headers[b":path"]):
             state.send_headers(stream_id, [(":status", "200"), ("content-type", "text/html"), broken])
             state.send_data(stream_id, body, end_stream=True)
@@ -265,6 +287,28 @@ def test_a_page_that_requires_http_1_1_is_fetched_where_others_come_over_h2(run:
             assert failed(await fetch("/required")).again, "a kept connection may have closed for another reason"
             assert failed(await fetch("/required")).error == "the server refused the request over HTTP/2"
             assert replied(await fetch("/required")).http_version == "1.1"
+
+    run(main())
+
+
+@pytest.mark.parametrize("path", RESET_H2)
+def test_a_body_that_is_whole_counts_although_its_stream_is_reset(run: Run, authority: Authority, path: bytes) -> None:
+    async def main() -> None:
+        server = H2Server()
+        listener = await asyncio.start_server(server.serve, "127.0.0.1", 0, ssl=authority.h2_context)
+        port = listener.sockets[0].getsockname()[1]
+        async with listener, speaking(ca_bundle=authority.bundle) as module:
+
+            def fetch(path: str) -> Awaitable[Reply | Failure]:
+                return module.fetch(Request(url=f"https://example.test:{port}{path}", ip="127.0.0.1", port=port))
+
+            body, _, is_whole = RESET_H2[path]
+            if not is_whole:
+                assert failed(await fetch(path.decode())).outcome == "protocol_error"
+                return
+            for _ in range(3):  # After two failures the host would be requested over HTTP/1.1.
+                answer = replied(await fetch(path.decode()))
+                assert (answer.body, answer.truncated, answer.http_version) == (body, "", "2")
 
     run(main())
 

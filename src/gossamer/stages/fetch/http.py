@@ -337,7 +337,7 @@ class HttpModule:
         stream is no reason, and elsewhere only the second one: the server may not speak HTTP/1.1. A refusal on a new
         connection is one: some pages require HTTP/1.1 (RFC 9113, section 7), and libcurl does not tell why.
         """
-        if not is_h2_failure(transfer, end):
+        if not is_h2_failure(transfer, end) or is_whole(transfer, end):
             return
         of_stream = is_stream_failure(transfer, end)
         works = self._h2_works.get(authority)
