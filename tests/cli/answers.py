@@ -129,6 +129,23 @@ ANSWERS = [
         "-o --allow-private: that names an option; name a directory with -o DIR, as in -o allow-private",
     ),
     ([*LOCAL, "-o"], "option '-o' requires an argument; gossamer crawl --help says more"),
+    *(
+        (
+            ["crawl", seed],
+            f"the seed '{seed}' has a * in its host; a seed is one address: name that of one host, and visit all hosts "
+            "of its domain with --scope domain",
+        )
+        for seed in ("*.a.test", "https://*.a.test/x")
+    ),
+    (
+        [*LOCAL, "--include", "*.pdf"],
+        "--include: the pattern '*.pdf' is not a regular expression (RE2): no argument for repetition operator: *; for "
+        "the glob write '\\\\.pdf$'",
+    ),
+    (
+        ["report", "crawled", "-o", "x.html"],
+        "no option -o for gossamer report; use --html; gossamer report --help lists them",
+    ),
     (["crawl", "localhost:8080"], "the seed 'localhost:8080' has no scheme; did you mean http://localhost:8080/ ?"),
     (
         ["crawl", "./site"],

@@ -38,6 +38,7 @@ FILES = {
     "unit.toml": b"[limits]\nmax_time_s = 1h\n",
     "yaml.toml": b"[operator]\ncontact: me@example.org\n",
     "password.toml": b"[login.a.fields]\npassword = hunter2\n",
+    "browsertrix.yaml": b"seeds:\n  - url: https://a.test/\n",
     "one.toml": b'[seeds]\nurls = "one"\n',
     "latin.toml": b"[operator]\nagent = '\xe9'\n",
     "seeds.txt": b"http://127.0.0.1/\nnot a url\n",
@@ -73,6 +74,7 @@ CRAWLS = [
     ([*LOCAL, "--cluster", "ray://10.0.0.1:1"], '--cluster "ray://10.0.0.1:1": expected HOST:PORT of the head of a'),
     # Files.
     ([*LOCAL, "-c", "broken.toml"], "broken.toml is not TOML"),
+    ([*LOCAL, "-c", "browsertrix.yaml"], "is not TOML, as configurations are; gossamer init writes an example\n"),
     ([*LOCAL, "-c", "bare.toml"], 'bare.toml is not TOML: invalid value (at line 2, column 9); write scope = "host"\n'),
     ([*LOCAL, "-c", "list.toml"], '; write urls = ["http://127.0.0.1/"]\n'),
     ([*LOCAL, "-c", "truth.toml"], "; write obey = false\n"),

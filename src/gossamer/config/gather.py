@@ -326,6 +326,8 @@ def _parse(text: str, file: Path) -> dict[str, object]:
         tables = tomllib.loads(text)
     except ValueError as error:  # Also of a number with thousands of digits.
         said = str(error)
+        if file.suffix.lower() in (".json", ".yaml", ".yml"):
+            raise ConfigError(f"{file} is not TOML, as configurations are; gossamer init writes an example") from error
         raise ConfigError(f"{file} is not TOML: {said[:1].lower()}{said[1:]}{_quote(text, error)}") from error
     except RecursionError:
         raise ConfigError(f"{file}: {NESTED}") from None

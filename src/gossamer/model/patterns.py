@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from typing import TypeVar
 
@@ -78,9 +79,16 @@ class PatternSet:
         except re2.error as error:
             detail = error.args[0] if error.args else ""
             reason = detail.decode("utf-8", "replace") if isinstance(detail, bytes) else str(detail)
-            raise ConfigError(f"the pattern {pattern!r} is not a regular expression (RE2): {reason}") from None
+            hint = f"; for the glob write {_of_glob(pattern)!r}" if pattern.startswith("*") else ""
+            raise ConfigError(f"the pattern {pattern!r} is not a regular expression (RE2): {reason}{hint}") from None
         except UnicodeEncodeError:
             raise ConfigError(f"the pattern {pattern!r} is not text: it holds half a character") from None
+
+
+def _of_glob(pattern: str) -> str:
+    """Return a glob that begins with * as a regular expression."""
+    escaped = ".*".join(re.escape(part) for part in pattern.strip("*").split("*"))
+    return escaped if pattern.endswith("*") else f"{escaped}$"
 
 
 P = TypeVar("P", bound=Collection[str])

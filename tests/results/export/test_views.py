@@ -330,7 +330,9 @@ def test_what_was_not_begun_here_is_not_touched(exporting: Exporting, tmp_path: 
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
 
 
-@pytest.mark.parametrize(("to", "what"), [("csv", "a file of [0-9,]+ bytes"), ("parquet", "a directory with 2 in it")])
+@pytest.mark.parametrize(
+    ("to", "what"), [("csv", "a file of [0-9,]+ bytes"), ("parquet", "a directory with 2 entries")]
+)
 def test_a_finished_export_is_not_written_over(exporting: Exporting, tmp_path: Path, to: str, what: str) -> None:
     target = tmp_path / "out"
     exporting(to, target)

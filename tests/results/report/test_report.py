@@ -110,6 +110,23 @@ def test_urls_visits_and_attempts_are_counted_apart(tmp_path: Path) -> None:
     assert "<b>14</b><span>pages fetched" in page_text
 
 
+def test_the_mean_rate_is_of_the_time_of_crawling_if_that_is_known(tmp_path: Path) -> None:
+    directory = assorted(tmp_path)
+    of_all = summary(directory)
+    assert of_all.pages_per_s == of_all.fetched / of_all.duration_s
+    of_runs = summary(directory, Report(crawling_s=10.0), received=4_000)
+    assert of_runs.pages_per_s == of_all.fetched / 10.0
+    assert of_runs.bits_per_s == 3_200.0
+    assert "of crawling" not in as_text(of_all)
+    assert "3.2 kbit/s, in 10.0 s of crawling" in as_text(of_runs)
+    assert "<b>10.0 s</b><span>crawling time</span>" in as_html(of_runs, "crawl")
+
+
+def test_warnings_are_on_the_page(tmp_path: Path) -> None:
+    page = as_html(summary(assorted(tmp_path), Report(warnings=("<b> shows a login",))), "crawl")
+    assert "<p class=lacks>Warning: &lt;b&gt; shows a login</p>" in page
+
+
 def test_json_is_complete_and_text_says_how_many_rows_it_leaves_out(tmp_path: Path) -> None:
     rows = [page(n, f"h.d{n}", media_type=f"text/x-{n:02}", fetched_at=START + n) for n in range(54)]
     report = summary(crawled(tmp_path, rows))

@@ -310,7 +310,7 @@ def _standing(target: Path) -> str:
         return "a link that leads nowhere"
     status = target.stat()
     count = sum(1 for _ in target.iterdir()) if target.is_dir() else 0
-    what = f"a directory with {count:,} in it" if target.is_dir() else f"a file of {status.st_size:,} bytes"
+    what = f"a directory with {count:,} entries" if target.is_dir() else f"a file of {status.st_size:,} bytes"
     return f"{what}, written {datetime.fromtimestamp(status.st_mtime, UTC):%Y-%m-%d %H:%M} UTC"
 
 

@@ -240,6 +240,8 @@ class Report(msgspec.Struct, frozen=True):
     `(other)` has the rest. Lists of hosts, copies and errors name the first ones alone.
     """
 
+    warnings: tuple[str, ...] = ()
+    """What the operator should know, in sentences, as in the status."""
     damage: tuple[str, ...] = ()
     """A line for each file that is known to be lost: the figures lack what it holds."""
     incomplete: str = ""
@@ -297,9 +299,12 @@ class Report(msgspec.Struct, frozen=True):
     """The same for people."""
     duration_s: float = 0.0
     """From the first attempt to the end of the last, pauses included."""
+    crawling_s: float = 0.0
+    """Time of all runs, as in the status; 0 where the state was not at hand, or the crawl was imported."""
     pages_per_s: float = 0.0
+    """Fetched, by `crawling_s`, or else by `duration_s`."""
     bits_per_s: float = 0.0
-    """Received."""
+    """Received, by the same time."""
     course: TimelineFigures = TimelineFigures()
     fetch_s: FetchTimes = FetchTimes()
     outcomes: tuple[Count, ...] = ()

@@ -28,6 +28,7 @@ def as_html(report: Report, title: str) -> str:
     body = f"<p class=lacks>Incomplete: {html_text(report.incomplete)}</p>" if report.incomplete else ""
     body += "".join(f'<p class="damage">Damaged: {html_text(line)}</p>' for line in report.damage) + _seeds(report)
     body += f'<p class="lacks ended">Ended: {html_text(report.ended_says)}</p>' if report.ended_says else ""
+    body += "".join(f"<p class=lacks>Warning: {html_text(line)}</p>" for line in report.warnings)
     if report.idle_shards:
         body += f"<p class=lacks>Idle shards, without any URL: {', '.join(map(str, report.idle_shards))}</p>"
     body += _waiting_hosts(report) + _lasting_hosts(report)
@@ -96,6 +97,7 @@ def _part(part: Bars | Rows) -> str:
 
 def _cards(report: Report) -> str:
     near = f", {report.near_duplicates:,} nearly the same" if report.near_duplicates else ""
+    lasted = duration(report.crawling_s or report.duration_s, 1)
     facts = (
         (
             "pages fetched",
@@ -117,7 +119,11 @@ def _cards(report: Report) -> str:
         ("links", f"{report.links:,}", f"{report.links / max(1, report.fetched):,.1f} a page"),
         ("copies", f"{report.duplicates:,}", f"{size(report.duplicate_bytes)}{near}"),
         ("cut", f"{report.truncated:,}", f"{report.trapped:,} URLs in traps"),
-        ("time", duration(report.duration_s, 1), f"{instant(report.begun_at)} to {instant(report.ended_at)} UTC"),
+        (
+            "crawling time" if report.crawling_s else "time",
+            lasted,
+            f"{instant(report.begun_at)} to {instant(report.ended_at)} UTC",
+        ),
     )
     cards = (
         f"<div class=card><b>{value}</b><span>{name}</span><small>{more}</small></div>" for name, value, more in facts

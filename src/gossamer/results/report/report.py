@@ -93,10 +93,11 @@ def summary(
     with open_tables(directory, memory_bytes_max, unfinished=unfinished) as tables:
         report = _query(tables, rejected or {}, known) if tables is not None else known
     received = report.wire_bytes if received is None else received
+    lasted_s = report.crawling_s or report.duration_s
     return msgspec.structs.replace(
         report,
         wire_bytes=received,
-        bits_per_s=8 * received / report.duration_s if report.duration_s > 0 else 0.0,
+        bits_per_s=8 * received / lasted_s if lasted_s > 0 else 0.0,
         incomplete=_incomplete(report.attempts, counted, unread, forgotten=(directory / FORGOTTEN).exists()),
         attempts_counted=counted,
         failed_modules=tuple(sorted(known.failed_modules, key=lambda one: -one.failed)),
@@ -121,6 +122,7 @@ def _query(tables: ReportTables, rejected: Mapping[str, int], known: figures.Rep
     pages_truncated = totals.pop("pages_truncated")
     links, local_links = tables.one(_LINKS) if tables.has_links else (0, 0)
     duration_s = totals["ended_at"] - begun_at if begun_at is not None else 0.0
+    lasted_s = known.crawling_s or duration_s
 
     of_pages = partial(_of_pages, tables)
     of_fetched = partial(_of_fetched, tables, fetched)
@@ -140,7 +142,7 @@ def _query(tables: ReportTables, rejected: Mapping[str, int], known: figures.Rep
         truncated_share=pages_truncated / fetched if fetched else 0.0,
         local_links_share=local_links / links if links else 0.0,
         duration_s=duration_s,
-        pages_per_s=fetched / duration_s if duration_s > 0 else 0.0,
+        pages_per_s=fetched / lasted_s if lasted_s > 0 else 0.0,
         course=sections.course(tables, begun_at, duration_s) if begun_at is not None else figures.TimelineFigures(),
         fetch_s=figures.FetchTimes(*(value or 0.0 for value in tables.one(_FETCH_TIMES))),
         outcomes=of_pages("outcome::VARCHAR", attempts),

@@ -83,10 +83,11 @@ def _totals(report: figures.Report) -> Iterator[str]:
     of_names = f" of {report.hosts:,} named" if report.hosts != report.hosts_answered else ""
     fetched = counted(report.urls_fetched, "page")
     attempts = counted(report.attempts, "attempt")
+    of_time = f", in {duration(report.crawling_s, 1)} of crawling" if report.crawling_s else ""
     yield f"{fetched} fetched in {attempts} from {counted(report.hosts_answered, 'host')}{of_names}"
     facts = [
         ("Time", f"{instant(report.begun_at)} to {instant(report.ended_at)} ({duration(report.duration_s, 1)})"),
-        ("Rate", f"{report.pages_per_s:,.1f} pages/s, {bit_rate(report.bits_per_s)}"),
+        ("Rate", f"{report.pages_per_s:,.1f} pages/s, {bit_rate(report.bits_per_s)}{of_time}"),
         ("Received", f"{size(report.wire_bytes)}, {size(report.body_bytes)} decoded"),
         ("Archived", f"{size(report.warc_bytes)}"),
         ("Pages", f"{size(round(report.body_bytes_mean))} on average, {report.truncated_share:.1%} cut"),

@@ -42,6 +42,12 @@ def seed_url(text: str, schemes: Sequence[str] | None = ("http", "https"), what:
     if not text:
         raise ConfigError(f"an empty {what}: give an address such as https://example.org/")
     scheme = _SCHEME(text)
+    authority = text[scheme.end() if scheme is not None else 0 :].lstrip("/").partition("/")[0]
+    if "*" in authority:
+        raise ConfigError(
+            f"the {what} {_printable(text)} has a * in its host; a {what} is one address: name that of one host, and "
+            "visit all hosts of its domain with --scope domain"
+        )
     if scheme is None:
         raise ConfigError(f"the {what} {_printable(text)} has no scheme; {_suggestion(text)}")
     if schemes is not None and scheme[1].lower() not in schemes:
