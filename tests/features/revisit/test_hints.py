@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer.features.revisit.hints import NESTED_MAX, SitemapHints, always_now, interval_s
+from gossamer.features.revisit.hints import NESTED_MAX, SitemapHints, always_now, interval_s, mean_gap_s
 from gossamer.features.revisit.options import DiscoveryOptions
 from gossamer.model.links import (
     FEED,
@@ -336,3 +336,8 @@ def test_a_feeds_rhythm_and_its_news_are_passed_on(hints: SitemapHints, pages: R
     assert [(one.url.text, one.source, one.changed_at) for one in pages.notices[1:]] == [
         ("https://e.example/0", "feed", NOW + 30)
     ]
+
+
+def test_the_mean_gap_counts_the_time_since_the_newest_entry() -> None:
+    assert mean_gap_s([600.0, 400.0], 1_000.0) == 300.0
+    assert mean_gap_s([1_000.0], 400.0) == 0.0

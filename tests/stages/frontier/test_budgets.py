@@ -554,3 +554,24 @@ def test_without_budgets_nothing_is_kept(opened: Open) -> None:
     assert not list(shard.store.scan("account", b"\0\0", b"\xff\xff"))
     assert not list(shard.store.scan("deferred", b"\0\0", b"\xff\xff"))
     assert facts_of(shard.epochs, named("http://a.test/"), budget=shard.budget).budget is None
+
+
+def test_a_host_over_its_budget_stays_until_its_pages_are_read(opened: Open) -> None:
+    shard = opened(per_host=2, host_time_s=5.0)
+    add(shard, "a.test", 4)
+    frontier = shard.frontier
+    lease = frontier.select(T0)
+    assert lease is not None
+    frontier.locate(lease, "a.test", T0 + 1e9, T0)
+    both = [frontier.select(T0), frontier.select(T0)]
+    for one in both:
+        assert isinstance(one, VisitLease)
+        assert frontier.begin(one, T0)
+    for one in both:
+        assert isinstance(one, VisitLease)
+        frontier.ended(one, Contact(9.0, "answered", wire_bytes=1), T0 + 9)
+        assert one.host.on_bench, "its page is being read"
+    for one, is_on_bench in zip(both, (True, False), strict=True):
+        assert isinstance(one, VisitLease)
+        frontier.finish(one, "fetched", T0 + 9)
+        assert one.host.on_bench is is_on_bench

@@ -169,12 +169,21 @@ def test_drawing_is_biased_to_urgent_levels(disk: Disk) -> None:
     assert seen[0] > 1.5 * seen[1] > 1.5 * 1.5 * seen[2] > 0
 
 
-def test_drawing_is_by_chance_within_a_level(disk: Disk) -> None:
-    for number in range(20):
-        disk.index.enter_ready(host(f"h{number}"), 0)
-    drawn = {disk.index.draw() for _ in range(400)}
+@pytest.mark.parametrize("family", ["ready", "waiting"])
+def test_drawing_is_by_chance_within_a_level(disk: Disk, family: str) -> None:
+    for number in range(64):
+        one = host(f"h{number}.example.org")
+        if family == "ready":
+            disk.index.enter_ready(one, 0)
+        else:
+            disk.index.enter_waiting(one, "example.org", 0)
+    draws = [
+        disk.index.draw() if family == "ready" else disk.index.next_waiting(7, "example.org") for _ in range(1_000)
+    ]
+    drawn = Counter(draws)
 
-    assert len(drawn) > 12
+    assert len(drawn) > 45
+    assert max(drawn.values()) < 150, "the chances of hosts and of draws are spread over the same range"
 
 
 def test_a_start_names_who_was_on_the_bench_and_finds_the_others(disk: Disk) -> None:

@@ -57,9 +57,8 @@ class Politeness(msgspec.Struct, frozen=True):
     def rest_to_come(self, fetches_s: Sequence[float], crawl_delay_s: float | None) -> Rest:
         """Return the delay of a host after a request that begins now; `fetches_s` are the times of ended requests."""
         longest_s = self.longest_rest_s(crawl_delay_s)
-        if self.per_host > 1:  # Other requests to the host may end meanwhile and change the mean.
-            return Rest(longest_s, 0.0, longest_s)
-        if not self.delay_factor:
+        # Of several requests at once, others may end meanwhile and change the mean.
+        if self.per_host > 1 or not self.delay_factor:
             return Rest(longest_s, 0.0, longest_s)
         with_this_one = (*fetches_s[1 - SAMPLES :], 0.0)
         return Rest(self.rest_s(with_this_one, crawl_delay_s), self.delay_factor / len(with_this_one), longest_s)
