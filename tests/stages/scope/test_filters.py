@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from gossamer.model.errors import ConfigError
-from gossamer.model.links import LINK_TYPES, Link
+from gossamer.model.links import LINK_TYPES, OUTLINK, Link
 from gossamer.options import OptionsError, convert
 from gossamer.stages.scope.chain import DEPTH, Chain, scope_chain
 from gossamer.stages.scope.filters import Depth, Hops, PathDepth, RepeatedPath
@@ -43,6 +43,8 @@ def chain_of(*, seed: str = EXAMPLE, **options: object) -> Chain:
         (linked(EXAMPLE, "alternate"), {}, "link_type"),
         (linked(EXAMPLE, "alternate"), {"follow": ("alternate",)}, ""),
         (linked(EXAMPLE, "canonical"), {"follow": ("alternate",)}, "link_type"),
+        (linked(EXAMPLE, OUTLINK), {}, "link_type"),
+        (linked(EXAMPLE, OUTLINK), {"outlinks": True}, ""),
         (linked(EXAMPLE + "/".join(map(str, range(40)))), {}, ""),
         (linked(EXAMPLE + "/".join(map(str, range(41)))), {}, "path_depth"),
         (linked(EXAMPLE + "?" + "/" * 100), {}, ""),
@@ -56,6 +58,9 @@ def chain_of(*, seed: str = EXAMPLE, **options: object) -> Chain:
         (linked("http://g.example/"), {}, "scope"),
         (linked("http://g.example/"), {"scope": "any"}, ""),
         (linked("http://g.example/", "seed"), {}, ""),
+        (Link(named("http://g.example/"), "anchor", 1, 0, EXAMPLE), {"scope": "any", "own_site": True}, "own_site"),
+        (Link(named(EXAMPLE), "anchor", 1, 0, EXAMPLE), {"scope": "any", "own_site": True}, ""),
+        (Link(named("http://g.example/"), "anchor", 1, 0, EXAMPLE), {"scope": "any"}, ""),
         (linked(EXAMPLE, "redirect", hops=5), {}, ""),
         (linked(EXAMPLE, "redirect", hops=6), {}, "hops"),
         (linked(EXAMPLE, depth=3), {"depth_max": 3}, ""),
@@ -99,14 +104,14 @@ def test_the_first_that_rejects_gives_the_reason_and_depth_is_the_last() -> None
 
 def test_filters_of_the_operator_stand_before_depth() -> None:
     class Odd:
-        name = "odd"
+        name = "a_bit_odd"
 
         def rejects(self, link: Link) -> bool:
             return len(link.url.text) % 2 == 1
 
     chain = scope_chain(ScopeOptions(scope="any", depth_max=0), Roots("any"), more=[Odd()])
     assert chain.reason(linked("http://h/a")) == "depth"
-    assert chain.reason(linked("http://h/ab")) == "odd"
+    assert chain.reason(linked("http://h/ab")) == chain.reason_but_depth(linked("http://h/ab")) == "a_bit_odd"
 
 
 class Faulty:
@@ -184,3 +189,30 @@ def test_what_is_no_host_is_said_to_be_none(host: str) -> None:
     for key in ("exclude_hosts", "only_hosts"):
         with pytest.raises(OptionsError, match=f"{key}: .* is not a host"):
             convert(ScopeOptions, {key: [host]})
+
+
+@pytest.mark.parametrize(
+    ("referrer", "detail"),
+    [
+        ("", "it is redirect number 6 in a row; at most 5 are followed"),
+        (
+            "http://h.example/old",
+            "http://h.example/old redirects to it, and that is redirect number 6 in a row; at most 5 are followed",
+        ),
+    ],
+)
+def test_a_redirect_too_many_is_explained(referrer: str, detail: str) -> None:
+    assert Hops(5).detail(Link(named(EXAMPLE), "redirect", 1, 6, referrer)) == detail
+
+
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [
+        ("http://other.example/a.css", ""),
+        ("http://other.example/a.pdf", "exclude"),
+        ("ftp://h.example/a.css", "scheme"),
+        (EXAMPLE + "x" * 2048, "length"),
+    ],
+)
+def test_of_a_pages_resource_the_address_alone_is_judged(address: str, reason: str) -> None:
+    assert chain_of(exclude=(r"\.pdf$",)).rejects_resource(linked(address, "canonical", 9)) == reason

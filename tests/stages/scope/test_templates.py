@@ -20,6 +20,7 @@ from gossamer.stages.scope.templates import literal_start, templates_of, width_o
         ("/shop;jsessionid=AB12/x", "/shop;jsessionid={id}/x"),
         ("/(S(abc123))/x.aspx", "/{id}/x.aspx"),
         ("/blog/how-to-bake-a-cake.html", "/blog/{title}.html"),
+        ("/blog/how-to-bake-a-cake.2", "/blog/{title}"),
         ("/find?b=1&a=2&a=3", "/find?a&b"),
         ("/facade.html", "/facade.html"),
         ("/deadbeef", "/deadbeef"),
