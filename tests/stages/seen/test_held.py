@@ -210,7 +210,7 @@ def test_a_link_that_the_caller_drops_leaves_its_url_to_the_next_one(tmp_path: P
 
 def test_links_to_forgotten_pages_leave_a_value(tmp_path: Path) -> None:
     opened = in_files(tmp_path, FEW)
-    seen_of(opened).offer_or_hold([link_to(url) for url in URLS[:2]])
+    seen_of(opened).offer_or_hold([link_to(url) for url in URLS[:3]])
     opened.commit()
     key, value = next(iter(opened.store.scan("seen", *under(HELD_LINKS))))
     assert without(value, lambda _: False) == value
@@ -219,7 +219,20 @@ def test_links_to_forgotten_pages_leave_a_value(tmp_path: Path) -> None:
     opened.commit()
     opened.crash()
     opened = Opened("diskmerge", tmp_path, FEW)
-    assert list(taken_back(opened)) == [link_to(URLS[1])]
+    assert list(taken_back(opened)) == [link_to(url) for url in URLS[1:3]]
+    opened.crash()
+
+
+def test_a_link_is_held_until_it_is_returned(tmp_path: Path) -> None:
+    opened = in_files(tmp_path, FEW)
+    links_held = held.HeldLinks(opened.epochs, 3)
+    links_held.hold([link_to(url) for url in URLS[:3]], [0] * 3, [0] * 3)
+    assert links_held.has(URLS[0].fingerprint)
+    assert links_held.batch(0.0) is not None
+    assert links_held.has(URLS[0].fingerprint), "its batch is compared"
+    links_held.set_wanted(range(3))
+    assert len(links_held.release(3, name, idle=False)) == 3
+    assert not links_held.has(URLS[0].fingerprint)
     opened.crash()
 
 
