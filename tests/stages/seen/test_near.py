@@ -111,6 +111,14 @@ def test_a_block_that_all_pages_share_does_not_grow_without_end(epochs: Epochs) 
     assert max(map(len, values)) == ENTRIES_MAX * 18
 
 
+def test_a_page_is_found_among_more_than_share_a_block(epochs: Epochs) -> None:
+    near = NearContentSeen(epochs, "shard")
+    near.remember(of(0x0123_4567_89AB_CDEF), FIRST)
+    for number in range(ENTRIES_MAX):
+        near.remember(of(DICE.getrandbits(64)), named(f"https://h{number}.example.net/"))
+    assert near.find(of(0x0123_4567_89AB_CDEF ^ 0b111), SAME_HOST) == HOLDER
+
+
 def test_a_shingle_more_or_less_is_a_near_duplicate(epochs: Epochs) -> None:
     dice = random.Random(4)  # Its own: one word in 900 is too much for one page in twenty.
     words = [
