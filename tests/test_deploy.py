@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from gossamer.api.life import STOP_UPLOADS_S
 from gossamer.config import configure
 from gossamer.console.access import FILE
 from gossamer.model.outcomes import MEANINGS
@@ -140,7 +141,7 @@ def test_the_composed_crawl_is_a_command_that_exists() -> None:
     assert config.memory.budget_bytes < 0.9 * limit
     grace_s = read_quantity(composed["services"]["crawl"]["stop_grace_period"], "seconds")
     assert grace_s is not None
-    assert config.crawl.stop_s + config.archive.store_wait_s < grace_s, "it ends by itself, also without its store"
+    assert config.crawl.stop_s + STOP_UPLOADS_S < grace_s, "it ends by itself, also without its store"
     assert composed["services"]["crawl"]["healthcheck"]["test"] == ["CMD", "gossamer", "metrics", options["output"]]
     assert config.archive.store_options == {
         "endpoint": "http://store:9000",

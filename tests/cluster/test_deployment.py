@@ -16,6 +16,7 @@ import ray.autoscaler
 import yaml
 from ray.scripts.scripts import start
 
+from gossamer.api.life import STOP_UPLOADS_S
 from gossamer.config import configure
 from gossamer.config.presets import preset_values
 from gossamer.console.fleet import STOP_S_MAX
@@ -69,7 +70,7 @@ POD = fields(
     securityContext={"const": {"runAsNonRoot": True, "runAsUser": 10001, "runAsGroup": 10001, "fsGroup": 10001}},
     volumes=several(fields("name", "emptyDir configMap persistentVolumeClaim")),
     # A crawl ends with everything saved before that.
-    terminationGracePeriodSeconds={"type": "integer", "minimum": 60},
+    terminationGracePeriodSeconds={"type": "integer", "minimum": 90},
 )
 TEXTS = {"type": "object", "additionalProperties": {"type": "string"}}
 GROUP = ("rayStartParams template", {"rayStartParams": TEXTS, "template": fields("spec", spec=POD)})
@@ -267,7 +268,7 @@ def test_the_unit_goes_on_with_what_there_is() -> None:
     assert (str(options["config"]), str(options["output"])) == ("/etc/gossamer/docs.toml", "/srv/gossamer/docs")
     # A crawl that ended with 3 or 4 has nothing to do yet: started every ten seconds, it ends at once each time.
     assert (service["SuccessExitStatus"], service["RestartPreventExitStatus"]) == ("130", "2 3 4")
-    assert int(service["TimeoutStopSec"]) > configure(None).crawl.stop_s
+    assert int(service["TimeoutStopSec"]) > configure(None).crawl.stop_s + STOP_UPLOADS_S
 
 
 def test_the_servers_unit_gives_crawls_time_to_end_and_leaves_them_when_it_dies() -> None:

@@ -182,6 +182,26 @@ def test_a_store_can_be_named_when_a_crawl_is_resumed(web: SimwebProcess, bucket
 
 
 @pytest.mark.heavy
+def test_a_stop_waits_for_a_slow_store_for_a_bounded_time(web: SimwebProcess, bucket: Bucket, tmp_path: Path) -> None:
+    bucket.wire.bytes_s = 2_000.0  # The files take minutes.
+    directory = tmp_path / "crawl"
+    with command_line(directory) as cli:
+        sets = (*OWN, *FILES, *bucket.sets, "archive.store_wait_s=1")
+        cli.crawl(web.seeds, *sets, hosts=str(web.hosts_file), scope="any")
+        until(lambda: (directory / "index.cdxj").exists() and bucket.wire.passed > 0)
+        assert cli.process is not None
+        cli.process.send_signal(signal.SIGTERM)
+        assert cli.wait(20.0) in (1, 130)
+    assert f"they are kept, gossamer resume {directory} uploads them" in cli.errors.read_text()
+    bucket.wire.forget()
+    bucket.wire.bytes_s = 0.0
+    with command_line(directory) as cli:
+        cli.start("resume", str(directory), "--quiet")
+        assert cli.wait() == 0
+    check(bucket, directory, tmp_path / "copy")
+
+
+@pytest.mark.heavy
 @pytest.mark.long
 def test_two_signals_end_an_upload_at_once(web: SimwebProcess, bucket: Bucket, tmp_path: Path) -> None:
     bucket.wire.bytes_s = 2_000.0

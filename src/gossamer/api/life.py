@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import TYPE_CHECKING
 
 from gossamer.api.feeding import Feeding, remainder_of, write_remainder
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
 
 HURRY_POLL_S = 0.2
+STOP_UPLOADS_S = 60.0
+"""Time for uploads after the order to stop: container and service managers kill a crawl that takes minutes."""
 ENDED: dict[str, End] = {"finished": "finished", "low_water": "low_water", "patience": "patience"}
 """Ends after which only files remain to be finished."""
 
@@ -148,13 +151,19 @@ class ShardLife:
             raise failure  # Only now: everything that could be saved is.
 
     async def _finish_uploads(self, uploads: Uploads) -> None:
-        """Wait for pending uploads, unless an immediate stop was ordered."""
+        """Wait for pending uploads: after the order to stop for a bounded time, after that of an immediate stop not."""
+        controls = self.shard.controls
+        clock = controls.telemetry.clock
+        limit_s = min(controls.settings.config.archive.store_wait_s, STOP_UPLOADS_S)
+        ends_at = inf
         async with asyncio.TaskGroup() as group:
             views = (INDEX,) if self.shard.membership is None else ()
             work = group.create_task(uploads.finish(self.shard.kept.committer.commit, views))
             while not work.done():
                 await asyncio.wait([work], timeout=HURRY_POLL_S)
-                if self.shard.ring.loop.is_hurried:
+                if self.shard.ring.loop.is_told_to_stop:
+                    ends_at = min(ends_at, clock.now() + limit_s)
+                if self.shard.ring.loop.is_hurried or clock.now() >= ends_at:
                     work.cancel()
 
     async def _save_remainder(self, end: End) -> None:

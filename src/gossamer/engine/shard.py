@@ -161,6 +161,11 @@ class CrawlLoop:
         return not (self.paused or self.brakes.held) and wake_at - self._clock.now() > patience_s
 
     @property
+    def is_told_to_stop(self) -> bool:
+        """Whether the operator ordered a stop."""
+        return bool(self._stopping)
+
+    @property
     def is_hurried(self) -> bool:
         """Whether the operator ordered an immediate stop."""
         return self._stopping == "now"

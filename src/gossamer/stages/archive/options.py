@@ -72,7 +72,8 @@ class ArchiveOptions(Section, frozen=True):
     store_retry_s_first: Annotated[float, Key("Pause after the store failed; doubled each time.", gt=0)] = 1.0
     store_retry_s_max: Annotated[float, Key("Longest such pause.", gt=0)] = 60.0
     store_wait_s: Annotated[
-        float, Key("At the crawl's end, how long to wait for a store that accepts nothing, in seconds.", ge=0)
+        float,
+        Key("At the crawl's end, how long to wait for a store that accepts nothing; after a stop at most 60.", ge=0),
     ] = 600.0
     index_sort_bytes_max: Annotated[
         int, Key("Memory for index lines that are sorted at once; more are merged from files.", ge=1)
