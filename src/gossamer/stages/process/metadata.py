@@ -16,7 +16,7 @@ from gossamer.stages.process.html import HTML_TYPES, HtmlDocument, document_of
 from gossamer.stages.process.jsonld import roots
 from gossamer.stages.process.links import Base, base_href, collapse_spaces
 from gossamer.stages.process.options import TypedModule
-from gossamer.stages.process.scan import Element, attributes, text_of
+from gossamer.stages.process.scan import Element, attributes, automaton, text_of
 from gossamer.stages.process.scripted import signal_of
 from gossamer.stages.process.walk import ElementWalk
 
@@ -26,18 +26,18 @@ BLOCKS_MAX = 50
 """JSON-LD blocks kept of one page."""
 _PREFIXES = ("og:", "article:", "book:", "profile:", "music:", "video:", "twitter:")
 _WALK = ElementWalk(("html", "time"))
+_OF_DATES = r"(?:date|datum|publish|modified|dc(?:terms)?:|post(?:ed)?-on)"
+_MAY_BE_DATED = automaton(rf"(?i)<[a-z][^<>]*{_OF_DATES}[^<>]*>").finditer
+"""Finds the tags that `_DATED` may match, in a tenth of its time."""
 _DATED = re.compile(
-    rb"<(?!(?:meta|link|input|body|a|img|svg)\b)([a-zA-Z][a-zA-Z0-9-]*+)"
-    rb"(?=[^<>]*?(?i:date|datum|publish|modified|dc(?:terms)?:|post(?:ed)?-on))([^<>]*+)>"
-)
-"""A tag, but for `time`, that may say that its element has a date."""
+    rf"<(?!(?:meta|link|input|body|a|img|svg)\b)([a-zA-Z][a-zA-Z0-9-]*+)(?=[^<>]*?(?i:{_OF_DATES}))([^<>]*+)>".encode()
+).match
+"""Matches a tag, but for `time`, that may say that its element has a date."""
 _NAME_CHARACTERS_MAX = 100
 """Length of an author's name that an element holds."""
 _TEXT_BYTES_MAX = 500
 """Length of an element that may be a date."""
-_AUTHORED = re.compile(
-    rb"(?:itemprop|property)=[\"']?(?:(?:schema:)?author|dc(?:terms)?:creator)|vcard|p-author"
-).search
+_AUTHORED = automaton(r"(?:itemprop|property)=[\"']?(?:(?:schema:)?author|dc(?:terms)?:creator)|vcard|p-author").search
 """Finds what may name an author."""
 _NAMING = (
     '[itemprop~="author"]',
@@ -218,8 +218,9 @@ def json_ld(
         elif name and seen is not None:
             seen(name, found, start)
         elif seen is not None:
-            for tag in _DATED.finditer(body, start, end):
-                seen(tag[1].decode().lower(), attributes(body, tag.start(2))[0], tag.end())
+            for place in _MAY_BE_DATED(body, start, end):
+                if (tag := _DATED(body, place.start())) is not None:
+                    seen(tag[1].decode().lower(), attributes(body, tag.start(2))[0], tag.end())
     return blocks
 
 
