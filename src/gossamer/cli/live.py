@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import deque
+from collections.abc import Callable
 from typing import Final, TextIO
 
 from msgspec import UNSET
@@ -75,8 +76,7 @@ class Live:
     def end(self, status: status_text.StatusFields, directory: str, ended: str, recipe: str = "") -> None:
         write_line(self._out, status_text.summary_of(read_status(status), directory, ended, recipe))
 
-    def _try_draw(self, draw: object) -> None:
-        assert callable(draw)
+    def _try_draw(self, draw: Callable[[], object]) -> None:
         if self._broken:
             return
         try:

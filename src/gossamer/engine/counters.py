@@ -315,7 +315,8 @@ class CrawlCounters:
         counts.died += error.kind == "died"
         counts.error = error.error[:ERROR_CHARACTERS_MAX]
         counts.url = url
-        most, (pages, failed) = self._options.module_failures_max, self._modules_before.get(name, (0, 0))
+        most = self._options.module_failures_max
+        pages, failed = self._modules_before.get(name, (0, 0))
         failed_now = counts.failed - failed
         counted = counted and error.kind != INVALID  # The page's fault.
         if counted and most and failed_now >= most and failed_now == counts.pages - pages and self.failure is None:

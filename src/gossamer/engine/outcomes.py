@@ -273,9 +273,9 @@ class Outcomes:
         visited.link_keys = found.keys
         visited.content = examined.content
         visited.findings = examined.findings
-        if examined.rendered is not None:
-            visited.rendered, page_id = examined.rendered, examined.rendered.page_id
-            visited.reply = msgspec.structs.replace(reply, page_id=page_id, resource_type="document")
+        if (rendered := examined.rendered) is not None:
+            visited.rendered = rendered
+            visited.reply = msgspec.structs.replace(reply, page_id=rendered.page_id, resource_type="document")
         seed = self.recorder.seed(visit)
         links = self._of_seed(visit, seed, found, examined.findings.announcement)
         follow = stages.copies.judge(visit, examined.content, links, row)

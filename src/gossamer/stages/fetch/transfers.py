@@ -403,7 +403,7 @@ class RouteHealth:
         return len(self._failed) >= UNREACHED_HOSTS_MIN and any(one.passes and one.answered for one in routes)
 
     def _fell_silent(self, authority: str) -> bool:
-        """Note a host that is silent; say whether so many are that answered before."""
+        """Note a host that is silent; say whether enough are silent that answered before."""
         if authority in self.answered and len(self._failed) < SILENT_HOSTS_MIN:
             self._failed.add(authority)
         return len(self._failed) >= SILENT_HOSTS_MIN
