@@ -180,12 +180,8 @@ class Ahead:
     """Reads and examines stretches in separate processes, as many ahead as there are processes and places for them."""
 
     def __init__(self, config: Config, directory: Path, *, is_on: bool) -> None:
-        """There is a process for each processor, as far as half of the memory goes. There is none without `is_on`, and
-        on a single processor: nothing is gained there by what passing the findings on costs, a fifth of an import.
-        """
-        each = processors()
-        is_on = is_on and each > 1
-        self._processes = min(each, config.memory.budget_bytes // 2 // PROCESS_BYTES) if is_on else 0
+        """There is a process for each processor, as far as half of the memory goes; without `is_on` none."""
+        self._processes = min(processors(), config.memory.budget_bytes // 2 // PROCESS_BYTES) if is_on else 0
         self._pool = WorkerPool(
             (sys.executable, "-P", "-m", "gossamer.results.isolated", str(directory / FILE), "captures"),
             config.crawl.process_s_max, max(1, self._processes), STRETCHES_WAITING, child_environment(),
