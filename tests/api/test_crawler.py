@@ -611,3 +611,21 @@ def test_a_copy_of_a_checkpoint_resumes_to_the_same_end(run: Run, make: Make, tm
                 assert resumed.status()["attempts"] == 201
 
     run(scenario())
+
+
+def test_a_crawl_that_goes_on_with_more_seeds_in_its_configuration_adds_them(run: Run, make: Make) -> None:
+    async def scenario() -> None:
+        async with Site({"/": page(), "/more": page("/further"), "/further": page()}) as site:
+            crawler = make(site.root)
+            assert await crawler.run() == "finished"
+            path = crawler.directory / "crawl.toml"
+            written = path.read_text()
+            path.write_text(written.replace('urls = ["', f'urls = ["{site.root}more", "'))
+            for _ in range(2):
+                resumed = Crawler.resume(crawler.directory)
+                assert await resumed.run() == "finished"
+                assert resumed.status()["seeds"]["count"] == 2
+            expected = dict.fromkeys(("/robots.txt", "/", "/more", "/further"), 1)
+            assert {path: count for path, count in site.counts.items() if count} == expected
+
+    run(scenario())

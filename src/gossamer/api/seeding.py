@@ -14,6 +14,7 @@ from gossamer.model.verbs import Added
 from gossamer.ports import NEW
 from gossamer.stages.scope.roots import seed_url
 from gossamer.state.schema import SEEDED
+from gossamer.state.sums import crc
 
 if TYPE_CHECKING:
     from gossamer.assembly.values import Shard
@@ -34,7 +35,9 @@ class Seeding:
         self._counters = shard.controls.telemetry.counters
         self._exchange = shard.ring.pipeline.stages.exchange
         self._schemes = self._config.scope.schemes
-        self._done = self._epochs.get("meta", SEEDED) is not None
+        self._mark = b"urls:%d" % crc("\n".join(self._config.seeds.urls).encode())
+        """Of the addresses among the seeds: a crawl that goes on with others adds those too."""
+        self._done = self._epochs.get("meta", SEEDED) in (b"1", self._mark)
         self._requests = shard.ring.requests
         self._of_file: list[str] | None = None
         """The seeds of the file, between the two passes over them; None: it is read for each."""
@@ -90,7 +93,7 @@ class Seeding:
                 await self._add_requests(self._requests)
             if seeds.domains_file:
                 await self._add_all(domain_seeds(Path(seeds.domains_file)))
-            self._epochs.put("meta", SEEDED, b"1")
+            self._epochs.put("meta", SEEDED, self._mark)
             self._done = True
             self._ring.loop.stir()
         await asyncio.Event().wait()
