@@ -132,15 +132,19 @@ ANSWERS = [
     *(
         (
             ["crawl", seed],
-            f"the seed '{seed}' has a * in its host; a seed is one address: name that of one host, and visit all hosts "
-            "of its domain with --scope domain",
+            (
+                f"the seed '{seed}' has a * in its host; a seed is one address: name that of one host, and visit all "
+                "hosts of its domain with --scope domain"
+            ),
         )
         for seed in ("*.a.test", "https://*.a.test/x")
     ),
     (
         [*LOCAL, "--include", "*.pdf"],
-        "--include: the pattern '*.pdf' is not a regular expression (RE2): no argument for repetition operator: *; for "
-        "the glob write '\\\\.pdf$'",
+        (
+            "--include: the pattern '*.pdf' is not a regular expression (RE2): no argument for repetition operator: *; "
+            "for the glob write '\\\\.pdf$'"
+        ),
     ),
     (
         ["report", "crawled", "-o", "x.html"],

@@ -138,6 +138,7 @@ def report(
 
 def _report(directory: Path, status: Status) -> Report:
     """Return the statistics of a crawl, from its tables, finished or not, and its status."""
+    from gossamer.assembly.home import IMPORTS
     from gossamer.results.report.report import summary
 
     seeds = status.seeds.not_fetched if status.seeds is not None and has_ended(status) else []
@@ -150,7 +151,7 @@ def _report(directory: Path, status: Status) -> Report:
             idle_shards=tuple(one.shard for one in status.shards if one.idle),
             warnings=tuple(warnings_of(status)),
             damage=tuple(one["says"] for one in status.damage),
-            crawling_s=status.elapsed_s,
+            crawling_s=0.0 if (directory / IMPORTS).exists() else status.elapsed_s,
             rendering=status.rendering,
             ended=status.ended,
             ended_says=status.ended_says,

@@ -106,7 +106,7 @@ function now(status) {
 
 // Totals and means of a crawl that does not run.
 function totals(status) {
-  const report = figures(), lasted_s = status.elapsed_s || Infinity;
+  const report = figures(), lasted_s = report?.crawling_s || report?.duration_s || status.elapsed_s || Infinity;
   const ended = Object.entries(status.terminal_outcomes ?? {}), tried = ended.reduce((sum, [, n]) => sum + n, 0);
   const failed = ended.reduce((sum, [name, n]) => (/^(fetched|not_modified|redirected)$/.test(name) ? sum : sum + n), 0);
   const times = report?.begun_at ? `${instant(report.begun_at)} to ${instant(report.ended_at)}` : `run ${count(status.runs)}`;
