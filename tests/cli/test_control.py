@@ -112,10 +112,13 @@ def test_without_a_socket_nobody_runs(directory: Path) -> None:
         ask(directory, "status")
 
 
-def test_a_crawl_that_begins_is_waited_for(directory: Path) -> None:
-    """It holds the directory before it listens, also beside a socket that a crash left behind."""
+@pytest.mark.parametrize("holder", ["lock", "supervised"])
+def test_a_crawl_that_begins_is_waited_for(directory: Path, holder: str) -> None:
+    """It holds the directory before it listens, also beside a socket that a crash left behind; between the death of its
+    process and the start of the next one its supervisor does.
+    """
     Answerer(directory).close()
-    lock = DirectoryLock(directory / "state/lock")
+    lock = DirectoryLock(directory / "state" / holder)
     assert lock.acquire(0.0)
     with ThreadPoolExecutor(1) as threads:
         answer = threads.submit(ask, directory, "status")

@@ -26,6 +26,7 @@ from gossamer.model.product import LOCK
 from gossamer.model.status import read_status
 from gossamer.model.verbs import VERBS, InvalidError, Verb, read
 from gossamer.model.words import shell_word
+from gossamer.state import slots
 from gossamer.world.files import socket_name
 from gossamer.world.process import DirectoryLock
 
@@ -234,9 +235,13 @@ def _connect(directory: Path, deadline_s: float) -> socket.socket:
 
 
 def is_held(directory: Path) -> bool:
-    """Return whether a process holds a crawl's directory, also one that does not listen yet or any more."""
+    """Return whether a process holds a crawl's directory, also one that does not listen yet or any more, or will hold
+    it: a supervisor starts it again at once, except while a command works on the crawl.
+    """
     try:
-        return DirectoryLock.is_held(directory / LOCK)
+        if DirectoryLock.is_held(directory / LOCK):
+            return True
+        return DirectoryLock.is_held(directory / "state" / slots.SUPERVISED) and not is_maintained(directory)
     except OSError:
         return False
 

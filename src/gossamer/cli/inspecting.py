@@ -184,6 +184,8 @@ def _status(directory: Path) -> tuple[StatusFields, bool]:
     if (running := _running_status(directory)) is not None:
         return running, True
     try:
+        if is_held(directory):
+            return api.starting_status(directory), True
         found = api.status_of(directory)
         works = is_maintained(directory)
         return {**found, "waiting_for": "another command works on it"} if works else found, False

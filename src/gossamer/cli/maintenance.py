@@ -13,7 +13,7 @@ from typer import Argument, BadParameter, Option, Typer, echo
 
 from gossamer import api
 from gossamer.cli.arguments import Directory, Json, Quiet, Sets
-from gossamer.cli.control import SOCKET, NoCrawlRunsError, SilentError, ask
+from gossamer.cli.control import NoCrawlRunsError, SilentError, ask, is_held
 from gossamer.cli.directory import require_crawl, write_file
 from gossamer.cli.output import Exit, complain, harmless
 from gossamer.cli.supervisor import run_supervised
@@ -31,8 +31,6 @@ commands = Typer()
 START_S_MAX = 200.0
 START_LOOK_S = 0.5
 """Longest wait for a crawl to start, and the interval of checks."""
-RESTART_S_MAX = 5.0
-"""A crawl that was killed starts again within this, if it has a supervisor."""
 STOP_S_MAX = 600.0
 """A crawl that is stopped for a removal may upload files first."""
 
@@ -248,10 +246,7 @@ def _scale_while_running(directory: Path, workers: int) -> bool:
         except NoCrawlRunsError:
             # One that starts, also after it was killed, will answer: to stop it now would leave nothing to scale.
             waited_s = time.monotonic() - began_at
-            starts = DirectoryLock.is_held(directory / LOCK)
-            # One that ended by itself left no socket.
-            restarts = (directory / "state" / SOCKET).exists() and waited_s < RESTART_S_MAX
-            if waited_s > START_S_MAX or not (starts or restarts):
+            if waited_s > START_S_MAX or not is_held(directory):
                 return False
             time.sleep(START_LOOK_S)
         else:

@@ -5,6 +5,7 @@ Nothing here imports what reads command lines and configurations, or crawls: all
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -28,6 +29,9 @@ HUNG_UP = signal.SIGHUP
 """The terminal has gone, or the connection to it: to the child that is SIGTERM. Under nohup(1) it is nothing."""
 PAGE_S_MAX = 30.0
 """A page of an import that takes longer is read alone, with the limit of the configuration."""
+HOLD_S_MAX = 5.0
+HOLD_POLL_S = 0.05
+"""Longest wait for the end of another supervisor, and the interval of tries."""
 SIMWEB = "simweb.json"
 """In the directory of a crawl of a synthetic web: what that web is made from, so that `resume` can serve it again."""
 
@@ -111,6 +115,36 @@ def _beside_simweb(job: CrawlJob, child: Started) -> int:
 
 def supervise(job: CrawlJob, child: Started) -> int:
     """Run a job in a child, restarted as often as it takes, and return the exit status."""
+    try:
+        with _hold(Path(job.directory)):
+            return _supervise(job, child)
+    except BlockingIOError:
+        complain(f"{job.directory} is in use by another crawl; repeat the command when that has ended")
+        return Exit.REFUSED
+
+
+@contextmanager
+def _hold(directory: Path) -> Iterator[None]:
+    """Show other commands that a crawl whose process died starts again. Raises BlockingIOError: another one does."""
+    ends_at = time.monotonic() + HOLD_S_MAX
+    descriptor: int | None = None
+    while descriptor is None:
+        try:
+            descriptor = slots.supervise(directory / "state")
+        except BlockingIOError:
+            if time.monotonic() > ends_at:
+                raise
+            time.sleep(HOLD_POLL_S)
+        except OSError:  # The child says what is wrong with the directory.
+            break
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def _supervise(job: CrawlJob, child: Started) -> int:
     directory = Path(job.directory)
     state = directory / "state"
     clock = WallClock()
